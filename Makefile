@@ -1,0 +1,52 @@
+# The commands of README.md. Needs Python 3.11 or newer with venv; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+ARGS ?=
+
+.PHONY: run test check format bench constraints clean
+
+run: $(VENV)/.run
+	@exec $(BIN)/tmpmaild serve $(ARGS)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Ratios against bare libraries, in one run each. Needs smtp-source (Debian: postfix) and wrk.
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmpmaild needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	@echo "setting up $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.run
+
+# Pin anew what pyproject.toml allows: a fresh venv, the newest of everything, frozen.
+constraints: pyproject.toml
+	rm -rf $(VENV)-pin && $(PYTHON) -m venv $(VENV)-pin
+	$(VENV)-pin/bin/python -m pip --disable-pip-version-check --quiet install '.[dev]'
+	{ echo '# Made by "make constraints" from pyproject.toml. Exact versions that the tests passed with.'; \
+	  $(VENV)-pin/bin/python -m pip --disable-pip-version-check freeze --exclude tmpmaild; } > constraints.txt
+	rm -rf $(VENV)-pin
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis

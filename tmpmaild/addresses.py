@@ -1,0 +1,223 @@
+"""Mail addresses: the path grammar of RFC 5321, and which inbox an address names; no storage, no replies.
+
+Three kinds of text become an address here, by the same rules: what stands behind ``MAIL FROM:`` and
+``RCPT TO:`` (``split_path``, ``parse_path``), what stands in the path of a URL (``fold``), and what
+somebody wants to be called (``check_local_part``).
+
+The property everything rests on: no accepted path reaches an inbox other than the one it names. So
+nothing is decoded, unescaped twice or mapped to what it looks like.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Container
+
+from msgspec import Struct
+
+from tmpmaild import hostnames
+
+MAX_PATH_OCTETS = 256  # RFC 5321 §4.5.3.1.3, the angle brackets included
+MAX_LOCAL_PART_OCTETS = 64  # RFC 5321 §4.5.3.1.1
+
+# RFC 2142; CA/Browser Forum Baseline Requirements §3.2.2.4.4; names to which authorities mailed before
+# those requirements; names that mail systems use for themselves. "it" and "is" are too short anyway.
+RESERVED_LOCAL_PARTS = frozenset(
+    """
+    info marketing sales support abuse noc security postmaster hostmaster usenet news webmaster www uucp ftp
+    admin administrator
+    root mis ssladmin ssladministrator sslwebmaster
+    mailer-daemon daemon nobody no-reply noreply
+    """.split(),
+)
+
+_INNER_OCTETS = MAX_PATH_OCTETS - 2
+_ATEXT = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~\-"  # RFC 5322 §3.2.3
+_LABEL = r"(?!-)[A-Za-z0-9-]{1,63}+(?<!-)"
+_WIDE = r"\u00a0-\u2027\u202a-\ufffc\U00010000-\U0010ffff"  # no C1 controls, line separators, U+FFFD
+_QTEXT = rf" !#-\[\]-~{_WIDE}"
+
+# Every quantifier that could give back is possessive: no input makes these go back over it.
+_split = re.compile(rb' *<((?:[^">]++|"(?:[^"\\]++|\\.)*+")*+)>(?: +(.*))?', re.DOTALL).fullmatch
+_plain = re.compile(
+    rf"([{_ATEXT}]++(?:\.[{_ATEXT}]++)*+)@({_LABEL}(?:\.{_LABEL})*+)".encode("ascii"),
+).fullmatch
+_local_part = re.compile(
+    rf'(?:([{_ATEXT}{_WIDE}]++(?:\.[{_ATEXT}{_WIDE}]++)*+)|"((?:[{_QTEXT}]|\\[ -~])*+)")@',
+).match
+_quoted_pair = re.compile(r"\\(.)")
+_custom = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{1,62}[a-z0-9]").fullmatch
+
+_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without i, l, o: addresses get read aloud and typed
+_LETTERS_AND_DIGITS = _LETTERS + "23456789"
+_RANDOM_LENGTH = 12
+
+
+class PathSyntaxError(ValueError):
+    """What stands in the command is no path of RFC 5321 §4.1.2."""
+
+
+class NonAsciiPath(PathSyntaxError):
+    """A path in UTF-8 (RFC 6531) in a transaction that did not ask for SMTPUTF8."""
+
+
+class LocalPartError(ValueError):
+    """A local part that cannot be chosen; ``str()`` says why, in words for the one who chose it."""
+
+
+class Mailbox(Struct, frozen=True, gc=False):
+    """Whom a path names.
+
+    ``local_part`` is its meaning, quoting removed, case kept; ``domain`` is in lower case with A-labels,
+    an address literal in its brackets, or ``""`` in ``<postmaster>``.
+    """
+
+    local_part: str
+    domain: str
+
+
+def split_path(argument: bytes) -> tuple[bytes, bytes]:
+    """Split what follows ``MAIL FROM:`` or ``RCPT TO:`` into the path and the parameters behind it.
+
+    The path comes back without its angle brackets, ``b""`` for the null path; a ``>`` in a quoted string
+    does not end it. Spaces before it are forgiven: some clients send one. Raises PathSyntaxError.
+    """
+    match = _split(argument)
+    if match is None:
+        raise PathSyntaxError("a path stands in angle brackets, and only a space may follow")
+    return match[1], match[2] or b""
+
+
+def parse_path(path: bytes, *, utf8: bool = False) -> Mailbox:
+    """Parse a path without its angle brackets (RFC 5321 §4.1.2; with ``utf8`` also RFC 6531 §3.3).
+
+    A source route is checked and then ignored (appendix C). The null path is for the caller to handle:
+    here it is an error. Raises PathSyntaxError, NonAsciiPath for valid UTF-8 without ``utf8``.
+    """
+    if len(path) > _INNER_OCTETS:  # which also bounds the domain
+        raise PathSyntaxError("the path is too long")
+    match = _plain(path)
+    if match is None:
+        return _parse_rare(path, utf8=utf8)
+    at = match.end(1)
+    if at > MAX_LOCAL_PART_OCTETS:
+        raise PathSyntaxError("the local part is too long")
+    text = path.decode("ascii")
+    return Mailbox(text[:at], text[at + 1 :].lower())
+
+
+def inbox_address(mailbox: Mailbox) -> str:
+    """Return the address of the inbox that a mailbox names: lower case, without ``+tag``.
+
+    What only a quoted string can hold (a space, an ``@``) stays as it is, and so names no inbox.
+    """
+    return f"{_inbox_name(mailbox.local_part)}@{mailbox.domain}"
+
+
+def fold(text: str) -> str | None:
+    """Return the inbox address that a text from outside, such as a URL's path, names; None if it is none.
+
+    The rules are those of RCPT with SMTPUTF8, but no source route and no missing domain.
+    """
+    if len(text) > _INNER_OCTETS or text.startswith("@"):
+        return None
+    try:
+        mailbox = parse_path(text.encode(), utf8=True)
+    except ValueError:  # UnicodeEncodeError of a lone surrogate too
+        return None
+    return inbox_address(mailbox) if mailbox.domain else None
+
+
+def check_local_part(text: str) -> str:
+    """Return a local part that somebody chose, in lower case; raises LocalPartError.
+
+    3 to 64 of ``a-z 0-9 . _ -``, letters or digits at both ends, no two dots together, not reserved.
+    """
+    name = text.lower()
+    if not text.isascii() or not _custom(name):  # U+212A KELVIN SIGN lowers to "k"
+        raise LocalPartError(
+            "3 to 64 of the characters a-z 0-9 . _ - are expected, "
+            "the first and the last a letter or digit, no two dots together",
+        )
+    if name in RESERVED_LOCAL_PARTS:
+        raise LocalPartError("this name is reserved")
+    return name
+
+
+def random_local_part(choice: Callable[[str], str]) -> str:
+    """Return a new local part of 12 characters, about 59 bits; ``choice`` is like ``secrets.choice``."""
+    rest = [choice(_LETTERS_AND_DIGITS) for _ in range(_RANDOM_LENGTH - 1)]
+    return choice(_LETTERS) + "".join(rest)
+
+
+def is_operator(mailbox: Mailbox, domains: Container[str]) -> bool:
+    """Tell whether mail goes to whoever runs this server (RFC 5321 §4.5.1, RFC 2142 §5).
+
+    ``domains`` are ours, in lower case with A-labels.
+    """
+    name = _inbox_name(mailbox.local_part)
+    if not mailbox.domain:
+        return name == "postmaster"
+    return name in {"postmaster", "abuse"} and mailbox.domain in domains
+
+
+def _parse_rare(path: bytes, *, utf8: bool) -> Mailbox:
+    try:
+        text = path.decode()
+    except UnicodeDecodeError as error:
+        raise PathSyntaxError("not UTF-8") from error
+    if text.lower() == "postmaster":
+        return Mailbox(text, "")
+    mailbox = _parse_mailbox(_without_route(text))
+    if not utf8 and not text.isascii():
+        raise NonAsciiPath("UTF-8 in a path needs SMTPUTF8")
+    return mailbox
+
+
+def _without_route(text: str) -> str:
+    """Drop ``@one.example,@two.example:``; a hop is a domain, never a literal."""
+    if not text.startswith("@"):
+        return text
+    route, colon, mailbox = text.partition(":")
+    if not colon:
+        raise PathSyntaxError("a source route ends with a colon")
+    for hop in route.split(","):
+        if not hop.startswith("@"):
+            raise PathSyntaxError("each hop of a source route starts with @")
+        _parse_domain(hop[1:])
+    return mailbox
+
+
+def _parse_mailbox(text: str) -> Mailbox:
+    match = _local_part(text)
+    if match is None:
+        raise PathSyntaxError("not a local part and a domain")
+    if len(text[: match.end() - 1].encode()) > MAX_LOCAL_PART_OCTETS:
+        raise PathSyntaxError("the local part is too long")
+    atoms, quoted = match.groups()
+    local_part = _quoted_pair.sub(r"\1", quoted) if atoms is None else atoms
+    domain = text[match.end() :]
+    if domain.startswith("["):
+        return Mailbox(local_part, _parse_literal(domain))
+    return Mailbox(local_part, _parse_domain(domain))
+
+
+def _parse_domain(text: str) -> str:
+    try:
+        return hostnames.to_ascii(text)
+    except ValueError as error:
+        raise PathSyntaxError("not a domain") from error
+
+
+def _parse_literal(text: str) -> str:
+    try:
+        return hostnames.check_address_literal(text)
+    except ValueError as error:
+        raise PathSyntaxError("not an address literal") from error
+
+
+def _inbox_name(local_part: str) -> str:
+    name = local_part.partition("+")[0] or local_part
+    if name.isascii():
+        return name.lower()
+    folded = unicodedata.normalize("NFC", name.lower())
+    return name if folded.isascii() else folded  # U+212A KELVIN SIGN is not the inbox "k"

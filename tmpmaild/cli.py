@@ -1,0 +1,170 @@
+"""The command line: each command reads the configuration, says what is wrong with it, and hands over."""
+
+import os
+import smtplib
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import anyio
+import click
+
+from tmpmaild import __version__, configfile, daemon
+from tmpmaild.config import Config
+from tmpmaild.configkinds import parse_endpoint
+from tmpmaild.errors import StartError
+from tmpmaild.logs import logging_to_stderr
+from tmpmaild.storage.sqlite import upgrade
+
+_EXIT_NO_START = 1
+_SAMPLE = """\
+From: Alice <alice@example.com>\r
+To: {address}\r
+Subject: Hello from tmpmaild\r
+\r
+It works. Your code is 481 516.\r
+"""
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
+)
+
+
+def _clear_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what an operator can mend into plain lines and an exit code."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except StartError as error:
+            for line in str(error).splitlines():
+                click.echo(f"tmpmaild: {line}", err=True)
+            sys.exit(_EXIT_NO_START)
+
+    return wrapped
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Disposable e-mail addresses: created over HTTP, filled over SMTP, gone after an hour."""
+
+
+@main.command()
+@config_option
+@_clear_errors
+def serve(config_path: Path | None) -> None:
+    """Run the service until SIGTERM or ctrl-C.
+
+    With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain tmpmaild.test, and
+    tmpmaild.db in the current folder.
+    """
+    config = configfile.load(config_path, os.environ)
+    with logging_to_stderr(config.log.level, config.log.format):
+        anyio.run(daemon.run, config, _announcer(config), backend_options={"use_uvloop": _has_uvloop()})
+
+
+def _has_uvloop() -> bool:
+    try:
+        import uvloop  # noqa: F401, PLC0415 - not on every platform
+    except ImportError:
+        return False
+    return True
+
+
+def _announcer(config: Config) -> daemon.Announce:
+    def announce(http: list[str], smtp: list[str]) -> None:
+        api = f"http://{_reachable(http[0])}/api/v1/addresses"
+        server = "" if smtp[0] in config.smtp.listen else f" --server {_reachable(smtp[0])}"
+        lines = [
+            f"tmpmaild {__version__} serves {', '.join(config.domains)}",
+            f"  HTTP on {', '.join(http)}",
+            f"  SMTP on {', '.join(smtp)}",
+        ]
+        if not http[0].startswith("unix:"):
+            lines += [
+                "Try it in another terminal:",
+                f"  address=$(curl -sX POST {api} | grep -o '[^\"]*@[^\"]*')",
+                f'  {sys.argv[0]} send{server} "$address"',
+                f'  curl -s "{api}/$address/messages"',
+            ]
+        click.echo("\n".join(lines))
+
+    return announce
+
+
+def _reachable(name: str) -> str:
+    """Turn the address of a socket into one that a client on this machine can connect to."""
+    host, _, port = name.rpartition(":")
+    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
+
+
+@main.command("check-config")
+@config_option
+@_clear_errors
+def check_config(config_path: Path | None) -> None:
+    """Read the configuration and name every mistake in it."""
+    source = configfile.find(config_path, os.environ)
+    configfile.load(config_path, os.environ)
+    click.echo(f"{source or 'defaults'}: ok")
+
+
+@main.command()
+@config_option
+@_clear_errors
+def migrate(config_path: Path | None) -> None:
+    """Bring the database to the newest schema. ``serve`` does so too; this is for doing it before."""
+    config = configfile.load(config_path, os.environ)
+    applied = upgrade(Path(config.storage.path))
+    for name in applied:
+        click.echo(f"applied {name}")
+    click.echo(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
+
+
+@main.command()
+@click.argument("address")
+@click.argument("file", type=click.File("rb"), required=False)
+@click.option("--server", metavar="HOST:PORT", help="Where to send. Default: the first of smtp.listen.")
+@click.option("--sender", default="alice@example.com", show_default=True, help="Envelope sender.")
+@config_option
+@_clear_errors
+def send(address: str, file: BinaryIO | None, server: str | None, sender: str, config_path: Path | None) -> None:
+    """Send a mail to ADDRESS at a running tmpmaild over SMTP.
+
+    FILE is the mail (- for standard input); without it a short sample goes out.
+    """
+    octets = file.read() if file else _SAMPLE.format(address=address).encode()
+    target = server or _reachable(configfile.load(config_path, os.environ).smtp.listen[0])
+    try:
+        endpoint = parse_endpoint(target)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--server") from error
+    try:
+        # Naming ourselves spares a DNS query for the machine's full name.
+        with smtplib.SMTP(endpoint.host, endpoint.port, local_hostname="localhost", timeout=60) as client:
+            client.ehlo_or_helo_if_needed()
+            client.sendmail(sender, [address], octets)
+    except (OSError, smtplib.SMTPException) as error:
+        raise StartError(f"{target} did not take the mail: {_reason(error)}") from error
+    click.echo(f"sent to {address}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        code, text = next(iter(error.recipients.values()))
+        return f"{code} {text.decode(errors='replace')}"
+    if isinstance(error, smtplib.SMTPResponseException):
+        reply = error.smtp_error
+        return f"{error.smtp_code} {reply.decode(errors='replace') if isinstance(reply, bytes) else reply}"
+    return str(error)
+
+
+@main.command()
+def version() -> None:
+    """Print the version."""
+    click.echo(f"tmpmaild {__version__}")

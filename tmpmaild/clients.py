@@ -1,0 +1,58 @@
+"""Who a client is, as far as limits are concerned: an IPv4 address, or the /64 of an IPv6 address."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+Networks = Sequence[IPv4Network | IPv6Network]
+LOCAL = "local"
+"""The client behind a Unix socket that names none."""
+
+
+@lru_cache(maxsize=4096)
+def client_name(ip: str) -> str:
+    """Fold an IP address to what is limited as one client; what is no IP address stands for itself.
+
+    An IPv4-mapped IPv6 address is that IPv4 address; IPv6 hosts own a /64 and can change address at will.
+    """
+    address = _parse(ip)
+    if address is None:
+        return ip
+    if isinstance(address, IPv4Address):
+        return str(address)
+    return f"{IPv6Address(int(address) >> 64 << 64)}/64"
+
+
+def belongs(ip: str, networks: Networks) -> bool:
+    """Tell whether an IP address, IPv4-mapped or not, lies in one of the networks."""
+    if not networks:
+        return False
+    address = _parse(ip)
+    return address is not None and any(address in network for network in networks)
+
+
+def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str:
+    """Find the client of a request: the right-most address that no trusted proxy vouches past.
+
+    ``forwarded_for`` is X-Forwarded-For from left to right. Proxies append on the right, so everything left
+    of the first untrusted address is hearsay. A peer named ``LOCAL`` is a proxy by its file permissions.
+    """
+    ip = peer
+    for hop in reversed(forwarded_for):
+        if ip != LOCAL and not belongs(ip, trusted):
+            break
+        address = _parse(hop.strip())
+        if address is None:
+            break
+        ip = str(address)
+    return ip
+
+
+def _parse(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        return address.ipv4_mapped
+    return address

@@ -1,0 +1,182 @@
+"""What an operator may write as a value, and how it is read; which key takes which: see ``config.py``."""
+
+import re
+from collections.abc import Callable
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tmpmaild import hostnames
+
+MIB: Final = 1 << 20
+
+_MAX_WHOLE: Final = 10**15  # far from where SQLite's integers and a double's exactness end
+_MAX_PORT: Final = 65_535
+_MAX_SOCKET_PATH_OCTETS: Final = 107  # sun_path of unix(7), without its NUL
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+_HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::([0-9]{1,5}))?").fullmatch
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#@\s]+)((?:/[A-Za-z0-9._~%!$&'()*+,;=:@-]+)*)/?").fullmatch
+
+
+class Kind(Struct, frozen=True):
+    """What one key takes.
+
+    ``parse`` turns a value of type ``base`` into the one that the configuration carries, or raises
+    ValueError; ``expected`` says in words what it accepts. With ``many`` all of this is about each item
+    of a list, which holds at least ``least`` items.
+    """
+
+    expected: str
+    base: type
+    parse: Callable[[Any], Any]
+    many: bool = False
+    least: int = 0
+
+
+class Endpoint(Struct, frozen=True):
+    """Where to listen: ``host`` and ``port`` (0: any free one), or the ``path`` of a Unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Take ``host:port``, ``[IPv6]:port`` or ``unix:PATH`` apart; raises ValueError."""
+    if text.startswith("unix:"):
+        return Endpoint(path=_socket_path(text.removeprefix("unix:")))
+    host, port = _host_and_port(text)
+    if port is None:
+        raise ValueError("no port")
+    return Endpoint(host=host, port=port)
+
+
+def whole(least: int, most: int = _MAX_WHOLE) -> Kind:
+    """Return the kind of a whole number between two others, both included."""
+
+    def parse(value: int) -> int:
+        if not least <= value <= most:
+            raise ValueError("out of range")
+        return value
+
+    limits = f"{least} or more" if most == _MAX_WHOLE else f"from {least} to {most}"
+    return Kind(f"a whole number, {limits}", int, parse)
+
+
+def one_of(*words: str) -> Kind:
+    """Return the kind of a word out of a few."""
+
+    def parse(value: str) -> str:
+        if value not in words:
+            raise ValueError("unknown word")
+        return value
+
+    return Kind("one of " + ", ".join(words), str, parse)
+
+
+def _listen(text: str) -> str:
+    parse_endpoint(text)
+    return text
+
+
+def _tcp_listen(text: str) -> str:
+    if parse_endpoint(text).path:
+        raise ValueError("SMTP listens on TCP only")
+    return text
+
+
+def _socket_path(path: str) -> str:
+    if not 0 < len(path.encode(errors="surrogateescape")) <= _MAX_SOCKET_PATH_OCTETS or "\0" in path:
+        raise ValueError("not the path of a Unix socket")
+    return path
+
+
+def _host_and_port(text: str) -> tuple[str, int | None]:
+    match = _HOST_AND_PORT(text)
+    if match is None:
+        raise ValueError("not a host and a port")
+    v6, name, digits = match.groups()
+    port = None if digits is None else int(digits)
+    if port is not None and port > _MAX_PORT:
+        raise ValueError("no such port")
+    return str(IPv6Address(v6)) if v6 else hostnames.to_ascii(name), port
+
+
+def _url(text: str) -> tuple[str, str]:
+    """Return origin and path, both as browsers write them: no default port, no slash at the end."""
+    match = _URL(text)
+    if match is None:
+        raise ValueError("not a URL of scheme, host, port and path")
+    scheme = match[1].lower()
+    host, port = _host_and_port(match[2])
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_port = "" if port in {None, _DEFAULT_PORTS.get(scheme)} else f":{port}"
+    return f"{scheme}://{shown_host}{shown_port}", match[3]
+
+
+def _public_url(text: str) -> str:
+    if not text:
+        return text
+    origin, path = _url(text)
+    if not origin.startswith(("http://", "https://")):
+        raise ValueError("not http or https")
+    return origin + path
+
+
+def _origin(text: str) -> str:
+    origin, path = _url(text)
+    if path or text.endswith("/"):
+        raise ValueError("an origin has no path")
+    return origin
+
+
+def _host(text: str) -> str:
+    try:
+        return str(ip_address(text.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        return hostnames.to_ascii(text)
+
+
+def _optional_host_name(text: str) -> str:
+    return hostnames.to_ascii(text) if text else text
+
+
+def _optional_path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("no path holds NUL")
+    return text
+
+
+def _path(text: str) -> str:
+    if not text:
+        raise ValueError("empty")
+    return _optional_path(text)
+
+
+def _storage_bytes(value: int) -> int:
+    if value != 0 and not MIB <= value <= _MAX_WHOLE:
+        raise ValueError("out of range")
+    return value
+
+
+def _share(value: float) -> float:
+    if not 0 < value <= 1:  # which refuses nan too
+        raise ValueError("out of range")
+    return float(value)
+
+
+SWITCH = Kind("true or false", bool, bool)
+SHARE = Kind("a number above 0, at most 1", float, _share)
+STORAGE_BYTES = Kind(f"0, or a whole number of at least {MIB}", int, _storage_bytes)
+PATH = Kind("the path of a file", str, _path)
+OPTIONAL_PATH = Kind("the path of a file, or an empty string", str, _optional_path)
+OPTIONAL_HOST_NAME = Kind("a host name, or an empty string", str, _optional_host_name)
+PUBLIC_URL = Kind("http(s)://host[:port][/path], or an empty string", str, _public_url)
+DOMAINS = Kind("a domain name", str, hostnames.to_ascii, many=True, least=1)
+LISTENS = Kind("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
+TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True, least=1)
+ORIGINS = Kind("scheme://host[:port]", str, _origin, many=True)
+HOSTS = Kind("a host name or an IP address, without port", str, _host, many=True)
+NETWORKS = Kind("a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set", str, ip_network, many=True)

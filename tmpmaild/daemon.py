@@ -1,0 +1,158 @@
+"""The one place where everything is put together and taken apart again; read it from top to bottom."""
+
+import secrets
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from tmpmaild import listen
+from tmpmaild.config import Config
+from tmpmaild.errors import StartError
+from tmpmaild.expiry import Cleaner
+from tmpmaild.http import app, server
+from tmpmaild.notify import notify
+from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.service import InboxService, Rules
+from tmpmaild.smtp.server import Settings as SmtpSettings
+from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.storage.sqlite import Settings as StorageSettings
+from tmpmaild.storage.sqlite import open_storage
+
+_GRACE_SECONDS = 3.0
+
+Announce = Callable[[list[str], list[str]], None]
+
+
+def clock_ms() -> int:
+    """Return the Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+async def run(config: Config, announce: Announce) -> None:
+    """Serve until SIGTERM or SIGINT. ``announce`` is told where HTTP and SMTP listen once they do.
+
+    Raises ``StartError`` when it cannot begin.
+    """
+    tls = _tls(config)
+    async with open_storage(_storage_settings(config), clock_ms) as storage:
+        http_sockets, smtp_sockets = _bind(config)
+        service = InboxService(
+            storage,
+            Rules(config.domains, config.addresses.lifetime_seconds * 1000, config.http.require_token),
+            clock=clock_ms,
+            choice=secrets.choice,
+            new_token=secrets.token_urlsafe,
+        )
+        buckets = _buckets(config)
+        http = server.HttpServer(
+            app.create_app(service, _http_settings(config), buckets), max_connections=config.http.max_connections
+        )
+        smtp = SmtpServer(service, _smtp_settings(config), tls)
+        cleaner = Cleaner(
+            storage,
+            clock=clock_ms,
+            interval_seconds=config.expiry.interval_seconds,
+            chores=[service.forget_expired, *_chores(buckets)],
+        )
+        async with anyio.create_task_group() as tasks:
+            with anyio.CancelScope() as running:
+                await tasks.start(_watch_signals, running, smtp, config)
+                await cleaner.sweep()  # before the ports open: nothing over is shown, whenever we were stopped
+                await smtp.start(smtp_sockets)
+                await http.start(http_sockets)
+                tasks.start_soon(smtp.watch)
+                tasks.start_soon(cleaner.run)
+                announce([listen.name(one) for one in http_sockets], [listen.name(one) for one in smtp_sockets])
+                notify("READY=1")
+                await anyio.sleep_forever()
+            notify("STOPPING=1")
+            async with anyio.create_task_group() as stopping:
+                stopping.start_soon(smtp.stop, _GRACE_SECONDS)
+                stopping.start_soon(http.stop, _GRACE_SECONDS)
+            tasks.cancel_scope.cancel()
+
+
+async def _watch_signals(
+    running: anyio.CancelScope, smtp: SmtpServer, config: Config, *, task_status: anyio.abc.TaskStatus[None]
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            if number == signal.SIGHUP:
+                smtp.tls = await anyio.to_thread.run_sync(_tls, config)
+            else:
+                running.cancel()
+
+
+def _bind(config: Config) -> tuple[list[socket.socket], list[socket.socket]]:
+    http_sockets = listen.bind_all(config.http.listen)
+    try:
+        return http_sockets, listen.bind_all(config.smtp.listen)
+    except StartError:
+        for bound in http_sockets:
+            bound.close()
+        raise
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    if not config.smtp.tls_certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(config.smtp.tls_certificate, config.smtp.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise StartError(
+            f"smtp.tls_certificate {config.smtp.tls_certificate}, smtp.tls_key {config.smtp.tls_key}: {error}"
+        ) from error
+    return context
+
+
+def _buckets(config: Config) -> TokenBuckets | None:
+    rate = config.rate_limit
+    return TokenBuckets(rate.requests_per_minute, rate.burst) if rate.requests_per_minute else None
+
+
+def _chores(buckets: TokenBuckets | None) -> list[Callable[[], None]]:
+    return [lambda: buckets.forget_idle(time.monotonic())] if buckets else []
+
+
+def _storage_settings(config: Config) -> StorageSettings:
+    return StorageSettings(
+        path=Path(config.storage.path),
+        max_bytes=config.storage.max_bytes,
+        reserve_bytes=4 * config.smtp.max_message_bytes,
+        max_messages_per_inbox=config.addresses.max_messages,
+        max_bytes_per_inbox=config.addresses.max_bytes,
+        max_share_per_creator=config.addresses.max_share_per_client,
+    )
+
+
+def _http_settings(config: Config) -> app.Settings:
+    return app.Settings(
+        public_url=config.http.public_url,
+        trusted_proxies=config.http.trusted_proxies,
+        exempt=config.limits.exempt,
+        allowed_hosts=config.http.allowed_hosts,
+        cors_origins=config.http.cors_origins,
+    )
+
+
+def _smtp_settings(config: Config) -> SmtpSettings:
+    smtp = config.smtp
+    return SmtpSettings(
+        hostname=smtp.hostname or socket.gethostname(),
+        max_message_bytes=smtp.max_message_bytes,
+        max_connections=smtp.max_connections,
+        max_connections_per_client=smtp.max_connections_per_client,
+        new_connections_per_minute=smtp.new_connections_per_minute,
+        max_unknown_recipients=smtp.max_unknown_recipients,
+        max_inflight_bytes=smtp.max_inflight_bytes,
+        exempt=config.limits.exempt,
+    )

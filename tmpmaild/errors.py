@@ -1,0 +1,92 @@
+"""Every error this package raises on purpose, as one tree; no answer's wording lives here.
+
+    TmpmaildError
+    ├── StartError                 the daemon or a command cannot start; one line for the operator
+    │   ├── ConfigError            one or more mistakes in the configuration
+    │   └── DatabaseError          the database file is damaged, foreign, newer, or in use
+    └── RequestError               one request or one mail cannot be served
+        ├── InvalidRequest         the client asked for something impossible
+        ├── Unauthorized           a token is needed and none was given
+        ├── AddressNotFound        no such address (or not for this client)
+        ├── AddressExpired         it lived and is over
+        ├── AddressTaken           the name is in use or in quarantine
+        ├── MailboxFull            the inbox, or the share of its creator, is full
+        ├── StorageFull            the cap or the disk is reached; passes after the next sweep
+        ├── StorageUnavailable     the database did not answer; trying again may help
+        └── Stopping               the daemon is on its way down
+
+``smtp/replies.py`` and ``http/problems.py`` each map the whole ``RequestError`` branch to an answer.
+"""
+
+from collections.abc import Sequence
+
+
+class TmpmaildError(Exception):
+    """Base of everything below."""
+
+
+class StartError(TmpmaildError):
+    """Starting is impossible; ``str()`` is one clear line for the operator."""
+
+
+class ConfigError(StartError):
+    """All mistakes found in a configuration, each as one line that names file and key."""
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = tuple(mistakes)
+
+
+class DatabaseError(StartError):
+    """The database file cannot be used; it has not been changed."""
+
+
+class RequestError(TmpmaildError):
+    """One request or mail cannot be served."""
+
+
+class InvalidRequest(RequestError):
+    """The request is well-formed but asks for something impossible.
+
+    ``errors`` holds pairs of a JSON pointer (RFC 6901; or a parameter's name) and what was expected.
+    """
+
+    def __init__(self, *errors: tuple[str, str]) -> None:
+        super().__init__("; ".join(f"{pointer}: {detail}" for pointer, detail in errors))
+        self.errors = errors
+
+
+class Unauthorized(RequestError):
+    """A token is needed and none was given."""
+
+
+class AddressNotFound(RequestError):
+    """No such address, or none that this client may know of."""
+
+
+class AddressExpired(RequestError):
+    """The address lived until ``expired_at_ms`` (Unix time in milliseconds)."""
+
+    def __init__(self, expired_at_ms: int) -> None:
+        super().__init__(expired_at_ms)
+        self.expired_at_ms = expired_at_ms
+
+
+class AddressTaken(RequestError):
+    """The name is in use, or was within the last 24 hours."""
+
+
+class MailboxFull(RequestError):
+    """The inbox, or what its creator may fill, is full."""
+
+
+class StorageFull(RequestError):
+    """The database has reached its cap, or the disk its reserve."""
+
+
+class StorageUnavailable(RequestError):
+    """The database did not answer as it should; the cause is in the log."""
+
+
+class Stopping(RequestError):
+    """The daemon is stopping and takes no new work."""

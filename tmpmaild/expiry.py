@@ -1,0 +1,76 @@
+"""The background task that frees what is over. Nothing depends on it for correctness: reads look at the clock."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import anyio
+
+from tmpmaild.storage.base import Storage
+
+_ERASE_TRIES = 20
+_ERASE_PAUSE_SECONDS = 0.05
+_WARN_EVERY_SECONDS = 60
+
+log = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """Sweeps the storage every ``interval_seconds``; ``chores`` are small things to do as often.
+
+    ``clock`` gives Unix milliseconds.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        clock: Callable[[], int],
+        interval_seconds: float,
+        chores: Sequence[Callable[[], None]] = (),
+    ) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._interval_seconds = interval_seconds
+        self._chores = chores
+        self._unerased_since: float | None = None
+        self._warned_at = 0.0
+
+    async def run(self) -> None:
+        """Sweep for ever. A failure is logged and tried again at the next tick."""
+        while True:
+            await anyio.sleep(self._interval_seconds)
+            try:
+                for chore in self._chores:
+                    chore()
+                await self.sweep()
+            except Exception:
+                log.exception("sweeping failed; next try in %s s", self._interval_seconds)
+
+    async def sweep(self) -> None:
+        """Delete all that is over and leave no trace of it; deliveries pass between the steps."""
+        while await self._storage.sweep(self._clock()):
+            pass
+        self._watch(erased=await self._erase())
+
+    async def _erase(self) -> bool:
+        # Our own readers are done within milliseconds; only a stranger's transaction lasts.
+        for _ in range(_ERASE_TRIES):
+            if await self._storage.erase():
+                return True
+            await anyio.sleep(_ERASE_PAUSE_SECONDS)
+        return False
+
+    def _watch(self, *, erased: bool) -> None:
+        now = time.monotonic()
+        if erased:
+            self._unerased_since = None
+        elif self._unerased_since is None:
+            self._unerased_since = now
+        elif now - max(self._unerased_since, self._warned_at) >= _WARN_EVERY_SECONDS:
+            self._warned_at = now
+            log.warning(
+                "another process has kept a read transaction on the database open for %d s: expired mail is deleted,"
+                " but its octets stay in the files until that ends",
+                now - self._unerased_since,
+            )

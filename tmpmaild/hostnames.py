@@ -1,0 +1,63 @@
+"""Host names as mail and configuration write them, and address literals; nothing here looks a name up.
+
+A name leaves this module in one form: lower case, A-labels, no dot at the end.
+"""
+
+import re
+import unicodedata
+from ipaddress import IPv4Address, IPv6Address
+
+MAX_NAME_OCTETS = 255  # RFC 5321 §4.5.3.1.2
+
+_LABEL = r"(?!-)[a-z0-9-]{1,63}+(?<!-)"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+").fullmatch
+_IPV6_TAG = "[ipv6:"
+# RFC 5892 §2.6 and appendix A: valid in some contexts although neither letter, mark nor digit.
+_JOINERS = frozenset("-\u00b7\u0375\u05f3\u05f4\u200c\u200d\u30fb")
+
+
+def to_ascii(name: str) -> str:
+    """Return a host name in lower case with its U-labels as A-labels (RFC 5890 §2.3.2.1).
+
+    Compatibility forms (full-width letters, the ideographic full stop) are refused, not mapped: a name
+    must not become another one on the way. Raises ValueError when it is no name of LDH labels.
+    """
+    if len(name) > MAX_NAME_OCTETS:  # before punycode, which is quadratic
+        raise ValueError("a host name has at most 255 octets")
+    ascii_name = name.lower() if name.isascii() else ".".join(map(_a_label, name.split(".")))
+    if len(ascii_name) > MAX_NAME_OCTETS or not _NAME(ascii_name):
+        raise ValueError("not a host name")
+    return ascii_name
+
+
+def check_address_literal(literal: str) -> str:
+    """Return ``[192.0.2.1]`` or ``[IPv6:2001:db8::1]`` in lower case, brackets kept (RFC 5321 §4.1.3).
+
+    No other tag has ever been registered, so another one is a ValueError like a wrong address.
+    """
+    text = literal.lower()
+    if not text.endswith("]") or "%" in text:  # a zone means something on one machine only
+        raise ValueError("not an address literal")
+    if text.startswith(_IPV6_TAG):
+        IPv6Address(text[len(_IPV6_TAG) : -1])
+    else:
+        IPv4Address(text[1:-1])
+    return text
+
+
+def _a_label(label: str) -> str:
+    if label.isascii():
+        return label.lower()
+    folded = unicodedata.normalize("NFC", label.lower())
+    if folded.isascii() or not _is_u_label(folded):  # U+212A KELVIN SIGN would fold to "k"
+        raise ValueError("not a U-label")
+    # Not the codec "idna": that is IDNA 2003, for which "straße" and "strasse" are one name.
+    return "xn--" + folded.encode("punycode").decode("ascii")
+
+
+def _is_u_label(label: str) -> bool:
+    """Hold a label against the rules of RFC 5891 §4.2.3 and RFC 5892 that need no tables of their own."""
+    stable = unicodedata.normalize("NFKC", label) == label
+    hyphens = label.startswith("-") or label.endswith("-") or label[2:4] == "--"
+    categories = {unicodedata.category(char)[0] for char in label if char not in _JOINERS}
+    return stable and not hyphens and unicodedata.category(label[0])[0] != "M" and categories <= set("LMN")

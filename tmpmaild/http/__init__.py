@@ -1,0 +1,1 @@
+"""The HTTP edge: from a request to ``InboxService``, and back to JSON or a problem document."""

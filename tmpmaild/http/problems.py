@@ -1,0 +1,176 @@
+"""Every error answer of the HTTP edge, as one table (RFC 9457); what is wrong is decided elsewhere."""
+
+import logging
+import secrets
+from collections.abc import Mapping
+from html import escape
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tmpmaild import errors
+from tmpmaild.http.headers import CONTENT_SECURITY_POLICY
+from tmpmaild.times import rfc3339
+
+log = logging.getLogger(__name__)
+
+
+class BadRequest(errors.RequestError):
+    """A request that is wrong as HTTP, under the code of one of ``PROBLEMS``."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class Problem(Struct, frozen=True):
+    """What is always the same about an error: its status, its name, and what a reader should know about it."""
+
+    status: int
+    title: str
+    explanation: str
+
+
+PROBLEMS: dict[str, Problem] = {
+    "malformed-request": Problem(400, "Malformed request", "The body is not what its media type says."),
+    "bad-host": Problem(400, "Bad Host header", "The Host header is missing, malformed, or not one served here."),
+    "unauthorized": Problem(401, "Token needed", "Send the token from the answer to create: Authorization: Bearer …"),
+    "address-not-found": Problem(404, "Address not found", "There is no such address, or not for you."),
+    "message-not-found": Problem(404, "Message not found", "This inbox holds no message with that id."),
+    "not-found": Problem(404, "Not found", "Nothing lives at this path."),
+    "method-not-allowed": Problem(405, "Method not allowed", "The Allow header lists what this path answers to."),
+    "request-timeout": Problem(408, "Request timeout", "The body did not come in time."),
+    "address-taken": Problem(409, "Address taken", "The name is in use, or was in the last 24 hours."),
+    "address-expired": Problem(410, "Address expired", "The address has lived its time, or its holder deleted it."),
+    "body-too-large": Problem(413, "Body too large", "A request body has at most 64 KiB."),
+    "unsupported-media-type": Problem(415, "Unsupported media type", "A request body is application/json."),
+    "invalid-request": Problem(422, "Invalid request", "The errors say which part was not as expected."),
+    "rate-limited": Problem(429, "Too many requests", "Each client has a number of requests a minute; wait and retry."),
+    "headers-too-large": Problem(431, "Headers too large", "All header fields together have at most 16 KiB."),
+    "internal-error": Problem(500, "Internal error", "A fault of this server; the id finds it in the operator's log."),
+    "storage-full": Problem(503, "Storage full", "There is no room at the moment; it comes back as mail expires."),
+    "storage-unavailable": Problem(503, "Storage unavailable", "The database did not answer; trying again may help."),
+    "stopping": Problem(503, "Stopping", "The server is on its way down; try again shortly."),
+}
+
+_CODES: dict[type[errors.RequestError], str] = {
+    errors.RequestError: "internal-error",
+    errors.InvalidRequest: "invalid-request",
+    errors.Unauthorized: "unauthorized",
+    errors.AddressNotFound: "address-not-found",
+    errors.AddressExpired: "address-expired",
+    errors.AddressTaken: "address-taken",
+    errors.MailboxFull: "storage-full",
+    errors.StorageFull: "storage-full",
+    errors.StorageUnavailable: "storage-unavailable",
+    errors.Stopping: "stopping",
+}
+_FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
+_EXTRA_HEADERS = {
+    "unauthorized": {"WWW-Authenticate": "Bearer"},
+    "request-timeout": {"Connection": "close"},
+    "storage-full": {"Retry-After": "60"},
+    "storage-unavailable": {"Retry-After": "5"},
+    "stopping": {"Retry-After": "5"},
+}
+
+
+class FieldError(Struct, frozen=True):
+    """One part of a request that was not as expected."""
+
+    pointer: str
+    detail: str
+
+
+class Document(Struct, frozen=True):
+    """The problem document (RFC 9457 §3); ``code`` is stable, ``title`` and ``detail`` are for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: list[FieldError] | UnsetType = UNSET
+
+
+class Problems:
+    """Makes the answers. ``base_path`` is the path of ``http.public_url``, below which ``type`` points."""
+
+    def __init__(self, base_path: str) -> None:
+        self._base_path = base_path
+
+    def response(
+        self,
+        code: str,
+        detail: str = "",
+        *,
+        field_errors: tuple[tuple[str, str], ...] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Return the answer for a code; without a detail it says what is always true of it."""
+        problem = PROBLEMS[code]
+        document = Document(
+            type=f"{self._base_path}/problems/{code}",
+            title=problem.title,
+            status=problem.status,
+            detail=detail or problem.explanation,
+            code=code,
+            errors=[FieldError(pointer, text) for pointer, text in field_errors] or UNSET,
+        )
+        return Response(
+            msgspec.json.encode(document),
+            problem.status,
+            {**_EXTRA_HEADERS.get(code, {}), **(headers or {})},
+            media_type="application/problem+json",
+        )
+
+    async def on_request_error(self, request: Request, error: Exception) -> Response:
+        """Answer an error of the service or of ours."""
+        if isinstance(error, BadRequest):
+            return self.response(error.code, error.detail)
+        if isinstance(error, errors.InvalidRequest):
+            return self.response("invalid-request", field_errors=error.errors)
+        code = _CODES.get(type(error), "internal-error")  # type: ignore[arg-type]
+        if code == "internal-error":
+            return await self.on_fault(request, error)
+        if code == "storage-unavailable":
+            log.error("storage unavailable: %s", error)
+        return self.response(code, _detail(request, error))
+
+    async def on_http_exception(self, request: Request, error: Exception) -> Response:
+        """Answer what the framework refuses."""
+        assert isinstance(error, HTTPException)
+        code = _FRAMEWORK_CODES.get(error.status_code)
+        if code is None:
+            return await self.on_fault(request, error)
+        return self.response(code, headers=error.headers)
+
+    async def on_fault(self, _request: Request, error: Exception) -> Response:
+        """Answer a fault of ours with an id that finds it in the log, and nothing else."""
+        fault_id = secrets.token_hex(4)
+        log.error("HTTP request failed, id %s", fault_id, exc_info=error)
+        return self.response("internal-error", f"The operator's log tells more under the id {fault_id}.")
+
+    async def page(self, request: Request) -> Response:
+        """Explain one code to a person (``/problems/{code}``)."""
+        code = request.path_params["code"]
+        problem = PROBLEMS.get(code)
+        if problem is None:
+            raise HTTPException(404)
+        title, explanation = escape(f"{problem.status} {problem.title}"), escape(problem.explanation)
+        html = (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+            f"<h1>{title}</h1><p>{explanation}</p><p>Code: <code>{code}</code></p></html>"
+        )
+        return Response(html, media_type="text/html", headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+
+def _detail(request: Request, error: Exception) -> str:
+    if not isinstance(error, errors.AddressExpired):
+        return ""
+    local_part, _, domain = str(request.path_params.get("address", "")).rpartition("@")
+    return f"{local_part[:4]}…@{domain[:255]} expired at {rfc3339(error.expired_at_ms)}."

@@ -1,0 +1,85 @@
+"""Accepts HTTP connections and gives each to Hypercorn's own connection class; what is asked is ``app.py``'s business.
+
+The accept loop is ours because Hypercorn's has no limit of connections, and since Python 3.12.1 no end: it waits for
+every open connection, however long.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Sequence
+
+import anyio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+from hypercorn.typing import LifespanState
+from starlette.types import ASGIApp
+
+_SEND_BUFFER_BYTES = 256 * 1024
+_USER_TIMEOUT_MS = 30_000
+_IDLE_SECONDS = 15
+
+log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    """All HTTP connections of the process. ``max_connections`` 0 means no limit."""
+
+    def __init__(self, app: ASGIApp, *, max_connections: int) -> None:
+        self._app = ASGIWrapper(app)  # type: ignore[arg-type]
+        self._max_connections = max_connections
+        self._config = _hypercorn_config()
+        self._context = WorkerContext(max_requests=None)
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._listeners: list[asyncio.Server] = []
+
+    async def start(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept connections on sockets that are bound already."""
+        for listener in sockets:
+            _bound_what_clients_cost(listener)
+            self._listeners.append(await asyncio.start_server(self._serve, sock=listener, backlog=1024))
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Take nobody new, close idle connections, let running requests end within the grace time."""
+        for listener in self._listeners:
+            listener.close()
+        await self._context.terminated.set()
+        with anyio.move_on_after(grace_seconds):
+            while self._connections:
+                await anyio.sleep(0.01)
+        for writer in self._connections.values():
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if 0 < self._max_connections <= len(self._connections):
+            writer.transport.abort()
+            return
+        self._connections[task] = writer
+        loop = asyncio.get_running_loop()
+        try:
+            await TCPServer(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
+        except Exception:
+            log.exception("an HTTP connection failed")
+        finally:
+            del self._connections[task]
+            writer.transport.abort()
+
+
+def _hypercorn_config() -> Config:
+    config = Config()
+    config.include_server_header = False
+    config.keep_alive_timeout = _IDLE_SECONDS
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    return config
+
+
+def _bound_what_clients_cost(listener: socket.socket) -> None:
+    """Bound what a client that does not read can hold; accepted sockets inherit both."""
+    if listener.family != socket.AF_UNIX:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)

@@ -1,0 +1,56 @@
+"""Message ids: ``msg_`` and a lower-case ULID, as text outside and as one integer key in a table.
+
+A key is 45 bits of Unix milliseconds and 18 bits of counter, so keys, ids and arrival sort alike. The id's
+last 62 bits are zero: an id need be unique and ordered, it is no secret.
+"""
+
+import re
+
+PREFIX = "msg_"
+MAX_KEY = (1 << 63) - 1
+
+_COUNTER_BITS = 18
+_PADDING_BITS = 62
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_VALUES = {character: value for value, character in enumerate(_ALPHABET)}
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+_SHAPE = re.compile(rf"{PREFIX}[0-7][{_ALPHABET}]{{25}}")
+
+
+def next_key(last_key: int, now_ms: int) -> int:
+    """Draw the key that follows ``last_key``, also when the clock went back."""
+    return max(last_key + 1, now_ms << _COUNTER_BITS)
+
+
+def first_key(time_ms: int) -> int:
+    """Return the smallest key that can be drawn at ``time_ms``."""
+    return time_ms << _COUNTER_BITS
+
+
+def message_id(key: int) -> str:
+    """Write a key as an id: 14 characters that say something and 12 zeros."""
+    number = key << 2  # the first 70 of the text's 130 bits
+    pairs = [_PAIRS[number >> shift & 1023] for shift in (60, 50, 40, 30, 20, 10, 0)]
+    return f"{PREFIX}{''.join(pairs)}000000000000"
+
+
+def is_message_id(text: str) -> bool:
+    """Tell whether the text has the shape of an id; such an id need not exist."""
+    return _SHAPE.fullmatch(text) is not None
+
+
+def key_not_above(text: str) -> int:
+    """Return the greatest key whose id is ``text`` or sorts before it."""
+    return min(_number(text) >> _PADDING_BITS, MAX_KEY)
+
+
+def key_not_below(text: str) -> int:
+    """Return the smallest key whose id is ``text`` or sorts after it."""
+    return min(-(-_number(text) >> _PADDING_BITS), MAX_KEY)
+
+
+def _number(text: str) -> int:
+    number = 0
+    for character in text[len(PREFIX) :]:
+        number = number * 32 + _VALUES[character]
+    return number

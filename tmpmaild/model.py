@@ -1,0 +1,133 @@
+"""The words of the domain: frozen values that cross the borders between rooms; no behaviour of a room.
+
+Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
+"""
+
+from msgspec import Struct
+
+
+class Attachment(Struct, frozen=True, gc=False):
+    """What is known of a part that is neither the text nor the HTML of a mail.
+
+    ``index`` counts from 0 in the order of the mail; ``size_bytes`` and ``sha256`` (hex) are of the
+    decoded content; ``inline`` parts are those the HTML may show (RFC 2392).
+    """
+
+    index: int
+    filename: str
+    content_type: str
+    size_bytes: int
+    sha256: str
+    inline: bool
+    content_id: str | None
+
+
+class ParsedMail(Struct, frozen=True):
+    """What a reader sees of a mail; every text is valid Unicode without lone surrogates or NUL.
+
+    ``body`` has LF line ends. ``headers`` are the top-level header fields, decoded, in order.
+    ``warnings`` say what the parser had to forgive.
+    """
+
+    from_address: str
+    from_name: str
+    subject: str
+    body: str
+    html: str | None
+    attachments: tuple[Attachment, ...]
+    headers: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+
+
+class Envelope(Struct, frozen=True):
+    """One SMTP transaction without its content (RFC 5321 §2.3.1).
+
+    ``recipients`` are the addresses as they were written, tag included.
+    """
+
+    sender: str
+    recipients: tuple[str, ...]
+    helo: str
+    remote_ip: str
+    tls: bool
+
+
+QUARANTINE_MS = 24 * 60 * 60 * 1000
+"""How long an address that is over still answers "expired" and is given to nobody else."""
+
+
+class NewInbox(Struct, frozen=True):
+    """An address to be created; ``creator`` names the client whose share pays, None for nobody's."""
+
+    address: str
+    created_at_ms: int
+    expires_at_ms: int
+    private: bool
+    token_hash: bytes
+    creator: str | None
+
+
+class Inbox(Struct, frozen=True):
+    """An address that lives or is over; ``full`` says that it takes no mail now."""
+
+    id: str
+    address: str
+    created_at_ms: int
+    expires_at_ms: int
+    private: bool
+    token_hash: bytes | None
+    message_count: int
+    full: bool
+
+
+class NewMail(Struct, frozen=True):
+    """A mail to be stored for ``inbox_ids``, which pair with ``envelope.recipients``."""
+
+    envelope: Envelope
+    inbox_ids: tuple[str, ...]
+    raw: bytes
+    parsed: ParsedMail
+
+
+class InboxChange(Struct, frozen=True):
+    """What a commit did to an inbox: a wake-up, what changed is read from storage."""
+
+    inbox_id: str
+    full: bool
+
+
+class Page(Struct, frozen=True):
+    """Which messages of an inbox are asked for; ids are exclusive bounds and need not exist.
+
+    Bodies are whole as long as all of them, newest first, fit ``bodies_bytes``.
+    """
+
+    after: str | None = None
+    before: str | None = None
+    ascending: bool = False
+    limit: int = 100
+    bodies_bytes: int = 4 * 1024 * 1024
+
+
+class Message(Struct, frozen=True):
+    """A message as a list shows it; ``recipient`` is the envelope's, as it was written."""
+
+    id: str
+    received_at_ms: int
+    recipient: str
+    from_address: str
+    from_name: str
+    subject: str
+    body: str
+    truncated: bool
+    size_bytes: int
+    has_html: bool
+    attachments: tuple[Attachment, ...]
+
+
+class Listing(Struct, frozen=True):
+    """One page of an inbox, and whether there is another behind it."""
+
+    inbox: Inbox
+    messages: tuple[Message, ...]
+    has_more: bool

@@ -1,0 +1,65 @@
+"""The token bucket: how many requests a client has left. Knows no HTTP and takes the time from its caller."""
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass
+
+_MAX_CLIENTS = 100_000
+_ROUNDING_SECONDS = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a request may pass, how many more may at once, and the seconds until the next token."""
+
+    allowed: bool
+    remaining: int
+    next_token_seconds: int
+
+
+class TokenBuckets:
+    """One bucket a client: ``burst`` tokens, one back each ``60 / tokens_per_minute`` seconds.
+
+    A bucket is kept as the one moment at which it is full again; a client whose bucket is full is forgotten.
+    The table is bounded: beyond ``max_clients`` the client that has been silent longest is forgotten early.
+    """
+
+    def __init__(self, tokens_per_minute: int, burst: int, *, max_clients: int = _MAX_CLIENTS) -> None:
+        self.tokens_per_minute = tokens_per_minute
+        self._refill_seconds = 60 / tokens_per_minute
+        self._burst = burst
+        self._max_clients = max_clients
+        self._full_at: OrderedDict[str, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def take(self, client: str, now_seconds: float) -> Decision:
+        """Take a token if there is one; a refusal takes none."""
+        missing_seconds = max(self._full_at.get(client, 0.0) - now_seconds, 0.0) + self._refill_seconds
+        wait_seconds = missing_seconds - self._burst * self._refill_seconds
+        if wait_seconds > _ROUNDING_SECONDS:
+            return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
+        self._full_at[client] = now_seconds + missing_seconds
+        self._full_at.move_to_end(client)
+        self._forget(now_seconds)
+        return self._decision(missing_seconds)
+
+    def forget_idle(self, now_seconds: float) -> None:
+        """Drop the clients whose buckets are full again."""
+        idle = [client for client, full_at in self._full_at.items() if full_at <= now_seconds]
+        for client in idle:
+            del self._full_at[client]
+
+    def _decision(self, missing_seconds: float) -> Decision:
+        missing_tokens = (missing_seconds - _ROUNDING_SECONDS) / self._refill_seconds
+        next_token_seconds = (missing_tokens - math.floor(missing_tokens)) * self._refill_seconds
+        return Decision(
+            allowed=True,
+            remaining=self._burst - math.ceil(missing_tokens),
+            next_token_seconds=max(math.ceil(next_token_seconds), 1),
+        )
+
+    def _forget(self, now_seconds: float) -> None:
+        while len(self._full_at) > self._max_clients or next(iter(self._full_at.values())) <= now_seconds:
+            self._full_at.popitem(last=False)

@@ -1,0 +1,352 @@
+"""The SMTP conversation as a machine without I/O: octets in, replies and questions out (RFC 5321 §4).
+
+It has no socket, no clock and no await. ``receive`` what the client sent, take ``next_question`` until it is None, send
+``output``. A question is one that only the world outside can answer; until ``answer`` is called the machine
+stands still, and what the client has pipelined behind waits in order. A verb is a method of that name.
+"""
+
+import re
+from collections.abc import Callable
+
+from tmpmaild.addresses import NonAsciiPath, PathSyntaxError, parse_path, split_path
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
+from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
+from tmpmaild.smtp.transaction import Transaction, parse_parameters
+
+MAX_LINE_BYTES = 2048
+MAX_RECIPIENTS = 100
+_MAX_DISCARDED_BYTES = 64 * 1024
+_SLOW_FROM_ERRORS = 10
+_MAX_ERRORS = 20
+
+_is_control = re.compile(rb"[\x00-\x1f\x7f]").search
+_is_no_smtp = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) |\x16\x03").match
+
+
+class Conversation:
+    """One client's conversation, from greeting to close.
+
+    ``closed`` says that ``output`` holds the last reply. ``offers_tls``: STARTTLS can be done.
+    A ``max_unknown_recipients`` of 0 sets no limit.
+    """
+
+    def __init__(
+        self, hostname: str, *, max_message_bytes: int, max_unknown_recipients: int = 0, offers_tls: bool = False
+    ) -> None:
+        self.output = bytearray(f"220 {hostname} ESMTP tmpmaild\r\n".encode())
+        self.closed = False
+        self.helo = ""
+        self.tls = False
+        self._hostname = hostname
+        self._max_message_bytes = max_message_bytes
+        self._max_unknown_recipients = max_unknown_recipients
+        self._offers_tls = offers_tls
+        self._input = b""
+        self._position = 0
+        self._discarded_bytes = 0
+        self._extended = False
+        self._transaction: Transaction | None = None
+        self._proposed: Transaction | None = None
+        self._question: Question | None = None
+        self._data: DataReader | None = None
+        self._undeliverable = replies.MESSAGE_TOO_BIG
+        self._errors = 0
+        self._unknown_recipients = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """How much of an unfinished mail is in memory."""
+        return self._data.held_bytes if self._data else 0
+
+    @property
+    def received_bytes(self) -> int:
+        """How much of an unfinished mail has come, held or not."""
+        return self._data.received_bytes if self._data else 0
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much input has not been looked at."""
+        return len(self._input) - self._position
+
+    @property
+    def receiving_data(self) -> bool:
+        """Whether a mail is on its way in."""
+        return self._data is not None
+
+    def receive(self, octets: bytes) -> None:
+        """Take what the client has sent."""
+        self._input = self._input[self._position :] + octets if self.waiting_bytes else octets
+        self._position = 0
+
+    def next_question(self) -> Question | None:
+        """Go on until there is a question; None when input is needed, an answer is, or all is over."""
+        if self._question is not None:
+            return None
+        while not self.closed:
+            advanced = self._read_data(self._data) if self._data else self._read_command()
+            if self._question is not None or not advanced:
+                return self._question
+        return None
+
+    def answer(self, reply: str) -> None:
+        """Answer the open question; a reply of 2xx or 3xx accepts what was asked about."""
+        question, self._question = self._question, None
+        accepted = reply[0] in "23"
+        if self.closed:
+            return
+        self._say(reply)
+        if isinstance(question, Mail):
+            self._transaction = None
+        elif isinstance(question, Sender) and accepted:
+            self._transaction = self._proposed
+        elif isinstance(question, Data) and accepted:
+            self._data = DataReader(self._max_message_bytes)
+            self._undeliverable = replies.MESSAGE_TOO_BIG
+        elif isinstance(question, Recipient):
+            self._conclude(question, reply)
+
+    def _conclude(self, recipient: Recipient, reply: str) -> None:
+        if reply == replies.RECIPIENT_OK:
+            assert self._transaction is not None
+            self._transaction.recipients.append(recipient)
+        elif reply == replies.UNKNOWN_RECIPIENT:
+            self._unknown_recipients += 1
+            if 0 < self._max_unknown_recipients < self._unknown_recipients:
+                self.close(replies.TOO_MANY_UNKNOWN)
+
+    def tls_started(self) -> None:
+        """Start over on the encrypted connection: nothing said in the clear counts (RFC 3207 §4.2)."""
+        self._question = self._transaction = None
+        self.helo = ""
+        self._input, self._position = b"", 0
+        self.tls = True
+
+    def drop_mail(self, reply: str) -> None:
+        """Hold no more of the mail that is coming in, and give this reply at its end."""
+        if self._data is not None:
+            self._data.drop()
+            self._undeliverable = reply
+
+    def close(self, reply: str) -> None:
+        """End the conversation with a last reply."""
+        if not self.closed:
+            self._say(reply)
+            self.closed = True
+
+    # From octets to commands and mails. Each step says whether it found something to go on with.
+
+    def _read_command(self) -> bool:
+        end = self._input.find(b"\n", self._position)
+        if end < 0:
+            self._discard_overlong()
+            return False
+        line = self._input[self._position : end]
+        self._position = end + 1
+        if self._discarded_bytes or len(line) > MAX_LINE_BYTES:
+            self._discarded_bytes = 0
+            self._react(replies.LINE_TOO_LONG)
+        else:
+            self._react(self._command(line.removesuffix(b"\r")))
+        return True
+
+    def _discard_overlong(self) -> None:
+        if self._discarded_bytes or self.waiting_bytes > MAX_LINE_BYTES:
+            self._discarded_bytes += self.waiting_bytes
+            self._input, self._position = b"", 0
+        if self._discarded_bytes > _MAX_DISCARDED_BYTES:
+            self.close(replies.LINE_WITHOUT_END)
+
+    def _read_data(self, data: DataReader) -> bool:
+        rest = data.feed(self._input[self._position :])
+        self._input, self._position = rest or b"", 0
+        if rest is None:
+            if data.endless:
+                self.close(replies.MESSAGE_WITHOUT_END)
+            return False
+        self._data = None
+        self._react(self._mail(data))
+        return True
+
+    def _mail(self, data: DataReader) -> str | Question:
+        transaction = self._transaction
+        assert transaction is not None
+        try:
+            return Mail(transaction.sender, tuple(transaction.recipients), data.content())
+        except TooBig:
+            self._transaction = None
+            return self._undeliverable
+        except Smuggled:
+            self._transaction = None
+            return replies.SMUGGLING
+
+    def _react(self, result: "str | Question | None") -> None:
+        if result is None:
+            return
+        if not isinstance(result, str):
+            self._question = result
+        elif result in replies.MISTAKES:
+            self._refuse(result)
+        else:
+            self._say(result)
+
+    def _refuse(self, reply: str) -> None:
+        """Count a mistake: who makes many is answered slowly, then not at all."""
+        self._errors += 1
+        if self._errors >= _MAX_ERRORS:
+            self.close(replies.TOO_MANY_ERRORS)
+        elif self._errors >= _SLOW_FROM_ERRORS:
+            self._question = Late(reply)
+        else:
+            self._say(reply)
+
+    def _say(self, reply: str) -> None:
+        self.output += reply.encode() + b"\r\n"
+
+    # The verbs (RFC 5321 §4.1.1). Each returns its reply, or the question its reply depends on.
+
+    def _command(self, line: bytes) -> str | Question | None:
+        name, _, argument = line.partition(b" ")
+        verb = _VERBS.get(name) or _VERBS.get(name.upper())
+        if _is_control(line):
+            return self._not_printable(line, verb)
+        if verb is not None and argument.isascii():
+            return verb(self, argument.rstrip())
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return replies.NOT_UTF8
+        if verb is None and not self.helo and _is_no_smtp(line):
+            self.close(replies.UNKNOWN_COMMAND)
+            return None
+        return verb(self, argument.rstrip()) if verb else replies.UNKNOWN_COMMAND
+
+    def _not_printable(self, line: bytes, verb: "_Verb | None") -> str | None:
+        if _is_no_smtp(line):
+            self.close(replies.UNKNOWN_COMMAND)
+            return None
+        if verb is Conversation.MAIL:
+            return replies.BAD_SENDER
+        return replies.BAD_RECIPIENT if verb is Conversation.RCPT else replies.NOT_PRINTABLE
+
+    def EHLO(self, argument: bytes) -> str:  # noqa: N802 - the verb's name
+        """Greet, and say what we can (RFC 5321 §4.1.1.1)."""
+        if not argument:
+            return replies.BAD_ARGUMENT
+        self._greet(argument, extended=True)
+        keywords = ["PIPELINING", f"SIZE {self._max_message_bytes}", "8BITMIME", "SMTPUTF8"]
+        if self._offers_tls and not self.tls:
+            keywords.append("STARTTLS")
+        lines = [self._hostname, *keywords]
+        return "".join(f"250-{line}\r\n" for line in lines) + "250 ENHANCEDSTATUSCODES"
+
+    def HELO(self, argument: bytes) -> str:  # noqa: N802
+        """Greet as in 1982 (RFC 5321 §4.1.1.1)."""
+        if not argument:
+            return replies.BAD_ARGUMENT
+        self._greet(argument, extended=False)
+        return f"250 {self._hostname}"
+
+    def _greet(self, name: bytes, *, extended: bool) -> None:
+        self.helo = name.decode()
+        self._extended = extended
+        self._transaction = None
+
+    def MAIL(self, argument: bytes) -> str | Question:  # noqa: N802, PLR0911 - a check a line, its reply beside it
+        """Begin a transaction (RFC 5321 §4.1.1.2)."""
+        if not self.helo or self._transaction:
+            return replies.BAD_SEQUENCE
+        if argument[:5].upper() != b"FROM:":
+            return replies.BAD_ARGUMENT
+        try:
+            path, parameters = split_path(argument[5:])
+            declared = parse_parameters(parameters, self._max_message_bytes)
+            if isinstance(declared, str) or (parameters and not self._extended):
+                return declared if isinstance(declared, str) else replies.BAD_PARAMETER
+            if path and not parse_path(path, utf8=declared.utf8).domain:
+                return replies.BAD_SENDER
+        except NonAsciiPath:
+            return replies.UTF8_NOT_ASKED_FOR
+        except PathSyntaxError:
+            return replies.BAD_SENDER
+        self._proposed = Transaction(path.decode(), declared)
+        return Sender(self._proposed.sender, declared.size_bytes)
+
+    def RCPT(self, argument: bytes) -> str | Question:  # noqa: N802, PLR0911
+        """Name a recipient (RFC 5321 §4.1.1.3)."""
+        if not self._transaction:
+            return replies.BAD_SEQUENCE
+        if argument[:3].upper() != b"TO:":
+            return replies.BAD_ARGUMENT
+        try:
+            path, parameters = split_path(argument[3:])
+            mailbox = parse_path(path, utf8=self._transaction.parameters.utf8)
+        except NonAsciiPath:
+            return replies.UTF8_NOT_ASKED_FOR
+        except PathSyntaxError:
+            return replies.BAD_RECIPIENT
+        if parameters:
+            return replies.BAD_PARAMETER
+        if len(self._transaction.recipients) >= MAX_RECIPIENTS:
+            return replies.TOO_MANY_RECIPIENTS
+        return Recipient(mailbox, path.decode())
+
+    def DATA(self, argument: bytes) -> str | Question:  # noqa: N802
+        """Ask for the mail (RFC 5321 §4.1.1.4)."""
+        if not self.helo:
+            return replies.BAD_SEQUENCE
+        if argument:
+            return replies.BAD_ARGUMENT
+        if not self._transaction or not self._transaction.recipients:
+            return replies.NO_RECIPIENTS
+        return Data(self._transaction.parameters.size_bytes)
+
+    def BDAT(self, _: bytes) -> None:  # noqa: N802
+        """Hang up (RFC 3030)."""
+        # CHUNKING is not offered. Its payload comes without being asked for and must never run as commands.
+        self.close(replies.NOT_IMPLEMENTED)
+
+    def STARTTLS(self, argument: bytes) -> str | Question:  # noqa: N802
+        """Ask for the handshake (RFC 3207)."""
+        if argument and self._offers_tls:
+            return replies.BAD_ARGUMENT
+        if not self._offers_tls:
+            return replies.NOT_IMPLEMENTED
+        if self.tls:
+            return replies.BAD_SEQUENCE
+        self._input, self._position = b"", 0  # what came in the clear behind STARTTLS is not from a friend
+        self._say(replies.READY_FOR_TLS)
+        return StartTls()
+
+    def RSET(self, _: bytes) -> str:  # noqa: N802
+        """Give the transaction up (RFC 5321 §4.1.1.5)."""
+        self._transaction = None
+        return replies.OK
+
+    def NOOP(self, _: bytes) -> str:  # noqa: N802
+        """Do nothing (RFC 5321 §4.1.1.9)."""
+        return replies.OK
+
+    def QUIT(self, _: bytes) -> None:  # noqa: N802
+        """Say good-bye (RFC 5321 §4.1.1.10)."""
+        self.close(replies.BYE)
+
+    def VRFY(self, _: bytes) -> str:  # noqa: N802
+        """Tell nothing about any name (RFC 5321 §7.3)."""
+        return replies.CANNOT_VERIFY
+
+    def HELP(self, _: bytes) -> str:  # noqa: N802
+        """Point to the standard (RFC 5321 §4.1.1.8)."""
+        return replies.HELP
+
+    def EXPN(self, _: bytes) -> str:  # noqa: N802
+        """Refuse: there are no lists, and nobody has an account (AUTH)."""
+        return replies.NOT_IMPLEMENTED
+
+    AUTH = EXPN
+
+
+_Verb = Callable[[Conversation, bytes], str | Question | None]
+_VERBS: dict[bytes, _Verb] = {
+    name.encode(): getattr(Conversation, name) for name in vars(Conversation) if name.isupper() and name[0] != "_"
+}

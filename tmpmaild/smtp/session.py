@@ -1,0 +1,254 @@
+"""One SMTP connection: moves octets between a transport and the conversation, and waits where it must.
+
+aiosmtpd's ``SMTP`` is the base for its Session, Envelope and hooks; its stream and its task are never entered. All
+protocol stands in ``conversation.py``, all decisions in ``handler.py``.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from aiosmtpd.smtp import SMTP, Session
+
+from tmpmaild.clients import LOCAL
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.handler import SmtpEnvelope
+from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender
+
+if TYPE_CHECKING:
+    from tmpmaild.smtp.server import SmtpServer
+
+_MAX_UNSENT_BYTES = 64 * 1024
+_MAX_WAITING_BYTES = 64 * 1024
+_LATE_SECONDS = 1
+_IDLE_SECONDS = 300
+_UNREAD_SECONDS = 30
+_MIN_BYTES_PER_SECOND = 100
+
+log = logging.getLogger(__name__)
+
+
+class SmtpSession(SMTP):
+    """The protocol object of one connection."""
+
+    def __init__(self, server: "SmtpServer") -> None:
+        super().__init__(server.handler, hostname=server.settings.hostname, loop=server.loop)
+        self._server = server
+        self._conversation = server.new_conversation()
+        self._handler = server.handler
+        self._envelope = SmtpEnvelope()
+        self._waiting = False
+        self._peer_done = False
+        self._stopping = False
+        self._held_bytes = 0
+        self._active_at = server.loop.time()
+        self._unread_since: float | None = None
+        self._mail_began_at = 0.0
+        self.remote_ip = LOCAL
+
+    def __dir__(self) -> Sequence[str]:
+        """Be brief: aiosmtpd looks through this for verbs and mechanisms, and ours are elsewhere."""
+        return ()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet, or send away."""
+        self.transport = transport
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
+        self.session = self._new_session()
+        self.remote_ip = cast("tuple[str, int]", self.session.peer)[0]
+        refusal = self._server.admit(self)
+        if refusal:
+            self._conversation.output.clear()
+            self._conversation.close(refusal)
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Take octets; go on if nothing is being waited for."""
+        self._active_at = self.loop.time()
+        self._conversation.receive(data)
+        if not self._waiting:
+            self._pump()
+        elif self._conversation.waiting_bytes > _MAX_WAITING_BYTES:
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Let a mail that is being stored have its answer, though nothing more will come."""
+        self._peer_done = True
+        return self._waiting and not self._conversation.tls
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget the connection; a mail that was handed over is stored all the same."""
+        del error
+        self._conversation.closed = True
+        self._hold(0)
+        self._server.forget(self)
+        self.transport = None
+
+    def pause_writing(self) -> None:
+        """Stop obeying a client that does not read its replies."""
+        self._unread_since = self.loop.time()
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Go on with what has come meanwhile."""
+        self._unread_since = None
+        self._go_on()
+
+    # What the server calls.
+
+    def stop(self) -> None:
+        """Hang up, after the answer to a mail that is on its way in or to the disk."""
+        self._stopping = True
+        if not self._busy:
+            self._close(replies.STOPPING)
+
+    def abort(self) -> None:
+        """Hang up without another octet."""
+        self._transport.abort()
+
+    def watch(self, now: float) -> None:
+        """Hang up if the client wastes our time, seen from loop time ``now``."""
+        if self._unread_since is not None and now - self._unread_since > _UNREAD_SECONDS:
+            self.abort()
+        elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
+            self._close(replies.TIMEOUT)
+
+    def _trickles(self, now: float) -> bool:
+        seconds = now - self._mail_began_at
+        return (
+            self._conversation.receiving_data
+            and seconds > _IDLE_SECONDS
+            and self._conversation.received_bytes < seconds * _MIN_BYTES_PER_SECOND
+        )
+
+    def _close(self, reply: str) -> None:
+        self._conversation.close(reply)
+        self._flush()
+
+    @property
+    def _busy(self) -> bool:
+        return self._waiting or self._conversation.receiving_data
+
+    # Between the conversation and the handler.
+
+    def _pump(self) -> None:
+        """Let the conversation go on until it needs input, an answer that takes time, or a reader."""
+        while not self._waiting and self._unread_since is None:
+            question = self._conversation.next_question()
+            if question is None:
+                break
+            reply = self._answer_now(question)
+            if reply is not None:
+                self._conversation.answer(reply)
+            if len(self._conversation.output) > _MAX_UNSENT_BYTES:
+                self._flush()
+        self._hold(self._conversation.held_bytes)
+        self._flush()
+
+    def _answer_now(self, question: Question) -> str | None:
+        """Answer without waiting, or begin to wait."""
+        match question:
+            case Recipient():
+                reply = self._handler.recipient_now(self._envelope, question.mailbox, question.written)
+                if reply is None:
+                    self._wait_for(self._handler.handle_RCPT(self, self.session, self._envelope, question.written, []))
+                return reply
+            case Sender():
+                self._envelope = SmtpEnvelope()
+                self._envelope.mail_from = question.address
+                return self._handler.mail_now()
+            case Data():
+                self._mail_began_at = self.loop.time()
+                return replies.GO_AHEAD if self._server.has_memory(question.size_bytes) else replies.SYSTEM_FULL
+            case Mail():
+                self._store(question)
+            case Late():
+                self._waiting = True
+                self.loop.call_later(_LATE_SECONDS, self._answered, question.reply)
+            case _:
+                self._flush()
+                self._wait_for(self._start_tls())
+        return None
+
+    def _store(self, mail: Mail) -> None:
+        self._hold(len(mail.content))
+        self._envelope.content = mail.content
+        assert self.session is not None
+        self.session.host_name = self._conversation.helo
+        self._wait_for(self._handler.handle_DATA(self, self.session, self._envelope))
+
+    def _wait_for(self, coroutine: Coroutine[Any, Any, str | None]) -> None:
+        self._waiting = True
+        task = self.loop.create_task(coroutine)
+        self._server.tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[str | None]") -> None:
+        self._server.tasks.discard(task)
+        if not task.cancelled():
+            self._answered(task.result())
+
+    def _answered(self, reply: str | None) -> None:
+        self._waiting = False
+        if self.transport is None:
+            return
+        if reply is not None:
+            self._conversation.answer(reply)
+        if self._stopping and not self._busy:
+            self._conversation.close(replies.STOPPING)
+            self._flush()
+        self._go_on()
+        if self._peer_done and not self._waiting:
+            self._transport.close()
+
+    def _go_on(self) -> None:
+        if self._waiting or self._conversation.closed:
+            return
+        self._pump()
+        if not self._waiting and self._unread_since is None:
+            self._transport.resume_reading()
+
+    def _flush(self) -> None:
+        output = self._conversation.output
+        if output and not self._transport.is_closing():
+            self._transport.write(bytes(output))
+            output.clear()
+        if self._conversation.closed:
+            self._transport.close()
+
+    def _hold(self, held_bytes: int) -> None:
+        if held_bytes != self._held_bytes:
+            fits = self._server.hold(held_bytes - self._held_bytes)
+            self._held_bytes = held_bytes
+            if not fits and self._conversation.receiving_data:
+                self._conversation.drop_mail(replies.SYSTEM_FULL)
+                self._hold(self._conversation.held_bytes)
+
+    def _new_session(self) -> Session:
+        session = Session(self.loop)
+        peer = self._transport.get_extra_info("peername")
+        session.peer = peer or cast("Any", (LOCAL, 0))  # typed as a str, which it never is
+        return session
+
+    async def _start_tls(self) -> None:
+        """Encrypt, and forget everything that was said in the clear (RFC 3207 §4.2)."""
+        assert self._server.tls is not None
+        self._transport.pause_reading()
+        try:
+            transport = await self.loop.start_tls(self._transport, self, self._server.tls, server_side=True)
+        except (OSError, ssl.SSLError) as error:
+            log.debug("TLS handshake failed: %s", error)
+            self._transport.abort()
+            return
+        if transport is None:
+            return
+        self.transport = self._transport = transport
+        transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
+        self.session = self._new_session()
+        self.session.ssl = {"context": self._server.tls}
+        self._conversation.tls_started()

@@ -1,0 +1,1 @@
+"""What lasts: the storage contract, its SQLite engine, the writer and the migrations; no rule of the product."""

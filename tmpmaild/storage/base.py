@@ -1,0 +1,73 @@
+"""The storage contract: what every engine promises, and what ``tests/storage`` asks of each.
+
+- Times are Unix milliseconds in UTC and are passed in; an engine asks no clock but the one it was given, and
+  that only to stamp what it commits. No engine decides that an address is over: it tells when.
+- Message ids and cursors are opaque strings that sort by arrival. They become visible in ascending order:
+  who has read up to an id finds everything newer by ``Page.after``.
+- A method that returns has committed, durably: a power cut takes nothing back. One that raises has changed
+  nothing. A caller that is cancelled does not undo what was handed over, and disturbs nobody else.
+- Only the errors of ``tmpmaild.errors`` leave an engine for what can be expected to go wrong:
+  ``StorageFull`` and ``StorageUnavailable`` from every method, others where they are named.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tmpmaild.model import Inbox, InboxChange, Listing, NewInbox, NewMail, Page
+
+OPERATOR_INBOX_ID = "1"
+"""The inbox of postmaster and abuse: always there, found by no address, with limits and a lifetime of its own."""
+
+
+class Storage(Protocol):
+    """Inboxes and their mail, on disk."""
+
+    def has_room(self) -> bool:
+        """Tell whether new inboxes and mail are welcome: neither the cap nor the disk's reserve is reached.
+
+        Answers from memory; the figure is at most a second older than the last commit or sweep.
+        """
+
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        """Store a new address.
+
+        Raises ``AddressTaken`` while the name is in use and for ``QUARANTINE_MS`` after.
+        """
+
+    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
+        """Find an address that lives, or was over less than ``QUARANTINE_MS`` before ``now_ms``.
+
+        Expired and deleted ones look alike: ``expires_at_ms`` lies in the past.
+        """
+
+    async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
+        """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``."""
+
+    async def add_message(self, mail: NewMail) -> str:
+        """Store a mail for all of its inboxes or for none, and return its id in the first of them.
+
+        Inboxes that are over at the moment of the commit are left out, and one named twice counts once.
+        Raises ``AddressNotFound`` when none is left, ``MailboxFull`` when one of them has no room.
+        """
+
+    async def sweep(self, now_ms: int) -> bool:
+        """Delete a small bounded amount of what is over at ``now_ms``; True when there may be more.
+
+        Idempotent, and safe to repeat after any failure. Messages go before their inbox, the inbox before
+        its tombstone.
+        """
+
+    async def erase(self) -> bool:
+        """Give freed space back and leave no byte of what was swept in any file; False: try again later.
+
+        Only a reader outside this process can make it fail for long.
+        """
+
+    def on_committed(self, callback: Callable[[Sequence[InboxChange]], None]) -> None:
+        """Have ``callback`` called in the event loop after each commit of mail, before its senders are answered.
+
+        It is only a wake-up: what changed is read from storage.
+        """
+
+    async def close(self) -> None:
+        """Finish what was handed over, then close. May be called twice."""

@@ -1,0 +1,133 @@
+"""One database file: opened with our pragmas, checked before anything is changed, locked against a second daemon.
+
+What stands in the tables is the business of the modules beside this one.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from tmpmaild.errors import DatabaseError
+
+APPLICATION_ID = 0x746D706D  # "tmpm"
+PAGE_BYTES = 4096
+
+_BUSY_TIMEOUT_MS = 5000
+_PRAGMAS: dict[str, str | int] = {
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL: a COMMIT that returns is fsynced
+    "foreign_keys": 1,
+    "busy_timeout": _BUSY_TIMEOUT_MS,
+    "secure_delete": 1,
+    "temp_store": 2,  # memory: no mail in temporary files
+    "trusted_schema": 0,
+    "cell_size_check": 1,
+    "journal_size_limit": 4 * 1024 * 1024,
+}
+READER_PRAGMAS = (
+    *(
+        f"PRAGMA {name} = {_PRAGMAS[name]}"
+        for name in ("busy_timeout", "temp_store", "trusted_schema", "cell_size_check")
+    ),
+    "PRAGMA query_only = 1",
+)
+"""For a connection that only reads; the file must have been opened for writing before."""
+
+
+def connect(path: Path, *, max_bytes: int = 0) -> sqlite3.Connection:
+    """Open the database for writing, with every pragma set and seen to hold.
+
+    Transactions are begun by hand. ``max_bytes`` caps the file (0: no cap). Raises ``DatabaseError``.
+    """
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    try:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has a say before the first table only
+        for name, wanted in _PRAGMAS.items():
+            connection.execute(f"PRAGMA {name} = {wanted}")
+            _assert_pragma(connection, name, wanted)
+        if max_bytes:
+            connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
+    except (sqlite3.Error, DatabaseError) as error:
+        connection.close()
+        raise DatabaseError(f"{path}: cannot be used as a database ({error})") from error
+    return connection
+
+
+def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int) -> None:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    if value != wanted:
+        raise DatabaseError(f"PRAGMA {name} is {value!r}, wanted {wanted!r}")
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold the file beside the database that says "in use" to every other daemon and migration.
+
+    Raises ``DatabaseError`` at once when somebody else holds it. The kernel lets go when the process ends.
+    """
+    lock_path = path.with_name(path.name + ".lock")
+    try:
+        descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise DatabaseError(f"{lock_path}: cannot be opened ({error.strerror})") from error
+    try:
+        _take(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DatabaseError(f"{path}: in use by another tmpmaild") from None
+
+
+def create_private(path: Path) -> None:
+    """Make sure that the file exists, readable by its owner alone; SQLite gives -wal and -shm the same mode."""
+    try:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise DatabaseError(f"{path}: cannot be created ({error.strerror})") from error
+
+
+def check(path: Path, newest_version: int) -> None:
+    """See that the file is ours, no newer than we are, and whole, without changing a byte of it.
+
+    An empty or missing file is fine. The whole file is read only after an unclean stop. Raises ``DatabaseError``.
+    """
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    try:
+        # A read-only connection does not checkpoint a left-over WAL into the file when it closes.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            _check_identity(connection, path, newest_version)
+            _check_pages(connection, path)
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{path}: damaged, or no SQLite database ({error})") from error
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> None:
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables and application_id != APPLICATION_ID:
+        raise DatabaseError(f"{path}: a database of another program")
+    if version > newest_version:
+        raise DatabaseError(
+            f"{path}: schema version {version} is newer than this tmpmaild knows ({newest_version}); upgrade tmpmaild"
+        )
+
+
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    has_flag = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'daemon'").fetchone()
+    if has_flag and connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,):
+        return
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise DatabaseError(f"{path}: damaged ({verdict.splitlines()[-1]})")

@@ -1,0 +1,278 @@
+"""The SQLite engine: one writer, a few readers, and the file they share."""
+
+import asyncio
+import itertools
+import logging
+import shutil
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import aiosqlite
+from msgspec import Struct
+
+from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.model import QUARANTINE_MS, Inbox, Listing, NewInbox, NewMail, Page
+from tmpmaild.storage import database
+from tmpmaild.storage.migrate import migrate, migrations
+from tmpmaild.storage.operations import AddMessage, CreateInbox, Limits
+from tmpmaild.storage.rows import keyed_hash, select_inbox, select_messages
+from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
+from tmpmaild.storage.writer import Clock, OnCommitted, Writer
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_READERS = 2
+_NO_LIMIT = 1 << 62
+
+
+class Space:
+    """Whether there is room: asked of the disk and the file in the writer's thread, answered from memory."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, cap_bytes: int, reserve_bytes: int) -> None:
+        self._path = path
+        self._connection = connection
+        self._cap_bytes = cap_bytes
+        self._disk_reserve_bytes = max(256 * 1024 * 1024, cap_bytes // 10, reserve_bytes)
+        self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
+        self._measured_at_seconds = 0.0
+        self.has_room = True
+        self.measure()
+
+    def measure(self) -> None:
+        """Look again. The WAL is not bounded by the cap, hence the disk's own reserve."""
+        self._measured_at_seconds = time.monotonic()
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        used_bytes = (pages - free) * database.PAGE_BYTES
+        self.has_room = (
+            used_bytes + self._cap_reserve_bytes <= self._cap_bytes
+            and shutil.disk_usage(self._path.parent).free >= self._disk_reserve_bytes
+        )
+
+    def measure_sometimes(self) -> None:
+        """Look again if the last look is a second old."""
+        if time.monotonic() - self._measured_at_seconds >= 1:
+            self.measure()
+
+
+class SqliteStorage:
+    """``Storage`` in one SQLite file. Made by ``open_storage``."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        readers: list[aiosqlite.Connection],
+        maintenance: aiosqlite.Connection,
+        space: Space,
+        *,
+        hash_key: bytes,
+        limits: Limits,
+    ) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._maintenance = maintenance
+        self._next_reader = itertools.cycle(readers)
+        self._space = space
+        self._hash_key = hash_key
+        self._limits = limits
+        self._read_limits = {
+            "max_messages": limits.max_messages,
+            "max_bytes": limits.max_bytes,
+            "max_creator_bytes": limits.max_creator_bytes,
+        }
+        self._unerased = True  # what an earlier process swept may still stand in the WAL
+
+    def has_room(self) -> bool:
+        """See ``Storage``."""
+        return self._space.has_room
+
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        """See ``Storage``."""
+        creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
+        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash)
+        inbox_id = await self._writer.submit(operation)
+        return Inbox(
+            id=inbox_id,
+            address=new.address,
+            created_at_ms=new.created_at_ms,
+            expires_at_ms=new.expires_at_ms,
+            private=new.private,
+            token_hash=new.token_hash,
+            message_count=0,
+            full=False,
+        )
+
+    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
+        """See ``Storage``."""
+        name_hash = keyed_hash(self._hash_key, address)
+        return await self._read(
+            lambda connection: select_inbox(connection, name_hash, now_ms - QUARANTINE_MS, self._read_limits)
+        )
+
+    async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
+        """See ``Storage``."""
+        name_hash = keyed_hash(self._hash_key, address)
+
+        def read(connection: sqlite3.Connection) -> Listing | None:
+            inbox = select_inbox(connection, name_hash, now_ms - QUARANTINE_MS, self._read_limits)
+            return select_messages(connection, inbox, page) if inbox else None
+
+        return await self._read(read)
+
+    async def add_message(self, mail: NewMail) -> str:
+        """See ``Storage``."""
+        message_id: str = await self._writer.submit(AddMessage(mail, self._limits))
+        return message_id
+
+    async def sweep(self, now_ms: int) -> bool:
+        """See ``Storage``."""
+        deleted, more = await self._writer.submit(Sweep(now_ms))
+        self._unerased = self._unerased or deleted
+        return bool(more)
+
+    async def erase(self) -> bool:
+        """See ``Storage``."""
+        while await self._writer.submit(Vacuum()):
+            self._unerased = True
+        if not self._unerased:
+            return True
+        # PASSIVE moves the pages while mail goes on arriving; what is left for TRUNCATE is little.
+        await self._maintenance.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._unerased = not await self._writer.submit(EmptyWal())
+        return not self._unerased
+
+    def on_committed(self, callback: OnCommitted) -> None:
+        """See ``Storage``."""
+        self._writer.on_committed = callback
+
+    async def close(self) -> None:
+        """See ``Storage``."""
+        await self._writer.close()
+        for connection in (*self._readers, self._maintenance):
+            await connection.close()
+
+    async def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a function in one read transaction on a reader's thread."""
+        reader = next(self._next_reader)
+        try:
+            return await _in_thread(reader, function)
+        except sqlite3.OperationalError as error:
+            raise StorageUnavailable(str(error)) from error
+
+
+async def _in_thread(reader: aiosqlite.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
+    # _execute is private, and the only way to run several statements in one hop between threads.
+    execute: Callable[..., Awaitable[T]] = reader._execute  # noqa: SLF001
+    return await execute(_read_transaction, reader._conn, function)  # noqa: SLF001
+
+
+def _read_transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
+    connection.execute("BEGIN")
+    try:
+        return function(connection)
+    finally:
+        connection.execute("COMMIT")
+
+
+class Settings(Struct, frozen=True):
+    """What the engine must know of the configuration; 0 means no limit, for ``max_bytes`` a sensible cap.
+
+    ``reserve_bytes`` is what must stay free for mail that is on its way in.
+    """
+
+    path: Path
+    max_bytes: int
+    reserve_bytes: int
+    max_messages_per_inbox: int
+    max_bytes_per_inbox: int
+    max_share_per_creator: float
+
+
+@asynccontextmanager
+async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStorage]:
+    """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
+    path = settings.path
+    with database.lock(path):
+        cap_bytes = await asyncio.to_thread(_cap_bytes, settings)
+        connection, _ = await asyncio.to_thread(_prepare, path, cap_bytes)
+        storage: SqliteStorage | None = None
+        try:
+            storage = await _assemble(settings, connection, cap_bytes, clock)
+            yield storage
+        finally:
+            if storage is not None:
+                await storage.close()
+            await asyncio.to_thread(_close, connection)
+
+
+def _prepare(path: Path, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
+    """Create, check and migrate a database that the caller has locked; return what was applied too."""
+    steps = migrations()
+    database.create_private(path)
+    database.check(path, max(steps))
+    connection = database.connect(path, max_bytes=max_bytes)
+    try:
+        applied = migrate(connection, steps)
+        connection.execute("UPDATE daemon SET clean_stop = 0")
+    except (sqlite3.Error, DatabaseError) as error:
+        connection.close()
+        raise DatabaseError(f"{path}: {error}") from error
+    return connection, applied
+
+
+def upgrade(path: Path) -> list[str]:
+    """Bring a database that nobody uses to the newest schema; return the names of the steps taken.
+
+    Raises ``DatabaseError``.
+    """
+    with database.lock(path):
+        connection, applied = _prepare(path)
+        _close(connection)
+    return applied
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute("UPDATE daemon SET clean_stop = 1")
+    except sqlite3.Error:
+        log.exception("the database could not be marked as cleanly closed; the next start will check it")
+    finally:
+        connection.close()
+
+
+async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:
+    space = Space(settings.path, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
+    (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
+    readers = [await _open_reader(settings.path) for _ in range(_READERS)]
+    return SqliteStorage(
+        Writer(connection, clock=clock, after_batch=space.measure_sometimes),
+        readers,
+        await _open_reader(settings.path),
+        space,
+        hash_key=hash_key,
+        limits=Limits(
+            max_messages=settings.max_messages_per_inbox or _NO_LIMIT,
+            max_bytes=settings.max_bytes_per_inbox or _NO_LIMIT,
+            max_creator_bytes=int(settings.max_share_per_creator * cap_bytes),
+        ),
+    )
+
+
+async def _open_reader(path: Path) -> aiosqlite.Connection:
+    reader = await aiosqlite.connect(path, isolation_level=None)
+    for statement in database.READER_PRAGMAS:
+        await reader.execute(statement)
+    return reader
+
+
+def _cap_bytes(settings: Settings) -> int:
+    if settings.max_bytes:
+        return settings.max_bytes
+    held_bytes = settings.path.stat().st_size if settings.path.exists() else 0
+    return min(10 * 1024**3, (shutil.disk_usage(settings.path.parent).free + held_bytes) // 2)

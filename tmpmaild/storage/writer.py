@@ -1,0 +1,212 @@
+"""The one writer: a thread that owns the write connection and commits whatever is queued, together.
+
+While one fsync runs, the next batch gathers: no timer, no added delay. What the operations do is not known here.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from queue import Empty, SimpleQueue
+from typing import Any, ClassVar
+
+from tmpmaild import ids
+from tmpmaild.errors import RequestError, StorageFull, StorageUnavailable
+from tmpmaild.model import InboxChange
+
+MAX_BATCH_OPERATIONS = 64
+MAX_BATCH_BYTES = 4 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+Clock = Callable[[], int]
+OnCommitted = Callable[[Sequence[InboxChange]], None]
+
+
+class Transaction:
+    """What operations of one batch share: the connection, the time, the next id, and whom to wake after."""
+
+    def __init__(self, connection: sqlite3.Connection, now_ms: int, last_message_key: int) -> None:
+        self.connection = connection
+        self.now_ms = now_ms
+        self.last_message_key = last_message_key
+        self.changes: dict[str, InboxChange] = {}
+
+    def draw_message_key(self) -> int:
+        """Draw the next key, above every one ever committed; a rollback takes it back."""
+        self.last_message_key = ids.next_key(self.last_message_key, self.now_ms)
+        return self.last_message_key
+
+
+class Operation:
+    """One unit of writing. Neighbours of one class in a batch are run by one call, so that they can share work."""
+
+    size_bytes: int = 0
+    transactional: ClassVar[bool] = True
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence[Any]) -> list[Any]:
+        """Do all of them and return a result for each, in order.
+
+        A ``RequestError`` *returned* in place of a result refuses that one operation, which must then have
+        changed nothing. An exception *raised* undoes the batch, and each operation is tried again alone.
+        """
+        raise NotImplementedError
+
+
+class Writer:
+    """Runs operations on a thread of its own, many in a commit, and wakes who waits for them.
+
+    ``on_committed`` is called in the event loop after each commit, before anybody is woken. ``clock`` gives
+    Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, *, clock: Clock, after_batch: Callable[[], None] = lambda: None
+    ) -> None:
+        self.on_committed: OnCommitted = lambda _: None
+        self._connection = connection
+        self._clock = clock
+        self._after_batch = after_batch
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
+        self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
+        (self._last_message_key,) = connection.execute("SELECT last_message_id FROM daemon").fetchone()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, operation: Operation) -> asyncio.Future[Any]:
+        """Queue an operation. Cancelling the future loses the answer, never the operation."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if self._stopping:
+            future.set_exception(StorageUnavailable("the writer is closed"))
+        else:
+            self._queue.put((operation, future))
+        return future
+
+    async def close(self) -> None:
+        """Finish the queue and end the thread."""
+        if not self._stopping:
+            self._stopping = True
+            self._queue.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    def _work(self) -> None:
+        while batch := self._next_batch():
+            outcomes, changes = self._commit([operation for operation, _ in batch])
+            futures = [future for _, future in batch]
+            self._measure()
+            try:
+                self._loop.call_soon_threadsafe(self._settle, futures, outcomes, changes)
+            except RuntimeError:
+                return  # the loop is gone, and with it everybody who waited
+
+    def _measure(self) -> None:
+        try:
+            self._after_batch()
+        except Exception:
+            log.exception("measuring after a batch failed")
+
+    def _next_batch(self) -> list[tuple[Operation, asyncio.Future[Any]]]:
+        """Wait for an operation, then take what else is there; an empty list is the end."""
+        first = self._held_back or self._queue.get()
+        self._held_back = None
+        if first is None:
+            return []
+        batch, size_bytes = [first], first[0].size_bytes
+        while first[0].transactional and len(batch) < MAX_BATCH_OPERATIONS and size_bytes < MAX_BATCH_BYTES:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                break
+            if item is None or not item[0].transactional:
+                self._hold_back(item)
+                break
+            batch.append(item)
+            size_bytes += item[0].size_bytes
+        return batch
+
+    def _hold_back(self, item: tuple[Operation, asyncio.Future[Any]] | None) -> None:
+        if item is None:
+            self._queue.put(None)  # the end; nothing can be queued behind it
+        else:
+            self._held_back = item
+
+    def _commit(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+        transaction = Transaction(self._connection, self._clock(), self._last_message_key)
+        try:
+            outcomes = self._run(transaction, operations)
+        except Exception as error:  # noqa: BLE001 - whatever it is, who waits is woken with it
+            self._roll_back()
+            if len(operations) == 1 or _is_locked(error):
+                return [_translate(error)] * len(operations), []
+            return self._commit_one_by_one(operations)
+        self._last_message_key = transaction.last_message_key
+        return outcomes, list(transaction.changes.values())
+
+    def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+        """Find the operation that spoiled a batch, so that it fails alone."""
+        outcomes: list[Any] = []
+        changes: list[InboxChange] = []
+        for operation in operations:
+            outcome, change = self._commit([operation])
+            outcomes += outcome
+            changes += change
+        return outcomes, changes
+
+    def _run(self, transaction: Transaction, operations: list[Operation]) -> list[Any]:
+        if not operations[0].transactional:
+            return operations[0].run(transaction, operations)
+        self._connection.execute("BEGIN IMMEDIATE")
+        outcomes: list[Any] = []
+        for kind, group in groupby(operations, _kind):
+            neighbours = list(group)
+            outcomes += kind.run(transaction, neighbours)
+        if transaction.last_message_key != self._last_message_key:
+            self._connection.execute("UPDATE daemon SET last_message_id = ?", (transaction.last_message_key,))
+        self._connection.execute("COMMIT")
+        return outcomes
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                log.exception("rolling back failed")
+
+    def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
+        try:
+            if changes:
+                self.on_committed(changes)
+        except Exception:
+            log.exception("telling of a commit failed")
+        for future, outcome in zip(futures, outcomes, strict=True):
+            if future.done():  # its waiter was cancelled
+                continue
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+
+def _kind(operation: Operation) -> type[Operation]:
+    return type(operation)
+
+
+def _is_locked(error: Exception) -> bool:
+    # Each new try would wait for the whole busy timeout again.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _translate(error: Exception) -> Exception:
+    """Turn what SQLite says of the world into our words; a mistake of ours stays what it is."""
+    if isinstance(error, RequestError):
+        return error
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        return StorageFull("the database or the disk is full")
+    if isinstance(error, sqlite3.OperationalError):
+        return StorageUnavailable(str(error))
+    return error
