@@ -90,12 +90,16 @@ def _announcer(config: Config) -> daemon.Announce:
             lines += [
                 "Try it in another terminal:",
                 f"  address=$(curl -sX POST {api} | grep -o '[^\"]*@[^\"]*')",
-                f'  {sys.argv[0]} send{server} "$address"',
+                f'  {_this_program()} send{server} "$address"',
                 f'  curl -s "{api}/$address/messages"',
             ]
         click.echo("\n".join(lines))
 
     return announce
+
+
+def _this_program() -> str:
+    return f"{sys.executable} -m tmpmaild" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
 
 
 def _reachable(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Accepts HTTP connections and gives each to Hypercorn's own connection class; what is asked is ``app.py``'s business.
+"""Accepts HTTP connections, counts and ends them. One of them is ``connection.py``'s business, what is asked ``app.py``'s.
 
 The accept loop is ours because Hypercorn's has no limit of connections, and since Python 3.12.1 no end: it waits for
 every open connection, however long.
@@ -8,18 +8,20 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.typing import LifespanState
 from starlette.types import ASGIApp
 
+from tmpmaild.http.connection import Connection
+
 _SEND_BUFFER_BYTES = 256 * 1024
 _USER_TIMEOUT_MS = 30_000
 _IDLE_SECONDS = 15
+_CUT_SECONDS = 1
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +30,7 @@ class HttpServer:
     """All HTTP connections of the process. ``max_connections`` 0 means no limit."""
 
     def __init__(self, app: ASGIApp, *, max_connections: int) -> None:
-        self._app = ASGIWrapper(app)  # type: ignore[arg-type]
+        self._app: Any = app
         self._max_connections = max_connections
         self._config = _hypercorn_config()
         self._context = WorkerContext(max_requests=None)
@@ -46,11 +48,16 @@ class HttpServer:
         for listener in self._listeners:
             listener.close()
         await self._context.terminated.set()
-        with anyio.move_on_after(grace_seconds):
+        await self._wait_for_connections(grace_seconds)
+        for task, writer in self._connections.items():
+            writer.transport.abort()
+            task.cancel()
+        await self._wait_for_connections(_CUT_SECONDS)
+
+    async def _wait_for_connections(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
             while self._connections:
                 await anyio.sleep(0.01)
-        for writer in self._connections.values():
-            writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -61,7 +68,7 @@ class HttpServer:
         self._connections[task] = writer
         loop = asyncio.get_running_loop()
         try:
-            await TCPServer(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
+            await Connection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
         except Exception:
             log.exception("an HTTP connection failed")
         finally:

@@ -5,12 +5,16 @@ made to see two mails where the sender's server saw one ("SMTP smuggling", CVE-2
 that stands alone between any other line ends marks the mail as ``Smuggled``.
 """
 
-import re
-
 _END = b"\r\n.\r\n"
 _LONE_DOTS = (b"\n.\n", b"\n.\r", b"\r.\n", b"\r.\r")
-_LONE_DOT_WITH_NUL = re.compile(rb"[\r\n]\0*+\.\0*+[\r\n]")
 _DRAIN_FACTOR = 4
+_PIECE_BYTES = 64 * 1024
+_UNSETTLED_BYTES = len(_END) - 1
+# Between these and what follows a mail may not be cut in pieces: together they may mean something.
+_CLINGING = b"\r.\0"
+# How far the size of a mail that has not ended may be below the octets it has brought: the line end before it, four
+# dots at most that are stuffed or the end's, and a CR of the end's.
+_SLACK_BYTES = 7
 
 
 class TooBig(Exception):
@@ -25,19 +29,28 @@ class DataReader:
     """Collects one mail from chunks, holding at most about ``max_bytes`` of it.
 
     ``endless`` turns true when so much has been drained beyond the limit that the sender cannot be meaning well.
+
+    What has come is checked and converted piece by piece as it comes. Done at once at the end, 10 MiB of bare LF
+    would stop the event loop for a third of a second, and a thread would not help: a bytes method keeps the GIL.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         # The line end that came before the mail: it makes a dot in the first line like any other.
-        self._held = bytearray(b"\r\n")
+        self._tail = bytearray(b"\r\n")
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+        self._line_end_before = b""
+        self._skipped_bytes = 2
+        self._scanned_bytes = 0
         self._too_big = False
+        self._smuggled = False
         self.received_bytes = 0
 
     @property
     def held_bytes(self) -> int:
         """How much memory the mail takes at the moment."""
-        return len(self._held)
+        return self._size_bytes + len(self._tail)
 
     @property
     def endless(self) -> bool:
@@ -46,22 +59,26 @@ class DataReader:
 
     def feed(self, chunk: bytes) -> bytes | None:
         """Take a chunk; return what stands behind the mail's end, or None while the end has not come."""
-        start = max(len(self._held) - len(_END) + 1, 0)
-        self._held += chunk
+        searched_bytes = max(len(self._tail) - _UNSETTLED_BYTES, 0)
+        self._tail += chunk
         self.received_bytes += len(chunk)
-        end = self._held.find(_END, start)
+        end = self._tail.find(_END, searched_bytes)
         if end < 0:
-            self._limit()
+            self._settle()
             return None
-        rest = bytes(self._held[end + len(_END) :])
-        del self._held[end + 2 :]
-        self._limit()
+        rest = bytes(self._tail[end + len(_END) :])
+        if not self._too_big:
+            self._convert(end + 2)
+            self._too_big = self._size_bytes > self._max_bytes
+        self._tail.clear()
         return rest
 
     def drop(self) -> None:
         """Hold no more of this mail, whatever its size."""
         self._too_big = True
-        self._limit()
+        self._pieces.clear()
+        self._size_bytes = 0
+        del self._tail[:-_UNSETTLED_BYTES]
 
     def content(self) -> bytes:
         """Return the mail that has ended: dots unstuffed, bare LF made CRLF, lone CR kept.
@@ -70,22 +87,44 @@ class DataReader:
         """
         if self._too_big:
             raise TooBig
-        wire = bytes(self._held)
-        if _has_lone_dot(wire):
+        if self._smuggled:
             raise Smuggled
+        return b"".join(self._pieces)
+
+    def _settle(self) -> None:
+        """Convert what the next chunk cannot change the meaning of, and see whether it is too much."""
+        if not self._too_big:
+            settled_bytes = len(self._tail) - _UNSETTLED_BYTES
+            over_limit = self._size_bytes + settled_bytes > self._max_bytes
+            if over_limit or settled_bytes - self._scanned_bytes >= _PIECE_BYTES:
+                self._convert_until(settled_bytes)
+            self._too_big = self._size_bytes + len(self._tail) - _SLACK_BYTES > self._max_bytes
+        if self._too_big:
+            self.drop()
+
+    def _convert_until(self, settled_bytes: int) -> None:
+        # Only what is new is looked at: else a long run of NULs would be looked at again with each packet.
+        free = bytes(self._tail[self._scanned_bytes : settled_bytes]).rstrip(_CLINGING)
+        cut = self._scanned_bytes + len(free) if free else 0
+        if cut:
+            self._convert(cut)
+        self._scanned_bytes = settled_bytes - cut
+
+    def _convert(self, end: int) -> None:
+        """Turn the tail up to ``end`` into a piece of the mail."""
+        wire = self._line_end_before + self._tail[:end]
+        del self._tail[:end]
+        self._smuggled = self._smuggled or _has_lone_dot(wire)
+        ends_line = wire.endswith(b"\n")
         if wire.count(b"\n") != wire.count(b"\r\n"):
             wire = wire.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-        return wire.replace(b"\r\n.", b"\r\n")[2:]
-
-    def _limit(self) -> None:
-        if not self._too_big and len(self._held) - 2 > self._max_bytes:
-            stuffed = self._held.count(b"\n.")  # they do not count (RFC 1870 §4)
-            self._too_big = len(self._held) - 2 - stuffed > self._max_bytes
-        if self._too_big:
-            del self._held[: -len(_END) + 1]
+        piece = wire.replace(b"\r\n.", b"\r\n")[self._skipped_bytes :]
+        self._line_end_before, self._skipped_bytes = (b"\r\n", 2) if ends_line else (b"", 0)
+        self._pieces.append(piece)
+        self._size_bytes += len(piece)
 
 
 def _has_lone_dot(wire: bytes) -> bool:
-    if any(lone_dot in wire for lone_dot in _LONE_DOTS):
-        return True
-    return b"\0" in wire and _LONE_DOT_WITH_NUL.search(wire) is not None
+    if b"\0" in wire:
+        wire = wire.translate(None, b"\0")  # there have been servers that did not see them
+    return any(lone_dot in wire for lone_dot in _LONE_DOTS)

@@ -1,0 +1,102 @@
+"""What stops a start says so in one clear line, and changes nothing."""
+
+import hashlib
+import socket
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+
+def one_line(done):
+    """Return the only line on standard error of a command that failed."""
+    assert done.returncode not in (0, None)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_second_daemon_on_one_database_does_not_start(start, command):
+    daemon = start()
+    assert one_line(command("serve")) == "tmpmaild: tmpmaild.db: in use by another tmpmaild"
+    assert one_line(command("migrate")) == "tmpmaild: tmpmaild.db: in use by another tmpmaild"
+    assert daemon.create()
+
+
+def test_a_port_in_use_is_named(command):
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        line = one_line(command("serve", TMPMAILD_SMTP__LISTEN=f"127.0.0.1:{port}"))
+    assert line == f"tmpmaild: cannot listen on 127.0.0.1:{port}: Address already in use"
+
+
+def damage_header(path):
+    path.write_bytes(b"no database at all, but long enough to look at " * 50)
+
+
+def make_foreign(path):
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
+
+
+def make_newer(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 9999")
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:6000])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (damage_header, "damaged, or no SQLite database"),
+        (make_foreign, "a database of another program"),
+        (make_newer, "is newer than this tmpmaild knows"),
+        (cut_off, "damaged"),
+    ],
+)
+@pytest.mark.parametrize("name", ["serve", "migrate"])
+def test_a_database_that_cannot_be_used_is_left_alone(command, tmp_path, spoil, says, name):
+    assert command("migrate").returncode == 0
+    database = tmp_path / "tmpmaild.db"
+    spoil(database)
+    before = digest(database)
+    assert says in one_line(command(name))
+    assert digest(database) == before
+
+
+def test_a_folder_that_does_not_exist_is_named(command):
+    assert "/nowhere/at/all" in one_line(command("serve", TMPMAILD_STORAGE__PATH="/nowhere/at/all/x.db"))
+
+
+def test_a_certificate_that_cannot_be_read_is_named(command):
+    line = one_line(command("serve", TMPMAILD_SMTP__TLS_CERTIFICATE="/no/cert", TMPMAILD_SMTP__TLS_KEY="/no/key"))
+    assert "smtp.tls_certificate /no/cert" in line
+
+
+def test_all_mistakes_of_a_configuration_are_named_at_once(command, tmp_path):
+    (tmp_path / "tmpmaild.toml").write_text('[smtp]\nhostnam = "x"\nmax_connections = "many"\n')
+    done = command("check-config", TMPMAILD_LOG__LEVEL="loud")
+    assert done.returncode != 0
+    text = done.stderr
+    assert "smtp.hostname" in text
+    assert "smtp.max_connections" in text
+    assert "log.level" in text.lower()
+
+
+def test_a_good_configuration_is_called_good(command, tmp_path):
+    assert command("check-config").stdout == "defaults: ok\n"
+    (tmp_path / "tmpmaild.toml").write_text('domains = ["example.org"]\n')
+    assert command("check-config").stdout == "tmpmaild.toml: ok\n"
+
+
+def test_migrate_says_what_it_did(command):
+    assert command("migrate").stdout == "applied 0001_initial\ntmpmaild.db: migrated\n"
+    assert command("migrate").stdout == "tmpmaild.db: up to date\n"

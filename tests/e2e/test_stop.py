@@ -1,0 +1,87 @@
+"""The daemon goes down in order, whoever is connected."""
+
+import signal
+import smtplib
+import socket
+import time
+
+import pytest
+
+STOPS_WITHIN_SECONDS = 5
+
+
+def connect(port):
+    client = socket.create_connection(("127.0.0.1", port), timeout=10)
+    return client, client.makefile("rb")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_with_everybody_connected_and_says_good_bye(start, number):
+    daemon = start()
+    idle, idle_lines = connect(daemon.smtp_port)
+    assert idle_lines.readline().startswith(b"220 ")
+    silent_http, _ = connect(daemon.http_port)
+    kept, kept_lines = connect(daemon.http_port)
+    kept.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert kept_lines.readline().startswith(b"HTTP/1.1 404")
+    began = time.monotonic()
+    assert daemon.stop(number) == 0
+    assert time.monotonic() - began < STOPS_WITHIN_SECONDS
+    assert idle_lines.read() == b"421 4.3.2 Service is stopping\r\n"
+    for client in (idle, silent_http, kept):
+        client.close()
+    assert daemon.errors() == ""
+
+
+def test_a_mail_that_is_coming_in_gets_its_answer(start):
+    daemon = start()
+    address = daemon.create()
+    client, lines = connect(daemon.smtp_port)
+    lines.readline()
+    client.sendall(b"HELO x\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<%b>\r\nDATA\r\n" % address.encode())
+    while not lines.readline().startswith(b"354"):
+        pass
+    client.sendall(b"Subject: late\r\n\r\n")
+    daemon.process.send_signal(signal.SIGTERM)
+    # The listener closes first; from then on the daemon waits for this mail alone.
+    while _accepts(daemon.smtp_port):
+        pass
+    client.sendall(b"body\r\n.\r\n")
+    assert lines.readline().startswith(b"250 2.0.0 Ok: stored as msg_")
+    assert lines.readline() == b"421 4.3.2 Service is stopping\r\n"
+    assert daemon.process.wait(STOPS_WITHIN_SECONDS) == 0
+    client.close()
+    again = start(daemon.folder)
+    assert [message["subject"] for message in again.messages(address)] == ["late"]
+
+
+def _accepts(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def test_a_mail_that_never_ends_does_not_hold_the_stop(start):
+    daemon = start()
+    address = daemon.create()
+    client = smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost")
+    client.helo()
+    client.mail("a@example.com")
+    client.rcpt(address)
+    client.docmd("DATA")
+    began = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - began < STOPS_WITHIN_SECONDS
+    client.close()
+
+
+def test_a_second_signal_changes_nothing(start):
+    daemon = start()
+    client, _ = connect(daemon.smtp_port)
+    daemon.process.send_signal(signal.SIGTERM)
+    daemon.process.send_signal(signal.SIGINT)
+    assert daemon.process.wait(STOPS_WITHIN_SECONDS) == 0
+    assert daemon.errors() == ""
+    client.close()

@@ -1,0 +1,88 @@
+"""What a newcomer does first."""
+
+import json
+import shutil
+import smtplib
+import subprocess
+
+import pytest
+
+
+def test_an_address_is_created_gets_a_mail_and_shows_it(start, command):
+    daemon = start()
+    address = daemon.create()
+    sent = command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
+    assert (sent.returncode, sent.stdout) == (0, f"sent to {address}\n")
+    (message,) = daemon.messages(address)
+    assert message["from"] == "alice@example.com"
+    assert message["from_name"] == "Alice"
+    assert message["to"] == address
+    assert message["subject"] == "Hello from tmpmaild"
+    assert message["body"].startswith("It works.")
+
+
+def test_the_three_lines_of_the_banner_do_what_they_say(start):
+    if not shutil.which("curl"):
+        pytest.skip("needs curl (Debian package curl)")
+    daemon = start()
+    script = daemon.banner.partition("terminal:")[2]
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Hello from tmpmaild" in done.stdout
+
+
+def test_send_takes_a_file_and_says_when_it_is_refused(start, command, tmp_path):
+    daemon = start()
+    server = f"127.0.0.1:{daemon.smtp_port}"
+    mail = tmp_path / "mail.eml"
+    mail.write_bytes(b"Subject: from a file\r\n\r\nbody\r\n")
+    address = daemon.create()
+    assert command("send", address, mail, "--server", server).returncode == 0
+    assert daemon.messages(address)[0]["subject"] == "from a file"
+    refused = command("send", "nobody@tmpmaild.test", mail, "--server", server)
+    assert refused.returncode != 0
+    assert refused.stderr == f"tmpmaild: {server} did not take the mail: 550 5.1.1 No such address here\n"
+
+
+def test_send_says_when_nobody_listens(command):
+    refused = command("send", "a@tmpmaild.test", "--server", "127.0.0.1:1")
+    assert refused.returncode != 0
+    assert "127.0.0.1:1 did not take the mail" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(start):
+    if not shutil.which("sqlite3"):
+        pytest.skip("needs sqlite3 (Debian package sqlite3)")
+    daemon = start()
+    address = daemon.create()
+    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
+        client.sendmail("bob@example.com", [address], "Subject: shell\r\n\r\nfor eyes\r\n")
+    query = "SELECT address, sender, subject, body FROM mail; SELECT address, message_count FROM inboxes"
+    done = subprocess.run(
+        ["sqlite3", "-readonly", daemon.database, query], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [f"{address}|bob@example.com|shell|for eyes", f"{address}|1"] or (
+        f"{address}|bob@example.com|shell|for eyes" in done.stdout
+    )
+
+
+def test_every_command_explains_itself(command):
+    for name in ("serve", "check-config", "migrate", "send", "version"):
+        helped = command(name, "--help")
+        assert helped.returncode == 0
+        assert len(helped.stdout) > 60
+    assert command("version").stdout == "tmpmaild 0.1.0\n"
+
+
+def test_logs_name_no_address_and_no_content(start, command):
+    daemon = start(TMPMAILD_LOG__LEVEL="info", TMPMAILD_LOG__FORMAT="json")
+    address = daemon.create()
+    command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
+    daemon.messages(address)
+    daemon.stop()
+    logged = daemon.errors()
+    for line in logged.splitlines():
+        assert json.loads(line)["level"] in ("info", "warning")
+    assert address not in logged
+    assert "Hello" not in logged

@@ -1,0 +1,314 @@
+"""Header fields: finding them, decoding their text, reading mailboxes and parameters; nothing about parts.
+
+A *raw value* is a field body, unfolded, whose octets above 127 are kept as ``surrogateescape`` does.
+Structure is always read from raw values and only its pieces are decoded, so an encoded comma or angle
+bracket never becomes structure. Everything here takes linear time.
+"""
+
+import binascii
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote_to_bytes
+
+from tmpmaild import charsets
+
+MAX_FIELDS = 1000
+MAX_FIELD_BYTES = 8 * 1024
+MAX_HEADER_BYTES = 64 * 1024
+
+HEADER_CUT = "The header is too large and was cut."
+FIELD_CUT = "A header field is too long and was cut."
+NO_FIELD = "Header lines that are no fields were skipped."
+
+# Of this much header the fields are looked for; the 64 KiB kept of it count after each is cut.
+_SCANNED_BYTES = 4 * MAX_HEADER_BYTES
+
+_FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?")
+_FOLD = re.compile(r"\r?\n")
+_WORD_START = re.compile(r"=\?([^?\s]{0,80})\?([bBqQ])\?")
+_HEX_OCTET = re.compile(rb"=([0-9A-Fa-f]{2})")
+_NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="))
+_FOREIGN_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_SPACES = dict.fromkeys(map(ord, "\t\n\v\f\r\x85\u2028\u2029"), " ")
+_CONTROLS = {**dict.fromkeys([*range(32), *range(127, 160)], "\ufffd"), **_SPACES}
+
+_PARAMETER = re.compile(r';\s*+([^=;\s"]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"?|([^;]*+))', re.DOTALL)
+_QUOTED_PAIR = re.compile(r'\\(["\\])')
+_CONTINUATION = re.compile(r"([^*]+)(?:\*(\d{1,4}))?(\*?)")
+
+_ADDRESS_TOKEN = re.compile(
+    r"(?P<word>=\?[^?\s]{0,80}\?[bBqQ]\?[^?]*+\?=)"
+    r"|<(?P<angle>[^<>]*+)>?"
+    r"|(?P<space>\s++)"
+    r"|(?P<atom>[^\s\"<>(),:;=\[]++|\[[^\]\s]*+\]?|=)"
+    r"|(?P<special>.)",
+    re.DOTALL,
+)
+_QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_PLAIN_MAILBOX = re.compile(r"(?:([A-Za-z0-9 .'&+_-]*+)<)?+([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?")
+_COMMENT_PIECE = re.compile(r"\\.|[()]|[^()\\]++|\\", re.DOTALL)
+_ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
+
+
+def split(block: bytes, warnings: dict[str, None], max_fields: int = MAX_FIELDS) -> tuple[list[tuple[str, str]], int]:
+    """Find the fields (RFC 5322 §2.2) of a header block as pairs of name and raw value, in order.
+
+    Lines that are no field are skipped. Those at the very end are taken for a body without an empty line
+    before it: the second result is where they start, or the length of the block.
+    """
+    text = block[:_SCANNED_BYTES].decode("ascii", "surrogateescape")
+    fields: list[tuple[str, str]] = []
+    position, strange_at, room = 0, -1, MAX_HEADER_BYTES
+    while position < len(text) and room > 0 and max_fields > 0:
+        match = _FIELD.match(text, position)
+        max_fields -= 1
+        if match is None:
+            strange_at = position if strange_at < 0 else strange_at
+            position = text.find("\n", position) + 1 or len(text)
+            continue
+        if strange_at >= 0:
+            warnings[NO_FIELD] = None
+            strange_at = -1
+        value = _unfolded(match[2], warnings)
+        fields.append((match[1], value))
+        room -= len(value) + len(match[1])
+        position = match.end()
+    if strange_at >= 0:
+        return fields, strange_at
+    if position < len(block):
+        warnings[HEADER_CUT] = None
+    return fields, len(block)
+
+
+def decode(value: str, warnings: dict[str, None] | None = None) -> str:
+    """Decode a raw value to text of one line: encoded-words (RFC 2047), raw UTF-8 or windows-1252.
+
+    More is taken than the RFC allows, since mail has it: words inside quotes and other words, spaces
+    inside words, characters split over adjacent words. Nothing is dropped.
+    """
+    if value.isascii() and value.isprintable() and "=?" not in value:
+        return value
+    text = _decode_words(value, warnings) if "=?" in value else _literal(value, warnings)
+    return text if text.isprintable() else text.translate(_CONTROLS)
+
+
+def first_mailbox(value: str) -> tuple[str, str]:
+    """Return display name and bare address of the first mailbox in a raw address list (RFC 5322 §3.4).
+
+    Either is "" when absent. Unquoted commas in a name, missing brackets, groups and comments are
+    forgiven.
+    """
+    plain = _PLAIN_MAILBOX.fullmatch(value)
+    if plain is not None:
+        return " ".join((plain[1] or "").split()), plain[2]
+    phrase: list[tuple[str, str]] = []
+    comments: list[str] = []
+    member_at = 0
+    # Without the semicolon that ends a group, a colon is but a character of an unquoted name.
+    separators = ",;:" if ";" in value else ","
+    for kind, text in _address_tokens(value):
+        if kind == "angle" and text.strip():
+            return _name(phrase, comments), _bare(text)
+        if kind == "comment":
+            comments.append(text)
+        elif kind == "special" and text in separators:
+            if address := _address_in(phrase[member_at:]):
+                return _name([], comments), _bare(address)
+            if text != ",":
+                phrase.clear()
+            phrase.append(("atom", text if text == "," else " "))
+            member_at = len(phrase)
+        elif text not in '"<>':
+            phrase.append((kind, text))
+    address = _address_in(phrase[member_at:])
+    return _name([] if address else phrase, comments), _bare(address)
+
+
+def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str, dict[str, str]]:
+    """Read a raw ``Content-Type`` or ``Content-Disposition`` value (RFC 2045 §5.1, RFC 2183).
+
+    Returns the value before the first semicolon in lower case, and the parameters by lower-case name,
+    decoded whichever way they are encoded: RFC 2231, encoded-words or raw octets. Of several forms of one
+    parameter RFC 2231 wins, else the first.
+    """
+    main = value.partition(";")[0]
+    found: dict[str, str] = {}
+    pieces: dict[str, list[tuple[int, bool, str]]] = {}
+    for match in _PARAMETER.finditer(value, len(main)):
+        text = match[3].strip() if match[2] is None else _QUOTED_PAIR.sub(r"\1", match[2])
+        name = match[1].lower()
+        continuation = _CONTINUATION.fullmatch(name) if "*" in name else None
+        if continuation is None:
+            found.setdefault(name, decode(text, warnings))
+        else:
+            piece = (int(continuation[2] or 0), bool(continuation[3]), text)
+            pieces.setdefault(continuation[1], []).append(piece)
+    for name, segments in pieces.items():
+        found[name] = _joined(segments, warnings)
+    return main.strip().lower(), found
+
+
+def base64_octets(data: bytes) -> tuple[bytes, bool]:
+    """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; what is no base64 is skipped."""
+    compact = data.translate(None, b" \t\r\n")
+    try:
+        return binascii.a2b_base64(compact, strict_mode=True), True
+    except binascii.Error:
+        compact = compact.translate(None, _NOT_BASE64)
+    # Padding in the middle ends one encoded run and begins another; a flood of it means nothing.
+    runs = compact.split(b"=") if compact.count(b"=") <= MAX_FIELDS else [compact.translate(None, b"=")]
+    return b"".join(map(_run_octets, runs)), False
+
+
+def _run_octets(run: bytes) -> bytes:
+    """Decode base64 characters without padding; a single one left over carries no octet."""
+    whole = run[:-1] if len(run) % 4 == 1 else run
+    return binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
+
+
+def _unfolded(value: str, warnings: dict[str, None]) -> str:
+    """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap."""
+    if len(value) > MAX_FIELD_BYTES:
+        warnings[FIELD_CUT] = None
+        value = value[:MAX_FIELD_BYTES]
+    if "\n" in value:
+        value = _FOLD.sub("", value)
+    return value.strip(" \t\r\n")
+
+
+def _octets(value: str) -> bytes:
+    """Return the octets a raw value stands for."""
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return _FOREIGN_SURROGATE.sub("\ufffd", value).encode("utf-8", "surrogateescape")
+
+
+def _literal(value: str, warnings: dict[str, None] | None) -> str:
+    """Read what stands outside encoded-words."""
+    return charsets.to_text(_octets(value), "", warnings)
+
+
+def _decode_words(value: str, warnings: dict[str, None] | None) -> str:
+    """Decode the encoded-words of a value and the text around them."""
+    pieces: list[str] = []
+    run: list[bytes] = []
+    run_charset, position = "", -1
+    for start, end, charset, octets in _encoded_words(value):
+        gap = value[max(position, 0) : start]
+        # Space between two words belongs to neither (RFC 2047 §6.2).
+        joins = position >= 0 and (not gap or gap.isspace())
+        if run and not (joins and charset == run_charset):
+            pieces.append(charsets.to_text(b"".join(run), run_charset, warnings))
+            run.clear()
+        if not joins:
+            pieces.append(_literal(gap, warnings))
+        run.append(octets)
+        run_charset, position = charset, end
+    if run:
+        pieces.append(charsets.to_text(b"".join(run), run_charset, warnings))
+    pieces.append(_literal(value[max(position, 0) :], warnings))
+    return "".join(pieces)
+
+
+def _encoded_words(value: str) -> Iterator[tuple[int, int, str, bytes]]:
+    """Yield start, end, lower-case charset and octets of each encoded-word (RFC 2047 §2)."""
+    close = -1
+    start = _WORD_START.search(value)
+    while start is not None:
+        if close < start.end():
+            close = value.find("?=", start.end())
+        if close < 0:
+            return
+        following = _WORD_START.search(value, start.end())
+        if following is None or following.start() >= close:
+            payload = _octets(value[start.end() : close])
+            yield start.start(), close + 2, start[1].lower(), _word_octets(payload, start[2])
+            following = _WORD_START.search(value, close + 2)
+        start = following
+
+
+def _word_octets(payload: bytes, encoding: str) -> bytes:
+    """Undo the B or Q encoding (RFC 2047 §4) of one word; broken escapes stay as they are."""
+    if encoding in "bB":
+        return base64_octets(payload)[0]
+    return _HEX_OCTET.sub(lambda octet: bytes((int(octet[1], 16),)), payload.replace(b"_", b" "))
+
+
+def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | None) -> str:
+    """Put the numbered pieces of one parameter together (RFC 2231 §3 and §4)."""
+    segments.sort(key=lambda segment: segment[0])
+    charset = ""
+    octets = bytearray()
+    for index, (_, extended, text) in enumerate(segments):
+        piece = text
+        if index == 0 and extended and text.count("'") >= 2:  # noqa: PLR2004 - charset'language'text
+            charset, _, piece = text.split("'", 2)
+        octets += unquote_to_bytes(_octets(piece)) if extended else _octets(piece)
+    if charset or any(extended for _, extended, _ in segments):
+        return charsets.to_text(bytes(octets), charset, warnings).translate(_CONTROLS)
+    return decode(octets.decode("ascii", "surrogateescape"), warnings)
+
+
+def _address_tokens(value: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and text of each piece of an address list (RFC 5322 §3.2)."""
+    position, enclosing = 0, {'"': _quoted_end, "(": _comment_end}
+    while position < len(value):
+        character = value[position]
+        if character in enclosing:
+            end = enclosing[character](value, position)
+            if end > 0:
+                yield "quoted" if character == '"' else "comment", value[position + 1 : end - 1]
+                position = end
+                continue
+            # Not closed, so it is a character, here and in the rest; looking again would be quadratic.
+            del enclosing[character]
+        match = _ADDRESS_TOKEN.match(value, position)
+        kind = (match and match.lastgroup) or "special"
+        yield kind, match[kind] if match else character
+        position = match.end() if match else position + 1
+
+
+def _quoted_end(value: str, start: int) -> int:
+    """Return where the quoted string (RFC 5322 §3.2.4) that opens at ``start`` ends, or -1."""
+    match = _QUOTED_STRING.match(value, start)
+    return match.end() if match else -1
+
+
+def _comment_end(value: str, start: int) -> int:
+    """Return where the nested comment (RFC 5322 §3.2.2) that opens at ``start`` ends, or -1."""
+    depth = 0
+    for piece in _COMMENT_PIECE.finditer(value, start):
+        depth += {"(": 1, ")": -1}.get(piece[0], 0)
+        if depth == 0:
+            return piece.end()
+    return -1
+
+
+def _address_in(phrase: list[tuple[str, str]]) -> str:
+    """Return the first run without spaces that is an address, quotes of a local part included; or ""."""
+    run, is_address = "", False
+    for kind, text in [*phrase, ("space", " ")]:
+        if kind != "space":
+            run += f'"{text}"' if kind == "quoted" else text
+            is_address = is_address or (kind == "atom" and "@" in text)
+        elif is_address:
+            return run
+        else:
+            run = ""
+    return ""
+
+
+def _bare(address: str) -> str:
+    """Decode an address and take source route (RFC 5322 §4.4), scheme and spaces from it."""
+    text = decode(address).strip()
+    if '"' not in text:
+        text = "".join(text.split())
+    return _ROUTE.sub("", text, count=1) if _ROUTE.match(text) else text
+
+
+def _name(phrase: list[tuple[str, str]], comments: list[str]) -> str:
+    """Make the display name from a phrase, or else from the first comment."""
+    text = "".join(re.sub(r"\\(.)", r"\1", text) if kind == "quoted" else text for kind, text in phrase)
+    name = " ".join(decode(text.strip(" ,")).split())
+    return name or next((" ".join(decode(comment).split()) for comment in comments), "")

@@ -1,0 +1,246 @@
+"""The readable text of an HTML mail; nothing is sanitised here, the result is plain text.
+
+One pass over the tags, on purpose without a tree: a parser that follows the HTML standard builds, from
+24 KB of unclosed ``<b>`` and ``<p>``, a tree of nearly 1 GiB, and no cheap look at the tags tells that
+beforehand. For text it is enough to know which tags break lines and which hide what they hold.
+"""
+
+import html as entities
+import re
+from collections.abc import Iterator
+
+from tmpmaild import charsets
+
+MAX_CHARACTERS = 2 * 1024 * 1024
+MAX_TAGS = 100_000
+
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_BREAKING = _names(
+    "address article aside body center dd details dialog dir div dl dt fieldset figcaption figure footer "
+    "form header hr html legend li main nav option section summary table tbody tfoot thead tr"
+)
+_SPACED = _names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
+_RAW_TEXT = _names("iframe noembed noframes script style textarea title xmp")
+_SHOWN_RAW_TEXT = _names("textarea xmp")
+_VOID = _names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
+
+_MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
+_TAG = re.compile(
+    r"<(/?)([a-zA-Z][^\s/>]*+)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?)*+)>",
+)
+_TAG_NAME = re.compile(r"</?[a-zA-Z]")
+_ATTRIBUTE = re.compile(
+    r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
+)
+_MAY_HIDE = re.compile(r"hidden|display\s*+:\s*+none|max-height\s*+:\s*+0", re.IGNORECASE)
+_HIDING_STYLE = re.compile(
+    r"(?:^|[;\s])(?:display\s*+:\s*+none|visibility\s*+:\s*+hidden|mso-hide\s*+:\s*+all"
+    r"|max-height\s*+:\s*+0(?:px)?\s*+(?:!|;|$))",
+    re.IGNORECASE,
+)
+_WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
+_SPACE = re.compile(r"\s+")
+# Newsletters pad their preview line with hundreds of these.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u200b\u2060\ufeff]++"
+    # Joiners mean something within a word; the look-behind keeps a long run of them linear.
+    "|(?<=\\s)[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?=\\s)"
+)
+_RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
+
+
+def to_text(html: str) -> str:
+    """Return what a reader of the HTML would read, with LF line ends and at most one empty line in a row.
+
+    A link is followed by its address in angle brackets when that is of the web and not its text; an image
+    is its alternative text. Of very large HTML the beginning is read.
+    """
+    source = charsets.scrub(html[:MAX_CHARACTERS])
+    page = _Page(skips_hidden=True)
+    if not page.read(source):
+        # Something hidden is never closed; rather too much than an empty page.
+        page = _Page(skips_hidden=False)
+        page.read(source)
+    return page.text()
+
+
+def _tokens(source: str) -> Iterator[tuple[str, str, str]]:
+    """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
+
+    Comments and declarations are left out; so is a tag without an end, as in a browser.
+    """
+    position = 0
+    for _ in range(MAX_TAGS):
+        opening = _MARKUP.search(source, position)
+        if opening is None:
+            yield "text", source[position:], ""
+            return
+        yield "text", source[position : opening.start()], ""
+        position = opening.start()
+        tag = _TAG.match(source, position)
+        if tag is None:
+            position = _after_declaration(source, position)
+            if position < 0:
+                return
+            continue
+        position = tag.end()
+        name = tag[2].lower()
+        yield "end" if tag[1] else "start", name, tag[3]
+        if name in _RAW_TEXT and not tag[1]:
+            end = _RAW_TEXT_END[name].search(source, position)
+            if name in _SHOWN_RAW_TEXT:
+                yield "text", source[position : end.start() if end else len(source)], ""
+            if end is None:
+                return
+            position = end.start()
+
+
+def _after_declaration(source: str, position: int) -> int:
+    """Return where the comment or declaration ends that begins here, or -1; a broken tag never ends."""
+    if _TAG_NAME.match(source, position):
+        return -1
+    closing = "-->" if source.startswith("<!--", position) else ">"
+    # "<!-->" is a whole comment, so its hyphens may be shared.
+    end = source.find(closing, position + 2)
+    return end + len(closing) if end >= 0 else -1
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """Read the attributes of a tag; the first of a name counts."""
+    found: dict[str, str] = {}
+    for match in _ATTRIBUTE.finditer(text):
+        found.setdefault(match[1].lower(), _unescaped(match[2] or match[3] or match[4] or ""))
+    return found
+
+
+def _unescaped(text: str) -> str:
+    """Decode character references; the standard library refuses numbers of thousands of digits."""
+    if "&" not in text:
+        return text
+    return entities.unescape(_HUGE_REFERENCE.sub("\ufffd", text))
+
+
+def _hides(attributes: str) -> bool:
+    """Tell whether a tag plainly hides what it holds."""
+    if _MAY_HIDE.search(attributes) is None:
+        return False
+    found = _attributes(attributes)
+    return "hidden" in found or _HIDING_STYLE.search(found.get("style", "")) is not None
+
+
+class _Page:
+    """The lines written so far, the line being written, and what is open: a link, something hidden."""
+
+    def __init__(self, *, skips_hidden: bool) -> None:
+        self._skips_hidden = skips_hidden
+        self._hidden = ""
+        self._hidden_depth = 0
+        self._preformatted = 0
+        self._lines: list[str] = []
+        self._line: list[str] = []
+        self._href = ""
+        self._link: list[str] = []
+
+    def read(self, source: str) -> bool:
+        """Take in a whole page; False when something hidden was never closed."""
+        for kind, text, attributes in _tokens(source):
+            if self._hidden:
+                self._pass_over(kind, text)
+            elif kind == "text":
+                self._write(_unescaped(text))
+            elif kind == "end":
+                self._end(text)
+            elif text not in _VOID and (text == "template" or (self._skips_hidden and _hides(attributes))):
+                self._hidden, self._hidden_depth = text, 1
+            else:
+                self._start(text, attributes)
+        return not (self._hidden and self._skips_hidden)
+
+    def text(self) -> str:
+        """Return the lines, without empty ones at either end."""
+        self._close_link()
+        self._break()
+        return "\n".join(self._lines).strip("\n")
+
+    def _pass_over(self, kind: str, name: str) -> None:
+        """Skip what is hidden until the tag that hides it is closed."""
+        if name == self._hidden and kind != "text":
+            self._hidden_depth += 1 if kind == "start" else -1
+            if self._hidden_depth == 0:
+                self._hidden = ""
+
+    def _start(self, name: str, attributes: str) -> None:
+        if name == "br":
+            self._break(keeps_empty=True)
+        elif name == "a":
+            self._close_link()
+            self._href = "".join(_attributes(attributes).get("href", "").split())
+        elif name == "img":
+            self._write(_attributes(attributes).get("alt", ""))
+        elif name in ("td", "th"):
+            self._write(" ")
+        elif name in _SPACED:
+            self._paragraph()
+            self._preformatted += name == "pre"
+        elif name in _BREAKING:
+            self._break()
+            if name == "li":
+                self._line.append("- ")
+
+    def _end(self, name: str) -> None:
+        if name == "a":
+            self._close_link()
+        elif name in _SPACED:
+            self._paragraph()
+            self._preformatted -= name == "pre" and self._preformatted > 0
+        elif name in _BREAKING:
+            self._break()
+        elif name == "br":
+            self._break(keeps_empty=True)
+
+    def _write(self, text: str) -> None:
+        """Add text to the line, or lines when it is preformatted."""
+        if self._href:
+            self._link.append(text)
+        if not self._preformatted:
+            self._line.append(text)
+            return
+        first, *others = text.replace("\r\n", "\n").split("\n")
+        self._line.append(first)
+        for other in others:
+            self._break(keeps_empty=True)
+            self._line.append(other)
+
+    def _close_link(self) -> None:
+        """Add the address of the link that ends here."""
+        if _WEB_ADDRESS.match(self._href) and _collapsed("".join(self._link)) != self._href:
+            self._line.append(f" <{self._href}>")
+        self._href = ""
+        self._link.clear()
+
+    def _break(self, *, keeps_empty: bool = False) -> None:
+        """End the line; an empty one counts only where it was asked for."""
+        text = "".join(self._line)
+        self._line.clear()
+        text = text.rstrip() if self._preformatted else _collapsed(text)
+        if text or keeps_empty:
+            self._add(text)
+
+    def _paragraph(self) -> None:
+        """End the line and leave one empty."""
+        self._break()
+        self._add("")
+
+    def _add(self, line: str) -> None:
+        if line or (self._lines and self._lines[-1]):
+            self._lines.append(line)
+
+
+def _collapsed(text: str) -> str:
+    """Make each run of white space, no-break spaces included, one space."""
+    return _SPACE.sub(" ", _INVISIBLE.sub("", text)).strip()

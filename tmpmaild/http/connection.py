@@ -1,0 +1,180 @@
+"""One HTTP connection: Hypercorn's HTTP/1 with an end to everything that a client can draw out. ``server.py`` owns it."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import h11
+from hypercorn.asyncio.task_group import TaskGroup
+from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.typing import ConnectionState
+from hypercorn.utils import parse_socket_addr
+
+_SEND_SECONDS = 30
+_LINGER_SECONDS = 2
+_absolute = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
+
+log = logging.getLogger(__name__)
+
+
+class Connection(TCPServer):
+    """Hypercorn's connection with these differences.
+
+    It speaks HTTP/1 only. A client that goes away frees its place at once, one that does not take what it asked for
+    is cut. An application that does not read a body does not hang on it, and the client that still sends one can
+    read its answer.
+    """
+
+    _discarding = False
+
+    async def run(self) -> None:
+        """Serve the client until either side has had enough."""
+        self._task = asyncio.current_task()
+        self._received_all = asyncio.Event()
+        try:
+            async with _Requests(self.loop) as self._task_group:
+                self.protocol = self._http1()  # type: ignore[assignment]
+                await self.idle_task.restart(self._task_group, self._idle_timeout)
+                await self._read_data()
+                await self.idle_task.stop()  # the task group would wait for it
+        except OSError:
+            pass  # gone before it was asked for its name
+        finally:
+            await self._close()
+
+    def _http1(self) -> H11Protocol:
+        socket = self.writer.get_extra_info("socket")
+        client = parse_socket_addr(socket.family, socket.getpeername())
+        server = parse_socket_addr(socket.family, socket.getsockname())
+        state = ConnectionState(self.state)
+        protocol = H11Protocol(
+            self.app,
+            self.config,
+            self.context,
+            self._task_group,
+            state,
+            False,  # noqa: FBT003 - TLS is the business of a proxy
+            client,
+            server,
+            self.protocol_send,
+        )
+        protocol.connection = _Http1(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        return protocol
+
+    async def _read_data(self) -> None:
+        with suppress(OSError):
+            while data := await self.reader.read(MAX_RECV):
+                if not self._discarding:
+                    await self.protocol.handle(RawData(data))
+        self._received_all.set()
+        await self.protocol.handle(Closed())
+
+    async def protocol_send(self, event: Event) -> None:
+        """Do what the protocol wants done with the client."""
+        if isinstance(event, RawData):
+            await self._send(event.data)
+        elif isinstance(event, Closed) or (isinstance(event, Updated) and event.idle and self._received_all.is_set()):
+            await self._close()
+        else:
+            await super().protocol_send(event)
+
+    async def _send(self, data: bytes) -> None:
+        if self.writer.is_closing() or not data:  # asyncio warns of writing to somebody who went away
+            return
+        self.writer.write(data)
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                await self.writer.drain()
+        except OSError:  # TimeoutError too
+            self._cut()
+
+    def _cut(self) -> None:
+        self.writer.transport.abort()
+        assert self._task is not None
+        self._task.cancel()
+
+    async def _close(self) -> None:
+        """Say that this was all, then close; a client that is still sending may read the answer first."""
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                await self._linger()
+                await super()._close()
+        except TimeoutError:
+            self._cut()
+
+    async def _linger(self) -> None:
+        # RFC 9112 §9.6: closing over unread octets resets the connection, and the answer may be lost.
+        if self._discarding or self._received_all.is_set() or not self._is_sending_a_body():
+            return
+        self._discarding = True
+        with suppress(OSError):
+            self.writer.write_eof()
+            async with asyncio.timeout(_LINGER_SECONDS):
+                await self._received_all.wait()
+
+    def _is_sending_a_body(self) -> bool:
+        protocol = getattr(self, "protocol", None)
+        return protocol is not None and protocol.connection.their_state is h11.SEND_BODY
+
+
+class _Requests(TaskGroup):
+    """The tasks of a connection. What an application is told of its client's end always finds room."""
+
+    async def spawn_app(
+        self,
+        app: Any,
+        config: Config,
+        scope: Any,
+        send: Callable[[Any], Awaitable[None]],
+    ) -> Callable[[Any], Awaitable[None]]:
+        """Start the application on one request, and return where its events go."""
+        events: asyncio.Queue[Any] = asyncio.Queue(config.max_app_queue_size)
+
+        async def put(event: Any) -> None:
+            if event["type"] == "http.disconnect":
+                while not events.empty():  # parts of a body that nobody asked for; whoever brings more waits for room
+                    events.get_nowait()
+            await events.put(event)
+
+        self.spawn(_answer, app, scope, events.get, send)
+        return put
+
+
+async def _answer(app: Any, scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+    try:
+        await app(scope, receive, send)
+    except Exception:
+        log.exception("an HTTP request got no answer")
+    finally:
+        await send(None)
+
+
+class _Http1(h11.Connection):
+    """HTTP/1 and nothing else, in the form that a server is asked in."""
+
+    def next_event(self) -> Any:
+        """Return the next event; raises ``RemoteProtocolError``."""
+        event = super().next_event()
+        if type(event) is h11.Request:
+            if not event.http_version.startswith(b"1."):
+                raise h11.RemoteProtocolError("not HTTP/1", error_status_hint=505)
+            if not event.target.startswith(b"/") or any(name == b"upgrade" for name, _ in event.headers):
+                return _plain(event)
+        return event
+
+
+def _plain(request: h11.Request) -> h11.Request:
+    """Leave out an offer to switch protocols (RFC 9110 §7.8 allows it); take an absolute form apart (RFC 9112 §3.2.2)."""
+    headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
+    target = request.target
+    match = _absolute(target)
+    if match is not None:
+        headers = [(b"host", match[1]), *((name, value) for name, value in headers if name != b"host")]
+        target = match[2] if match[2].startswith(b"/") else b"/" + match[2]
+    return h11.Request(method=request.method, target=target, headers=headers, http_version=request.http_version)

@@ -1,0 +1,136 @@
+"""From the octets of a mail to what a reader sees of it; finding the parts and decoding headers is next door.
+
+``parse`` takes whatever arrives: it never raises, and its time and memory grow with the size of the mail
+only. Boundaries are ``mimeparts.py``, header syntax ``headers.py``, charsets ``charsets.py``.
+"""
+
+import hashlib
+import re
+
+from tmpmaild import charsets, headers, htmltext, mimeparts
+from tmpmaild.mimeparts import Part
+from tmpmaild.model import Attachment, ParsedMail
+
+NO_HEADER = "The mail has no header."
+UNREADABLE = "The mail could not be understood; only its source is whole."
+
+MAX_FILENAME_BYTES = 255
+
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
+_META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w:-]{1,40})", re.IGNORECASE)
+_META_WITHIN_BYTES = 4096
+# Characters that turn the order of what follows, so that "exe.gpj" reads as "jpg.exe" (Unicode TR 36).
+_BIDI = {
+    ord(character): None for character in "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+}
+_PATH_SEPARATOR = re.compile(r"[/\\]")
+
+
+def parse(raw: bytes) -> ParsedMail:
+    """Read a mail (RFC 5322, RFC 2045 to 2049) for showing it; it never raises.
+
+    The body is the first ``text/plain`` that is no attachment, else the text of the first such
+    ``text/html``; every other leaf, a ``message/rfc822`` included, is an attachment.
+    """
+    try:
+        return _parsed(raw)
+    except Exception:  # noqa: BLE001 - a mistake in here must not refuse a mail whose source is sound
+        return ParsedMail("", "", "", "", None, (), (), (UNREADABLE,))
+
+
+def _parsed(raw: bytes) -> ParsedMail:
+    warnings: dict[str, None] = {}
+    fields, start = _header(raw, warnings)
+    first: dict[str, str] = {}
+    for name, value in fields:
+        first.setdefault(name.lower(), value)
+    from_name, from_address = headers.first_mailbox(first.get("from", ""))
+    parts = mimeparts.leaves(raw, first, start, warnings)
+    body_part, html_part = _texts(parts)
+    html = _text(raw, html_part, warnings) if html_part else None
+    return ParsedMail(
+        from_address,
+        from_name,
+        headers.decode(first.get("subject", "")),
+        _body(raw, body_part, html, warnings),
+        html,
+        _attachments(raw, [part for part in parts if part is not body_part and part is not html_part], warnings),
+        tuple([(name, headers.decode(value, warnings)) for name, value in fields]),
+        tuple(warnings),
+    )
+
+
+def _header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]], int]:
+    """Return the fields of the mail, and where its body begins (RFC 5322 §2.1)."""
+    if raw.startswith((b"\n", b"\r\n")):
+        warnings[NO_HEADER] = None
+        return [], raw.index(b"\n") + 1
+    empty_line = _EMPTY_LINE.search(raw)
+    block = raw[: empty_line.start() + 1] if empty_line else raw
+    fields, header_bytes = headers.split(block, warnings)
+    if not fields:
+        warnings[NO_HEADER] = None
+    if empty_line and header_bytes == len(block):
+        return fields, empty_line.end()
+    return fields, header_bytes
+
+
+def _texts(parts: list[Part]) -> tuple[Part | None, Part | None]:
+    """Choose the parts that are the text and the HTML of the mail."""
+    body = html = None
+    for part in parts:
+        if part.disposition in ("", "inline"):
+            if part.content_type == "text/plain":
+                body = body or part
+            elif part.content_type == "text/html":
+                html = html or part
+    return body, html
+
+
+def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, None]) -> str:
+    """Return the text of the mail with LF line ends."""
+    if part is None:
+        return htmltext.to_text(html) if html else ""
+    text = _text(raw, part, warnings)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:
+    """Decode a text part in its charset (RFC 2046 §4.1.2)."""
+    octets = mimeparts.content(raw, part, warnings)
+    charset = part.parameters.get("charset", "")
+    if not charset and part.content_type == "text/html" and not charsets.is_utf8(octets):
+        meta = _META_CHARSET.search(octets, 0, _META_WITHIN_BYTES)
+        charset = meta[1].decode("ascii", "replace") if meta else ""
+    return charsets.to_text(octets, charset, warnings)
+
+
+def _attachments(raw: bytes, parts: list[Part], warnings: dict[str, None]) -> tuple[Attachment, ...]:
+    return tuple([_attachment(raw, index, part, warnings) for index, part in enumerate(parts)])
+
+
+def _attachment(raw: bytes, index: int, part: Part, warnings: dict[str, None]) -> Attachment:
+    octets = mimeparts.content(raw, part, warnings)
+    image = part.disposition == "inline" and part.content_type.startswith("image/")
+    referred_to = bool(part.content_id) and part.disposition != "attachment"
+    return Attachment(
+        index=index,
+        filename=clean_filename(part.filename),
+        content_type=part.content_type,
+        size_bytes=len(octets),
+        sha256=hashlib.sha256(octets).hexdigest(),
+        inline=image or referred_to,
+        content_id=part.content_id or None,
+    )
+
+
+def clean_filename(name: str) -> str:
+    """Return the last path component of a stated name, safe to show and to save under; "" for none.
+
+    It has no control characters and no bidirectional overrides, and at most 255 octets of UTF-8.
+    """
+    text = _PATH_SEPARATOR.split(name)[-1].translate(_BIDI)
+    text = "".join([character if character.isprintable() else " " for character in text]).strip()
+    if not text.strip(". "):
+        return ""
+    return text.encode("utf-8", "replace")[:MAX_FILENAME_BYTES].decode("utf-8", "ignore")
