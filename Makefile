@@ -25,7 +25,7 @@ format: $(VENV)/.dev
 
 # Ratios against bare libraries, in one run each. Needs smtp-source (Debian: postfix) and wrk.
 bench: $(VENV)/.dev
-	$(BIN)/python -m tests.benchmarks $(ARGS)
+	$(BIN)/python tests/benchmarks $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmpmaild needs Python 3.11 or newer; try make PYTHON=python3.12")'

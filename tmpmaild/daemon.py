@@ -1,5 +1,6 @@
 """The one place where everything is put together and taken apart again; read it from top to bottom."""
 
+import logging
 import secrets
 import signal
 import socket
@@ -25,6 +26,8 @@ from tmpmaild.storage.sqlite import Settings as StorageSettings
 from tmpmaild.storage.sqlite import open_storage
 
 _GRACE_SECONDS = 3.0
+
+log = logging.getLogger(__name__)
 
 Announce = Callable[[list[str], list[str]], None]
 
@@ -85,9 +88,16 @@ async def _watch_signals(
         task_status.started()
         async for number in signals:
             if number == signal.SIGHUP:
-                smtp.tls = await anyio.to_thread.run_sync(_tls, config)
+                await _reload_tls(smtp, config)
             else:
                 running.cancel()
+
+
+async def _reload_tls(smtp: SmtpServer, config: Config) -> None:
+    try:
+        smtp.tls = await anyio.to_thread.run_sync(_tls, config)
+    except StartError as error:
+        log.error("the certificate stays the old one: %s", error)  # noqa: TRY400 - the operator's mistake
 
 
 def _bind(config: Config) -> tuple[list[socket.socket], list[socket.socket]]:

@@ -101,8 +101,10 @@ def test_the_mail_is_synced_before_the_250_leaves(start, no_limits, tmp_path):
     address = daemon.create()
     trace = tmp_path / "trace.txt"
     tracer = subprocess.Popen(
-        ["strace", "-f", "-y", "-s", "40", "-e", "trace=pwrite64,fdatasync,fsync,write,sendto,sendmsg,writev"]
-        + ["-o", str(trace), "-p", str(daemon.process.pid)],
+        [
+            *("strace", "-f", "-y", "-s", "40", "-o", str(trace), "-p", str(daemon.process.pid)),
+            *("-e", "trace=pwrite64,fdatasync,fsync,write,sendto,sendmsg,writev"),
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )

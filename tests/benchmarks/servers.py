@@ -1,0 +1,74 @@
+"""What is measured: the real daemon, and the bare libraries it is held against, each a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+class Server:
+    """A child process that prints its port, or a banner with ports, when it is ready."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def resident_mib(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
+
+
+class Tmpmaild(Server):
+    """``tmpmaild serve`` with everything on but the limits that a single client would meet."""
+
+    def __init__(self, folder):
+        folder.mkdir()
+        settings = {
+            "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
+            "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
+            "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
+            "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
+            "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
+            "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
+        }
+        super().__init__([sys.executable, "-m", "tmpmaild", "serve"], cwd=folder, env={**os.environ, **settings})
+        banner = ""
+        while "/messages" not in banner:
+            banner += self.process.stdout.readline()
+        http_port = re.search(r"HTTP on 127.0.0.1:(\d+)", banner)[1]
+        self.smtp_port = re.search(r"SMTP on 127.0.0.1:(\d+)", banner)[1]
+        request = urllib.request.Request(f"http://127.0.0.1:{http_port}/api/v1/addresses", method="POST")
+        with urllib.request.urlopen(request) as answer:
+            self.recipient = json.loads(answer.read())["address"]
+        self.read_url = f"http://127.0.0.1:{http_port}/api/v1/addresses/{self.recipient}/messages"
+
+
+class BareAiosmtpd(Server):
+    """aiosmtpd under uvloop with a handler that stores nothing."""
+
+    recipient = "a@example.com"
+
+    def __init__(self):
+        super().__init__([sys.executable, str(HERE / "bare_aiosmtpd.py")])
+        self.smtp_port = self.process.stdout.readline().strip()
+
+
+class BareHypercorn(Server):
+    """Hypercorn under uvloop with an ASGI function that answers two octets."""
+
+    def __init__(self):
+        super().__init__([sys.executable, str(HERE / "bare_hypercorn.py")])
+        self.read_url = f"http://127.0.0.1:{self.process.stdout.readline().strip()}/"

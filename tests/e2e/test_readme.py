@@ -1,0 +1,44 @@
+"""The README's commands, run as they stand."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def block(heading):
+    """Return the first shell block below a heading."""
+    return re.search(rf"## {heading}\n.*?```sh\n(.*?)```", README, re.DOTALL)[1]
+
+
+def test_the_api_in_one_minute(start):
+    if not shutil.which("curl"):
+        pytest.skip("needs curl (Debian package curl)")
+    daemon = start()
+    create, choose, read = re.findall(r"^curl .*$", block("The API in one minute"), re.MULTILINE)
+    script = (
+        f"{create}; echo; {choose} | tee answer.json; echo; "
+        'TOKEN=$(grep -o \'"token":"[^"]*\' answer.json | cut -d\'"\' -f4); '
+        f"{read}"
+    ).replace("localhost:8025", f"127.0.0.1:{daemon.http_port}")
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=daemon.folder, capture_output=True, text=True, check=True, timeout=60
+    )
+    random_address, chosen, *answer = done.stdout.splitlines()
+    assert '"address":' in random_address
+    assert '"address":"signup-test@tmpmaild.test"' in chosen
+    assert answer[0].startswith("HTTP/1.1 200")
+    assert answer[-1] == '{"messages":[]}'
+
+
+def test_the_answer_shown_has_the_fields_of_a_real_one(start, command):
+    daemon = start()
+    address = daemon.create()
+    command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
+    (message,) = daemon.messages(address)
+    shown = re.search(r"```json\n(.*?)```", README, re.DOTALL)[1]
+    assert set(re.findall(r'"(\w+)":', shown)) == {"messages", *message}

@@ -1,0 +1,78 @@
+"""The documentation says what is true: its commands run, its routes, codes, commands and links exist."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tmpmaild import __version__
+from tmpmaild.cli import main
+from tmpmaild.http.problems import PROBLEMS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+API = (ROOT / "docs/api.md").read_text()
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_every_route_stands_in_the_api_reference():
+    source = (ROOT / "tmpmaild/http/app.py").read_text()
+    paths = re.findall(r'Route\("([^"]+)"', source)
+    assert len(paths) >= 3
+    assert [path for path in paths if f"{path}`" not in API] == []
+
+
+def test_every_problem_stands_in_the_api_reference_with_its_status():
+    rows = dict(re.findall(r"^\| (\d{3}) \| (.*) \|$", API, re.MULTILINE))
+    missing = [code for code, problem in PROBLEMS.items() if f"`{code}`" not in rows.get(str(problem.status), "")]
+    assert missing == []
+    documented = set(re.findall(r"`([a-z-]+)`", " ".join(text.split(", with")[0] for text in rows.values())))
+    assert documented - PROBLEMS.keys() == set()
+
+
+def test_every_command_stands_in_the_documentation():
+    text = README + (ROOT / "docs/operations.md").read_text()
+    assert [name for name in main.commands if name not in text] == []
+
+
+def test_every_make_target_of_the_readme_exists():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z]+)", README, re.MULTILINE))
+    assert named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_relative_link_leads_somewhere(path):
+    links = re.findall(r"\]\((?!https://)([^)#]+)", path.read_text())
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    assert f"tmpmaild {__version__} serves" in README
+
+
+def test_the_pins_cover_every_dependency_and_name_no_registry():
+    text = (ROOT / "constraints.txt").read_text()
+    pinned = {name.lower().replace("_", "-") for name in re.findall(r"^([\w-]+)==", text, re.MULTILINE)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    assert [one for one in wanted if re.match(r"[\w-]+", one)[0].lower() not in pinned] == []
+    assert "://" not in text
+
+
+def test_the_unit_is_sound_and_tight():
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("needs systemd-analyze (Debian package systemd)")
+    unit = ROOT / "systemd/tmpmaild.service"
+    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
+    rated = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", unit], capture_output=True, text=True, check=False
+    )
+    assert float(re.search(r"exposure level for \S+: ([\d.]+)", rated.stdout)[1]) <= 2.0
