@@ -1,8 +1,9 @@
 -- The first schema. Frozen: a change is a new file, never an edit.
 --
--- Erasure rules the shape. secure_delete overwrites only what is deleted in place; page splits leave copies
--- of what they move. So text of a mail or an address lives only in tables that grow at the end of an
--- INTEGER PRIMARY KEY and are never updated, and no index covers it. Addresses are found by a keyed hash.
+-- Erasure rules the shape. secure_delete overwrites only what is deleted in place; pages that are split or merged
+-- keep copies of what they moved. So the text of a mail or an address stands only in overflow pages, which are never
+-- split or merged: a filler takes what room such a row has in its b-tree page, a padding makes the rest come out even
+-- (tmpmaild/storage/layout.py). No index covers a text; addresses are found by a keyed hash.
 --
 -- Times are Unix times in milliseconds.
 
@@ -32,9 +33,12 @@ CREATE TABLE inbox (
 
 CREATE INDEX inbox_by_expiry ON inbox (swept, expires_at_ms);
 
+-- The address of an inbox stands in row id / 12, in the (id % 12)th of 12 slots of 320 octets, filled up with spaces:
+-- a page of its own for each address would be a waste. A row goes with the last of its addresses.
 CREATE TABLE address (
-    inbox_id INTEGER PRIMARY KEY,
-    address TEXT NOT NULL
+    id INTEGER PRIMARY KEY,
+    filler BLOB NOT NULL,
+    slots BLOB NOT NULL
 ) STRICT;
 
 -- What one client's inboxes hold together.
@@ -48,25 +52,23 @@ CREATE TABLE content (
     id INTEGER PRIMARY KEY,
     received_at_ms INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL,
+    body_bytes INTEGER NOT NULL,
+    tls INTEGER NOT NULL CHECK (tls IN (0, 1)),
+    filler BLOB NOT NULL,                          -- nothing above it is text, nothing below it is a number
     sender TEXT NOT NULL,                          -- of the From field, else of the envelope
     sender_name TEXT NOT NULL,
     subject TEXT NOT NULL,
     attachments TEXT NOT NULL,                     -- JSON
-    body_bytes INTEGER NOT NULL,
+    recipients BLOB NOT NULL,                      -- as they were written; a message knows where its own stands
     envelope_from TEXT NOT NULL,
     helo TEXT NOT NULL,
     remote_ip TEXT NOT NULL,
-    tls INTEGER NOT NULL CHECK (tls IN (0, 1)),
     warnings TEXT NOT NULL,                        -- JSON
     headers TEXT NOT NULL,                         -- JSON, [[name, value], …]
     body TEXT NOT NULL,                            -- what may be large stands last: a list reads no further
-    html TEXT
-) STRICT;
-
--- The octets as they came; apart, so that listing does not read past them.
-CREATE TABLE source (
-    id INTEGER PRIMARY KEY REFERENCES content (id),
-    octets BLOB NOT NULL
+    html TEXT,
+    source BLOB NOT NULL,                          -- the octets as they came
+    padding BLOB NOT NULL
 ) STRICT;
 
 -- One row for each inbox a transaction was delivered to.
@@ -74,7 +76,8 @@ CREATE TABLE message (
     id INTEGER PRIMARY KEY,
     inbox_id INTEGER NOT NULL REFERENCES inbox (id),
     content_id INTEGER NOT NULL,                   -- no REFERENCES: it would want a full index for each delete
-    recipient TEXT NOT NULL                        -- as it was written
+    recipient_at INTEGER NOT NULL,                 -- octets in content.recipients, the first is 0
+    recipient_bytes INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX message_by_inbox ON message (inbox_id);
@@ -84,28 +87,33 @@ CREATE INDEX message_sharing_content ON message (content_id) WHERE content_id <>
 -- The operator's inbox (postmaster, abuse): it has no name that the HTTP API could find.
 INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private)
     VALUES (1, zeroblob(16), 0, 9223372036854775807, 1);
-INSERT INTO address (inbox_id, address) VALUES (1, 'postmaster');
+INSERT INTO address (id, filler, slots)
+    VALUES (0, zeroblob(489), CAST(printf('%-320s%-320s%-3200s', '', 'postmaster', '') AS BLOB));
 
 -- For people with a sqlite3 shell.
 CREATE VIEW inboxes AS
-    SELECT a.address,
+    SELECT CAST(rtrim(substr(a.slots, i.id % 12 * 320 + 1, 320)) AS TEXT) AS address,
            strftime('%Y-%m-%dT%H:%M:%fZ', i.created_at_ms / 1000.0, 'unixepoch') AS created_at,
            strftime('%Y-%m-%dT%H:%M:%fZ', i.expires_at_ms / 1000.0, 'unixepoch') AS expires_at,
            i.private,
            i.message_count,
            i.stored_bytes
-    FROM inbox AS i JOIN address AS a ON a.inbox_id = i.id
-    WHERE i.id <> 1;
+    FROM inbox AS i JOIN address AS a ON a.id = i.id / 12
+    WHERE i.id <> 1 AND i.swept = 0
+    ORDER BY i.id;
 
 CREATE VIEW mail AS
     SELECT m.id,
-           a.address,
+           CAST(rtrim(substr(a.slots, m.inbox_id % 12 * 320 + 1, 320)) AS TEXT) AS address,
            strftime('%Y-%m-%dT%H:%M:%fZ', c.received_at_ms / 1000.0, 'unixepoch') AS received_at,
            c.sender,
            c.subject,
            c.size_bytes AS size,
            c.body
     FROM message AS m
-    JOIN address AS a ON a.inbox_id = m.inbox_id
+    JOIN address AS a ON a.id = m.inbox_id / 12
     JOIN content AS c ON c.id = m.content_id
     ORDER BY m.id;
+
+CREATE VIEW source AS
+    SELECT id, source AS octets FROM content;

@@ -1,6 +1,7 @@
 """The background task that frees what is over. Nothing depends on it for correctness: reads look at the clock."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 class Cleaner:
     """Sweeps the storage every ``interval_seconds``; ``chores`` are small things to do as often.
 
-    ``clock`` gives Unix milliseconds.
+    ``clock`` gives Unix milliseconds, ``monotonic`` seconds that never step.
     """
 
     def __init__(
@@ -28,13 +29,15 @@ class Cleaner:
         clock: Callable[[], int],
         interval_seconds: float,
         chores: Sequence[Callable[[], None]] = (),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
         self._clock = clock
         self._interval_seconds = interval_seconds
         self._chores = chores
+        self._monotonic = monotonic
         self._unerased_since: float | None = None
-        self._warned_at = 0.0
+        self._warned_at = -math.inf
 
     async def run(self) -> None:
         """Sweep for ever. A failure is logged and tried again at the next tick."""
@@ -62,7 +65,7 @@ class Cleaner:
         return False
 
     def _watch(self, *, erased: bool) -> None:
-        now = time.monotonic()
+        now = self._monotonic()
         if erased:
             self._unerased_since = None
         elif self._unerased_since is None:

@@ -38,6 +38,7 @@ class RecipientCache:
         if known is not None and known.id != inbox.id:  # the name has been given out again
             self.forget(known.id)
         self._inboxes[inbox.address] = inbox
+        self._inboxes.move_to_end(inbox.address)
         self._addresses[inbox.id] = inbox.address
         if len(self._inboxes) > self._max_addresses:
             _, oldest = self._inboxes.popitem(last=False)

@@ -1,4 +1,6 @@
-"""Answers that may be large: encoded off the event loop, sent in slices, and only so many of them at once."""
+"""Answers in JSON. Large ones are made off the event loop and leave in slices, a few of them at once."""
+
+from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.to_thread
@@ -8,45 +10,49 @@ from starlette.types import Receive, Scope, Send
 
 from tmpmaild.model import Listing
 
-_IN_LOOP_BYTES = 64 * 1024
+_IN_LOOP_CHARACTERS = 64 * 1024
 _SLICE_BYTES = 256 * 1024
 _SEND_SECONDS = 60
 
 
-def weigh(listing: Listing) -> int:
-    """Estimate from its bodies what a page weighs."""
-    return sum(len(message.body) for message in listing.messages)
+class JsonResponse(Response):
+    """Octets of JSON."""
+
+    media_type = "application/json"
 
 
-async def encode(value: msgspec.Struct, weight_bytes: int) -> bytes:
-    """Encode as JSON, in a thread when that would hold the loop."""
-    if weight_bytes <= _IN_LOOP_BYTES:
-        return msgspec.json.encode(value)
+def is_large(listing: Listing) -> bool:
+    """Tell from its bodies whether a page would hold the event loop, and much memory while it leaves."""
+    return sum([len(message.body) for message in listing.messages]) > _IN_LOOP_CHARACTERS
+
+
+async def encode_in_thread(value: msgspec.Struct) -> bytes:
+    """Encode what is large."""
     return await anyio.to_thread.run_sync(msgspec.json.encode, value)
 
 
-class JsonResponse(Response):
-    """JSON octets. A large answer waits for one of ``places`` and leaves in slices, so that few are in memory.
+class LargeAnswer:
+    """An answer that is made only when it has one of ``places``: whoever waits for one holds nothing yet.
 
     A client that has not taken it within a minute loses it.
     """
 
-    media_type = "application/json"
-    places: anyio.CapacityLimiter | None = None
+    def __init__(self, places: anyio.CapacityLimiter, make: Callable[[], Awaitable[Response]]) -> None:
+        self._places = places
+        self._make = make
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer."""
-        if self.places is None or len(self.body) <= _SLICE_BYTES or scope["method"] == "HEAD":
-            await super().__call__(scope, receive, send)
-            return
-        async with self.places:
-            with anyio.fail_after(_SEND_SECONDS):
-                await self._send_slices(send)
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        """Make and send the answer."""
+        async with self._places:
+            response = await self._make()
+            with anyio.move_on_after(_SEND_SECONDS):
+                await _send_slices(response, send)
 
-    async def _send_slices(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        body = memoryview(self.body)
-        for start in range(0, len(body), _SLICE_BYTES):
-            part = bytes(body[start : start + _SLICE_BYTES])
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+
+async def _send_slices(response: Response, send: Send) -> None:
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    body = memoryview(response.body)
+    for start in range(0, len(body), _SLICE_BYTES):
+        part = bytes(body[start : start + _SLICE_BYTES])
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

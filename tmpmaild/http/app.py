@@ -1,17 +1,18 @@
 """Puts the HTTP application together: routes, error answers, middleware. ``server.py`` serves it."""
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from tmpmaild.clients import Networks
 from tmpmaild.errors import RequestError
+from tmpmaild.http.cors import Cors
 from tmpmaild.http.middleware import Guard, RateLimit
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.routes import Api, Resource
@@ -36,10 +37,10 @@ def create_app(service: InboxService, settings: Settings, buckets: TokenBuckets 
     api = Api(service, base_path)
     app = Starlette(
         routes=[
-            Route("/api/v1/addresses", Resource(post=api.create)),
-            Route("/api/v1/addresses/{address}", Resource(get=api.address)),
-            Route("/api/v1/addresses/{address}/messages", Resource(get=api.messages)),
-            Route("/problems/{code}", Resource(get=problems.page)),
+            _Route("/api/v1/addresses/{address}/messages", Resource(get=api.messages)),
+            _Route("/api/v1/addresses/{address}", Resource(get=api.address)),
+            _Route("/api/v1/addresses", Resource(post=api.create)),
+            _Route("/problems/{code}", Resource(get=problems.page)),
         ],
         exception_handlers={
             RequestError: problems.on_request_error,
@@ -57,15 +58,12 @@ def create_app(service: InboxService, settings: Settings, buckets: TokenBuckets 
         trusted_proxies=settings.trusted_proxies,
         exempt=settings.exempt,
     )
-    return _with_cors(limited, settings.cors_origins) if settings.cors_origins else limited
+    return Cors(limited, origins=settings.cors_origins) if settings.cors_origins else limited
 
 
-def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    # Outermost of all: a page must be able to read that it was refused by the rate limit.
-    return CORSMiddleware(
-        app,
-        allow_origins=origins,
-        allow_methods=["GET", "POST", "PATCH", "DELETE"],
-        allow_headers=["Authorization", "Content-Type", "Last-Event-ID"],
-        expose_headers=["Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After"],
-    )
+class _Route(Route):
+    """A route that a line end behind its path does not match: ``$`` allows one."""
+
+    def __init__(self, path: str, endpoint: Resource) -> None:
+        super().__init__(path, endpoint)
+        self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z")

@@ -1,4 +1,4 @@
-"""One HTTP connection: Hypercorn's HTTP/1 with an end to everything that a client can draw out. ``server.py`` owns it."""
+"""One HTTP connection: Hypercorn's HTTP/1, with an end to all that a client can draw out. ``server.py`` owns it."""
 
 import asyncio
 import logging
@@ -16,9 +16,12 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+_UNSENT_BYTES = 64 * 1024
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
 _absolute = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
+
+_Address = tuple[str, int] | None
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +41,11 @@ class Connection(TCPServer):
         self._task = asyncio.current_task()
         self._received_all = asyncio.Event()
         try:
+            socket = self.writer.get_extra_info("socket")
+            client = parse_socket_addr(socket.family, socket.getpeername())
+            server = parse_socket_addr(socket.family, socket.getsockname())
             async with _Requests(self.loop) as self._task_group:
-                self.protocol = self._http1()  # type: ignore[assignment]
+                self.protocol = self._http1(client, server)  # type: ignore[assignment]
                 await self.idle_task.restart(self._task_group, self._idle_timeout)
                 await self._read_data()
                 await self.idle_task.stop()  # the task group would wait for it
@@ -48,17 +54,13 @@ class Connection(TCPServer):
         finally:
             await self._close()
 
-    def _http1(self) -> H11Protocol:
-        socket = self.writer.get_extra_info("socket")
-        client = parse_socket_addr(socket.family, socket.getpeername())
-        server = parse_socket_addr(socket.family, socket.getsockname())
-        state = ConnectionState(self.state)
+    def _http1(self, client: _Address, server: _Address) -> H11Protocol:
         protocol = H11Protocol(
             self.app,
             self.config,
             self.context,
             self._task_group,
-            state,
+            ConnectionState(self.state),
             False,  # noqa: FBT003 - TLS is the business of a proxy
             client,
             server,
@@ -68,12 +70,19 @@ class Connection(TCPServer):
         return protocol
 
     async def _read_data(self) -> None:
-        with suppress(OSError):
-            while data := await self.reader.read(MAX_RECV):
+        try:
+            while data := await self._receive():
                 if not self._discarding:
                     await self.protocol.handle(RawData(data))
-        self._received_all.set()
+        finally:
+            self._received_all.set()
         await self.protocol.handle(Closed())
+
+    async def _receive(self) -> bytes:
+        try:
+            return await self.reader.read(MAX_RECV)
+        except OSError:
+            return b""
 
     async def protocol_send(self, event: Event) -> None:
         """Do what the protocol wants done with the client."""
@@ -88,6 +97,8 @@ class Connection(TCPServer):
         if self.writer.is_closing() or not data:  # asyncio warns of writing to somebody who went away
             return
         self.writer.write(data)
+        if self.writer.transport.get_write_buffer_size() <= _UNSENT_BYTES:
+            return
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await self.writer.drain()
@@ -96,24 +107,35 @@ class Connection(TCPServer):
 
     def _cut(self) -> None:
         self.writer.transport.abort()
-        assert self._task is not None
-        self._task.cancel()
+        if self._task is not None and not self._is_own_task():
+            self._task.cancel()
+
+    def _is_own_task(self) -> bool:
+        return asyncio.current_task() is self._task
+
+    async def _initiate_server_close(self) -> None:
+        await self.protocol.handle(Closed())
+        await self._close()
 
     async def _close(self) -> None:
-        """Say that this was all, then close; a client that is still sending may read the answer first."""
+        """Let the client have what is on its way to it, then close."""
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await self._linger()
-                await super()._close()
-        except TimeoutError:
+                self.writer.close()
+                await self.writer.wait_closed()
+        except OSError:  # TimeoutError too
             self._cut()
+        finally:
+            await self.idle_task.stop()
 
     async def _linger(self) -> None:
         # RFC 9112 §9.6: closing over unread octets resets the connection, and the answer may be lost.
-        if self._discarding or self._received_all.is_set() or not self._is_sending_a_body():
+        somebody_reads = not self._is_own_task() and not self._received_all.is_set()
+        if self._discarding or not somebody_reads or not self._is_sending_a_body():
             return
         self._discarding = True
-        with suppress(OSError):
+        with suppress(OSError):  # TimeoutError too
             self.writer.write_eof()
             async with asyncio.timeout(_LINGER_SECONDS):
                 await self._received_all.wait()
@@ -170,7 +192,10 @@ class _Http1(h11.Connection):
 
 
 def _plain(request: h11.Request) -> h11.Request:
-    """Leave out an offer to switch protocols (RFC 9110 §7.8 allows it); take an absolute form apart (RFC 9112 §3.2.2)."""
+    """Return a request for a path, without an offer to switch protocols.
+
+    RFC 9110 §7.8 allows to ignore such an offer; RFC 9112 §3.2.2 wants the absolute form understood.
+    """
     headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
     target = request.target
     match = _absolute(target)

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
@@ -15,7 +15,7 @@ from tmpmaild.http.routes import Client
 from tmpmaild.ratelimit import Decision, TokenBuckets
 
 _MAX_HEADER_BYTES = 16 * 1024
-_is_host = re.compile(rb"(?:[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
+_host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
 access_log = logging.getLogger("tmpmaild.access")
 
@@ -40,13 +40,10 @@ class RateLimit:
         self._exempt = exempt
         self._clock_seconds = clock_seconds
         if buckets is not None:
-            self._policy = f'"default";q={buckets.tokens_per_minute};w=60'
+            self._policy = f'"default";q={buckets.tokens_per_minute};w=60'.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] != "http":
-            await _refuse_websocket(scope, receive, send)
-            return
         client = scope["tmpmaild.client"] = self._client(scope)
         if self._buckets is None or client.exempt or not _is_limited(scope):
             await self._app(scope, receive, send)
@@ -69,11 +66,12 @@ class RateLimit:
         return Client(client_name(ip), belongs(ip, self._exempt))
 
     def _announcing(self, decision: Decision, send: Send) -> Send:
+        state = f'"default";r={decision.remaining};t={decision.next_token_seconds}'
+        headers = ((b"ratelimit-policy", self._policy), (b"ratelimit", state.encode()))
+
         async def announce(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["RateLimit-Policy"] = self._policy
-                headers["RateLimit"] = f'"default";r={decision.remaining};t={decision.next_token_seconds}'
+                message["headers"] = [*message["headers"], *headers]
             await send(message)
 
         return announce
@@ -82,7 +80,7 @@ class RateLimit:
 class Guard:
     """Refuses headers that are too large and hosts that are none; puts our headers on every answer.
 
-    An exception that has been answered and comes through all the same ends here: it has been logged.
+    An exception that comes through although it was answered, or broke off an answer, ends here: it has been logged.
     """
 
     def __init__(self, app: ASGIApp, *, problems: Problems, allowed_hosts: Sequence[str]) -> None:
@@ -108,22 +106,21 @@ class Guard:
         try:
             await self._app(scope, receive, note)
         except Exception:
-            if status != 500:  # noqa: PLR2004 - not the answer to this exception: it broke off another one
-                access_log.exception("an answer broke off")
+            if not status:
                 raise
         finally:
             _log_access(scope, status, time.monotonic() - started)
 
     def _objection(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
-        hosts = [value for name, value in headers if name == b"host"]
         # h11's own limit does not count what arrives in one read.
-        if sum(len(name) + len(value) + 4 for name, value in headers) > _MAX_HEADER_BYTES:
+        if sum([len(name) + len(value) + 4 for name, value in headers]) > _MAX_HEADER_BYTES:
             return "headers-too-large"
-        if len(hosts) != 1 or not _is_host(hosts[0]):
+        hosts = [value for name, value in headers if name == b"host"]
+        host = _host(hosts[0]) if len(hosts) == 1 else None
+        if host is None:
             return "bad-host"
-        if self._allowed_hosts and hosts[0].lower() not in self._allowed_hosts:
-            name = hosts[0].lower().rpartition(b":")[0] or hosts[0].lower()
-            return None if name in self._allowed_hosts else "bad-host"
+        if self._allowed_hosts and host[1].strip(b"[]").lower() not in self._allowed_hosts:
+            return "bad-host"
         return None
 
 
@@ -145,9 +142,3 @@ def _with_headers(scope: Scope, send: Send) -> Send:
 def _log_access(scope: Scope, status: int, seconds: float) -> None:
     # Paths hold addresses, which are keys to inboxes: above debug nobody logs them.
     access_log.debug("%s %s %d %.1f ms", scope["method"], ascii(scope["path"]), status, seconds * 1000)
-
-
-async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 1000})

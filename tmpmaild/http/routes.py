@@ -3,22 +3,24 @@
 from collections.abc import Awaitable, Callable
 
 import anyio
+import msgspec
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.http import wire
-from tmpmaild.http.answers import JsonResponse, encode, weigh
+from tmpmaild.http.answers import JsonResponse, LargeAnswer, encode_in_thread, is_large
 from tmpmaild.http.problems import BadRequest
+from tmpmaild.model import Listing, Page
 from tmpmaild.service import InboxService
 
 MAX_BODY_BYTES = 64 * 1024
 _BODY_SECONDS = 10
 _LARGE_ANSWERS = 16
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Resource:
@@ -33,6 +35,7 @@ class Resource:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         endpoint = self._endpoints.get(scope["method"])
+        response: ASGIApp
         if endpoint is not None:
             response = await endpoint(Request(scope, receive))
         elif scope["method"] == "OPTIONS":
@@ -62,20 +65,30 @@ class Api:
         wish = wire.read_wish(await _body(request), request.headers.get("content-type"))
         client: Client = request.scope["tmpmaild.client"]
         inbox, token = await self._service.create(wish, None if client.exempt else client.name)
-        body = await encode(wire.address_resource(inbox, token), 0)
+        body = msgspec.json.encode(wire.address_resource(inbox, token))
         return JsonResponse(body, 201, {"Location": wire.address_path(self._base_path, inbox.address)})
 
     async def address(self, request: Request) -> Response:
         """``GET /api/v1/addresses/{address}``: how an address stands."""
         inbox = await self._service.find(request.path_params["address"], _token(request))
-        return JsonResponse(await encode(wire.address_resource(inbox), 0))
+        return JsonResponse(msgspec.json.encode(wire.address_resource(inbox)))
 
-    async def messages(self, request: Request) -> Response:
+    async def messages(self, request: Request) -> ASGIApp:
         """``GET /api/v1/addresses/{address}/messages``: a page of its mail."""
         page = wire.read_page(request.query_params)
-        listing = await self._service.list_messages(request.path_params["address"], page, _token(request))
-        response = JsonResponse(await encode(wire.message_list(listing), weigh(listing)))
-        response.places = self._places
+        address, token = request.path_params["address"], _token(request)
+        listing = await self._service.list_messages(address, page, token)
+        if not is_large(listing):
+            return self._page(listing, page, msgspec.json.encode(wire.message_list(listing)))
+
+        async def again() -> Response:
+            large = await self._service.list_messages(address, page, token)
+            return self._page(large, page, await encode_in_thread(wire.message_list(large)))
+
+        return LargeAnswer(self._places, again)
+
+    def _page(self, listing: Listing, page: Page, body: bytes) -> Response:
+        response = JsonResponse(body)
         if listing.has_more:
             response.headers["Link"] = wire.next_page_link(self._base_path, listing, page)
         return response

@@ -1,4 +1,4 @@
-"""Accepts HTTP connections, counts and ends them. One of them is ``connection.py``'s business, what is asked ``app.py``'s.
+"""Accepts HTTP connections, counts and ends them; what happens on one is ``connection.py``'s business.
 
 The accept loop is ours because Hypercorn's has no limit of connections, and since Python 3.12.1 no end: it waits for
 every open connection, however long.
@@ -69,6 +69,8 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         try:
             await Connection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
+        except asyncio.CancelledError:
+            pass  # cut, and Python 3.11.7 takes a cancelled task here for a fault
         except Exception:
             log.exception("an HTTP connection failed")
         finally:

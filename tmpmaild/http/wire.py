@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from tmpmaild.times import rfc3339
 
 _MAX_LIMIT = 100
 _is_number = re.compile(r"[0-9]{1,9}").fullmatch
+_time = lru_cache(maxsize=4096)(rfc3339)  # who polls an inbox sees the same times again
 
 
 class AddressResource(Struct, frozen=True):
@@ -30,7 +32,7 @@ class AddressResource(Struct, frozen=True):
     token: str | UnsetType = UNSET
 
 
-class AttachmentItem(Struct, frozen=True):
+class AttachmentItem(Struct, frozen=True, gc=False):
     """What is known of an attachment."""
 
     index: int
@@ -42,7 +44,7 @@ class AttachmentItem(Struct, frozen=True):
     content_id: str | None
 
 
-class MessageItem(Struct, frozen=True):
+class MessageItem(Struct, frozen=True, gc=False):
     """A message in a list; ``to`` is the envelope's recipient as it was written."""
 
     id: str
@@ -89,7 +91,7 @@ def _message_item(message: Message) -> MessageItem:
         message.recipient,
         message.subject,
         message.body,
-        rfc3339(message.received_at_ms),
+        _time(message.received_at_ms),
         message.size_bytes,
         message.has_html,
         [AttachmentItem(*msgspec.structs.astuple(attachment)) for attachment in message.attachments],

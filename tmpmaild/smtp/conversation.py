@@ -11,16 +11,18 @@ from collections.abc import Callable
 from tmpmaild.addresses import NonAsciiPath, PathSyntaxError, parse_path, split_path
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
+from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
 from tmpmaild.smtp.transaction import Transaction, parse_parameters
 
-MAX_LINE_BYTES = 2048
 MAX_RECIPIENTS = 100
-_MAX_DISCARDED_BYTES = 64 * 1024
+MAX_OUTPUT_BYTES = 64 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
 
+_TLS_HELLO = b"\x16\x03"
 _is_control = re.compile(rb"[\x00-\x1f\x7f]").search
+_is_c1_control = re.compile("[\x80-\x9f]").search
 _is_no_smtp = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) |\x16\x03").match
 
 
@@ -42,9 +44,7 @@ class Conversation:
         self._max_message_bytes = max_message_bytes
         self._max_unknown_recipients = max_unknown_recipients
         self._offers_tls = offers_tls
-        self._input = b""
-        self._position = 0
-        self._discarded_bytes = 0
+        self._input = Input()
         self._extended = False
         self._transaction: Transaction | None = None
         self._proposed: Transaction | None = None
@@ -67,7 +67,7 @@ class Conversation:
     @property
     def waiting_bytes(self) -> int:
         """How much input has not been looked at."""
-        return len(self._input) - self._position
+        return len(self._input)
 
     @property
     def receiving_data(self) -> bool:
@@ -76,50 +76,51 @@ class Conversation:
 
     def receive(self, octets: bytes) -> None:
         """Take what the client has sent."""
-        self._input = self._input[self._position :] + octets if self.waiting_bytes else octets
-        self._position = 0
+        self._input.append(octets)
 
     def next_question(self) -> Question | None:
-        """Go on until there is a question; None when input is needed, an answer is, or all is over."""
+        """Go on until there is a question; None: input, an answer or room in ``output`` is needed, or all is over."""
         if self._question is not None:
             return None
-        while not self.closed:
+        while not self.closed and len(self.output) < MAX_OUTPUT_BYTES:
             advanced = self._read_data(self._data) if self._data else self._read_command()
             if self._question is not None or not advanced:
                 return self._question
         return None
 
     def answer(self, reply: str) -> None:
-        """Answer the open question; a reply of 2xx or 3xx accepts what was asked about."""
+        """Answer the open question; 2xx or 3xx accepts what was asked about, 421 ends the conversation."""
         question, self._question = self._question, None
-        accepted = reply[0] in "23"
         if self.closed:
             return
-        self._say(reply)
+        accepted = reply[0] in "23"
         if isinstance(question, Mail):
             self._transaction = None
+        elif isinstance(question, Recipient):
+            reply = self._conclude(question, reply)
         elif isinstance(question, Sender) and accepted:
             self._transaction = self._proposed
         elif isinstance(question, Data) and accepted:
             self._data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
-        elif isinstance(question, Recipient):
-            self._conclude(question, reply)
+        self._say(reply)
+        self.closed = reply.startswith("421")
 
-    def _conclude(self, recipient: Recipient, reply: str) -> None:
+    def _conclude(self, recipient: Recipient, reply: str) -> str:
         if reply == replies.RECIPIENT_OK:
             assert self._transaction is not None
             self._transaction.recipients.append(recipient)
         elif reply == replies.UNKNOWN_RECIPIENT:
             self._unknown_recipients += 1
             if 0 < self._max_unknown_recipients < self._unknown_recipients:
-                self.close(replies.TOO_MANY_UNKNOWN)
+                return replies.TOO_MANY_UNKNOWN
+        return reply
 
     def tls_started(self) -> None:
-        """Start over on the encrypted connection: nothing said in the clear counts (RFC 3207 §4.2)."""
+        """Start over, encrypted from the next octet on: nothing said in the clear counts (RFC 3207 §4.2)."""
         self._question = self._transaction = None
         self.helo = ""
-        self._input, self._position = b"", 0
+        self._input.take_all()
         self.tls = True
 
     def drop_mail(self, reply: str) -> None:
@@ -137,33 +138,28 @@ class Conversation:
     # From octets to commands and mails. Each step says whether it found something to go on with.
 
     def _read_command(self) -> bool:
-        end = self._input.find(b"\n", self._position)
-        if end < 0:
-            self._discard_overlong()
-            return False
-        line = self._input[self._position : end]
-        self._position = end + 1
-        if self._discarded_bytes or len(line) > MAX_LINE_BYTES:
-            self._discarded_bytes = 0
+        try:
+            line = self._input.take_line()
+        except LineTooLong:
             self._react(replies.LINE_TOO_LONG)
-        else:
-            self._react(self._command(line.removesuffix(b"\r")))
+            return True
+        except LineWithoutEnd:
+            self.close(replies.LINE_WITHOUT_END)
+            return False
+        if line is None:
+            if self._input.startswith(_TLS_HELLO):  # it has no line end, and its sender waits for us
+                self.close(replies.UNKNOWN_COMMAND)
+            return False
+        self._react(self._command(line))
         return True
 
-    def _discard_overlong(self) -> None:
-        if self._discarded_bytes or self.waiting_bytes > MAX_LINE_BYTES:
-            self._discarded_bytes += self.waiting_bytes
-            self._input, self._position = b"", 0
-        if self._discarded_bytes > _MAX_DISCARDED_BYTES:
-            self.close(replies.LINE_WITHOUT_END)
-
     def _read_data(self, data: DataReader) -> bool:
-        rest = data.feed(self._input[self._position :])
-        self._input, self._position = rest or b"", 0
+        rest = data.feed(self._input.take_all())
         if rest is None:
             if data.endless:
                 self.close(replies.MESSAGE_WITHOUT_END)
             return False
+        self._input.append(rest)
         self._data = None
         self._react(self._mail(data))
         return True
@@ -174,11 +170,11 @@ class Conversation:
         try:
             return Mail(transaction.sender, tuple(transaction.recipients), data.content())
         except TooBig:
-            self._transaction = None
-            return self._undeliverable
+            reply = self._undeliverable
         except Smuggled:
-            self._transaction = None
-            return replies.SMUGGLING
+            reply = replies.SMUGGLING
+        self._transaction = None
+        return reply
 
     def _react(self, result: "str | Question | None") -> None:
         if result is None:
@@ -213,7 +209,8 @@ class Conversation:
         if verb is not None and argument.isascii():
             return verb(self, argument.rstrip())
         try:
-            line.decode()
+            if _is_c1_control(line.decode()):
+                return self._not_printable(line, verb)
         except UnicodeDecodeError:
             return replies.NOT_UTF8
         if verb is None and not self.helo and _is_no_smtp(line):
@@ -314,7 +311,7 @@ class Conversation:
             return replies.NOT_IMPLEMENTED
         if self.tls:
             return replies.BAD_SEQUENCE
-        self._input, self._position = b"", 0  # what came in the clear behind STARTTLS is not from a friend
+        self._input.take_all()  # what came in the clear behind STARTTLS is not from a friend
         self._say(replies.READY_FOR_TLS)
         return StartTls()
 

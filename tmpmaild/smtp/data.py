@@ -6,15 +6,15 @@ that stands alone between any other line ends marks the mail as ``Smuggled``.
 """
 
 _END = b"\r\n.\r\n"
-_LONE_DOTS = (b"\n.\n", b"\n.\r", b"\r.\n", b"\r.\r")
+_LONE_DOT = b"\n.\n"
+_CR_AS_LF = bytes.maketrans(b"\r", b"\n")
 _DRAIN_FACTOR = 4
 _PIECE_BYTES = 64 * 1024
 _UNSETTLED_BYTES = len(_END) - 1
 # Between these and what follows a mail may not be cut in pieces: together they may mean something.
 _CLINGING = b"\r.\0"
-# How far the size of a mail that has not ended may be below the octets it has brought: the line end before it, four
-# dots at most that are stuffed or the end's, and a CR of the end's.
-_SLACK_BYTES = 7
+# How far the size may be below what is held: the line end before the mail, a stuffed dot, and what is not settled.
+_SLACK_BYTES = 2 + 1 + _UNSETTLED_BYTES
 
 
 class TooBig(Exception):
@@ -125,6 +125,5 @@ class DataReader:
 
 
 def _has_lone_dot(wire: bytes) -> bool:
-    if b"\0" in wire:
-        wire = wire.translate(None, b"\0")  # there have been servers that did not see them
-    return any(lone_dot in wire for lone_dot in _LONE_DOTS)
+    # Without NUL: there have been servers that did not see it.
+    return b"." in wire and _LONE_DOT in wire.translate(_CR_AS_LF, b"\0")

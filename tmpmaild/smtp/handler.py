@@ -46,11 +46,17 @@ class Handler:
 
     def mail_now(self) -> str:
         """Tell without waiting whether a mail would be welcome."""
-        return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
+        try:
+            return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
+        except Exception as error:  # noqa: BLE001 - logged there
+            return our_fault(error)
 
     def recipient_now(self, envelope: SmtpEnvelope, mailbox: Mailbox, written: str) -> str | None:
         """Accept a recipient that is known without waiting, or return None: then ask ``handle_RCPT``."""
-        inbox_id = self._service.recipient_now(mailbox)
+        try:
+            inbox_id = self._service.recipient_now(mailbox)
+        except Exception as error:  # noqa: BLE001 - logged there
+            return our_fault(error)
         return envelope.accept(written, inbox_id) if inbox_id else None
 
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
@@ -65,7 +71,7 @@ class Handler:
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
-            return _our_fault(error)
+            return our_fault(error)
 
     async def handle_DATA(self, _server: Any, session: Any, envelope: SmtpEnvelope) -> str:  # noqa: N802
         """Store the mail; a 250 says that it is on disk."""
@@ -82,14 +88,15 @@ class Handler:
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
-            return _our_fault(error)
+            return our_fault(error)
 
 
 def _refusal(error: RequestError) -> str:
     reply = replies.answer_to(error)
-    return _our_fault(error) if reply == replies.OUR_FAULT else reply
+    return our_fault(error) if reply == replies.OUR_FAULT else reply
 
 
-def _our_fault(error: Exception) -> str:
+def our_fault(error: BaseException) -> str:
+    """Log what went wrong here and return the reply to whoever it hit, which says nothing of it."""
     log.error("SMTP request failed, id %s", secrets.token_hex(4), exc_info=error)
     return replies.OUR_FAULT

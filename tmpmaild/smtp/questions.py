@@ -34,7 +34,7 @@ class Mail(Struct, frozen=True):
 
 
 class StartTls(Struct, frozen=True):
-    """Send ``output``, do the handshake, then call ``tls_started``."""
+    """Send ``output`` and stop reading, call ``tls_started``, then do the handshake."""
 
 
 class Late(Struct, frozen=True):

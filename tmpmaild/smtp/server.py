@@ -46,6 +46,7 @@ class SmtpServer:
         self._sessions: set[SmtpSession] = set()
         self._per_client: Counter[str] = Counter()
         self._held_bytes = 0
+        self._stopping = False
         rate = settings.new_connections_per_minute
         self._buckets = TokenBuckets(rate, rate) if rate else None
         self._listeners: list[asyncio.Server] = []
@@ -70,6 +71,7 @@ class SmtpServer:
 
     async def stop(self, grace_seconds: float) -> None:
         """Take nobody new, send the idle away, let mail that is coming in have its answer within the grace time."""
+        self._stopping = True
         for listener in self._listeners:
             listener.close()
         for session in list(self._sessions):
@@ -95,13 +97,15 @@ class SmtpServer:
         client = client_name(session.remote_ip)
         self._sessions.add(session)
         self._per_client[client] += 1
+        if self._stopping:  # accepted before the listeners closed
+            return replies.STOPPING
         if 0 < settings.max_connections < len(self._sessions):
             return replies.TOO_MANY_CONNECTIONS
         if belongs(session.remote_ip, settings.exempt):
             return None
         if 0 < settings.max_connections_per_client < self._per_client[client]:
             return replies.TOO_MANY_CONNECTIONS
-        if self._buckets and not self._buckets.take(client, self.loop.time()).allowed:
+        if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
             return replies.TOO_MANY_CONNECTIONS
         return None
 
@@ -118,6 +122,8 @@ class SmtpServer:
         return self._held_bytes + size_bytes <= self.settings.max_inflight_bytes
 
     def hold(self, more_bytes: int) -> bool:
-        """Account for memory that mails on their way take; False when all of them together take too much."""
+        """Account for memory that mails on their way take; False, and it is not to be taken, if that is too much."""
+        if more_bytes > 0 and not self.has_memory(more_bytes):
+            return False
         self._held_bytes += more_bytes
-        return self._held_bytes <= self.settings.max_inflight_bytes
+        return True

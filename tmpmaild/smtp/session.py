@@ -14,18 +14,18 @@ from aiosmtpd.smtp import SMTP, Session
 
 from tmpmaild.clients import LOCAL
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.handler import SmtpEnvelope
+from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
+from tmpmaild.smtp.handler import SmtpEnvelope, our_fault
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender
 
 if TYPE_CHECKING:
     from tmpmaild.smtp.server import SmtpServer
 
-_MAX_UNSENT_BYTES = 64 * 1024
 _MAX_WAITING_BYTES = 64 * 1024
 _LATE_SECONDS = 1
 _IDLE_SECONDS = 300
 _UNREAD_SECONDS = 30
-_MIN_BYTES_PER_SECOND = 100
+_MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,9 @@ class SmtpSession(SMTP):
         self._held_bytes = 0
         self._active_at = server.loop.time()
         self._unread_since: float | None = None
-        self._mail_began_at = 0.0
+        self._handshake: asyncio.Task[str | None] | None = None
+        self._measured_at = 0.0
+        self._measured_bytes = 0
         self.remote_ip = LOCAL
 
     def __dir__(self) -> Sequence[str]:
@@ -58,7 +60,7 @@ class SmtpSession(SMTP):
         """Greet, or send away."""
         self.transport = transport
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
+        self._transport.set_write_buffer_limits(high=MAX_OUTPUT_BYTES)
         self.session = self._new_session()
         self.remote_ip = cast("tuple[str, int]", self.session.peer)[0]
         refusal = self._server.admit(self)
@@ -69,7 +71,9 @@ class SmtpSession(SMTP):
 
     def data_received(self, data: bytes) -> None:
         """Take octets; go on if nothing is being waited for."""
-        self._active_at = self.loop.time()
+        # A command that comes octet by octet is no activity: else a connection could be kept for days with it.
+        if b"\n" in data or self._conversation.receiving_data:
+            self._active_at = self.loop.time()
         self._conversation.receive(data)
         if not self._waiting:
             self._pump()
@@ -84,10 +88,13 @@ class SmtpSession(SMTP):
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection; a mail that was handed over is stored all the same."""
         del error
-        self._conversation.closed = True
-        self._hold(0)
-        self._server.forget(self)
+        if self.transport is None:
+            return
         self.transport = None
+        self._conversation.closed = True
+        if not self._waiting:
+            self._hold(0)
+        self._server.forget(self)
 
     def pause_writing(self) -> None:
         """Stop obeying a client that does not read its replies."""
@@ -96,8 +103,9 @@ class SmtpSession(SMTP):
 
     def resume_writing(self) -> None:
         """Go on with what has come meanwhile."""
-        self._unread_since = None
-        self._go_on()
+        if not self._conversation.closed:
+            self._unread_since = None
+            self._go_on()
 
     # What the server calls.
 
@@ -108,23 +116,32 @@ class SmtpSession(SMTP):
             self._close(replies.STOPPING)
 
     def abort(self) -> None:
-        """Hang up without another octet."""
+        """Hang up at once; where no answer is due, with a word if the client takes it."""
+        if not self._waiting:
+            self._close(replies.STOPPING)
         self._transport.abort()
+        if self._handshake:
+            self._handshake.cancel()
 
     def watch(self, now: float) -> None:
         """Hang up if the client wastes our time, seen from loop time ``now``."""
         if self._unread_since is not None and now - self._unread_since > _UNREAD_SECONDS:
-            self.abort()
+            self._transport.abort()
         elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
             self._close(replies.TIMEOUT)
 
     def _trickles(self, now: float) -> bool:
-        seconds = now - self._mail_began_at
-        return (
-            self._conversation.receiving_data
-            and seconds > _IDLE_SECONDS
-            and self._conversation.received_bytes < seconds * _MIN_BYTES_PER_SECOND
-        )
+        seconds = now - self._measured_at
+        if not self._conversation.receiving_data or seconds <= _IDLE_SECONDS:
+            return False
+        # Since the last look, not since DATA: a mail that came fast but for its end could be held for a day.
+        more_bytes = self._conversation.received_bytes - self._measured_bytes
+        self._measure(now)
+        return more_bytes < seconds * _MIN_BYTES_PER_SECOND
+
+    def _measure(self, now: float) -> None:
+        self._measured_at = now
+        self._measured_bytes = self._conversation.received_bytes
 
     def _close(self, reply: str) -> None:
         self._conversation.close(reply)
@@ -138,17 +155,27 @@ class SmtpSession(SMTP):
 
     def _pump(self) -> None:
         """Let the conversation go on until it needs input, an answer that takes time, or a reader."""
+        try:
+            self._go_through_input()
+        except Exception as error:  # noqa: BLE001 - logged there
+            self._conversation.close(our_fault(error))
+        if self._stopping and not self._busy:
+            self._conversation.close(replies.STOPPING)
+        if not self._waiting:
+            self._hold(self._conversation.held_bytes)
+        self._flush()
+
+    def _go_through_input(self) -> None:
         while not self._waiting and self._unread_since is None:
             question = self._conversation.next_question()
-            if question is None:
-                break
-            reply = self._answer_now(question)
-            if reply is not None:
-                self._conversation.answer(reply)
-            if len(self._conversation.output) > _MAX_UNSENT_BYTES:
+            if question is not None:
+                reply = self._answer_now(question)
+                if reply is not None:
+                    self._conversation.answer(reply)
+            elif len(self._conversation.output) >= MAX_OUTPUT_BYTES:
                 self._flush()
-        self._hold(self._conversation.held_bytes)
-        self._flush()
+            else:
+                break
 
     def _answer_now(self, question: Question) -> str | None:
         """Answer without waiting, or begin to wait."""
@@ -163,44 +190,55 @@ class SmtpSession(SMTP):
                 self._envelope.mail_from = question.address
                 return self._handler.mail_now()
             case Data():
-                self._mail_began_at = self.loop.time()
+                self._measure(self.loop.time())
                 return replies.GO_AHEAD if self._server.has_memory(question.size_bytes) else replies.SYSTEM_FULL
             case Mail():
-                self._store(question)
+                return self._store(question)
             case Late():
                 self._waiting = True
                 self.loop.call_later(_LATE_SECONDS, self._answered, question.reply)
             case _:
+                self._transport.pause_reading()  # first of all: what the client sends next is its hello
                 self._flush()
-                self._wait_for(self._start_tls())
+                self._handshake = self._wait_for(self._start_tls())
         return None
 
-    def _store(self, mail: Mail) -> None:
-        self._hold(len(mail.content))
+    def _store(self, mail: Mail) -> str | None:
+        if not self._hold(len(mail.content)):
+            return replies.SYSTEM_FULL
         self._envelope.content = mail.content
         assert self.session is not None
         self.session.host_name = self._conversation.helo
         self._wait_for(self._handler.handle_DATA(self, self.session, self._envelope))
+        return None
 
-    def _wait_for(self, coroutine: Coroutine[Any, Any, str | None]) -> None:
+    def _wait_for(self, coroutine: Coroutine[Any, Any, str | None]) -> "asyncio.Task[str | None]":
         self._waiting = True
         task = self.loop.create_task(coroutine)
         self._server.tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: "asyncio.Task[str | None]") -> None:
         self._server.tasks.discard(task)
-        if not task.cancelled():
-            self._answered(task.result())
+        if task.cancelled():
+            self._waiting = False
+            self.connection_lost(None)
+        else:
+            error = task.exception()
+            self._answered(our_fault(error) if error else task.result())
 
     def _answered(self, reply: str | None) -> None:
         self._waiting = False
+        self._envelope.content = None  # a client may stay for hours after a mail of megabytes
         if self.transport is None:
+            self._hold(0)
             return
         if reply is not None:
             self._conversation.answer(reply)
         if self._stopping and not self._busy:
             self._conversation.close(replies.STOPPING)
+        if self._conversation.closed:
             self._flush()
         self._go_on()
         if self._peer_done and not self._waiting:
@@ -215,19 +253,24 @@ class SmtpSession(SMTP):
 
     def _flush(self) -> None:
         output = self._conversation.output
-        if output and not self._transport.is_closing():
-            self._transport.write(bytes(output))
+        if output:
+            if not self._transport.is_closing():
+                self._transport.write(bytes(output))
             output.clear()
         if self._conversation.closed:
             self._transport.close()
+            if self._unread_since is None:  # a close waits for the client to read its last replies
+                self._unread_since = self.loop.time()
 
-    def _hold(self, held_bytes: int) -> None:
-        if held_bytes != self._held_bytes:
-            fits = self._server.hold(held_bytes - self._held_bytes)
-            self._held_bytes = held_bytes
-            if not fits and self._conversation.receiving_data:
-                self._conversation.drop_mail(replies.SYSTEM_FULL)
-                self._hold(self._conversation.held_bytes)
+    def _hold(self, held_bytes: int) -> bool:
+        """Account for the memory that the mail takes; False, and nothing more is held of it, if that is too much."""
+        fits = self._server.hold(held_bytes - self._held_bytes)
+        if not fits:
+            self._conversation.drop_mail(replies.SYSTEM_FULL)
+            self._server.hold(-self._held_bytes)
+            held_bytes = 0
+        self._held_bytes = held_bytes
+        return fits
 
     def _new_session(self) -> Session:
         session = Session(self.loop)
@@ -238,17 +281,17 @@ class SmtpSession(SMTP):
     async def _start_tls(self) -> None:
         """Encrypt, and forget everything that was said in the clear (RFC 3207 §4.2)."""
         assert self._server.tls is not None
-        self._transport.pause_reading()
+        self._conversation.tls_started()  # now: the first commands may come with the end of the handshake
         try:
             transport = await self.loop.start_tls(self._transport, self, self._server.tls, server_side=True)
         except (OSError, ssl.SSLError) as error:
             log.debug("TLS handshake failed: %s", error)
-            self._transport.abort()
-            return
+            transport = None
         if transport is None:
+            self._transport.abort()
+            self.connection_lost(None)  # asyncio tells nobody when a connection ends within the handshake
             return
         self.transport = self._transport = transport
-        transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
+        transport.set_write_buffer_limits(high=MAX_OUTPUT_BYTES)
         self.session = self._new_session()
         self.session.ssl = {"context": self._server.tls}
-        self._conversation.tls_started()

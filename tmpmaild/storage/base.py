@@ -25,7 +25,7 @@ class Storage(Protocol):
     def has_room(self) -> bool:
         """Tell whether new inboxes and mail are welcome: neither the cap nor the disk's reserve is reached.
 
-        Answers from memory; the figure is at most a second older than the last commit or sweep.
+        Answers from memory: as it was after the last commit or sweep.
         """
 
     async def create_inbox(self, new: NewInbox) -> Inbox:
@@ -58,7 +58,7 @@ class Storage(Protocol):
         """
 
     async def erase(self) -> bool:
-        """Give freed space back and leave no byte of what was swept in any file; False: try again later.
+        """Leave no byte of what was swept in any file, then give some of the freed space back; False: try again later.
 
         Only a reader outside this process can make it fail for long.
         """

@@ -11,12 +11,14 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.layout import PAGE_BYTES
 
 APPLICATION_ID = 0x746D706D  # "tmpm"
-PAGE_BYTES = 4096
 
 _BUSY_TIMEOUT_MS = 5000
 _PRAGMAS: dict[str, str | int] = {
+    "page_size": PAGE_BYTES,
+    "auto_vacuum": 2,  # incremental; like the page's size it has a say before the first table only
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a COMMIT that returns is fsynced
     "foreign_keys": 1,
@@ -44,7 +46,6 @@ def connect(path: Path, *, max_bytes: int = 0) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has a say before the first table only
         for name, wanted in _PRAGMAS.items():
             connection.execute(f"PRAGMA {name} = {wanted}")
             _assert_pragma(connection, name, wanted)
@@ -104,12 +105,18 @@ def check(path: Path, newest_version: int) -> None:
     if not path.exists() or path.stat().st_size == 0:
         return
     try:
-        # A read-only connection does not checkpoint a left-over WAL into the file when it closes.
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(_open_to_look(path)) as connection:
             _check_identity(connection, path, newest_version)
             _check_pages(connection, path)
     except sqlite3.Error as error:
         raise DatabaseError(f"{path}: damaged, or no SQLite database ({error})") from error
+
+
+def _open_to_look(path: Path) -> sqlite3.Connection:
+    # Read-only, for that does not checkpoint a left-over WAL into the file when it closes; and where there is no WAL,
+    # "immutable", for that does not create one.
+    has_wal = path.with_name(path.name + "-wal").exists()
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable={int(not has_wal)}", uri=True)
 
 
 def _check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> None:

@@ -32,6 +32,7 @@ def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None
 
 
 def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
+    script = file.read_text(encoding="utf-8")
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Read again under the lock: another process may have been here since.
@@ -39,13 +40,14 @@ def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
         if version >= number:
             connection.execute("ROLLBACK")
             return False
-        for statement in _statements(file.read_text(encoding="utf-8")):
+        for statement in _statements(script):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {number}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
-    except sqlite3.Error as error:
-        connection.execute("ROLLBACK")
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        if connection.in_transaction:  # a full disk has rolled it back already
+            connection.execute("ROLLBACK")
         raise DatabaseError(f"migration {file.name} failed: {error}") from error
     return True
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, RequestError
 from tmpmaild.model import QUARANTINE_MS, InboxChange, NewInbox, NewMail
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
 from tmpmaild.storage.rows import content_row
 from tmpmaild.storage.writer import Operation, Transaction
 
@@ -61,8 +63,18 @@ class CreateInbox(Operation):
                 self.creator_hash,
             ),
         ).lastrowid
-        execute("INSERT INTO address (inbox_id, address) VALUES (?, ?)", (inbox_id, self.new.address))
+        assert inbox_id is not None
+        _write_address(transaction, inbox_id, self.new.address)
         return str(inbox_id)
+
+
+def _write_address(transaction: Transaction, inbox_id: int, address: str) -> None:
+    row_id, offset = slot(inbox_id)
+    connection = transaction.connection
+    connection.execute("INSERT OR IGNORE INTO address VALUES (?, ?, ?)", (row_id, FILLER, EMPTY_SLOTS))
+    with connection.blobopen("address", "slots", row_id) as slots:
+        slots.seek(offset)
+        slots.write(address.encode().ljust(SLOT_BYTES))
 
 
 def _forget(transaction: Transaction, name_hash: bytes) -> None:
@@ -79,7 +91,8 @@ class _Room:
         marks = ",".join("?" * len(inbox_ids))
         rows = transaction.connection.execute(
             "SELECT i.id, i.expires_at_ms, i.message_count, i.stored_bytes, i.creator, coalesce(c.stored_bytes, 0)"
-            f" FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator WHERE i.id IN ({marks})",
+            " FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator"
+            f" WHERE i.swept = 0 AND i.id IN ({marks})",
             [int(inbox_id) for inbox_id in inbox_ids],
         ).fetchall()
         self._inboxes = {str(row[0]): row for row in rows}
@@ -149,9 +162,8 @@ class AddMessage(Operation):
         """Insert the mails of a whole batch with one call a table: each call is a hand-over of the GIL."""
         inbox_ids = {inbox_id for operation in operations for inbox_id in operation.mail.inbox_ids}
         room = _Room(transaction, inbox_ids, operations[0].limits)
-        messages: list[tuple[int, int, int, str]] = []
+        messages: list[tuple[int, int, int, int, int]] = []
         contents: list[tuple[Any, ...]] = []
-        sources: list[tuple[int, bytes]] = []
         outcomes: list[Any] = []
         for operation in operations:
             mail = operation.mail
@@ -160,16 +172,12 @@ class AddMessage(Operation):
                 outcomes.append(recipients)
                 continue
             room.add(list(recipients), len(mail.raw))
-            keys = [transaction.draw_message_key() for _ in recipients]
-            messages += [
-                (key, int(inbox_id), keys[0], recipient)
-                for key, (inbox_id, recipient) in zip(keys, recipients.items(), strict=True)
-            ]
-            contents.append(content_row(mail, keys[0], transaction.now_ms))
-            sources.append((keys[0], mail.raw))
-            outcomes.append(ids.message_id(keys[0]))
+            rows, written = _lay_out(transaction, recipients)
+            messages += rows
+            contents.append(content_row(mail, written, rows[0][0], transaction.now_ms))
+            outcomes.append(ids.message_id(rows[0][0]))
         if messages:
-            _insert(transaction, messages, contents, sources)
+            _insert(transaction, messages, contents)
             _count(transaction, room)
         return outcomes
 
@@ -186,16 +194,26 @@ class AddMessage(Operation):
         return recipients
 
 
+def _lay_out(
+    transaction: Transaction, recipients: dict[str, str]
+) -> tuple[list[tuple[int, int, int, int, int]], bytes]:
+    """Draw the keys of a mail's messages; return their rows and the recipients they point into."""
+    written = [recipient.encode() for recipient in recipients.values()]
+    keys = [transaction.draw_message_key() for _ in recipients]
+    starts = accumulate(map(len, written), initial=0)
+    rows = [
+        (key, int(inbox_id), keys[0], start, len(recipient))
+        for key, inbox_id, start, recipient in zip(keys, recipients, starts, written, strict=False)
+    ]
+    return rows, b"".join(written)
+
+
 def _insert(
-    transaction: Transaction,
-    messages: list[tuple[int, int, int, str]],
-    contents: list[tuple[Any, ...]],
-    sources: list[tuple[int, bytes]],
+    transaction: Transaction, messages: list[tuple[int, int, int, int, int]], contents: list[tuple[Any, ...]]
 ) -> None:
     executemany = transaction.connection.executemany
-    executemany("INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", contents)
-    executemany("INSERT INTO source VALUES (?, ?)", sources)
-    executemany("INSERT INTO message VALUES (?, ?, ?, ?)", messages)
+    executemany(f"INSERT INTO content VALUES ({','.join('?' * 20)})", contents)
+    executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?)", messages)
 
 
 def _count(transaction: Transaction, room: _Room) -> None:

@@ -7,26 +7,29 @@ from typing import Any
 import msgspec
 
 from tmpmaild import ids
-from tmpmaild.model import Attachment, Inbox, Listing, Message, NewMail, Page
+from tmpmaild.model import QUARANTINE_MS, Attachment, Inbox, Listing, Message, NewMail, Page
+from tmpmaild.storage.layout import FILLER, padding
 
 _encode = msgspec.json.Encoder().encode
 _decode_attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
 _TRUNCATED_BYTES = 1024
 
+# What has been swept is over, even if the clock has been set back since.
 _INBOX = """
-SELECT i.id, coalesce(a.address, ''), i.created_at_ms, i.expires_at_ms, i.private, i.token_hash, i.message_count,
+SELECT i.id, i.created_at_ms, CASE WHEN i.swept THEN min(i.expires_at_ms, :now_ms) ELSE i.expires_at_ms END,
+       i.private, i.token_hash, i.message_count,
        i.message_count >= :max_messages OR i.stored_bytes >= :max_bytes
            OR coalesce(c.stored_bytes, 0) >= :max_creator_bytes
 FROM inbox AS i
-LEFT JOIN address AS a ON a.inbox_id = i.id
 LEFT JOIN creator AS c ON c.hash = i.creator
 WHERE i.name_hash = :name_hash AND i.expires_at_ms > :forgotten_ms
 """
 
 # Small bodies come with the page; a large one is read on its own, when the answer has room for it.
 _MESSAGES = """
-SELECT m.id, m.recipient, c.received_at_ms, c.sender, c.sender_name, c.subject, c.size_bytes, c.html IS NOT NULL,
-       c.attachments, c.body_bytes, CASE WHEN c.body_bytes <= :small_bytes THEN c.body END, c.id
+SELECT m.id, substr(c.recipients, m.recipient_at + 1, m.recipient_bytes), c.received_at_ms, c.sender, c.sender_name,
+       c.subject, c.size_bytes, c.html IS NOT NULL, c.attachments, c.body_bytes,
+       CASE WHEN c.body_bytes <= :small_bytes THEN c.body END, c.id
 FROM message AS m JOIN content AS c ON c.id = m.content_id
 WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
 ORDER BY m.id {direction} LIMIT :limit
@@ -40,37 +43,40 @@ def keyed_hash(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
-def content_row(mail: NewMail, key: int, now_ms: int) -> tuple[Any, ...]:
+def content_row(mail: NewMail, recipients: bytes, key: int, now_ms: int) -> tuple[Any, ...]:
     """Lay a mail out for ``INSERT INTO content``."""
     parsed, envelope = mail.parsed, mail.envelope
-    return (
-        key,
-        now_ms,
-        len(mail.raw),
+    short = (
         parsed.from_address or envelope.sender,
         parsed.from_name,
         parsed.subject,
         _encode(parsed.attachments).decode(),
-        len(parsed.body) if parsed.body.isascii() else len(parsed.body.encode()),
+        recipients,
         envelope.sender,
         envelope.helo,
         envelope.remote_ip,
-        envelope.tls,
         _encode(parsed.warnings).decode(),
         _encode(parsed.headers).decode(),
-        parsed.body,
-        parsed.html,
     )
+    body_bytes = _octets(parsed.body)
+    text_bytes = sum(_octets(text) for text in short) + body_bytes + _octets(parsed.html or "") + len(mail.raw)
+    numbers = (key, now_ms, len(mail.raw), body_bytes, envelope.tls)
+    return (*numbers, FILLER, *short, parsed.body, parsed.html, mail.raw, padding(text_bytes))
+
+
+def _octets(text: str | bytes) -> int:
+    return len(text) if text.isascii() or isinstance(text, bytes) else len(text.encode())
 
 
 def select_inbox(
-    connection: sqlite3.Connection, name_hash: bytes, forgotten_ms: int, limits: dict[str, int]
+    connection: sqlite3.Connection, address: str, name_hash: bytes, now_ms: int, limits: dict[str, int]
 ) -> Inbox | None:
     """Read an address that is not forgotten yet. ``limits`` has the three numbers an inbox is full at."""
-    row = connection.execute(_INBOX, {"name_hash": name_hash, "forgotten_ms": forgotten_ms, **limits}).fetchone()
+    values = {"name_hash": name_hash, "now_ms": now_ms, "forgotten_ms": now_ms - QUARANTINE_MS, **limits}
+    row = connection.execute(_INBOX, values).fetchone()
     if row is None:
         return None
-    inbox_id, address, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
+    inbox_id, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
     return Inbox(
         id=str(inbox_id),
         address=address,
@@ -112,7 +118,7 @@ def _large_bodies(
     room_bytes = page.bodies_bytes - sum(row[9] for row in rows if row[10] is not None)
     bodies = {}
     for row in large:
-        whole = row[9] <= room_bytes
+        whole = row[9] <= max(room_bytes, _TRUNCATED_BYTES)
         bodies[row[0]] = (_body(connection, row[11], whole=whole), not whole)
         room_bytes -= row[9] if whole else _TRUNCATED_BYTES
     return bodies
@@ -130,7 +136,7 @@ def _message(row: tuple[Any, ...], body: str, truncated: bool) -> Message:  # no
     return Message(
         id=ids.message_id(key),
         received_at_ms=received_at_ms,
-        recipient=recipient,
+        recipient=recipient.decode(),
         from_address=sender,
         from_name=sender_name,
         subject=subject,

@@ -5,29 +5,31 @@ import itertools
 import logging
 import shutil
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import aiosqlite
+import anyio
 from msgspec import Struct
 
-from tmpmaild.errors import DatabaseError, StorageUnavailable
-from tmpmaild.model import QUARANTINE_MS, Inbox, Listing, NewInbox, NewMail, Page
+from tmpmaild.errors import DatabaseError
+from tmpmaild.model import Inbox, Listing, NewInbox, NewMail, Page
 from tmpmaild.storage import database
+from tmpmaild.storage.layout import PAGE_BYTES
 from tmpmaild.storage.migrate import migrate, migrations
 from tmpmaild.storage.operations import AddMessage, CreateInbox, Limits
 from tmpmaild.storage.rows import keyed_hash, select_inbox, select_messages
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
-from tmpmaild.storage.writer import Clock, OnCommitted, Writer
+from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 _READERS = 2
+_MAX_VACUUM_STEPS = 500  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
 _NO_LIMIT = 1 << 62
 
 
@@ -40,25 +42,18 @@ class Space:
         self._cap_bytes = cap_bytes
         self._disk_reserve_bytes = max(256 * 1024 * 1024, cap_bytes // 10, reserve_bytes)
         self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
-        self._measured_at_seconds = 0.0
         self.has_room = True
         self.measure()
 
     def measure(self) -> None:
         """Look again. The WAL is not bounded by the cap, hence the disk's own reserve."""
-        self._measured_at_seconds = time.monotonic()
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        used_bytes = (pages - free) * database.PAGE_BYTES
+        used_bytes = (pages - free) * PAGE_BYTES
         self.has_room = (
             used_bytes + self._cap_reserve_bytes <= self._cap_bytes
             and shutil.disk_usage(self._path.parent).free >= self._disk_reserve_bytes
         )
-
-    def measure_sometimes(self) -> None:
-        """Look again if the last look is a second old."""
-        if time.monotonic() - self._measured_at_seconds >= 1:
-            self.measure()
 
 
 class SqliteStorage:
@@ -112,7 +107,7 @@ class SqliteStorage:
         """See ``Storage``."""
         name_hash = keyed_hash(self._hash_key, address)
         return await self._read(
-            lambda connection: select_inbox(connection, name_hash, now_ms - QUARANTINE_MS, self._read_limits)
+            lambda connection: select_inbox(connection, address, name_hash, now_ms, self._read_limits)
         )
 
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
@@ -120,7 +115,7 @@ class SqliteStorage:
         name_hash = keyed_hash(self._hash_key, address)
 
         def read(connection: sqlite3.Connection) -> Listing | None:
-            inbox = select_inbox(connection, name_hash, now_ms - QUARANTINE_MS, self._read_limits)
+            inbox = select_inbox(connection, address, name_hash, now_ms, self._read_limits)
             return select_messages(connection, inbox, page) if inbox else None
 
         return await self._read(read)
@@ -138,14 +133,23 @@ class SqliteStorage:
 
     async def erase(self) -> bool:
         """See ``Storage``."""
-        while await self._writer.submit(Vacuum()):
-            self._unerased = True
+        # The WAL first: shrinking may take long, is no promise, and behind a foreign reader would only grow the WAL.
+        return await self._empty_wal() and (not await self._shrink() or await self._empty_wal())
+
+    async def _empty_wal(self) -> bool:
         if not self._unerased:
             return True
         # PASSIVE moves the pages while mail goes on arriving; what is left for TRUNCATE is little.
-        await self._maintenance.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
         self._unerased = not await self._writer.submit(EmptyWal())
         return not self._unerased
+
+    async def _shrink(self) -> bool:
+        steps = 0
+        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum()):
+            self._unerased = True
+            steps += 1
+        return steps > 0
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
@@ -162,8 +166,8 @@ class SqliteStorage:
         reader = next(self._next_reader)
         try:
             return await _in_thread(reader, function)
-        except sqlite3.OperationalError as error:
-            raise StorageUnavailable(str(error)) from error
+        except sqlite3.DatabaseError as error:
+            raise translate(error) from error
 
 
 async def _in_thread(reader: aiosqlite.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
@@ -206,9 +210,10 @@ async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
             storage = await _assemble(settings, connection, cap_bytes, clock)
             yield storage
         finally:
-            if storage is not None:
-                await storage.close()
-            await asyncio.to_thread(_close, connection)
+            with anyio.CancelScope(shield=True):
+                if storage is not None:
+                    await storage.close()
+                await asyncio.to_thread(_close, connection)
 
 
 def _prepare(path: Path, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
@@ -251,7 +256,7 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
     readers = [await _open_reader(settings.path) for _ in range(_READERS)]
     return SqliteStorage(
-        Writer(connection, clock=clock, after_batch=space.measure_sometimes),
+        Writer(connection, clock=clock, after_batch=space.measure),
         readers,
         await _open_reader(settings.path),
         space,

@@ -3,11 +3,12 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tmpmaild import ids
 from tmpmaild.model import QUARANTINE_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.layout import SLOT_BYTES, SLOTS, slot
 from tmpmaild.storage.writer import Operation, Transaction
 
 MAX_INBOXES = 250
@@ -15,7 +16,7 @@ MAX_MESSAGES = 150
 MAX_BYTES = 8 * 1024 * 1024
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
-_VACUUM_PAGES = 256
+VACUUM_PAGES = 64  # up to 1 ms each in a file with many free pages
 
 
 class Sweep(Operation):
@@ -50,48 +51,68 @@ def _expired_inboxes(connection: sqlite3.Connection, now_ms: int) -> list[int]:
     return [row[0] for row in connection.execute(sql, (now_ms, MAX_INBOXES))]
 
 
-def _choose_messages(
-    connection: sqlite3.Connection, inbox_ids: list[int], now_ms: int
-) -> tuple[list[tuple[int, int, int, int]], bool]:
+class _Chosen(NamedTuple):
+    message_id: int
+    inbox_id: int
+    content_id: int
+    recipient_at: int
+    recipient_bytes: int
+    size_bytes: int
+
+
+def _choose_messages(connection: sqlite3.Connection, inbox_ids: list[int], now_ms: int) -> tuple[list[_Chosen], bool]:
     """Choose up to so many messages and octets; the flag says that these are all there are."""
     rows = connection.execute(
-        "SELECT m.id, m.inbox_id, m.content_id, c.size_bytes FROM message AS m JOIN content AS c ON c.id = m.content_id"
+        "SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.size_bytes"
+        " FROM message AS m JOIN content AS c ON c.id = m.content_id"
         f" WHERE m.inbox_id IN ({_marks(inbox_ids)})"
         " OR (m.inbox_id = ? AND m.id < ?) LIMIT ?",
         [*inbox_ids, int(OPERATOR_INBOX_ID), ids.first_key(now_ms - OPERATOR_MAIL_MS), MAX_MESSAGES],
     ).fetchall()
-    chosen: list[tuple[int, int, int, int]] = []
+    chosen: list[_Chosen] = []
     size_bytes = 0
-    for row in rows:
-        size_bytes += 2 * row[3]  # the source, and about as much again in bodies
+    for row in map(_Chosen._make, rows):
+        size_bytes += 2 * row.size_bytes  # the source, and about as much again in bodies
         if chosen and size_bytes > MAX_BYTES:
             return chosen, False
         chosen.append(row)
     return chosen, len(rows) < MAX_MESSAGES
 
 
-def _delete_messages(connection: sqlite3.Connection, chosen: list[tuple[int, int, int, int]]) -> None:
+def _delete_messages(connection: sqlite3.Connection, chosen: list[_Chosen]) -> None:
     if not chosen:
         return
-    message_ids = [row[0] for row in chosen]
-    content_ids = sorted({row[2] for row in chosen})
+    message_ids = [row.message_id for row in chosen]
+    content_ids = sorted({row.content_id for row in chosen})
     connection.execute(f"DELETE FROM message WHERE id IN ({_marks(message_ids)})", message_ids)
     # A content goes with the last message that shows it.
-    unshared = (
-        f"id IN ({_marks(content_ids)}) AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.id = {{table}}.id)"
-        " AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.content_id = {table}.id AND m.content_id <> m.id)"
+    connection.execute(
+        f"DELETE FROM content WHERE id IN ({_marks(content_ids)})"
+        " AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.id = content.id)"
+        " AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.content_id = content.id AND m.content_id <> m.id)",
+        content_ids,
     )
-    for table in ("source", "content"):
-        connection.execute(f"DELETE FROM {table} WHERE {unshared.format(table=table)}", content_ids)
+    _blank_recipients(connection, chosen, content_ids)
     _uncount(connection, chosen)
 
 
-def _uncount(connection: sqlite3.Connection, chosen: list[tuple[int, int, int, int]]) -> None:
+def _blank_recipients(connection: sqlite3.Connection, chosen: list[_Chosen], content_ids: list[int]) -> None:
+    """Take the swept recipients out of contents that others still show."""
+    sql = f"SELECT id FROM content WHERE id IN ({_marks(content_ids)})"
+    shared = {content_id for (content_id,) in connection.execute(sql, content_ids)}
+    for row in chosen:
+        if row.content_id in shared:
+            with connection.blobopen("content", "recipients", row.content_id) as recipients:
+                recipients.seek(row.recipient_at)
+                recipients.write(b" " * row.recipient_bytes)
+
+
+def _uncount(connection: sqlite3.Connection, chosen: list[_Chosen]) -> None:
     messages: Counter[int] = Counter()
     octets: Counter[int] = Counter()
-    for _, inbox_id, _, size_bytes in chosen:
-        messages[inbox_id] += 1
-        octets[inbox_id] += size_bytes
+    for row in chosen:
+        messages[row.inbox_id] += 1
+        octets[row.inbox_id] += row.size_bytes
     connection.executemany(
         "UPDATE creator SET stored_bytes = stored_bytes - ? WHERE hash = (SELECT creator FROM inbox WHERE id = ?)",
         [(octets[inbox_id], inbox_id) for inbox_id in messages],
@@ -100,7 +121,11 @@ def _uncount(connection: sqlite3.Connection, chosen: list[tuple[int, int, int, i
         "UPDATE inbox SET message_count = message_count - ?, stored_bytes = stored_bytes - ? WHERE id = ?",
         [(messages[inbox_id], octets[inbox_id], inbox_id) for inbox_id in messages],
     )
-    connection.execute("DELETE FROM creator WHERE stored_bytes <= 0")
+    connection.execute(
+        "DELETE FROM creator WHERE stored_bytes <= 0"
+        f" AND hash IN (SELECT creator FROM inbox WHERE id IN ({_marks(list(messages))}))",
+        list(messages),
+    )
 
 
 def _emptied(connection: sqlite3.Connection, inbox_ids: list[int]) -> list[int]:
@@ -112,9 +137,26 @@ def _emptied(connection: sqlite3.Connection, inbox_ids: list[int]) -> list[int]:
 
 
 def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> None:
-    marks = _marks(inbox_ids)
-    connection.execute(f"DELETE FROM address WHERE inbox_id IN ({marks})", inbox_ids)
-    connection.execute(f"UPDATE inbox SET swept = 1, creator = NULL WHERE id IN ({marks})", inbox_ids)
+    connection.execute(f"UPDATE inbox SET swept = 1, creator = NULL WHERE id IN ({_marks(inbox_ids)})", inbox_ids)
+    row_ids = sorted({slot(inbox_id)[0] for inbox_id in inbox_ids})
+    connection.execute(
+        f"DELETE FROM address WHERE id IN ({_marks(row_ids)}) AND NOT EXISTS"
+        f" (SELECT 1 FROM inbox AS i WHERE i.id BETWEEN address.id * {SLOTS} AND address.id * {SLOTS} + {SLOTS - 1}"
+        " AND i.swept = 0)",
+        row_ids,
+    )
+    _blank_addresses(connection, inbox_ids, row_ids)
+
+
+def _blank_addresses(connection: sqlite3.Connection, inbox_ids: list[int], row_ids: list[int]) -> None:
+    """Take the swept addresses out of rows that hold living ones too."""
+    sql = f"SELECT id FROM address WHERE id IN ({_marks(row_ids)})"
+    left = {row_id for (row_id,) in connection.execute(sql, row_ids)}
+    for row_id, offset in map(slot, inbox_ids):
+        if row_id in left:
+            with connection.blobopen("address", "slots", row_id) as slots:
+                slots.seek(offset)
+                slots.write(b" " * SLOT_BYTES)
 
 
 def _delete_tombstones(connection: sqlite3.Connection, now_ms: int) -> int:
@@ -145,12 +187,17 @@ class Vacuum(Operation):
 
 def _vacuum_step(connection: sqlite3.Connection) -> bool:
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    pages = _pages(connection)
     if free * 4 <= pages:
         return False
     # execute() would free one page a call: the pragma returns a row for each.
-    connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
-    return True
+    connection.executescript(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
+    return _pages(connection) < pages
+
+
+def _pages(connection: sqlite3.Connection) -> int:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    return int(pages)
 
 
 class EmptyWal(Operation):

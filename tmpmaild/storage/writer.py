@@ -136,13 +136,13 @@ class Writer:
             self._held_back = item
 
     def _commit(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
-        transaction = Transaction(self._connection, self._clock(), self._last_message_key)
         try:
+            transaction = Transaction(self._connection, self._clock(), self._last_message_key)
             outcomes = self._run(transaction, operations)
         except Exception as error:  # noqa: BLE001 - whatever it is, who waits is woken with it
             self._roll_back()
             if len(operations) == 1 or _is_locked(error):
-                return [_translate(error)] * len(operations), []
+                return _failures(error, len(operations)), []
             return self._commit_one_by_one(operations)
         self._last_message_key = transaction.last_message_key
         return outcomes, list(transaction.changes.values())
@@ -165,6 +165,7 @@ class Writer:
         for kind, group in groupby(operations, _kind):
             neighbours = list(group)
             outcomes += kind.run(transaction, neighbours)
+        assert len(outcomes) == len(operations)  # or somebody would wait for ever
         if transaction.last_message_key != self._last_message_key:
             self._connection.execute("UPDATE daemon SET last_message_id = ?", (transaction.last_message_key,))
         self._connection.execute("COMMIT")
@@ -201,12 +202,21 @@ def _is_locked(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _translate(error: Exception) -> Exception:
+def _failures(error: Exception, count: int) -> list[Exception]:
+    # An exception for each who waits: raised in several tasks, one and the same would collect their tracebacks.
+    if isinstance(error, RequestError | sqlite3.Error):
+        failure = translate(error)
+        return [type(failure)(*failure.args) for _ in range(count)]
+    return [error] * count
+
+
+def translate(error: Exception) -> Exception:
     """Turn what SQLite says of the world into our words; a mistake of ours stays what it is."""
-    if isinstance(error, RequestError):
+    if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
         return StorageFull("the database or the disk is full")
-    if isinstance(error, sqlite3.OperationalError):
+    if isinstance(error, sqlite3.DatabaseError):
+        log.error("the database did not answer as it should: %s", error)
         return StorageUnavailable(str(error))
     return error

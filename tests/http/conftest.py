@@ -1,0 +1,211 @@
+"""The HTTP application over a real service and a real database, and two ways to ask it: as ASGI, and over a socket."""
+
+import json
+import random
+import socket
+from contextlib import asynccontextmanager
+from urllib.parse import unquote
+
+import anyio
+import pytest
+
+from tmpmaild.addresses import Mailbox
+from tmpmaild.http.app import Settings, create_app
+from tmpmaild.http.server import HttpServer
+from tmpmaild.model import Envelope
+from tmpmaild.service import InboxService, Rules
+from tmpmaild.storage.sqlite import Settings as StorageSettings
+from tmpmaild.storage.sqlite import open_storage
+
+LIFETIME_MS = 3_600_000
+
+
+class Answer:
+    """What came back: ``headers`` as pairs in lower case."""
+
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
+        self.body = body
+
+    def header(self, name):
+        values = [value for key, value in self.headers if key == name]
+        assert len(values) < 2, values
+        return values[0] if values else None
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Client:
+    """Asks an ASGI application what a server would ask it."""
+
+    def __init__(self, app, peer="192.0.2.1"):
+        self.app = app
+        self.peer = peer
+
+    async def ask(self, method, target, headers=(), body=b"", *, host="tmpmaild.test", peer=None, parts=None):
+        path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
+        peer = peer or self.peer
+        given = [(name.lower().encode(), value.encode("latin-1")) for name, value in dict(headers).items()]
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "asgi": {"spec_version": "2.1", "version": "3.0"},
+            "method": method,
+            "scheme": "http",
+            "path": unquote(path.decode("latin-1")),
+            "raw_path": path,
+            "query_string": query,
+            "root_path": "",
+            "headers": [*([(b"host", host.encode("latin-1"))] if host is not None else []), *given],
+            "client": (peer, 50000) if peer != "unix" else None,
+            "server": ("192.0.2.99", 80),
+            "state": {},
+            "extensions": {},
+        }
+        chunks = list(parts) if parts is not None else [body]
+        sent = []
+
+        async def receive():
+            if not chunks:
+                return {"type": "http.disconnect"}
+            chunk = chunks.pop(0)
+            if chunk is None:
+                return {"type": "http.disconnect"}
+            return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+        async def send(message):
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        start, *rest = sent
+        assert not rest or not rest[-1].get("more_body")
+        return Answer(start["status"], start["headers"], b"".join(message.get("body", b"") for message in rest))
+
+    async def get(self, target, headers=(), **more):
+        return await self.ask("GET", target, headers, **more)
+
+    async def post(self, target="/api/v1/addresses", body=b"", headers=(), **more):
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return await self.ask("POST", target, headers, body, **more)
+
+    async def create(self, **members):
+        answer = await self.post(body=members or b"")
+        assert answer.status == 201, answer.body
+        return answer.json()
+
+
+class World:
+    """A service on a database of its own, with a clock that moves when told to."""
+
+    def __init__(self, service, storage, clock):
+        self.service = service
+        self.storage = storage
+        self.clock = clock
+
+    def app(self, buckets=None, **settings):
+        return create_app(self.service, Settings(**settings), buckets)
+
+    def client(self, buckets=None, **settings):
+        return Client(self.app(buckets, **settings))
+
+    async def deliver(
+        self, address, raw=b"Subject: hello\r\n\r\nbody\r\n", sender="sender@example.org", recipient=None
+    ):
+        local_part, _, domain = address.rpartition("@")
+        inbox_id = await self.service.recipient(Mailbox(local_part, domain))
+        envelope = Envelope(sender, (recipient or address,), "client.example", "192.0.2.7", tls=False)
+        return await self.service.deliver(envelope, [inbox_id], raw)
+
+
+@pytest.fixture
+def open_world(tmp_path, clock):
+    @asynccontextmanager
+    async def opened(*, require_token=False, seed=1, **storage_settings):
+        settings = {
+            "path": tmp_path / "mail.db",
+            "max_bytes": 1 << 30,
+            "reserve_bytes": 0,
+            "max_messages_per_inbox": 0,
+            "max_bytes_per_inbox": 0,
+            "max_share_per_creator": 1.0,
+        }
+        chosen = random.Random(seed)
+        async with open_storage(StorageSettings(**{**settings, **storage_settings}), clock) as storage:
+            service = InboxService(
+                storage,
+                Rules(("tmpmaild.test", "second.test"), LIFETIME_MS, require_token),
+                clock=clock,
+                choice=chosen.choice,
+                new_token=lambda: f"{chosen.getrandbits(256):064x}",
+            )
+            yield World(service, storage, clock)
+
+    return opened
+
+
+@pytest.fixture
+async def world(open_world):
+    async with open_world() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(world):
+    return world.client()
+
+
+class Served:
+    """A listening server, and raw connections to it."""
+
+    def __init__(self, server, address):
+        self.server = server
+        self.address = address
+
+    def connect(self):
+        return anyio.connect_tcp(*self.address)
+
+    async def ask(self, octets, *, seconds=5):
+        """Send octets, and return all that comes until the server closes."""
+        async with await self.connect() as stream:
+            await stream.send(octets)
+            return await read_all(stream, seconds=seconds)
+
+    async def drained(self, seconds=2):
+        """Wait until the server holds no connection any more."""
+        with anyio.fail_after(seconds):
+            while self.server._connections:
+                await anyio.sleep(0.005)
+
+
+async def read_all(stream, *, seconds=5):
+    received = b""
+    with anyio.fail_after(seconds):
+        while True:
+            try:
+                received += await stream.receive()
+            except (anyio.EndOfStream, anyio.BrokenResourceError):
+                return received
+
+
+@pytest.fixture
+def serve():
+    @asynccontextmanager
+    async def served(app, *, max_connections=100, grace_seconds=0.2):
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = HttpServer(app, max_connections=max_connections)
+        await server.start([listener])
+        try:
+            yield Served(server, listener.getsockname())
+        finally:
+            await server.stop(grace_seconds)
+            assert not server._connections
+
+    return served
+
+
+@pytest.fixture
+async def served(world, serve):
+    async with serve(world.app()) as one:
+        yield one

@@ -1,0 +1,355 @@
+"""``GET /api/v1/addresses/{address}/messages``, and the address itself."""
+
+import hashlib
+import re
+
+import anyio
+import pytest
+
+from tmpmaild.http import routes
+
+UNKNOWN = "/api/v1/addresses/unknown@tmpmaild.test"
+
+
+def path(address, query=""):
+    return f"/api/v1/addresses/{address}/messages{query}"
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+async def inbox(client):
+    return (await client.create(local_part="chosen"))["address"]
+
+
+async def test_an_empty_inbox_is_an_empty_list(client, inbox):
+    answer = await client.get(path(inbox))
+    assert answer.status == 200
+    assert answer.header("content-type") == "application/json"
+    assert answer.body == b'{"messages":[]}'
+    assert answer.header("link") is None
+
+
+async def test_a_message_shows_exactly_these_fields(world, client, inbox):
+    raw = (
+        b"From: Ann Other <ann@example.org>\r\nTo: x@example.org\r\nSubject: =?utf-8?q?gr=C3=BC=C3=9Fe?=\r\n"
+        b"MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+        b"--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nline one\r\nline two\r\n"
+        b"--b\r\nContent-Type: text/html\r\n\r\n<p>hello</p>\r\n"
+        b"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n"
+        b"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n--b--\r\n"
+    )
+    message_id = await world.deliver(inbox, raw, recipient="Chosen+tag@tmpmaild.test")
+    answer = await client.get(path(inbox))
+    assert list(answer.json()) == ["messages"]
+    (message,) = answer.json()["messages"]
+    assert re.fullmatch("msg_[0-9a-z]{26}", message_id)
+    assert message == {
+        "id": message_id,
+        "from": "ann@example.org",
+        "from_name": "Ann Other",
+        "to": "Chosen+tag@tmpmaild.test",
+        "subject": "grüße",
+        "body": message["body"],
+        "received_at": "2026-09-21T14:13:20.000Z",
+        "size": len(raw),
+        "has_html": True,
+        "attachments": [
+            {
+                "index": 0,
+                "filename": "a.pdf",
+                "content_type": "application/pdf",
+                "size": 5,
+                "sha256": hashlib.sha256(b"hello").hexdigest(),
+                "inline": False,
+                "content_id": None,
+            }
+        ],
+    }
+    assert message["body"].rstrip("\n") == "line one\nline two"
+
+
+async def test_what_a_mail_does_not_say_is_empty_text(world, client, inbox):
+    await world.deliver(inbox, b"X: y\r\n\r\n", sender="")
+    (message,) = (await client.get(path(inbox))).json()["messages"]
+    assert (message["from"], message["from_name"], message["subject"], message["body"]) == ("", "", "", "")
+    assert message["has_html"] is False
+    assert message["attachments"] == []
+
+
+async def test_the_newest_message_comes_first(world, client, inbox):
+    expected = [await world.deliver(inbox) for _ in range(5)]
+    got = [message["id"] for message in (await client.get(path(inbox))).json()["messages"]]
+    assert got == expected[::-1]
+
+
+async def test_a_recipient_sees_only_what_was_sent_to_it(world, client, inbox):
+    other = (await client.create(local_part="other"))["address"]
+    await world.deliver(inbox)
+    assert (await client.get(path(other))).json() == {"messages": []}
+
+
+async def follow(client, target):
+    """Read page after page as ``Link`` announces them."""
+    pages = []
+    while target:
+        answer = await client.get(target)
+        pages.append([message["id"] for message in answer.json()["messages"]])
+        link = answer.header("link")
+        match = re.fullmatch('<(/[^>]*)>; rel="next"', link) if link else None
+        assert bool(match) is bool(link)
+        target = match[1] if match else None
+    return pages
+
+
+def flat(pages):
+    return [message_id for page in pages for message_id in page]
+
+
+@pytest.fixture
+async def many(world, inbox):
+    return [await world.deliver(inbox) for _ in range(250)]
+
+
+async def test_following_the_links_sees_each_of_250_messages_once(client, inbox, many):
+    descending = await follow(client, path(inbox))
+    assert [len(page) for page in descending] == [100, 100, 50]
+    assert flat(descending) == many[::-1]
+    ascending = await follow(client, path(inbox, "?order=asc&limit=60&unknown=x"))
+    assert [len(page) for page in ascending] == [60, 60, 60, 60, 10]
+    assert flat(ascending) == many
+
+
+async def test_paging_stays_between_its_bounds(client, inbox, many):
+    between = f"&after={many[9]}&before={many[30]}"
+    assert flat(await follow(client, path(inbox, "?limit=7" + between))) == many[10:30][::-1]
+    assert flat(await follow(client, path(inbox, "?limit=7&order=asc" + between))) == many[10:30]
+    assert await follow(client, path(inbox, f"?after={many[-1]}")) == [[]]
+    assert await follow(client, path(inbox, f"?before={many[0]}")) == [[]]
+    assert [len(page) for page in await follow(client, path(inbox, "?limit=1" + f"&after={many[-3]}"))] == [1, 1]
+
+
+async def test_a_page_that_is_just_full_announces_no_other(client, inbox, many):
+    assert [len(page) for page in await follow(client, path(inbox, f"?limit=50&after={many[199]}"))] == [50]
+
+
+async def test_a_foreign_id_is_a_position(world, client, inbox):
+    other = (await client.create())["address"]
+    first, foreign, last = await world.deliver(inbox), await world.deliver(other), await world.deliver(inbox)
+    assert await follow(client, path(inbox, f"?after={foreign}")) == [[last]]
+    assert await follow(client, path(inbox, f"?before={foreign}")) == [[first]]
+    assert await follow(client, path(inbox, "?before=msg_7" + "z" * 25)) == [[last, first]]
+    assert await follow(client, path(inbox, "?after=msg_0" + "0" * 25)) == [[last, first]]
+
+
+async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox):
+    client = world.client(public_url="https://host.example/mail")
+    first, second = await world.deliver(inbox), await world.deliver(inbox)
+    answer = await client.get(path("CHOSEN+x@tmpmaild.test", "?limit=1"), host="evil.example")
+    link = f'</mail/api/v1/addresses/{inbox}/messages?limit=1&before={second}>; rel="next"'
+    assert answer.header("link") == link
+    assert first not in link
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        *[
+            (f"limit={value}", "limit")
+            for value in ("0", "101", "-1", "+5", "1.0", "x", "", "%C2%B2", "9" * 5000, "1_0")
+        ],
+        *[(f"{name}={value}", name) for name in ("before", "after") for value in ("", "x", "msg_", "msg_" + "!" * 26)],
+        *[(f"order={value}", "order") for value in ("", "ASC", "newest")],
+    ],
+)
+async def test_an_impossible_value_is_invalid(client, inbox, query, parameter):
+    answer = await client.get(path(inbox, "?" + query))
+    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+    assert [error["pointer"] for error in answer.json()["errors"]] == [parameter]
+
+
+async def test_all_impossible_values_are_reported_at_once(client, inbox):
+    answer = await client.get(path(inbox, "?limit=0&order=x&after=x&before=x"))
+    assert {error["pointer"] for error in answer.json()["errors"]} == {"limit", "order", "after", "before"}
+
+
+@pytest.mark.parametrize("query", ["?", "?&&=&x", "?unknown=1", "?%ff=%00", "?LIMIT=0", "?limit%00=0", "?;limit=0"])
+async def test_unknown_parameters_are_ignored(client, inbox, query):
+    assert (await client.get(path(inbox, query))).status == 200
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "CHOSEN@TMPMAILD.TEST",
+        "chosen+tag@tmpmaild.test",
+        "Chosen+a+b@tmpmaild.test",
+        "chosen%40tmpmaild.test",
+        "%63hosen@tmpmaild%2Etest",
+        "%22chosen%22@tmpmaild.test",
+    ],
+)
+async def test_an_address_is_found_in_every_form_that_mail_reaches_it_by(client, inbox, form):
+    assert (await client.get(path(form))).json() == {"messages": []}
+    assert (await client.get(f"/api/v1/addresses/{form}")).json()["address"] == inbox
+
+
+MALFORMED = [
+    "%00",
+    "chosen@tmpmaild.test%00",
+    "chosen@tmpmaild.test%0A",
+    "..",
+    "%2E%2E",
+    "chosen",
+    "@tmpmaild.test",
+    "@",
+    "chosen@",
+    "postmaster@",
+    "@hop.test:chosen@tmpmaild.test",
+    "a" * 10_000,
+    "a" * 10_000 + "@tmpmaild.test",
+    "%FF@tmpmaild.test",
+    "chosen@%ED%A0%80",
+    "%2F",
+    "chosen%2F@tmpmaild.test",
+    "ch%C3%B6sen@tmpmaild.test",
+    "%E2%84%AAelvin@tmpmaild.test",
+    "chosen@[127.0.0.1]",
+    "chosen @tmpmaild.test",
+    "<chosen@tmpmaild.test>",
+    "%25",
+    "%",
+    "postmaster",
+    "postmaster@tmpmaild.test",
+    "abuse@tmpmaild.test",
+]
+
+
+@pytest.mark.parametrize("form", MALFORMED, ids=range(len(MALFORMED)))
+async def test_what_is_no_address_here_is_not_found(client, inbox, form):
+    for target in (path(form), f"/api/v1/addresses/{form}"):
+        answer = await client.get(target)
+        assert answer.status == 404
+        assert answer.json()["code"] in {"address-not-found", "not-found"}
+
+
+@pytest.mark.parametrize(
+    "target", ["%0A", "/", "//", "/chosen@tmpmaild.test/messages%0A", "/chosen@tmpmaild.test/messages/"]
+)
+async def test_a_path_ends_where_it_ends(client, inbox, target):
+    for method in ("GET", "POST"):
+        answer = await client.ask(method, "/api/v1/addresses" + target)
+        assert (answer.status, answer.header("location")) == (404, None)
+
+
+async def test_an_address_that_never_was_is_not_found(client):
+    answer = await client.get(UNKNOWN + "/messages")
+    assert (answer.status, answer.json()["code"]) == (404, "address-not-found")
+
+
+async def test_an_address_lives_to_the_millisecond(world, client, inbox, clock):
+    await world.deliver(inbox)
+    clock.advance(seconds=3600, ms=-1)
+    assert (await client.get(path(inbox))).status == 200
+    clock.advance(ms=1)
+    for target in (path(inbox), f"/api/v1/addresses/{inbox}"):
+        answer = await client.get(target)
+        assert (answer.status, answer.json()["code"]) == (410, "address-expired")
+        assert answer.json()["detail"] == "chos…@tmpmaild.test expired at 2026-09-21T15:13:20.000Z."
+
+
+async def test_an_address_is_forgotten_after_24_hours(client, inbox, clock):
+    clock.advance(seconds=3600 + 24 * 3600, ms=-1)
+    assert (await client.get(path(inbox))).status == 410
+    clock.advance(ms=1)
+    assert (await client.get(path(inbox))).status == 404
+
+
+@pytest.mark.parametrize("suffix", ["", "/messages"])
+async def test_a_private_address_looks_like_none_without_its_token(client, clock, suffix):
+    created = await client.create(local_part="hidden", private=True)
+    target = f"/api/v1/addresses/{created['address']}{suffix}"
+    for _ in range(2):  # alive, then expired
+        never = await client.get(UNKNOWN + suffix)
+        refused = [{}, bearer("wrong"), bearer(""), {"Authorization": created["token"]}, {"Authorization": "Basic x"}]
+        for headers in refused:
+            answer = await client.get(target, headers)
+            assert (answer.status, answer.headers, answer.body) == (404, never.headers, never.body)
+        clock.advance(seconds=3600)
+
+
+async def test_a_private_address_opens_to_its_token(client, clock):
+    created = await client.create(local_part="hidden", private=True)
+    other = await client.create(private=True)
+    headers = bearer(created["token"])
+    assert (await client.get(path(created["address"]), headers)).json() == {"messages": []}
+    assert (await client.get(path(created["address"]), {"Authorization": f"bearer  {created['token']} "})).status == 200
+    assert (await client.get(path(other["address"]), headers)).status == 404
+    clock.advance(seconds=3600)
+    assert (await client.get(path(created["address"]), headers)).status == 410
+
+
+@pytest.mark.parametrize("token", ["wrong", "\xff\xfe", "x" * 10_000])
+async def test_a_token_where_none_is_needed_is_ignored(client, inbox, token):
+    assert (await client.get(path(inbox), bearer(token))).status == 200
+
+
+async def test_where_every_inbox_needs_its_token_none_at_all_is_unauthorized(open_world):
+    async with open_world(require_token=True) as world:
+        client = world.client()
+        created = await client.create()
+        for target in (path(created["address"]), path("unknown@tmpmaild.test"), path("%00")):
+            answer = await client.get(target)
+            assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
+            assert answer.header("www-authenticate") == "Bearer"
+            assert (await client.get(target, bearer("wrong"))).status == 404
+        assert (await client.get(path(created["address"]), bearer(created["token"]))).status == 200
+
+
+async def test_bodies_are_whole_as_long_as_4_mib_hold_them(world, client, inbox):
+    for letter in (b"a", b"b", b"c"):
+        await world.deliver(inbox, b"Subject: large\r\n\r\n" + (letter * 99 + b"\r\n") * 19_000)
+    answer = await client.get(path(inbox))
+    newest, middle, oldest = answer.json()["messages"]
+    assert int(answer.header("content-length")) == len(answer.body)
+    assert answer.header("content-type") == "application/json"
+    assert [len(message["body"]) >= 1_900_000 - 1 for message in (newest, middle, oldest)] == [True, True, False]
+    assert "truncated" not in newest
+    assert "truncated" not in middle
+    assert oldest["truncated"] is True
+    assert len(oldest["body"].encode()) == 1024
+    assert (await client.get(path(inbox, "?order=asc"))).json()["messages"] == [oldest, middle, newest]
+
+
+async def test_a_large_answer_has_a_link_too(world, client, inbox):
+    for _ in range(3):
+        await world.deliver(inbox, b"\r\n" + b"x" * 70_000)
+    answer = await client.get(path(inbox, "?limit=2"))
+    assert len(answer.json()["messages"]) == 2
+    assert 'rel="next"' in answer.header("link")
+
+
+async def test_a_character_cut_in_two_does_not_show(world, client, inbox):
+    for _ in range(2):
+        raw = "Content-Type: text/plain; charset=utf-8\r\n\r\nx" + "ä" * 1_500_000
+        await world.deliver(inbox, raw.encode())
+    _, oldest = (await client.get(path(inbox))).json()["messages"]
+    assert oldest["truncated"] is True
+    assert set(oldest["body"]) == {"x", "ä"}
+
+
+async def test_large_answers_wait_for_each_other_and_all_come(world, inbox, monkeypatch):
+    monkeypatch.setattr(routes, "_LARGE_ANSWERS", 1)
+    client = world.client()
+    await world.deliver(inbox, b"\r\n" + b"x" * 500_000)
+    answers = []
+
+    async def get():
+        answers.append(len((await client.get(path(inbox))).json()["messages"]))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(get)
+    assert answers == [1] * 5

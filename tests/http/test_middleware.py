@@ -1,0 +1,197 @@
+"""Headers on every answer, hosts, header limits, CORS, and what the log may say."""
+
+import logging
+
+import pytest
+
+from tmpmaild.http.middleware import Guard
+from tmpmaild.http.problems import Problems
+from tmpmaild.ratelimit import TokenBuckets
+
+ADDRESSES = "/api/v1/addresses"
+EVERY_KIND = [
+    ("POST", ADDRESSES, {}),
+    ("POST", ADDRESSES, {"body": b"{"}),
+    ("GET", ADDRESSES, {}),
+    ("OPTIONS", ADDRESSES, {}),
+    ("GET", f"{ADDRESSES}/unknown@tmpmaild.test", {}),
+    ("GET", "/api/nothing", {}),
+    ("GET", "/problems/not-found", {}),
+    ("OPTIONS", "/problems/not-found", {}),
+    ("GET", "/", {}),
+    ("GET", "/", {"host": "a b"}),
+    ("GET", "/api/", {"headers": {"X": "x" * 20_000}}),
+]
+
+
+@pytest.fixture
+def anyio_backend():
+    """One event loop will do: nothing here depends on it."""
+    return "asyncio"
+
+
+@pytest.mark.parametrize(("method", "target", "more"), EVERY_KIND)
+async def test_every_answer_carries_our_headers(world, method, target, more):
+    for client in (world.client(), world.client(cors_origins=["https://page.example"])):
+        answer = await client.ask(method, target, **more)
+        assert answer.header("x-content-type-options") == "nosniff"
+        assert answer.header("referrer-policy") == "no-referrer"
+        assert answer.header("cache-control") == ("no-store" if target.startswith("/api/") else None)
+        assert answer.header("server") is None
+        assert answer.header("set-cookie") is None
+
+
+async def test_a_refusal_by_the_rate_limit_carries_our_headers(world):
+    client = world.client(TokenBuckets(1, 1))
+    await client.get(ADDRESSES)
+    answer = await client.get(ADDRESSES)
+    assert answer.status == 429
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert answer.header("referrer-policy") == "no-referrer"
+    assert answer.header("cache-control") == "no-store"
+
+
+async def test_the_answer_to_a_fault_carries_our_headers(world, caplog, monkeypatch):
+    async def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(world.storage, "create_inbox", fail)
+    answer = await world.client().post()
+    assert answer.status == 500
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert answer.header("cache-control") == "no-store"
+
+
+@pytest.mark.parametrize(
+    "host", ["host.example", "HOST:80", "127.0.0.1:8025", "[::1]", "[2001:db8::1]:8025", "a_b", "x."]
+)
+async def test_any_well_formed_host_is_welcome_and_never_repeated(client, host):
+    for method, target in (("POST", ADDRESSES), ("GET", ADDRESSES), ("GET", "/"), ("GET", ADDRESSES + "/")):
+        answer = await client.ask(method, target, host=host)
+        assert answer.status in {201, 404, 405}
+        text = repr((answer.headers, answer.body)).replace("x.", "")
+        assert len(host) < 4 or host not in text
+
+
+@pytest.mark.parametrize(
+    "host",
+    [None, "", " ", "a b", "a/b", "a@b", "a:b", "a:", "a:123456", "[::1", "[x]", "a,b", "é", "<script>", "a" * 300],
+)
+async def test_a_host_that_is_missing_or_none_is_refused(client, host):
+    answer = await client.post(host=host)
+    assert (answer.status, answer.json()["code"]) == (400, "bad-host")
+    assert not host or len(host) < 3 or host not in answer.body.decode()
+
+
+async def test_two_hosts_are_refused(client):
+    answer = await client.ask("GET", "/", {"Host": "other"}, host="one")
+    assert answer.status == 400
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("mail.example", 201),
+        ("MAIL.example:8025", 201),
+        ("[::1]:8025", 201),
+        ("[::1]", 201),
+        ("127.0.0.1", 201),
+        ("mail.example.", 400),
+        ("other.example", 400),
+        ("mail.example.evil", 400),
+        ("[::2]", 400),
+        ("8025", 400),
+    ],
+)
+async def test_where_hosts_are_listed_only_those_are_served(world, host, status):
+    client = world.client(allowed_hosts=["mail.example", "::1", "127.0.0.1"])
+    assert (await client.post(host=host)).status == status
+
+
+async def test_headers_have_16_kib(client):
+    assert (await client.get("/problems/not-found", {"X": "x" * 16_000})).status == 200
+    answer = await client.get("/problems/not-found", {"X": "x" * 16_384})
+    assert (answer.status, answer.json()["code"]) == (431, "headers-too-large")
+
+
+async def test_many_small_headers_count_too(client):
+    answer = await client.get("/problems/not-found", {f"X{number}": "" for number in range(4000)})
+    assert answer.status == 431
+
+
+def cors_headers(answer):
+    return {name: value for name, value in answer.headers if name.startswith("access-control-")}
+
+
+async def test_no_page_of_another_origin_may_read_unless_configured(client):
+    for method in ("GET", "OPTIONS"):
+        answer = await client.ask(method, ADDRESSES, {"Origin": "https://page.example"})
+        assert cors_headers(answer) == {}
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "", "https://page.example.evil", "*"])
+async def test_an_origin_that_is_not_listed_may_not_read(world, origin):
+    client = world.client(cors_origins=["https://page.example"])
+    answer = await client.get(ADDRESSES, {"Origin": origin})
+    assert cors_headers(answer) == {}
+    assert answer.header("vary") == "Origin"
+
+
+async def test_a_listed_origin_may_read_every_answer_and_its_rate_limit(world):
+    client = world.client(TokenBuckets(10, 2), cors_origins=["https://page.example", "http://localhost:3000"])
+    statuses = []
+    for _ in range(3):
+        answer = await client.get(f"{ADDRESSES}/x@tmpmaild.test", {"Origin": "http://localhost:3000"})
+        statuses.append(answer.status)
+        assert answer.header("access-control-allow-origin") == "http://localhost:3000"
+        assert answer.header("vary") == "Origin"
+        exposed = set(answer.header("access-control-expose-headers").split(", "))
+        assert exposed >= {"RateLimit", "RateLimit-Policy", "Retry-After", "Link", "Location"}
+        assert answer.header("ratelimit")
+    assert statuses == [404, 404, 429]
+
+
+async def test_a_preflight_is_answered_like_any_options_and_costs_nothing(world):
+    client = world.client(TokenBuckets(10, 1), cors_origins=["https://page.example"])
+    for _ in range(3):
+        asked = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
+        answer = await client.ask("OPTIONS", ADDRESSES, asked)
+        assert (answer.status, answer.header("allow")) == (204, "OPTIONS, POST")
+        assert answer.header("access-control-allow-origin") == "https://page.example"
+        assert "POST" in answer.header("access-control-allow-methods")
+        assert "Authorization" in answer.header("access-control-allow-headers")
+
+
+async def test_the_log_knows_no_address_and_no_token_above_debug(world, caplog):
+    caplog.set_level(logging.INFO)
+    client = world.client()
+    created = await client.create(local_part="chosen")
+    for target in (created["address"], created["address"] + "/messages", "unknown@tmpmaild.test"):
+        await client.get(f"{ADDRESSES}/{target}", {"Authorization": f"Bearer {created['token']}"})
+    assert caplog.text == ""
+
+
+async def test_the_debug_log_has_one_line_a_request_and_no_line_end_in_it(world, caplog):
+    caplog.set_level(logging.DEBUG, "tmpmaild.access")
+    await world.client().get("/api/v1/x%0Ay%1B", {"Authorization": "Bearer secret"})
+    (record,) = [record for record in caplog.records if record.name == "tmpmaild.access"]
+    assert record.getMessage().startswith("GET '/api/v1/x\\ny\\x1b' 404 ")
+    assert "secret" not in caplog.text
+
+
+async def test_an_answer_that_breaks_off_is_not_reported_twice(client):
+    """What was answered has been logged where it was answered; what was not must reach the server."""
+
+    async def break_off(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError
+
+    async def break_at_once(scope, receive, send):
+        raise RuntimeError
+
+    def guarded(app):
+        return type(client)(Guard(app, problems=Problems(""), allowed_hosts=()))
+
+    assert (await guarded(break_off).get("/")).status == 200
+    with pytest.raises(RuntimeError):
+        await guarded(break_at_once).get("/")

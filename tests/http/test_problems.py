@@ -1,0 +1,166 @@
+"""Every error answer: its form, and that nothing gets out any other way."""
+
+import logging
+
+import pytest
+
+from tmpmaild import errors
+from tmpmaild.http import problems
+from tmpmaild.http.problems import PROBLEMS, Problems
+
+ADDRESSES = "/api/v1/addresses"
+INBOX = f"{ADDRESSES}/unknown@tmpmaild.test"
+
+PRODUCERS = [
+    ("malformed-request", "POST", ADDRESSES, {"body": b"{"}),
+    ("bad-host", "GET", INBOX, {"host": "a b"}),
+    ("bad-host", "GET", INBOX, {"host": None}),
+    ("address-not-found", "GET", INBOX, {}),
+    ("address-not-found", "GET", INBOX + "/messages", {}),
+    ("not-found", "GET", "/", {}),
+    ("not-found", "GET", "/api/v1/nothing", {}),
+    ("not-found", "GET", "/problems/nothing", {}),
+    ("not-found", "BREW", "/teapot", {}),
+    ("method-not-allowed", "GET", ADDRESSES, {}),
+    ("method-not-allowed", "DELETE", INBOX + "/messages", {}),
+    ("method-not-allowed", "BREW", INBOX, {}),
+    ("method-not-allowed", "POST", "/problems/not-found", {}),
+    ("body-too-large", "POST", ADDRESSES, {"body": bytes(70_000)}),
+    ("unsupported-media-type", "POST", ADDRESSES, {"body": b"{}", "headers": {"Content-Type": "text/plain"}}),
+    ("invalid-request", "POST", ADDRESSES, {"body": b"[]"}),
+    ("invalid-request", "GET", INBOX + "/messages?limit=0", {}),
+    ("headers-too-large", "GET", INBOX, {"headers": {"X": "x" * 16_384}}),
+]
+
+
+@pytest.fixture
+def anyio_backend():
+    """One event loop will do: nothing here depends on it."""
+    return "asyncio"
+
+
+def is_problem(answer, code, base_path=""):
+    document = answer.json()
+    assert answer.header("content-type") == "application/problem+json"
+    assert set(document) - {"errors"} == {"type", "title", "status", "detail", "code"}
+    assert document["code"] == code
+    assert document["type"] == f"{base_path}/problems/{code}"
+    assert document["title"] == PROBLEMS[code].title
+    assert document["detail"]
+    assert answer.status == document["status"] == PROBLEMS[code].status
+    return True
+
+
+@pytest.mark.parametrize(("code", "method", "target", "more"), PRODUCERS)
+async def test_every_producer_gives_the_same_kind_of_document(world, code, method, target, more):
+    assert is_problem(await world.client().ask(method, target, **more), code)
+    prefixed = world.client(public_url="https://host.example/mail/")
+    assert is_problem(await prefixed.ask(method, target, **more), code, "/mail")
+
+
+@pytest.mark.parametrize(
+    ("target", "allow"),
+    [
+        (ADDRESSES, "OPTIONS, POST"),
+        (INBOX, "GET, HEAD, OPTIONS"),
+        (INBOX + "/messages", "GET, HEAD, OPTIONS"),
+        ("/problems/not-found", "GET, HEAD, OPTIONS"),
+    ],
+)
+async def test_what_a_path_answers_to_is_said_on_request_and_on_refusal(client, target, allow):
+    refused = await client.ask("PUT", target)
+    assert (refused.status, refused.header("allow")) == (405, allow)
+    asked = await client.ask("OPTIONS", target)
+    assert (asked.status, asked.header("allow"), asked.body) == (204, allow, b"")
+
+
+async def test_head_is_answered_where_get_is(client):
+    for target in (INBOX, INBOX + "/messages", "/problems/not-found"):
+        head, got = await client.ask("HEAD", target), await client.get(target)
+        assert (head.status, head.headers) == (got.status, got.headers)
+
+
+def tree(error):
+    yield error
+    for child in error.__subclasses__():
+        yield from tree(child)
+
+
+def test_every_request_error_has_an_answer():
+    own = {error for error in tree(errors.RequestError) if error.__module__ == errors.__name__}
+    assert own == set(problems._CODES)
+    assert set(problems._CODES.values()) <= set(PROBLEMS)
+
+
+@pytest.mark.parametrize("error", sorted(problems._CODES, key=lambda error: error.__name__))
+async def test_every_request_error_leaves_as_a_problem(error):
+    arguments = {errors.AddressExpired: (0,), errors.InvalidRequest: (("/x", "y"),)}.get(error, ("secret",))
+    answer = await Problems("").on_request_error(_Request(), error(*arguments))
+    assert answer.media_type == "application/problem+json"
+    assert answer.status_code == PROBLEMS[problems._CODES[error]].status
+    assert b"secret" not in answer.body
+
+
+class _Request:
+    path_params = {"address": "chosen@tmpmaild.test"}  # noqa: RUF012
+
+
+async def test_the_holder_of_a_new_error_gets_no_text_of_it(world, caplog):
+    class Unmapped(errors.RequestError):
+        pass
+
+    answer = await Problems("").on_request_error(_Request(), Unmapped("secret"))
+    assert answer.status_code == 500
+    assert b"secret" not in answer.body
+
+
+def broken_app(world, error, monkeypatch):
+    """Have the service itself fail as a disk or a bug would make it."""
+
+    async def fail(*_):
+        raise error
+
+    monkeypatch.setattr(world.storage, "find_inbox", fail)
+    return world.client()
+
+
+async def test_a_fault_is_answered_with_an_id_that_finds_it_in_the_log(world, caplog, monkeypatch):
+    client = broken_app(world, RuntimeError("secret 'words'"), monkeypatch)
+    answer = await client.get(INBOX)
+    assert is_problem(answer, "internal-error")
+    assert b"secret" not in answer.body
+    fault_id = answer.json()["detail"].rpartition(" ")[2].rstrip(".")
+    (record,) = caplog.records
+    assert (record.levelno, record.args) == (logging.ERROR, (fault_id,))
+    assert record.exc_info
+    assert "unknown@" not in record.getMessage()
+
+
+async def test_every_fault_has_an_id_of_its_own(world, caplog, monkeypatch):
+    client = broken_app(world, RuntimeError("x"), monkeypatch)
+    assert (await client.get(INBOX)).body != (await client.get(INBOX)).body
+
+
+@pytest.mark.parametrize("error", [errors.StorageUnavailable("secret"), errors.Stopping("secret")])
+async def test_what_passes_says_when_to_come_again(world, caplog, monkeypatch, error):
+    answer = await broken_app(world, error, monkeypatch).get(INBOX)
+    assert answer.status == 503
+    assert int(answer.header("retry-after")) > 0
+    assert b"secret" not in answer.body
+
+
+@pytest.mark.parametrize("code", sorted(PROBLEMS))
+async def test_every_code_has_a_page_that_explains_it(client, code):
+    answer = await client.get(f"/problems/{code}")
+    assert answer.status == 200
+    assert answer.header("content-type") == "text/html; charset=utf-8"
+    assert answer.header("content-security-policy").startswith("default-src 'none'")
+    assert f"<code>{code}</code>" in answer.body.decode()
+    assert PROBLEMS[code].title in answer.body.decode()
+
+
+@pytest.mark.parametrize("code", ["<script>", "%3Cscript%3E", "..%2f..", "not-found%0A", "NOT-FOUND", "%00"])
+async def test_there_is_no_page_for_another_code(client, code):
+    answer = await client.get(f"/problems/{code}")
+    assert answer.status == 404
+    assert b"script" not in answer.body

@@ -1,0 +1,234 @@
+"""The token bucket as clients meet it."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from tmpmaild.http.middleware import Guard, RateLimit
+from tmpmaild.http.problems import Problems
+from tmpmaild.ratelimit import TokenBuckets
+
+ADDRESSES = "/api/v1/addresses"
+NOBODY = ADDRESSES + "/unknown@tmpmaild.test"
+PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
+
+
+@pytest.fixture
+def anyio_backend():
+    """One event loop will do: nothing here depends on it."""
+    return "asyncio"
+
+
+class Ticks:
+    """A monotonic clock that stands still."""
+
+    seconds = 1000.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.fixture
+def ticks():
+    return Ticks()
+
+
+@pytest.fixture
+def limited(world, ticks, client):
+    """Make clients of an application with the default limit, on a clock that the test moves."""
+
+    def make(buckets=None, trusted_proxies=(), exempt=()):
+        guarded = Guard(world.app(), problems=Problems(""), allowed_hosts=())
+        app = RateLimit(
+            guarded,
+            buckets=TokenBuckets(10, 10) if buckets is None else buckets,
+            problems=Problems(""),
+            trusted_proxies=trusted_proxies,
+            exempt=exempt,
+            clock_seconds=ticks,
+        )
+        return type(client)(app)
+
+    return make
+
+
+async def remaining(client, **more):
+    answer = await client.get(NOBODY, **more)
+    assert answer.header("ratelimit-policy") == '"default";q=10;w=60'
+    return int(answer.header("ratelimit").partition("r=")[2].partition(";")[0]) if answer.status != 429 else None
+
+
+async def test_ten_requests_pass_and_the_eleventh_waits(limited, ticks):
+    client = limited()
+    for left in range(9, -1, -1):
+        answer = await client.get(NOBODY)
+        assert answer.status == 404
+        assert answer.header("ratelimit-policy") == '"default";q=10;w=60'
+        assert answer.header("ratelimit") == f'"default";r={left};t=6'
+        assert answer.header("retry-after") is None
+    answer = await client.get(NOBODY)
+    assert (answer.status, answer.json()["code"]) == (429, "rate-limited")
+    assert answer.header("ratelimit-policy") == '"default";q=10;w=60'
+    assert answer.header("ratelimit") == '"default";r=0;t=6'
+    assert answer.header("retry-after") == "6"
+
+
+async def test_one_token_comes_back_every_six_seconds_and_a_refusal_takes_none(limited, ticks):
+    client = limited()
+    for _ in range(10):
+        await client.get(NOBODY)
+    for _ in range(3):
+        ticks.seconds += 5.5
+        refused = await client.get(NOBODY)
+        assert (refused.status, refused.header("retry-after"), refused.header("ratelimit")) == (
+            429,
+            "1",
+            '"default";r=0;t=1',
+        )
+        ticks.seconds += 0.5
+        assert (await client.get(NOBODY)).status == 404
+        assert (await client.get(NOBODY)).status == 429
+    ticks.seconds += 3600
+    assert [await remaining(client) for _ in range(11)] == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, None]
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "more"),
+    [
+        ("POST", ADDRESSES, {}),
+        ("POST", ADDRESSES, {"body": b"{"}),
+        ("PUT", ADDRESSES, {}),
+        ("HEAD", NOBODY, {}),
+        ("GET", "/api/v1/nothing", {}),
+        ("GET", "/api/", {}),
+        ("GET", "/%61pi/v1", {}),
+        ("GET", NOBODY, {"host": None}),
+        ("GET", NOBODY, {"headers": {"X": "x" * 20_000}}),
+        ("GET", NOBODY + "/messages?limit=0", {}),
+    ],
+)
+async def test_whatever_is_asked_below_api_takes_a_token(limited, method, target, more):
+    client = limited()
+    answer = await client.ask(method, target, **more)
+    assert answer.header("ratelimit") == '"default";r=9;t=6'
+    assert await remaining(client) == 8
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("OPTIONS", ADDRESSES),
+        ("OPTIONS", NOBODY),
+        ("GET", "/"),
+        ("GET", "/problems/not-found"),
+        ("GET", "/api"),
+        ("GET", "/apis/"),
+    ],
+)
+async def test_nothing_else_takes_one(limited, method, target):
+    client = limited()
+    answer = await client.ask(method, target)
+    assert answer.header("ratelimit") is None
+    assert await remaining(client) == 9
+
+
+async def test_options_are_answered_when_nothing_is_left(limited):
+    client = limited(TokenBuckets(10, 1))
+    assert (await client.get(NOBODY)).status == 404
+    assert (await client.get(NOBODY)).status == 429
+    assert (await client.ask("OPTIONS", NOBODY)).status == 204
+
+
+async def is_same_client(client, first, second, **more):
+    left = await remaining(client, peer=first, **more)
+    return await remaining(client, peer=second, **more) == left - 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("192.0.2.1", "192.0.2.2", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("192.0.2.1", "::ffff:c000:201", True),
+        ("2001:db8::1", "2001:db8::ffff:1:2:3", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("2001:db8::1", "2001:0DB8:0::2", True),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("unix", "unix", True),
+    ],
+)
+async def test_a_client_is_an_ipv4_address_or_64_bits_of_ipv6(limited, first, second, same):
+    assert await is_same_client(limited(), first, second) is same
+
+
+async def forwarded_as(client, peer, forwarded_for, name):
+    """Tell whether a request from ``peer`` is counted as one of the client ``name``."""
+    await remaining(client, peer=peer, headers={"X-Forwarded-For": forwarded_for})
+    return await remaining(client, peer=name) == 8
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "counted_as"),
+    [
+        ("192.0.2.1", "198.51.100.1", "192.0.2.1"),
+        ("10.0.0.1", "198.51.100.1", "198.51.100.1"),
+        ("10.0.0.1", "203.0.113.9, 198.51.100.1", "198.51.100.1"),
+        ("10.0.0.1", "203.0.113.9, 198.51.100.1, 10.9.9.9", "198.51.100.1"),
+        ("10.0.0.1", "203.0.113.9,198.51.100.1,2001:db8:ffff::1", "198.51.100.1"),
+        ("::ffff:10.0.0.1", "198.51.100.1", "198.51.100.1"),
+        ("10.0.0.1", "::ffff:198.51.100.1", "198.51.100.1"),
+        ("10.0.0.1", "2001:db8::1", "2001:db8::7"),
+        ("10.0.0.1", "198.51.100.1, nonsense", "10.0.0.1"),
+        ("10.0.0.1", "198.51.100.1,", "10.0.0.1"),
+        ("10.0.0.1", "", "10.0.0.1"),
+        ("10.0.0.1", "10.0.0.2", "10.0.0.2"),
+        ("unix", "198.51.100.1", "198.51.100.1"),
+        ("unix", "203.0.113.9, 198.51.100.1, 10.0.0.1", "198.51.100.1"),
+        ("unix", "", "unix"),
+        ("10.0.0.1", ",".join(["10.0.0.1"] * 1000), "10.0.0.1"),
+    ],
+)
+async def test_only_what_a_trusted_proxy_says_of_its_client_is_believed(limited, peer, forwarded_for, counted_as):
+    assert await forwarded_as(limited(trusted_proxies=PROXIES), peer, forwarded_for, counted_as)
+
+
+async def test_who_is_no_proxy_cannot_change_its_name(limited):
+    client = limited()
+    for number in range(10):
+        await client.get(NOBODY, {"X-Forwarded-For": f"198.51.100.{number}", "Forwarded": "for=1.2.3.4"})
+    assert (await client.get(NOBODY, {"X-Forwarded-For": "127.0.0.1"})).status == 429
+
+
+async def test_exempt_clients_know_no_limit_and_are_told_of_none(limited):
+    client = limited(exempt=[ip_network("192.0.2.0/24"), ip_network("2001:db8::/32")])
+    for peer in ("192.0.2.1", "::ffff:192.0.2.1", "2001:db8:1::1"):
+        for _ in range(12):
+            answer = await client.get(NOBODY, peer=peer)
+            assert (answer.status, answer.header("ratelimit")) == (404, None)
+    assert await remaining(client, peer="198.51.100.1") == 9
+
+
+async def test_behind_a_proxy_the_client_is_exempt_not_the_proxy(limited):
+    client = limited(trusted_proxies=PROXIES, exempt=[ip_network("10.0.0.0/8")])
+    assert (await client.get(NOBODY, peer="10.0.0.1")).header("ratelimit") is None
+    assert await remaining(client, peer="10.0.0.1", headers={"X-Forwarded-For": "198.51.100.1"}) == 9
+
+
+async def test_without_buckets_there_is_no_limit(client):
+    for _ in range(30):
+        answer = await client.get(NOBODY)
+        assert (answer.status, answer.header("ratelimit"), answer.header("ratelimit-policy")) == (404, None, None)
+
+
+async def test_the_configured_rate_is_announced(limited):
+    answer = await limited(TokenBuckets(60, 5)).get(NOBODY)
+    assert answer.header("ratelimit-policy") == '"default";q=60;w=60'
+    assert answer.header("ratelimit") == '"default";r=4;t=1'
+
+
+async def test_any_number_of_clients_fits_a_bounded_table(limited):
+    buckets = TokenBuckets(10, 10, max_clients=5)
+    client = limited(buckets)
+    for number in range(50):
+        await client.get(NOBODY, peer=f"198.51.100.{number}")
+    assert len(buckets) == 5

@@ -1,0 +1,460 @@
+"""The real server on a real socket: what clients do to connections, well-behaved and not."""
+
+import asyncio
+import logging
+import re
+import socket
+import struct
+from contextlib import suppress
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tmpmaild.http import answers, connection, routes, server
+from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.service import Wish
+
+GET = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\n\r\n"
+LAST = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+CREATE = b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+
+
+async def ok(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def large(scope, receive, send):
+    """Answer with 16 MiB, more than any socket's buffers hold."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for _ in range(64):
+        await send({"type": "http.response.body", "body": bytes(1 << 18), "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_logged(caplog):
+    """No client brings a line into the log, and no task dies unheard."""
+    caplog.set_level(logging.INFO)
+    yield
+    records = [record for phase in ("setup", "call", "teardown") for record in caplog.get_records(phase)]
+    assert [record.getMessage() for record in records] == []
+
+
+async def read_rest(stream):
+    received = b""
+    try:
+        with anyio.fail_after(5):
+            while True:
+                received += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return received
+
+
+async def read_answer(stream):
+    """Read one answer with a Content-Length, and return its status."""
+    received = b""
+    with anyio.fail_after(5):
+        while b"\r\n\r\n" not in received:
+            received += await stream.receive()
+        head, _, body = received.partition(b"\r\n\r\n")
+        (length,) = [int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
+        while len(body) < length:
+            body += await stream.receive()
+    assert len(body) == length
+    return int(head[9:12])
+
+
+async def reset(stream):
+    """Leave as a process that crashed does: with a RST."""
+    raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await stream.aclose()
+
+
+async def test_a_connection_is_kept_for_the_next_request(served):
+    async with await served.connect() as stream:
+        for _ in range(3):
+            await stream.send(GET)
+            assert await read_answer(stream) == 200
+
+
+async def test_pipelined_requests_are_answered_in_order(served):
+    received = await served.ask(GET + GET.replace(b"not-found", b"nothing") + LAST)
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"404", b"200"]
+
+
+async def test_http_1_0_is_answered_and_closed(served):
+    received = await served.ask(b"GET /problems/not-found HTTP/1.0\r\nHost: x\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 200")
+
+
+async def test_http_1_0_without_a_host_is_a_bad_host(served):
+    received = await served.ask(b"GET /problems/not-found HTTP/1.0\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 400")
+    assert b'"bad-host"' in received
+
+
+MALFORMED = [
+    b"\r\n\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
+    b"GET\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nBroken header\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\nX: \x00\r\n\r\n",
+    b"GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"GET / x HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"POST /api/v1/addresses HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    b"POST /api/v1/addresses HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    b"POST /api/v1/addresses HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+    b"EHLO client.example\r\nMAIL FROM:<a@b>\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("octets", MALFORMED)
+async def test_what_is_no_http_gets_a_bare_refusal(served, octets):
+    received = await served.ask(octets)
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.split()[1] in {b"400", b"501"}
+    assert body == b""
+    assert b"server:" not in head.lower()
+    await served.drained()
+
+
+async def test_broken_chunks_of_a_body_are_refused(served):
+    received = await served.ask(CREATE + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
+    assert received.startswith(b"HTTP/1.1 400")
+    await served.drained()
+
+
+async def test_a_chunked_body_is_read(served):
+    received = await served.ask(
+        CREATE + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"pri\r\n9\r\nvate":tru\r\n2\r\ne}\r\n0\r\n\r\n'
+    )
+    assert received.startswith(b"HTTP/1.1 201")
+    assert b'"private":true' in received
+
+
+async def test_a_client_that_waits_for_100_continue_is_asked_on(served):
+    async with await served.connect() as stream:
+        await stream.send(CREATE + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        assert b"100" in await stream.receive()
+        await stream.send(b"{}")
+        assert await read_answer(stream) == 201
+
+
+async def test_head_has_the_headers_of_get_and_no_body(served):
+    received = await served.ask(LAST.replace(b"GET", b"HEAD"))
+    got = await served.ask(LAST)
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert body == b""
+    fields = {line for line in head.split(b"\r\n") if not line.startswith(b"date")}
+    assert fields == {line for line in got.partition(b"\r\n\r\n")[0].split(b"\r\n") if not line.startswith(b"date")}
+
+
+async def test_no_answer_names_the_server(served):
+    assert b"server:" not in (await served.ask(LAST)).lower()
+
+
+async def test_the_absolute_form_of_a_target_is_understood(served):
+    received = await served.ask(LAST.replace(b"/problems", b"http://host.example:80/problems"))
+    assert received.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("target", [b"http://user@x/", b"http:///problems/not-found"])
+async def test_the_host_of_the_absolute_form_is_the_host(served, target):
+    received = await served.ask(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"*",
+        b"x",
+        b"//problems/not-found",
+        b"/#fragment",
+        b"/?" + b"&=%" * 900,
+        b"/%",
+        b"/%ff%00",
+        b"ftp://x/",
+        b"http://x",
+    ],
+)
+async def test_a_strange_target_is_not_found(served, target):
+    for method in (b"GET", b"OPTIONS", b"CONNECT"):
+        received = await served.ask(method + b" " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert received.startswith(b"HTTP/1.1 404"), received
+
+
+async def test_a_fragment_after_the_path_is_no_way_around(served):
+    received = await served.ask(b"POST /api/v1/addresses#x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 404")
+
+
+async def test_thousands_of_headers_are_too_large(served):
+    headers = b"".join(b"X%d: y\r\n" % number for number in range(4000))
+    received = await served.ask(LAST[:-2] + headers + b"\r\n")
+    assert received.startswith(b"HTTP/1.1 431")
+    await served.drained()
+
+
+async def test_headers_that_never_end_are_cut_at_their_limit(served):
+    received = await served.ask(GET[:-2] + b"X: " + b"y" * 17000)
+    assert received.startswith(b"HTTP/1.1 431")
+
+
+async def test_headers_that_come_slowly_are_not_waited_for(world, serve, monkeypatch):
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 0.05)
+    async with serve(world.app()) as served:
+        assert await served.ask(b"GET / HTTP/1.1\r\nHost: ") == b""
+        await served.drained()
+
+
+async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch):
+    monkeypatch.setattr(routes, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "_LINGER_SECONDS", 0.05)
+    received = await served.ask(b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+    assert received.startswith(b"HTTP/1.1 408")
+    assert b'"request-timeout"' in received
+    assert b"connection: close" in received
+    await served.drained()
+
+
+async def test_a_client_that_sends_too_much_can_read_that_it_was_too_much(served):
+    async with await served.connect() as stream, anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.send, CREATE + b"Content-Length: 4000000\r\n\r\n" + bytes(4_000_000))
+        assert b"413" in await read_rest(stream)
+    await served.drained()
+
+
+async def test_a_body_nobody_asked_for_holds_nothing(served):
+    """More parts than the queue to the application takes: once this held the connection for ever."""
+    async with await served.connect() as stream:
+        await stream.send(GET[:-2] + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 200)
+        assert await read_answer(stream) == 200
+        await stream.send(b"1\r\nx\r\n" * 200)
+    await served.drained()
+
+
+async def test_a_client_that_leaves_frees_its_place_at_once(served):
+    async with await served.connect() as stream:
+        await stream.send(GET)
+        await read_answer(stream)
+    await served.drained(seconds=1)
+
+
+async def test_a_client_that_never_said_a_word_leaves_no_trace(served):
+    for leave in (reset, lambda stream: stream.aclose()):
+        await leave(await served.connect())
+    await served.drained(seconds=1)
+
+
+@pytest.mark.parametrize("asked", [b"", GET[:9], GET])
+async def test_a_client_that_crashes_between_requests_leaves_no_trace(served, asked):
+    for _ in range(3):
+        stream = await served.connect()
+        await stream.send(GET)
+        await read_answer(stream)
+        if asked:
+            await stream.send(asked)
+        await reset(stream)
+        await served.drained(seconds=1)
+
+
+async def test_a_client_that_has_said_all_is_answered_and_closed(served):
+    async with await served.connect() as stream:
+        await stream.send(GET)
+        await stream.send_eof()
+        assert b"200" in await read_rest(stream)
+    await served.drained(seconds=1)
+
+
+async def test_a_body_that_breaks_off_leaves_no_trace(served):
+    async with await served.connect() as stream:
+        await stream.send(CREATE + b"Content-Length: 10\r\n\r\n{")
+    await served.drained(seconds=1)
+
+
+@pytest.mark.parametrize("requests", [1, 3])
+async def test_a_client_that_leaves_amid_its_answer_leaves_no_trace(serve, requests):
+    async with serve(large) as served:
+        stream = await served.connect()
+        await stream.send(GET * requests)
+        await stream.receive()
+        await reset(stream)
+        await served.drained()
+
+
+async def test_a_client_that_does_not_read_is_cut(serve, monkeypatch):
+    monkeypatch.setattr(connection, "_SEND_SECONDS", 0.1)
+    async with serve(large) as served, await served.connect() as stream:
+        await stream.send(GET * 2)
+        await served.drained()
+
+
+async def test_unread_answers_fill_no_memory(serve):
+    sent = 0
+
+    async def counting(scope, receive, send):
+        nonlocal sent
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(64):
+            await send({"type": "http.response.body", "body": bytes(1 << 18), "more_body": True})
+            sent += 1 << 18
+
+    async with serve(counting) as served, await served.connect() as stream:
+        await stream.send(GET)
+        seen = -1
+        while seen != sent:  # until it stands still
+            seen = sent
+            await anyio.sleep(0.05)
+        assert 0 < sent < 8 << 20
+
+
+async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve, monkeypatch):
+    monkeypatch.setattr(answers, "_SEND_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "_SEND_SECONDS", 0.2)
+    monkeypatch.setattr(routes, "_LARGE_ANSWERS", 1)
+    app = world.app()
+    (inbox, _) = await world.service.create(Wish(local_part="chosen"), None)
+    await world.deliver(inbox.address, b"\r\n" + b"x" * 4_000_000)
+    ask = b"GET /api/v1/addresses/chosen@tmpmaild.test/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    async with serve(app) as served, await served.connect() as stream:
+        await stream.send(ask)
+        await anyio.wait_all_tasks_blocked()
+        assert len(await served.ask(ask)) > 4_000_000
+        await served.drained()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    octets=st.lists(
+        st.sampled_from(
+            [GET, CREATE, b"Host: x\r\n", b"\r\n", b"\r\n\r\n", b"Content-Length: 3\r\n", b"5\r\n", b"0\r\n\r\n"]
+        )
+        | st.sampled_from(
+            [
+                b"Transfer-Encoding: chunked\r\n",
+                b"Upgrade: h2c\r\n",
+                b"Connection: close\r\n",
+                b"Expect: 100-continue\r\n",
+            ]
+        )
+        | st.binary(max_size=12),
+        max_size=8,
+    ).map(b"".join)
+)
+async def test_whatever_comes_the_connection_ends_and_the_log_stays_empty(served, caplog, octets):
+    async with await served.connect() as stream:
+        with suppress(anyio.BrokenResourceError):
+            await stream.send(octets)
+            await stream.send_eof()
+        received = await read_rest(stream)
+    await served.drained()
+    assert b"HTTP/1.1 500" not in received
+    assert caplog.text == ""
+
+
+async def test_beyond_the_limit_connections_are_refused(serve):
+    async with serve(ok, max_connections=2) as served:
+        first, second = await served.connect(), await served.connect()
+        async with first, second:
+            for stream in (first, second):
+                await stream.send(GET)
+                await read_answer(stream)
+            async with await served.connect() as third:
+                assert await read_rest(third) == b""
+        await served.drained()
+        assert b"200" in await served.ask(LAST)
+
+
+@pytest.mark.parametrize("upgrade", [b"websocket", b"h2c"])
+async def test_an_offer_to_switch_protocols_is_not_heard(served, upgrade):
+    offer = (
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+        + upgrade
+        + b"\r\nHTTP2-Settings: AAMAAABk\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    async with await served.connect() as stream:
+        await stream.send(GET[:-2] + offer)
+        assert await read_answer(stream) == 200
+        await stream.send(GET)
+        assert await read_answer(stream) == 200
+    await served.drained()
+
+
+@pytest.mark.parametrize("octets", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9), GET.replace(b"1.1", b"2.0")])
+async def test_no_other_version_of_http_is_spoken(served, octets):
+    assert (await served.ask(octets)).startswith(b"HTTP/1.1 505")
+    await served.drained()
+
+
+async def test_a_stop_closes_idle_connections_at_once(serve):
+    async with serve(ok, grace_seconds=5) as served:
+        idle, silent = await served.connect(), await served.connect()
+        await idle.send(GET)
+        await read_answer(idle)
+        await silent.send(GET[:10])
+        with anyio.fail_after(1):
+            await served.server.stop(5)
+        for stream in (idle, silent):
+            assert await read_rest(stream) == b""
+            await stream.aclose()
+
+
+async def test_a_stop_lets_a_running_request_end(serve):
+    release, entered = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope, receive, send):
+        entered.set()
+        await release.wait()
+        await ok(scope, receive, send)
+
+    async with serve(slow) as served, await served.connect() as stream, anyio.create_task_group() as tasks:
+        await stream.send(GET)
+        await entered.wait()
+        tasks.start_soon(served.server.stop, 5)
+        await anyio.sleep(0.02)
+        release.set()
+        assert b"200" in await read_rest(stream)
+
+
+@pytest.mark.parametrize("pipelined", [0, 1])
+async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
+    ended = []
+
+    async def endless(scope, receive, send):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async with serve(endless) as served, await served.connect() as stream:
+        await stream.send(GET + GET * pipelined)
+        await anyio.sleep(0.05)
+        with anyio.fail_after(1):
+            await served.server.stop(0.05)
+        assert not served.server._connections
+        assert ended == [True]
+
+
+async def test_nobody_is_accepted_during_a_stop(serve):
+    async with serve(ok) as served:
+        await served.server.stop(0)
+        with pytest.raises(OSError, match=r"refused|failed"):
+            await served.connect()
+
+
+async def test_a_unix_socket_is_served_too(world, tmp_path):
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(tmp_path / "http.sock"))
+    one = server.HttpServer(world.app(TokenBuckets(10, 10)), max_connections=0)
+    await one.start([listener])
+    async with await anyio.connect_unix(tmp_path / "http.sock") as stream:
+        await stream.send(CREATE + b"X-Forwarded-For: 198.51.100.1\r\n\r\n")
+        assert (await read_rest(stream)).startswith(b"HTTP/1.1 201")
+    await one.stop(1)

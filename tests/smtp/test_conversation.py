@@ -1,0 +1,280 @@
+"""The conversation without a socket: what holds whatever is sent, and what may not depend on how it is cut."""
+
+import itertools
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tmpmaild import addresses
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.conversation import Conversation
+from tmpmaild.smtp.questions import Data, Late, Mail, Recipient, Sender, StartTls
+
+MAX_MESSAGE_BYTES = 3000
+LINE = re.compile(rb"(\d{3})[ -][ -~]*")
+
+
+class World:
+    """A conversation, and somebody who answers its questions: whoever is called abc at ours.test lives here."""
+
+    def __init__(self, **options):
+        options = {"max_message_bytes": MAX_MESSAGE_BYTES} | options
+        self.conversation = Conversation("mx.ours.test", **options)
+        self.mails = []
+        self.said()
+
+    def say(self, *lines):
+        return self.receive(b"".join(line.encode() + b"\r\n" for line in lines))
+
+    def receive(self, octets):
+        self.conversation.receive(octets)
+        while (question := self.conversation.next_question()) is not None:
+            if isinstance(question, StartTls):
+                self.conversation.tls_started()
+            else:
+                self.conversation.answer(self.answer(question))
+        return self.said()
+
+    def answer(self, question):
+        match question:
+            case Late():
+                return question.reply
+            case Sender():
+                return replies.SENDER_OK
+            case Data():
+                return replies.GO_AHEAD
+            case Mail():
+                self.mails.append(question)
+                return replies.stored("msg_1")
+            case Recipient():
+                if addresses.inbox_address(question.mailbox) == "abc@ours.test":
+                    return replies.RECIPIENT_OK
+                return replies.UNKNOWN_RECIPIENT if question.mailbox.domain == "ours.test" else replies.NOT_OURS
+
+    def said(self):
+        octets = bytes(self.conversation.output)
+        self.conversation.output.clear()
+        return octets
+
+    def codes(self, *lines):
+        return [int(line[:3]) for line in self.say(*lines).splitlines() if line[3:4] == b" "]
+
+
+# Whatever comes
+
+COMMANDS = st.sampled_from(
+    [
+        b"EHLO c\r\n", b"HELO c\n", b"MAIL FROM:<a@b.example>\r\n", b"MAIL FROM:<> SIZE=10\r\n", b"RCPT TO:<abc@ours.test>\r\n",
+        b"RCPT TO:<x@ours.test>\r\n", b"DATA\r\n", b"RSET\r\n", b"NOOP\r\n", b"hello\r\n", b"\r\n.\r\n", b".\r\n", b"\n.\n", b"..",
+        b"VRFY x\r\n", b"STARTTLS\r\n", b"\0", b"\xff\r\n", b"\r", b"\n", b"x" * 2100, b"MAIL FROM:<\xc3\xa4@b> SMTPUTF8\r\n",
+        b"RCPT TO:<", b">\r\n", b"\x16\x03", b"GET / HTTP/1.1\r\n", b"QUIT\r\n", b"BDAT 1\r\n", b"AUTH x\r\n", b"y" * 1000,
+    ]
+)  # fmt: skip
+STREAMS = st.lists(COMMANDS | st.binary(max_size=8), max_size=40).map(b"".join)
+
+
+def cut(octets, places):
+    places = sorted({place % (len(octets) + 1) for place in places})
+    return [octets[i:j] for i, j in itertools.pairwise([0, *places, len(octets)])]
+
+
+@given(octets=STREAMS, offers_tls=st.booleans())
+@example(octets=b"EHLO c\r\n" + b"RCPT TO:<" * 500, offers_tls=True)
+def test_whatever_comes_is_answered_with_well_formed_lines(octets, offers_tls):
+    output = World(offers_tls=offers_tls).receive(octets)
+    assert output == b"" or output.endswith(b"\r\n")
+    assert all(LINE.fullmatch(line) for line in output.split(b"\r\n")[:-1])
+
+
+@given(STREAMS, st.lists(st.integers(0, 1 << 16), max_size=20))
+def test_replies_do_not_depend_on_how_the_stream_is_cut(octets, places):
+    whole, pieces = World(), World()
+    expected = whole.receive(octets)
+    assert b"".join(pieces.receive(piece) for piece in cut(octets, places)) == expected
+    assert pieces.mails == whole.mails
+    assert pieces.conversation.closed == whole.conversation.closed
+
+
+@given(STREAMS)
+def test_replies_do_not_depend_on_whether_the_stream_comes_by_octet(octets):
+    expected = World().receive(octets)
+    pieces = World()
+    assert b"".join(pieces.receive(octets[i : i + 1]) for i in range(len(octets))) == expected
+
+
+@given(st.lists(st.text(alphabet='<>@:,"\\ abc.%!+[]\x00\t\xe4', max_size=30), max_size=8))
+def test_no_path_makes_it_say_what_it_was_told(paths):
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<a@b.example> SMTPUTF8")
+    for path in paths:
+        said = world.say(f"RCPT TO:<{path}>")
+        assert said.decode("ascii").removesuffix("\r\n") in vars(replies).values()
+
+
+# Memory
+
+
+def test_an_endless_command_is_cut_off_and_little_of_it_is_held():
+    world = World()
+    said = b""
+    while not world.conversation.closed:
+        said += world.receive(b"x" * 1000)
+        assert world.conversation.waiting_bytes <= 2048
+    assert said == b"421 4.7.0 Line without end, closing\r\n"
+
+
+def test_an_endless_line_in_a_mail_is_held_up_to_the_limit_and_then_cut_off():
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
+    said = b""
+    for _ in range(100):
+        said += world.receive(b"x" * 200)
+        assert world.conversation.held_bytes <= MAX_MESSAGE_BYTES + 200
+    assert said == b"421 4.7.0 Message far over the limit, closing\r\n"
+    assert not world.mails
+
+
+def test_while_a_question_is_open_nothing_is_answered():
+    conversation = World().conversation
+    conversation.receive(b"EHLO c\r\nMAIL FROM:<>\r\n" + b"NOOP\r\n" * 1000)
+    assert isinstance(conversation.next_question(), Sender)
+    conversation.output.clear()
+    conversation.receive(b"NOOP\r\n" * 1000)
+    assert conversation.next_question() is None
+    assert not conversation.output
+    assert conversation.waiting_bytes == 6 * 2000
+
+
+def test_a_mail_that_is_dropped_is_refused_at_its_end_and_the_next_is_taken():
+    world = World()
+    start = ("MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
+    world.say("EHLO c", *start, "hello")
+    world.conversation.drop_mail(replies.SYSTEM_FULL)
+    assert world.conversation.held_bytes < 10
+    assert world.codes("more", ".") == [452]
+    assert world.codes(*start, "hello", ".") == [250, 250, 354, 250]
+    assert [mail.content for mail in world.mails] == [b"hello\r\n"]
+
+
+# State
+
+
+@pytest.mark.parametrize("command", ["RSET", "EHLO c", "HELO c"])
+def test_a_new_beginning_ends_the_transaction(command):
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<a@b.example>", "RCPT TO:<abc@ours.test>")
+    assert world.codes(command) == [250]
+    assert world.codes("RCPT TO:<abc@ours.test>", "DATA") == [503, 554]
+    assert world.codes("MAIL FROM:<c@d.example>", "RCPT TO:<abc@ours.test>", "DATA", ".") == [250, 250, 354, 250]
+    assert world.mails[0].sender == "c@d.example"
+    assert len(world.mails[0].recipients) == 1
+
+
+def test_a_mail_ends_its_transaction():
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA", ".")
+    assert world.codes("DATA") == [554]
+    assert world.codes("RCPT TO:<abc@ours.test>") == [503]
+
+
+@pytest.mark.parametrize("mail", ["\n.\n", "x" * 4000])
+def test_a_mail_that_is_refused_ends_its_transaction_too(mail):
+    world = World()
+    codes = world.codes("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA", mail, ".", "MAIL FROM:<>")
+    assert codes[3] == 354
+    assert codes[4] in (550, 552)
+    assert codes[5:] == [250]
+    assert not world.mails
+
+
+def test_a_sender_who_is_refused_begins_nothing():
+    world = World()
+    world.say("EHLO c")
+    world.conversation.receive(b"MAIL FROM:<>\r\n")
+    world.conversation.next_question()
+    world.conversation.answer(replies.SYSTEM_FULL)
+    assert world.codes("RCPT TO:<abc@ours.test>") == [452, 503]
+
+
+def test_data_that_is_refused_lets_the_transaction_go_on():
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>")
+    world.conversation.receive(b"DATA\r\n")
+    world.conversation.next_question()
+    world.conversation.answer(replies.SYSTEM_FULL)
+    assert world.codes("NOOP", "DATA", ".") == [452, 250, 354, 250]
+
+
+def test_an_answer_of_421_ends_the_conversation():
+    world = World()
+    world.say("EHLO c")
+    world.conversation.receive(b"MAIL FROM:<>\r\nNOOP\r\n")
+    world.conversation.next_question()
+    world.conversation.answer(replies.STOPPING)
+    assert world.conversation.closed
+    assert world.codes("NOOP") == [421]
+
+
+def test_the_tenth_mistake_is_answered_late_and_the_twentieth_is_the_last():
+    conversation = World().conversation
+    late = 0
+    for _ in range(19):
+        conversation.receive(b"FROB\r\n")
+        question = conversation.next_question()
+        if question is not None:
+            assert question == Late(replies.UNKNOWN_COMMAND)
+            conversation.answer(question.reply)
+            late += 1
+    assert late == 10
+    conversation.receive(b"FROB\r\n")
+    assert conversation.next_question() is None
+    assert bytes(conversation.output).count(b"500 5.5.2") == 19
+    assert conversation.output.endswith(b"\r\n421 4.7.0 Too many errors, closing\r\n")
+    assert conversation.closed
+
+
+def test_a_hundred_and_one_unknown_recipients_are_too_many():
+    world = World(max_unknown_recipients=100)
+    world.say("EHLO c", "MAIL FROM:<>")
+    assert world.codes(*["RCPT TO:<x@ours.test>"] * 102) == [550] * 100 + [421]
+
+
+def test_no_limit_on_unknown_recipients_is_none():
+    world = World(max_unknown_recipients=0)
+    world.say("EHLO c", "MAIL FROM:<>")
+    assert world.codes(*["RCPT TO:<x@ours.test>"] * 500) == [550] * 500
+
+
+# Whose mail it is
+
+FOREIGN = [
+    "abc@elsewhere.example", "abc@[192.0.2.1]", "abc@[IPv6:2001:db8::1]", "abc@[127.0.0.1]", "abc@localhost",
+    "abc@ours.test.elsewhere.example", "abc@sub.ours.test", "abc@xours.test", "abc@ours.tes", "@ours.test:abc@elsewhere.example",
+    "@ours.test,@ours.test:abc@elsewhere.example", "v%elsewhere.example@ours.test", "elsewhere.example!v@ours.test",
+    '"v@elsewhere.example"@ours.test', "v@elsewhere.example@ours.test", "abc@ours.test@elsewhere.example",
+    "v%elsewhere.example%ours.test@ours.test", "@elsewhere.example:v%x@ours.test", '"abc@ours.test"@elsewhere.example',
+    "abc@ours.test:v@elsewhere.example", "abc", "elsewhere.example!abc", '"abc"%elsewhere.example@ours.test', "abc@ours.test, v@x",
+    "abc@ours.test,v@elsewhere.example", "abc@\u212a.example",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FOREIGN)
+def test_nothing_is_relayed_in_any_form(path):
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<abc@ours.test> SMTPUTF8")
+    assert world.codes(f"RCPT TO:<{path}>")[0] in (501, 550)
+    assert world.codes("DATA") == [554]
+
+
+OURS = ["abc@ours.test", '"abc"@ours.test', '"a\\bc"@ours.test', "ABC@OURS.TEST", "abc+tag@ours.test", "abc+@ours.test",
+        "Abc+a+b@ours.test", '"abc+tag"@ours.test', "@relay.example:abc@ours.test", "@a.example,@b.example:abc@ours.test"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OURS)
+def test_every_form_of_an_address_reaches_its_inbox(path):
+    world = World()
+    world.say("EHLO c", "MAIL FROM:<>")
+    assert world.codes(f"RCPT TO:<{path}>", "DATA", ".") == [250, 354, 250]
+    assert world.mails[0].recipients[0].written == path

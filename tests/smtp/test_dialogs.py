@@ -1,0 +1,165 @@
+r"""Plays the dialogues of ``tests/dialogs``; a bug report becomes a new file there.
+
+A file is named by the row of the server's contract that it shows. Its lines:
+
+    C: …   the client sends this and CRLF. C lines in a row go in one packet.
+    S: …   the server answers with a line that begins so; "S: closed": it hangs up.
+    L: …   as S, but the answer comes late, on purpose
+    T: handshake                 the TLS handshake that the last answer asked for
+    O: name, O: name=number      an option of the conversation
+    # …    a comment
+
+In C lines ``\r \n \t \0 \xNN \\`` are octets, ``\{n*text}`` is text n times, ``\c`` at the end sends no CRLF. The server
+knows abc@ours.test and def@ours.test, owns second.test too, and takes mails of 2,000 octets.
+"""
+
+import re
+import ssl
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tmpmaild import addresses
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.conversation import Conversation
+from tmpmaild.smtp.questions import Data, Late, Mail, Recipient, Sender, StartTls
+
+DIALOGS = sorted((Path(__file__).parents[1] / "dialogs").glob("*.txt"))
+DOMAINS = ("ours.test", "second.test")
+KNOWN = {"abc@ours.test", "def@ours.test"}
+MAX_MESSAGE_BYTES = 2000
+ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "0": b"\0", "\\": b"\\"}
+
+
+class Turn(NamedTuple):
+    packet: bytes
+    answers: list
+    late: int
+    handshake: bool
+
+
+def octets(text):
+    def escaped(match):
+        if match["count"]:
+            return match["text"] * int(match["count"])
+        if match["hex"]:
+            return bytes.fromhex(match["hex"]).decode("latin-1")
+        return ESCAPES[match["name"]].decode("latin-1")
+
+    line_end = "" if text.endswith("\\c") else "\r\n"
+    pattern = r"\\(?:\{(?P<count>\d+)\*(?P<text>[^}]*)\}|x(?P<hex>[0-9a-f]{2})|(?P<name>.))"
+    return (re.sub(pattern, escaped, text.removesuffix("\\c")) + line_end).encode("latin-1")
+
+
+def read(path):
+    options, turns, packet, answers, late = {}, [], b"", [], 0
+    for line in path.read_text().split("\n"):
+        kind, text = line[:2], line[3:]
+        if answers and kind in ("C:", "T:"):
+            turns.append(Turn(packet, answers, late, handshake=kind == "T:"))
+            packet, answers, late = b"", [], 0
+        if kind == "C:":
+            packet += octets(text)
+        elif kind in ("S:", "L:"):
+            answers.append(text)
+            late += kind == "L:"
+        elif kind == "O:":
+            name, _, number = text.partition("=")
+            options[name] = int(number) if number else True
+        else:
+            assert not line or kind == "T:" or line.startswith("#"), line
+    return options, [*turns, Turn(packet, answers, late, handshake=False)]
+
+
+class World:
+    """Answers the conversation's questions, except for the handshake."""
+
+    def __init__(self, conversation):
+        self.conversation = conversation
+        self.late = 0
+
+    def receive(self, octets):
+        self.conversation.receive(octets)
+        while (question := self.conversation.next_question()) is not None:
+            if not isinstance(question, StartTls):
+                self.conversation.answer(self.answer(question))
+
+    def answer(self, question):
+        match question:
+            case Late():
+                self.late += 1
+                return question.reply
+            case Sender():
+                return replies.SENDER_OK
+            case Data():
+                return replies.GO_AHEAD
+            case Mail():
+                return replies.stored("msg_1")
+            case Recipient():
+                return self.recipient(question.mailbox)
+
+    def recipient(self, mailbox):
+        if mailbox.domain and mailbox.domain not in DOMAINS:
+            return replies.NOT_OURS
+        ours = addresses.is_operator(mailbox, DOMAINS) or addresses.inbox_address(mailbox) in KNOWN
+        return replies.RECIPIENT_OK if ours else replies.UNKNOWN_RECIPIENT
+
+    def said(self):
+        lines = self.conversation.output.decode().split("\r\n")
+        self.conversation.output.clear()
+        assert lines.pop() == ""
+        return lines + ["closed"] * self.conversation.closed
+
+
+def assert_answers(said, expected, packet):
+    fits = len(said) == len(expected) and all(one.startswith(other) for one, other in zip(said, expected, strict=True))
+    assert fits, f"after {packet[:200]!r}: expected {expected}, got {said}"
+
+
+def play(path, chunk_bytes):
+    options, turns = read(path)
+    conversation = Conversation("mx.ours.test", max_message_bytes=MAX_MESSAGE_BYTES, **options)
+    world = World(conversation)
+    for packet, answers, late, handshake in turns:
+        for start in range(0, len(packet), chunk_bytes):
+            world.receive(packet[start : start + chunk_bytes])
+        assert_answers(world.said(), answers, packet)
+        assert world.late == late
+        world.late = 0
+        if handshake:
+            conversation.tls_started()
+
+
+@pytest.mark.parametrize("path", DIALOGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 1 << 20], ids=["by byte", "by two", "by seven", "at once"])
+def test_a_dialogue_goes_as_written_however_it_is_cut(path, chunk_bytes):
+    play(path, chunk_bytes)
+
+
+def on_tcp(path):
+    _, turns = read(path)
+    return not any(turn.late or turn.handshake for turn in turns) and turns
+
+
+@pytest.mark.parametrize("path", [path for path in DIALOGS if on_tcp(path)], ids=lambda path: path.stem)
+async def test_a_dialogue_goes_as_written_over_tcp(path, serve):
+    options, turns = read(path)
+    if options.pop("offers_tls", False):
+        options["tls"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    async with serve(names=("abc", "def"), max_message_bytes=MAX_MESSAGE_BYTES, **options) as house:
+        client = await house.connect()
+        for packet, answers, _, _ in turns:
+            client.write(packet)
+            said = [await client.line() for answer in answers if answer != "closed"]
+            if answers[-1] == "closed":
+                assert await client.rest() == ""
+                said.append("closed")
+            assert_answers(said, answers, packet)
+        if turns[-1].answers[-1] != "closed":
+            assert await client.say("QUIT") == [replies.BYE]  # and nothing else was under way
+
+
+@pytest.mark.parametrize("row", range(1, 36))
+def test_every_row_about_the_conversation_has_a_dialogue(row):
+    assert any(path.name.startswith(f"{row:02}-") for path in DIALOGS)

@@ -1,0 +1,259 @@
+"""What the server refuses and whom it sends away: stops, counts, memory, full disks and faults of ours."""
+
+import asyncio
+import re
+from ipaddress import ip_network
+
+import pytest
+
+from tmpmaild.smtp import replies
+
+MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
+
+
+# Stopping
+
+
+async def test_at_a_stop_the_idle_are_sent_away_and_a_mail_gets_its_answer(serve):
+    async with serve() as house:
+        idle, busy = await house.connect(), await house.connect()
+        await idle.reply()
+        await busy.begin()
+        stopping = asyncio.ensure_future(house.server.stop(5))
+        assert await idle.rest() == replies.STOPPING + "\r\n"
+        busy.send("Subject: last", ".", *MAIL)
+        assert (await busy.reply()).startswith("250 2.0.0 Ok: stored as")
+        assert await busy.rest() == replies.STOPPING + "\r\n"
+        await stopping
+        assert len(house.sources()) == 1
+
+
+@pytest.mark.parametrize("mail", ["\n.\n\r\n.", "x" * 3000 + "\r\n."])
+async def test_at_a_stop_a_mail_that_is_refused_is_the_last_too(serve, mail):
+    async with serve(max_message_bytes=2000) as house:
+        client = await house.connect()
+        await client.begin()
+        stopping = asyncio.ensure_future(house.server.stop(5))
+        await asyncio.sleep(0)
+        client.send(mail)
+        assert (await client.reply())[:3] in ("550", "552")
+        assert await client.rest() == replies.STOPPING + "\r\n"
+        await stopping
+
+
+async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        client.send("never ends")
+        await house.server.stop(0.05)
+        assert await client.rest() in (replies.STOPPING + "\r\n", "")
+        assert not house.sources()
+        await house.until(lambda: not house.server._sessions)
+        assert house.server._held_bytes == 0
+
+
+async def test_who_comes_while_the_server_stops_is_sent_away(serve):
+    async with serve() as house:
+        house.server._stopping = True
+        assert await (await house.connect()).rest() == replies.STOPPING + "\r\n"
+
+
+# How many
+
+
+async def test_a_client_has_only_so_many_connections(serve):
+    async with serve(max_connections_per_client=2) as house:
+        first, second = await house.connect(), await house.connect()
+        assert [(await client.reply())[:3] for client in (first, second)] == ["220", "220"]
+        assert await (await house.connect()).rest() == replies.TOO_MANY_CONNECTIONS + "\r\n"
+        first.close()
+        await house.until(lambda: len(house.server._sessions) == 1)
+        assert (await (await house.connect()).reply())[:3] == "220"
+
+
+async def test_all_clients_have_only_so_many_connections(serve):
+    async with serve(max_connections=1, exempt=[ip_network("127.0.0.0/8")]) as house:
+        await (await house.connect()).reply()
+        assert await (await house.connect()).rest() == replies.TOO_MANY_CONNECTIONS + "\r\n"
+
+
+async def test_a_client_comes_only_so_often(serve):
+    async with serve(new_connections_per_minute=3) as house:
+        greetings = [(await (await house.connect()).reply())[:3] for _ in range(4)]
+        assert greetings == ["220", "220", "220", "421"]
+
+
+async def test_an_exempt_network_has_no_limit_of_its_own(serve):
+    limits = {"max_connections_per_client": 1, "new_connections_per_minute": 1}
+    async with serve(**limits, exempt=[ip_network("127.0.0.0/8")]) as house:
+        assert [(await (await house.connect()).reply())[:3] for _ in range(5)] == ["220"] * 5
+
+
+async def test_a_limit_of_zero_is_none(serve):
+    limits = {"max_connections": 0, "max_connections_per_client": 0, "new_connections_per_minute": 0}
+    async with serve(**limits) as house:
+        assert [(await (await house.connect()).reply())[:3] for _ in range(60)] == ["220"] * 60
+
+
+# Memory of all sessions together
+
+
+async def test_a_declared_mail_is_refused_while_others_take_the_memory(serve):
+    async with serve(max_inflight_bytes=100_000) as house:
+        first, second = await house.connect(), await house.connect()
+        await first.begin()
+        first.write(b"x" * 90_000)
+        await house.until(lambda: house.server._held_bytes > 89_000)
+        await second.reply()
+        begin = ("EHLO client.example", "MAIL FROM:<> SIZE=20000", MAIL[1], "DATA")
+        assert (await second.say(*begin))[-1] == replies.SYSTEM_FULL
+        assert (await first.say("\r\n."))[0].startswith("250")
+        assert (await second.say("DATA"))[0].startswith("354")
+
+
+async def test_an_undeclared_mail_is_refused_at_its_end_when_it_takes_too_much(serve):
+    async with serve(max_inflight_bytes=100_000) as house:
+        first, second = await house.connect(), await house.connect()
+        await first.begin()
+        await second.begin()
+        first.write(b"x" * 90_000)
+        await house.until(lambda: house.server._held_bytes > 89_000)
+        second.write(b"x" * 20_000)
+        assert await second.say("\r\n.") == [replies.SYSTEM_FULL]
+        assert (await first.say("\r\n."))[0].startswith("250")
+        assert (await second.say(*MAIL, "small\r\n."))[-1].startswith("250")
+        await house.until(lambda: house.server._held_bytes == 0)
+
+
+class Slow:
+    """A service whose storage takes its time."""
+
+    def __init__(self, service):
+        self._service = service
+        self.may_go_on = asyncio.Event()
+
+    def __getattr__(self, name):
+        return getattr(self._service, name)
+
+    async def deliver(self, *mail):
+        await self.may_go_on.wait()
+        return await self._service.deliver(*mail)
+
+
+async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serve):
+    async with serve(wrap=Slow) as house:
+        client = await house.connect()
+        await client.begin()
+        client.write(b"x" * 50_000 + b"\r\n.\r\n")
+        await house.until(lambda: house.server.tasks)
+        assert house.server._held_bytes == 50_002
+        client.reset()
+        await house.until(lambda: not house.server._sessions)
+        assert house.server._held_bytes == 50_002
+        house.server.handler._service.may_go_on.set()
+        await house.until(lambda: house.server._held_bytes == 0)
+        assert len(house.sources()) == 1
+
+
+async def test_a_mail_is_not_kept_in_memory_once_it_is_stored(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        client.write(b"x" * 50_000 + b"\r\n.\r\n")
+        assert (await client.reply()).startswith("250")
+        (session,) = house.server._sessions
+        assert session._envelope.content is None
+        assert house.server._held_bytes == 0
+
+
+# Trouble of ours
+
+
+class Broken:
+    """A service with a fault wherever it is asked to fail."""
+
+    def __init__(self, service):
+        self._service = service
+        self.fails = set()
+
+    def __getattr__(self, name):
+        if name in self.fails:
+            raise RuntimeError(f"secret/path.py at {name}")
+        return getattr(self._service, name)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("has_room", ["451", "503", "554"]),
+        ("recipient_now", ["250", "451", "554"]),
+        ("recipient", ["250", "451", "554"]),
+        ("deliver", ["250", "250", "354", "451"]),
+    ],
+)
+async def test_a_fault_of_ours_is_temporary_and_the_session_goes_on(serve, caplog, where, expected):
+    async with serve(wrap=Broken) as house:
+        service = house.server.handler._service
+        service._service._recipients.forget("2")  # so that the disk is asked
+        service.fails = {where}
+        client = await house.connect()
+        await client.reply()
+        await client.say("EHLO client.example")
+        said = await client.say(*MAIL)
+        if said[-1].startswith("354"):
+            said += await client.say("Subject: secret-subject\r\n.")
+        assert [reply[:3] for reply in said] == expected
+        assert replies.OUR_FAULT in said
+        assert not any("secret" in reply for reply in said)
+        service.fails = set()
+        assert (await client.say("RSET", *MAIL, "."))[-1].startswith("250 2.0.0 Ok: stored as")
+        (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+        assert re.fullmatch(r"SMTP request failed, id [0-9a-f]{8}", record.getMessage())
+        assert "secret-subject" not in caplog.text
+        assert "abc@ours.test" not in caplog.text
+
+
+async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.reply()
+        (session,) = house.server._sessions
+        session._conversation.next_question = None
+        client.send("NOOP")
+        assert await client.rest() == replies.OUR_FAULT + "\r\n"
+        await house.until(lambda: not house.server._sessions)
+
+
+async def test_a_full_storage_is_said_at_mail(serve):
+    async with serve(storage_bytes=1024 * 1024, names=()) as house:
+        house.storage._space.has_room = False
+        client = await house.connect()
+        await client.reply()
+        assert (await client.say("EHLO client.example", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>"))[1:] == [
+            replies.SYSTEM_FULL,
+            replies.BAD_SEQUENCE,
+        ]
+        house.storage._space.has_room = True
+        assert await client.say("MAIL FROM:<>") == [replies.SENDER_OK]
+
+
+async def test_an_address_that_is_over_between_rcpt_and_the_dot_gets_nothing(serve, clock):
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        clock.advance(seconds=3601)
+        assert await client.say("x\r\n.") == [replies.UNKNOWN_RECIPIENT]
+        assert house.sources() == []
+
+
+async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):
+    caplog.set_level("INFO")
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin(sender="whoever@example.com")
+        await client.say(
+            "Subject: what-is-said\r\n.", "MAIL FROM:<b@example.com>", "RCPT TO:<who-is-unknown@ours.test>", "FROB"
+        )
+    for text in ("abc", "whoever", "what-is-said", "who-is-unknown", "FROB"):
+        assert text not in caplog.text

@@ -1,0 +1,237 @@
+"""Mail over real sockets, on both event loops: nothing is lost, nobody waits for another, nobody stays for ever."""
+
+import asyncio
+import tracemalloc
+
+import aiosmtplib
+import pytest
+
+from tmpmaild.model import Page
+from tmpmaild.smtp import replies
+
+MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
+
+
+async def messages(house, name="abc"):
+    return (await house.service.list_messages(f"{name}@ours.test", Page())).messages
+
+
+# Mail
+
+
+async def test_the_id_in_the_answer_is_that_of_the_message(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        (reply,) = await client.say("Subject: hello\r\n\r\nworld\r\n.")
+        (message,) = await messages(house)
+        assert reply == f"250 2.0.0 Ok: stored as {message.id}"
+        assert (message.subject, message.body.strip()) == ("hello", "world")
+        assert house.sources() == [b"Subject: hello\r\n\r\nworld\r\n"]
+
+
+async def test_one_mail_reaches_several_inboxes(serve):
+    async with serve(names=("abc", "def")) as house:
+        client = await house.connect()
+        await client.begin()
+        client.send(".")
+        recipients = [f"RCPT TO:<{name}@ours.test>" for name in ("def", "abc", "nobody", "DEF+tag")]
+        said = [await client.reply(), *await client.say(MAIL[0], *recipients, "DATA"), *await client.say("x\r\n.")]
+        assert [reply[:3] for reply in said] == ["250", "250", "250", "250", "550", "250", "354", "250"]
+        (of_def,), (of_abc, _) = await messages(house, "def"), await messages(house)
+        assert said[-1].endswith(of_def.id)  # the first recipient's
+        assert (of_def.recipient, of_abc.recipient) == ("def@ours.test", "abc@ours.test")
+
+
+async def test_aiosmtplib_sends_a_mail(serve):
+    async with serve() as house:
+        host, port = house.address
+        async with aiosmtplib.SMTP(hostname=host, port=port, timeout=10) as client:
+            source = b"From: A <a@example.com>\r\nSubject: hi\r\n\r\n.dot\r\n"
+            _, said = await client.sendmail("a@example.com", ["abc@ours.test", "ABC+x@ours.test"], source)
+            assert said.startswith("2.0.0 Ok: stored as msg_")
+            with pytest.raises(aiosmtplib.SMTPRecipientsRefused):
+                await client.sendmail("a@example.com", ["nobody@ours.test"], source)
+        (message,) = await messages(house)
+        assert (message.from_address, message.from_name, message.body.strip()) == ("a@example.com", "A", ".dot")
+
+
+async def test_two_hundred_pipelined_commands_are_answered_in_order(serve):
+    async with serve() as house:
+        client = await house.connect()
+        commands, expected = ["EHLO client.example"], ["250"]
+        for number in range(33):
+            commands += ["NOOP", *MAIL[:1], "RCPT TO:<nobody@ours.test>", *MAIL[1:], f"Subject: {number}", "QUIT", "."]
+            expected += ["250", "250", "550", "250", "354", "250"]
+        said = [await client.reply()]
+        client.send(*commands, "QUIT")
+        said += await client.replies(len(expected) + 1)
+        assert [reply[:3] for reply in said] == ["220", *expected, "221"]
+        assert await client.rest() == ""
+        assert [message.subject for message in await messages(house)] == [str(n) for n in reversed(range(33))]
+
+
+async def test_a_mail_of_many_packets_is_stored_as_it_came(serve):
+    source = b"".join(b"%d %s\r\n" % (n, b"x" * (n % 3000)) for n in range(2000))
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        client.write(source + b".\r\n")
+        assert (await client.reply())[:3] == "250"
+        assert house.sources() == [source]
+
+
+# Clients who leave
+
+
+async def test_a_client_who_half_closes_after_the_dot_gets_the_answer(serve):
+    async with serve() as house:
+        client = await house.connect()
+        client.send("EHLO client.example", *MAIL, "Subject: one", ".", *MAIL, "Subject: two", ".")
+        client.writer.write_eof()
+        said = await client.rest()
+        assert said.count("250 2.0.0 Ok: stored as") == 2
+        assert [message.subject for message in await messages(house)] == ["two", "one"]
+
+
+async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        client.send("half a mail")
+        client.writer.write_eof()
+        assert await client.rest() == ""
+        assert house.sources() == []
+        await house.until(lambda: not house.server._sessions)
+        assert house.server._held_bytes == 0
+
+
+async def test_clients_who_vanish_right_after_the_dot_disturb_nobody(serve):
+    async with serve() as house:
+        clients = [await house.connect() for _ in range(20)]
+        for client in clients:
+            await client.begin()
+        for number, client in enumerate(clients):
+            client.send(f"Subject: {number}", "", "whole", ".")
+            if number % 2:
+                client.reset()
+        for client in clients[::2]:
+            assert (await client.reply()).startswith("250 2.0.0 Ok: stored as")
+        await house.until(lambda: len(house.server._sessions) == 10 and not house.server.tasks)
+        stored = await messages(house)
+        assert {str(number) for number in range(0, 20, 2)} <= {message.subject for message in stored}
+        assert all(message.body.strip() == "whole" for message in stored)
+        assert house.server._held_bytes == 0
+
+
+# Clients who do not read
+
+
+async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
+    async with serve() as house:
+        client = await house.connect(limit=4096)
+        tracemalloc.start()
+        try:
+            await client.reply()
+            (session,) = house.server._sessions
+            sender = asyncio.ensure_future(flood(client, 1_000_000))
+            await house.until(lambda: session._unread_since is not None)
+            await house.until(lambda: client.writer.transport.get_write_buffer_size() > 0)
+            sender.cancel()
+            assert session._transport.get_write_buffer_size() < 2 * 64 * 1024
+            assert tracemalloc.get_traced_memory()[1] < 4 * 1024 * 1024
+        finally:
+            tracemalloc.stop()
+        house.server.hang_up_on_idlers(house.server.loop.time() + 29)
+        assert house.server._sessions
+        house.server.hang_up_on_idlers(house.server.loop.time() + 31)
+        await house.until(lambda: not house.server._sessions)
+
+
+async def test_a_client_who_reads_late_gets_every_reply(serve):
+    async with serve() as house:
+        client = await house.connect(limit=4096)
+        await client.reply()
+        sender = asyncio.ensure_future(flood(client, 400))
+        (session,) = house.server._sessions
+        await house.until(lambda: session._unread_since is not None)
+        for _ in range(400 * 100):
+            assert await client.reply() == "250 ENHANCEDSTATUSCODES"
+        await sender
+        assert await client.say("NOOP") == [replies.OK]
+
+
+async def flood(client, packets):
+    for _ in range(packets):
+        client.write(b"EHLO client.example\r\n" * 100)
+        await client.writer.drain()
+
+
+async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
+    async with serve() as house:
+        client = await house.connect(limit=4096)
+        await client.reply()
+        (session,) = house.server._sessions
+        client.write(b"EHLO client.example\r\n" * 3000)
+        await house.until(lambda: session._conversation.waiting_bytes == 0)
+        session._transport.write(b"x" * 40_000_000)  # more than the kernel takes, so that the close cannot end
+        session.resume_writing()
+        session._close(replies.BYE)
+        house.server.hang_up_on_idlers(house.server.loop.time() + 31)
+        await house.until(lambda: not house.server._sessions)
+
+
+# Clients who waste time
+
+
+async def test_an_idle_client_is_sent_away(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.reply()
+        await client.say("EHLO client.example")
+        house.server.hang_up_on_idlers(house.server.loop.time() + 299)
+        assert await client.say("NOOP") == [replies.OK]
+        house.server.hang_up_on_idlers(house.server.loop.time() + 301)
+        assert await client.rest() == replies.TIMEOUT + "\r\n"
+
+
+async def test_octets_of_a_command_without_end_are_no_activity(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.reply()
+        (session,) = house.server._sessions
+        session._active_at -= 290
+        client.write(b"NOO")
+        await house.until(lambda: session._conversation.waiting_bytes == 3)
+        house.server.hang_up_on_idlers(house.server.loop.time() + 11)
+        assert await client.rest() == replies.TIMEOUT + "\r\n"
+
+
+async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve):
+    async with serve() as house:
+        trickling, flowing = await house.connect(), await house.connect()
+        await trickling.begin()
+        await flowing.begin()
+        trickling.write(b"x" * 100_000)
+        flowing.write(b"x" * 200_000)
+        sessions = list(house.server._sessions)
+        await house.until(lambda: sum(one._conversation.received_bytes for one in sessions) == 300_000)
+        for session in sessions:
+            session._measured_at -= 301  # as if this had taken five minutes
+        house.server.hang_up_on_idlers(house.server.loop.time())
+        assert await trickling.rest() == replies.TIMEOUT + "\r\n"
+        assert (await flowing.say("\r\n."))[0].startswith("250")
+
+
+async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        client.write(b"x" * 1_000_000)
+        (session,) = house.server._sessions
+        await house.until(lambda: session._conversation.received_bytes == 1_000_000)
+        for still_there in (True, False):
+            session._measured_at -= 301
+            house.server.hang_up_on_idlers(house.server.loop.time())
+            assert session._conversation.closed != still_there
+        assert await client.rest() == replies.TIMEOUT + "\r\n"

@@ -1,0 +1,89 @@
+"""What the storage's tests share: an engine on a settable clock, and builders of addresses and mail."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.storage.sqlite import Settings, open_storage
+
+LIFETIME_MS = 60_000
+
+
+class Engine:
+    """A storage under test with shorthands; ``storage`` is the engine itself."""
+
+    def __init__(self, storage, clock) -> None:
+        self.storage = storage
+        self.clock = clock
+
+    async def inbox(self, name, *, lifetime_ms=LIFETIME_MS, creator=None):
+        now_ms = self.clock()
+        return await self.storage.create_inbox(
+            NewInbox(
+                f"{name}@tmpmaild.test",
+                now_ms,
+                now_ms + lifetime_ms,
+                private=False,
+                token_hash=b"t" * 32,
+                creator=creator,
+            )
+        )
+
+    async def find(self, name):
+        return await self.storage.find_inbox(f"{name}@tmpmaild.test", self.clock())
+
+    async def add(self, *inboxes, **mail):
+        return await self.storage.add_message(new_mail(*inboxes, **mail))
+
+    async def messages(self, name, page):
+        return (await self.storage.list_messages(f"{name}@tmpmaild.test", page, self.clock())).messages
+
+    async def sweep(self):
+        while await self.storage.sweep(self.clock()):
+            pass
+        while not await self.storage.erase():
+            pass
+
+
+def new_mail(*inboxes, body="Hello\n", raw=None, subject="A subject", html=None, recipients=None):
+    parsed = ParsedMail("ada@example.com", "Ada", subject, body, html, (), (("Subject", subject),), ())
+    ids = tuple(inbox if isinstance(inbox, str) else inbox.id for inbox in inboxes)
+    recipients = recipients or tuple(f"to-{inbox_id}@tmpmaild.test" for inbox_id in ids)
+    envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False)
+    raw = f"Subject: {subject}\r\n\r\n{body}".encode() if raw is None else raw
+    return NewMail(envelope, ids, raw, parsed)
+
+
+def settings(path, **changes):
+    values = {
+        "max_bytes": 256 * 1024 * 1024,
+        "reserve_bytes": 1024,
+        "max_messages_per_inbox": 100,
+        "max_bytes_per_inbox": 30 * 1024 * 1024,
+        "max_share_per_creator": 0.5,
+    }
+    return Settings(path=path, **(values | changes))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "mail.db"
+
+
+@pytest.fixture
+def open_engine(path, clock):
+    """Open an engine whose limits may be set: the one thing another engine's suite replaces."""
+
+    @asynccontextmanager
+    async def opened(**changes):
+        async with open_storage(settings(path, **changes), clock) as storage:
+            yield Engine(storage, clock)
+
+    return opened
+
+
+@pytest.fixture
+async def engine(open_engine):
+    async with open_engine() as opened:
+        yield opened

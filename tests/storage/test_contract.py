@@ -1,0 +1,165 @@
+"""What every storage engine promises of addresses and lists: only the ``Storage`` protocol is known here."""
+
+import asyncio
+
+import pytest
+
+from tmpmaild.errors import AddressNotFound, AddressTaken
+from tmpmaild.model import QUARANTINE_MS, Page
+
+from .conftest import LIFETIME_MS, new_mail
+
+OLDEST_FIRST = Page(ascending=True)
+
+
+async def test_a_created_inbox_is_found_as_it_was_created(engine):
+    created = await engine.inbox("ada")
+    assert await engine.find("ada") == created
+    assert (created.created_at_ms, created.message_count, created.full) == (engine.clock(), 0, False)
+
+
+async def test_an_unknown_address_is_none(engine):
+    assert await engine.find("nobody") is None
+    assert await engine.storage.list_messages("nobody@tmpmaild.test", Page(), engine.clock()) is None
+
+
+async def test_a_name_in_use_is_taken(engine):
+    await engine.inbox("ada")
+    with pytest.raises(AddressTaken):
+        await engine.inbox("ada")
+
+
+async def test_of_many_who_want_one_name_at_once_one_gets_it(engine):
+    outcomes = await asyncio.gather(*(engine.inbox("ada") for _ in range(20)), return_exceptions=True)
+    assert sum(isinstance(outcome, AddressTaken) for outcome in outcomes) == 19
+
+
+@pytest.mark.parametrize("swept", [False, True])
+async def test_a_name_is_taken_and_known_as_over_for_24_hours_to_the_millisecond(engine, swept):
+    first = await engine.inbox("ada")
+    engine.clock.advance(ms=LIFETIME_MS + QUARANTINE_MS - 1)
+    if swept:
+        await engine.sweep()
+    assert (await engine.find("ada")).expires_at_ms == first.expires_at_ms
+    with pytest.raises(AddressTaken):
+        await engine.inbox("ada")
+    engine.clock.advance(ms=1)
+    assert await engine.find("ada") is None
+    assert (await engine.inbox("ada")).id != first.id
+
+
+async def test_a_name_given_out_again_has_none_of_the_old_mail(engine):
+    await engine.add(await engine.inbox("ada"))
+    engine.clock.advance(ms=LIFETIME_MS + QUARANTINE_MS)
+    again = await engine.inbox("ada")
+    await engine.sweep()
+    await engine.add(again, subject="new")
+    assert [message.subject for message in await engine.messages("ada", Page())] == ["new"]
+
+
+async def test_mail_is_taken_until_the_last_millisecond(engine):
+    inbox = await engine.inbox("ada")
+    engine.clock.advance(ms=LIFETIME_MS - 1)
+    await engine.add(inbox)
+    engine.clock.advance(ms=1)
+    with pytest.raises(AddressNotFound):
+        await engine.add(inbox)
+
+
+async def test_a_message_is_listed_as_it_was_stored(engine):
+    inbox = await engine.inbox("ada")
+    mail = new_mail(inbox, body="Grüße 🙂\n", recipients=("Ada+Ünï@TMPMAILD.test",), html="<p>x")
+    message_id = await engine.storage.add_message(mail)
+    (message,) = await engine.messages("ada", Page())
+    assert message.id == message_id
+    assert message.recipient == "Ada+Ünï@TMPMAILD.test"
+    assert (message.body, message.truncated, message.has_html) == ("Grüße 🙂\n", False, True)
+    assert (message.size_bytes, message.received_at_ms) == (len(mail.raw), engine.clock())
+
+
+async def test_a_mail_without_a_from_field_is_from_the_envelope(engine):
+    inbox = await engine.inbox("ada")
+    mail = new_mail(inbox)
+    parsed = type(mail.parsed)("", "", "s", "b", None, (), (), ())
+    await engine.storage.add_message(type(mail)(mail.envelope, mail.inbox_ids, mail.raw, parsed))
+    assert [message.from_address for message in await engine.messages("ada", Page())] == ["bounce@example.com"]
+
+
+async def _filled(engine, count=5):
+    inbox = await engine.inbox("ada")
+    other = await engine.inbox("other")
+    stored = []
+    for number in range(count):
+        stored.append(await engine.add(inbox, subject=str(number)))
+        await engine.add(other)
+    return stored
+
+
+async def test_a_list_is_newest_first_or_oldest_first(engine):
+    stored = await _filled(engine)
+    assert [message.id for message in await engine.messages("ada", OLDEST_FIRST)] == stored
+    assert [message.id for message in await engine.messages("ada", Page())] == stored[::-1]
+
+
+async def test_after_and_before_are_exclusive(engine):
+    stored = await _filled(engine)
+    page = Page(after=stored[0], before=stored[3], ascending=True)
+    assert [message.id for message in await engine.messages("ada", page)] == stored[1:3]
+
+
+@pytest.mark.parametrize(("limit", "has_more"), [(4, True), (5, False), (6, False)])
+async def test_a_page_tells_whether_there_is_another(engine, limit, has_more):
+    stored = await _filled(engine)
+    listing = await engine.storage.list_messages("ada@tmpmaild.test", Page(limit=limit), engine.clock())
+    assert [message.id for message in listing.messages] == stored[::-1][:limit]
+    assert listing.has_more is has_more
+    assert listing.inbox.message_count == 5
+
+
+async def test_an_id_of_another_inbox_or_of_none_is_a_position(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
+    first = await engine.add(inbox)
+    foreign = await engine.add(other)
+    last = await engine.add(inbox)
+    between = foreign[:-1] + "1"
+    for position in (foreign, between):
+        assert [message.id for message in await engine.messages("ada", Page(after=position))] == [last]
+        assert [message.id for message in await engine.messages("ada", Page(before=position))] == [first]
+
+
+async def test_the_greatest_ulid_is_behind_everything(engine):
+    stored = await _filled(engine, 2)
+    greatest = "msg_7" + "z" * 25
+    assert await engine.messages("ada", Page(after=greatest)) == ()
+    assert [message.id for message in await engine.messages("ada", Page(before=greatest))] == stored[::-1]
+
+
+async def test_bodies_are_whole_newest_first_while_they_fit(engine):
+    inbox = await engine.inbox("ada")
+    for size in (5000, 4000, 3000):
+        await engine.add(inbox, body="x" * size)
+    newest, middle, oldest = await engine.messages("ada", Page(bodies_bytes=8500))
+    assert [len(message.body) for message in (newest, middle, oldest)] == [3000, 4000, 1024]
+    assert [message.truncated for message in (newest, middle, oldest)] == [False, False, True]
+
+
+async def test_a_list_oldest_first_gives_the_newest_bodies_whole_too(engine):
+    inbox = await engine.inbox("ada")
+    for size in (5000, 3000):
+        await engine.add(inbox, body="x" * size)
+    page = Page(ascending=True, bodies_bytes=4000)
+    assert [len(message.body) for message in await engine.messages("ada", page)] == [1024, 3000]
+
+
+async def test_a_body_is_cut_at_a_character(engine):
+    inbox = await engine.inbox("ada")
+    await engine.add(inbox, body="x" + "€" * 2000)
+    (message,) = await engine.messages("ada", Page(bodies_bytes=1))
+    assert (message.body, message.truncated) == ("x" + "€" * 341, True)
+
+
+async def test_a_body_of_one_kibibyte_is_never_cut(engine):
+    inbox = await engine.inbox("ada")
+    await engine.add(inbox, body="x" * 1024)
+    (message,) = await engine.messages("ada", Page(bodies_bytes=0))
+    assert (len(message.body), message.truncated) == (1024, False)

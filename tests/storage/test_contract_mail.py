@@ -1,0 +1,265 @@
+"""What every storage engine promises of adding and sweeping: only the ``Storage`` protocol is known here."""
+
+import asyncio
+
+import pytest
+
+from tmpmaild import ids
+from tmpmaild.errors import AddressNotFound, MailboxFull, StorageFull
+from tmpmaild.model import QUARANTINE_MS, InboxChange, Page
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+from .conftest import LIFETIME_MS
+
+
+async def test_one_full_recipient_refuses_the_mail_for_all(open_engine):
+    async with open_engine(max_messages_per_inbox=1) as engine:
+        full, empty = await engine.inbox("full"), await engine.inbox("empty")
+        await engine.add(full)
+        with pytest.raises(MailboxFull):
+            await engine.add(empty, full)
+        assert await engine.messages("empty", Page()) == ()
+        assert ((await engine.find("empty")).full, (await engine.find("full")).full) == (False, True)
+
+
+async def test_a_mail_over_the_octets_of_an_inbox_is_refused_and_a_smaller_one_is_not(open_engine):
+    async with open_engine(max_bytes_per_inbox=1000) as engine:
+        inbox = await engine.inbox("ada")
+        with pytest.raises(MailboxFull):
+            await engine.add(inbox, raw=b"x" * 1001)
+        await engine.add(inbox, raw=b"x" * 600)
+        with pytest.raises(MailboxFull):
+            await engine.add(inbox, raw=b"x" * 401)
+        await engine.add(inbox, raw=b"x" * 400)
+        assert (await engine.find("ada")).full
+
+
+async def test_senders_at_once_cannot_overfill_an_inbox(open_engine):
+    async with open_engine(max_messages_per_inbox=7) as engine:
+        inbox = await engine.inbox("ada")
+        outcomes = await asyncio.gather(*(engine.add(inbox) for _ in range(30)), return_exceptions=True)
+        assert sum(isinstance(outcome, MailboxFull) for outcome in outcomes) == 23
+        assert len(await engine.messages("ada", Page())) == 7
+
+
+async def test_a_creator_has_one_share_for_all_its_inboxes(open_engine):
+    async with open_engine(max_share_per_creator=0.0001, max_bytes=100_000_000) as engine:  # 10,000 octets
+        inboxes = [await engine.inbox(f"box{number}", creator="192.0.2.1") for number in range(3)]
+        stranger = await engine.inbox("stranger", creator="192.0.2.2")
+        await engine.add(inboxes[0], raw=b"x" * 5000)
+        with pytest.raises(MailboxFull):
+            await engine.add(inboxes[1], inboxes[2], raw=b"x" * 2600)
+        await engine.add(inboxes[1], raw=b"x" * 5000)
+        assert (await engine.find("box2")).full
+        await engine.add(stranger, raw=b"x" * 5000)
+        engine.clock.advance(ms=LIFETIME_MS)
+        await engine.sweep()
+        await engine.add(await engine.inbox("later", creator="192.0.2.1"), raw=b"x" * 10_000)
+
+
+async def test_zero_means_no_limit(open_engine):
+    async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
+        inbox = await engine.inbox("ada")
+        await asyncio.gather(*(engine.add(inbox) for _ in range(150)))
+        assert (await engine.find("ada")).message_count == 150
+
+
+async def test_two_forms_of_one_inbox_make_one_message(engine):
+    inbox = await engine.inbox("ada")
+    await engine.add(inbox, inbox, recipients=("ada+a@tmpmaild.test", "ADA@tmpmaild.test"))
+    assert [message.recipient for message in await engine.messages("ada", Page())] == ["ada+a@tmpmaild.test"]
+
+
+async def test_a_recipient_that_is_over_is_left_out(engine):
+    over, lives = await engine.inbox("over", lifetime_ms=1), await engine.inbox("lives")
+    engine.clock.advance(ms=1)
+    message_id = await engine.add(over, lives, recipients=("over@tmpmaild.test", "lives@tmpmaild.test"))
+    (message,) = await engine.messages("lives", Page())
+    assert (message.id, message.recipient) == (message_id, "lives@tmpmaild.test")
+
+
+async def test_recipients_share_a_mail_and_each_sees_its_own_name(engine):
+    inboxes = [await engine.inbox(f"box{number}", lifetime_ms=10 + number) for number in range(3)]
+    recipients = ("Box0@tmpmaild.test", "böx1@tmpmaild.test", "box2+tag@tmpmaild.test")
+    first_id = await engine.add(*inboxes, recipients=recipients, body="x" * 100_000)
+    for number, recipient in enumerate(recipients):
+        (message,) = await engine.messages(f"box{number}", Page())
+        assert (message.recipient, message.id >= first_id) == (recipient, True)
+    engine.clock.advance(ms=10)
+    await engine.sweep()
+    for number in (1, 2):
+        (message,) = await engine.messages(f"box{number}", Page())
+        assert (message.recipient, len(message.body)) == (recipients[number], 100_000)
+
+
+async def test_the_operators_inbox_takes_mail_up_to_limits_of_its_own(open_engine):
+    async with open_engine(max_messages_per_inbox=1) as engine:
+        for _ in range(200):
+            await engine.add(OPERATOR_INBOX_ID)
+        with pytest.raises(MailboxFull):
+            await engine.add(OPERATOR_INBOX_ID)
+        engine.clock.advance(seconds=30 * 24 * 3600 + 1)
+        await engine.sweep()
+        await engine.add(OPERATOR_INBOX_ID)
+        assert await engine.find("postmaster") is None
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})])
+async def test_a_follower_misses_nothing_of_twenty_senders(open_engine):
+    async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
+        inbox = await engine.inbox("ada")
+        seen = []
+
+        async def send(sender):
+            for number in range(20):
+                await engine.add(inbox, body="x" * (200_000 if (sender + number) % 7 == 0 else 50))
+
+        async def follow():
+            while len(seen) < 400:
+                after = seen[-1] if seen else None
+                page = Page(after=after, ascending=True, limit=25, bodies_bytes=0)
+                seen.extend(message.id for message in await engine.messages("ada", page))
+
+        await asyncio.wait_for(asyncio.gather(follow(), *(send(sender) for sender in range(20))), 30)
+        assert seen == [message.id for message in await engine.messages("ada", Page(ascending=True, limit=1000))]
+
+
+async def test_ids_ascend_when_the_clock_steps_back(engine):
+    inbox = await engine.inbox("ada")
+    before = await engine.add(inbox)
+    engine.clock.advance(seconds=-3600)
+    after = await engine.add(inbox)
+    assert after > before
+    assert ids.is_message_id(after)
+
+
+async def test_ids_ascend_after_everything_was_deleted_and_the_engine_reopened(open_engine, clock):
+    async with open_engine() as engine:
+        before = await engine.add(await engine.inbox("ada"))
+        clock.advance(ms=LIFETIME_MS)
+        await engine.sweep()
+    clock.advance(seconds=-3600)
+    async with open_engine() as engine:
+        assert await engine.add(await engine.inbox("bob")) > before
+
+
+async def test_what_was_stored_is_there_after_reopening(open_engine):
+    async with open_engine() as engine:
+        await engine.add(await engine.inbox("ada"))
+    async with open_engine() as engine:
+        assert len(await engine.messages("ada", Page())) == 1
+
+
+async def test_what_was_swept_stays_over_when_the_clock_steps_back(engine):
+    inbox = await engine.inbox("ada")
+    await engine.add(inbox)
+    engine.clock.advance(ms=LIFETIME_MS)
+    await engine.sweep()
+    engine.clock.advance(ms=-LIFETIME_MS // 2)
+    assert (await engine.find("ada")).expires_at_ms <= engine.clock()
+    with pytest.raises(AddressNotFound):
+        await engine.add(inbox)
+    engine.clock.advance(ms=LIFETIME_MS + QUARANTINE_MS)
+    await engine.sweep()
+    assert await engine.find("ada") is None
+
+
+async def test_a_sweep_may_be_repeated_and_leaves_the_living_alone(engine):
+    over, lives = await engine.inbox("over", lifetime_ms=1), await engine.inbox("lives")
+    await engine.add(over, lives)
+    await engine.add(lives)
+    engine.clock.advance(ms=1)
+    for _ in range(3):
+        await engine.sweep()
+        assert len(await engine.messages("lives", Page())) == 2
+        assert (await engine.find("over")).message_count == 0
+
+
+async def test_a_commit_is_told_before_the_sender_is_answered(engine):
+    told, answered_after = [], []
+    engine.storage.on_committed(told.extend)
+    inbox = await engine.inbox("ada")
+
+    async def send():
+        await engine.add(inbox)
+        answered_after.append(len(told))
+
+    await asyncio.gather(*(send() for _ in range(5)))
+    assert told[0] == InboxChange(inbox.id, full=False)
+    assert min(answered_after) > 0
+
+
+async def test_a_commit_that_fills_an_inbox_says_so(open_engine):
+    async with open_engine(max_messages_per_inbox=2) as engine:
+        told = []
+        engine.storage.on_committed(told.extend)
+        inbox = await engine.inbox("ada")
+        await engine.add(inbox)
+        await engine.add(inbox)
+        assert told == [InboxChange(inbox.id, full=False), InboxChange(inbox.id, full=True)]
+
+
+async def test_a_refused_mail_tells_nothing(engine):
+    told = []
+    engine.storage.on_committed(told.extend)
+    inbox = await engine.inbox("ada", lifetime_ms=1)
+    engine.clock.advance(ms=1)
+    with pytest.raises(AddressNotFound):
+        await engine.add(inbox)
+    assert told == []
+
+
+async def test_the_mail_of_a_cancelled_sender_is_stored_and_told(engine):
+    told = []
+    inbox = await engine.inbox("ada")
+    engine.storage.on_committed(told.extend)
+    senders = [asyncio.ensure_future(engine.add(inbox, subject=str(number))) for number in range(10)]
+    await asyncio.sleep(0)
+    for sender in senders[::2]:
+        sender.cancel()
+    outcomes = await asyncio.gather(*senders, return_exceptions=True)
+    await engine.storage.sweep(engine.clock())  # behind all of them
+    assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True, False] * 5
+    assert len(await engine.messages("ada", Page())) == 10
+    assert told
+
+
+async def test_a_full_storage_refuses_and_takes_mail_again_after_a_sweep(open_engine):
+    async with open_engine(max_bytes=4 * 1024 * 1024, max_share_per_creator=1) as engine:
+        inbox, stays = await engine.inbox("ada"), await engine.inbox("stays", lifetime_ms=10 * LIFETIME_MS)
+        kept = await engine.add(stays)
+        assert engine.storage.has_room()
+        outcomes = [engine.add(inbox, body="x" * 50_000) for _ in range(100)]
+        outcomes = await asyncio.gather(*outcomes, return_exceptions=True)
+        assert StorageFull in map(type, outcomes)
+        assert not engine.storage.has_room()
+        assert [message.id for message in await engine.messages("stays", Page())] == [kept]
+        engine.clock.advance(ms=LIFETIME_MS)
+        await engine.sweep()
+        assert engine.storage.has_room()
+        await engine.add(await engine.inbox("later"), body="x" * 50_000)
+
+
+async def test_room_ends_before_the_cap_does(open_engine):
+    async with open_engine(max_bytes=8 * 1024 * 1024, reserve_bytes=10**6, max_share_per_creator=1) as engine:
+        inbox = await engine.inbox("ada")
+        while engine.storage.has_room():
+            await engine.add(inbox, body="x" * 50_000)
+        await engine.add(inbox, body="x" * 100_000)  # what was on its way still fits
+
+
+async def test_closing_twice_is_fine(open_engine):
+    async with open_engine() as engine:
+        await engine.storage.close()
+        await engine.storage.close()
+
+
+async def test_closing_finishes_what_was_handed_over(open_engine):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        senders = [asyncio.ensure_future(engine.add(inbox)) for _ in range(50)]
+        await asyncio.sleep(0)
+        await engine.storage.close()
+        await asyncio.gather(*senders)
+    async with open_engine() as engine:
+        assert len(await engine.messages("ada", Page())) == 50

@@ -1,0 +1,298 @@
+"""One file: what is refused, with one line and without a byte changed; what every connection is set to."""
+
+import hashlib
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+import tmpmaild
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage import database
+from tmpmaild.storage.migrate import migrate, migrations
+from tmpmaild.storage.sqlite import open_storage, upgrade
+
+from .conftest import settings
+
+LEFT_BEHIND = ("", "-wal")
+
+
+def hashes(path):
+    files = [path.with_name(path.name + end) for end in LEFT_BEHIND]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.exists()}
+
+
+async def assert_refused_untouched(path, clock, reason):
+    before = hashes(path)
+    with pytest.raises(DatabaseError) as refusal:
+        async with open_storage(settings(path), clock):
+            pass
+    assert reason in str(refusal.value)
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert hashes(path) == before
+
+
+async def fill(open_engine):
+    async with open_engine(max_messages_per_inbox=0) as engine:
+        inbox = await engine.inbox("ada")
+        for _ in range(100):
+            await engine.add(inbox, body="x" * 10_000)
+
+
+def change(path, sql):
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(sql)
+
+
+def kill(path):
+    """Leave the files as a kill would: flag unset, WAL and its index behind."""
+    living = sqlite3.connect(path, isolation_level=None)
+    living.execute("UPDATE daemon SET clean_stop = 0")
+    living.execute("UPDATE daemon SET last_message_id = last_message_id + 1")
+    copies = [(file, file.with_name("copy-" + file.name)) for file in path.parent.glob(path.name + "*")]
+    for file, copy in copies:
+        shutil.copy(file, copy)
+    living.close()
+    for file, copy in copies:
+        copy.replace(file)
+
+
+def damage_pages(path):
+    """Overwrite pages in the middle of the file, behind header and schema."""
+    with path.open("r+b") as file:
+        for page in range(20, 120):
+            file.seek(page * 4096)
+            file.write(b"\xa5" * 4096)
+
+
+async def test_a_database_of_another_program_is_refused(path, clock):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    await assert_refused_untouched(path, clock, "another program")
+
+
+async def test_a_database_of_another_program_in_wal_mode_is_refused(path, clock):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("CREATE TABLE theirs (x)")
+    await assert_refused_untouched(path, clock, "another program")
+
+
+async def test_a_newer_database_is_refused(open_engine, path, clock):
+    await fill(open_engine)
+    change(path, "PRAGMA user_version = 99")
+    await assert_refused_untouched(path, clock, "newer than this tmpmaild knows")
+
+
+async def test_a_damaged_header_is_refused(open_engine, path, clock):
+    await fill(open_engine)
+    with path.open("r+b") as file:
+        file.write(b"\0" * 64)
+    await assert_refused_untouched(path, clock, "damaged")
+
+
+async def test_pages_damaged_in_an_unclean_stop_are_found(open_engine, path, clock):
+    await fill(open_engine)
+    kill(path)
+    assert set(hashes(path)) == {"mail.db", "mail.db-wal"}
+    damage_pages(path)
+    await assert_refused_untouched(path, clock, "damaged")
+
+
+async def test_a_file_whole_after_an_unclean_stop_is_opened(open_engine, path):
+    await fill(open_engine)
+    kill(path)
+    async with open_engine() as engine:
+        assert (await engine.find("ada")).message_count == 100
+
+
+async def test_the_flag_of_a_clean_stop_is_down_while_open(open_engine, path):
+    async with open_engine():
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT clean_stop FROM daemon").fetchone() == (0,)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,)
+
+
+async def test_a_cancelled_daemon_closes_its_database_cleanly_too(open_engine, path):
+    with anyio.CancelScope() as scope:
+        async with open_engine() as engine:
+            await engine.inbox("ada")
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert sorted(file.name for file in path.parent.iterdir()) == ["mail.db", "mail.db.lock"]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("left_bytes", [50, 4096, 50_000])
+async def test_a_truncated_file_is_refused(open_engine, path, clock, left_bytes):
+    await fill(open_engine)
+    with path.open("r+b") as file:
+        file.truncate(left_bytes)
+    await assert_refused_untouched(path, clock, "damaged")
+
+
+async def test_a_text_file_is_refused(path, clock):
+    path.write_text("Dear diary,\n" * 1000)
+    await assert_refused_untouched(path, clock, "damaged, or no SQLite database")
+
+
+async def test_a_directory_is_refused(path, clock):
+    path.mkdir()
+    (path / "treasure").write_text("gold")
+    with pytest.raises(DatabaseError, match="no SQLite database"):
+        async with open_storage(settings(path), clock):
+            pass
+    assert (path / "treasure").read_text() == "gold"
+
+
+async def test_a_missing_folder_is_refused(path, clock):
+    with pytest.raises(DatabaseError, match="cannot be opened"):
+        async with open_storage(settings(path / "nowhere" / "mail.db"), clock):
+            pass
+
+
+async def test_an_empty_file_becomes_a_database(open_engine, path):
+    path.touch()
+    async with open_engine() as engine:
+        await engine.inbox("ada")
+
+
+async def test_a_second_daemon_or_migration_is_refused(open_engine, path, clock):
+    async with open_engine() as engine:
+        with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+            async with open_storage(settings(path), clock):
+                pass
+        with pytest.raises(DatabaseError, match="in use by another tmpmaild"):
+            upgrade(path)
+        await engine.inbox("ada")
+    assert upgrade(path) == []
+
+
+async def test_every_file_is_its_owners_alone(open_engine, path):
+    async with open_engine() as engine:
+        await engine.inbox("ada")
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert modes == {"mail.db": 0o600, "mail.db-wal": 0o600, "mail.db-shm": 0o600, "mail.db.lock": 0o600}
+
+
+async def test_the_writers_pragmas_hold(open_engine):
+    wanted = {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "busy_timeout": 5000,
+        "secure_delete": 1,
+        "auto_vacuum": 2,
+        "temp_store": 2,
+        "trusted_schema": 0,
+        "cell_size_check": 1,
+        "page_size": 4096,
+        "max_page_count": 1000,
+    }
+    async with open_engine(max_bytes=4096 * 1000) as engine:
+        execute = engine.storage._writer._connection.execute
+        assert {name: execute(f"PRAGMA {name}").fetchone()[0] for name in wanted} == wanted
+
+
+async def test_readers_cannot_write(open_engine):
+    async with open_engine() as engine:
+        for reader in (*engine.storage._readers, engine.storage._maintenance):
+            with pytest.raises(sqlite3.OperationalError, match="readonly"):
+                await reader.execute("DELETE FROM inbox")
+
+
+def test_a_pragma_that_does_not_hold_stops_the_start(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.execute("CREATE TABLE early (x)")
+    with pytest.raises(DatabaseError, match="auto_vacuum is 0, wanted 2"):
+        database.connect(path)
+
+
+@pytest.mark.parametrize("last", ["CREATE TABLE inbox (x);", "THIS IS NO SQL;", "SELECT 1; SELECT 2;"])
+def test_a_failed_migration_leaves_nothing_behind(path, tmp_path, last):
+    step = tmp_path / "0001_broken.sql"
+    step.write_text(f"CREATE TABLE one (x);\nINSERT INTO one VALUES (1);\nCREATE TABLE inbox (x);\n{last}\n")
+    with closing(database.connect(path)) as connection:
+        with pytest.raises(DatabaseError, match=r"0001_broken\.sql failed"):
+            migrate(connection, {1: step})
+        assert not connection.in_transaction
+        assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (0,)
+        assert migrate(connection) == ["0001_initial"]
+        assert migrate(connection) == []
+
+
+def test_a_trigger_in_a_migration_stays_one_statement(path, tmp_path):
+    step = tmp_path / "0001_trigger.sql"
+    step.write_text(
+        "CREATE TABLE one (x); -- a comment; with a semicolon\n"
+        "CREATE TRIGGER t AFTER INSERT ON one BEGIN\n  DELETE FROM one;\n  SELECT 1;\nEND;\n-- the end\n"
+    )
+    with closing(database.connect(path)) as connection:
+        assert migrate(connection, {1: step}) == ["0001_trigger"]
+
+
+def test_a_checkout_finds_its_migrations_without_gaps():
+    steps = migrations()
+    assert list(steps) == list(range(1, len(steps) + 1))
+    assert steps[1].name == "0001_initial.sql"
+
+
+def test_a_wheel_carries_the_migrations(tmp_path):
+    root = Path(tmpmaild.__file__).parent.parent
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, tmp_path)
+    shutil.copytree(root / "migrations", tmp_path / "migrations")
+    (tmp_path / "tmpmaild").mkdir()
+    (tmp_path / "tmpmaild" / "__init__.py").write_text('"""A package."""\n')
+    build = "import hatchling.build; print(hatchling.build.build_wheel('.'))"
+    done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, check=True)
+    with zipfile.ZipFile(tmp_path / done.stdout.split()[-1]) as wheel:
+        carried = {name for name in wheel.namelist() if name.startswith("tmpmaild/migrations/")}
+    assert carried == {f"tmpmaild/migrations/{file.name}" for file in migrations().values()}
+
+
+async def test_people_read_the_views_while_the_daemon_runs(open_engine, path, clock):
+    async with open_engine() as engine:
+        ada, bob = await engine.inbox("ada"), await engine.inbox("bob", lifetime_ms=1)
+        await engine.add(ada, bob, subject="Hi", body="Hello\n", raw=b"raw")
+        await engine.add("1", subject="To postmaster")
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+            reader.row_factory = sqlite3.Row
+            mail = [dict(row) for row in reader.execute("SELECT * FROM mail")]
+            inboxes = [dict(row) for row in reader.execute("SELECT * FROM inboxes")]
+            source = reader.execute("SELECT s.octets FROM source AS s JOIN message AS m ON m.content_id = s.id")
+            octets = [row[0] for row in source]
+    assert [row["address"] for row in mail] == ["ada@tmpmaild.test", "bob@tmpmaild.test", "postmaster"]
+    assert {key: mail[0][key] for key in ("sender", "subject", "size", "body")} == {
+        "sender": "ada@example.com",
+        "subject": "Hi",
+        "size": 3,
+        "body": "Hello\n",
+    }
+    assert mail[0]["received_at"] == "2026-09-21T14:13:20.000Z"
+    assert [row["address"] for row in inboxes] == ["ada@tmpmaild.test", "bob@tmpmaild.test"]
+    assert inboxes[1]["expires_at"] == "2026-09-21T14:13:20.001Z"
+    assert (inboxes[0]["message_count"], inboxes[0]["stored_bytes"]) == (1, 3)
+    assert octets[:2] == [b"raw", b"raw"]
+
+
+async def test_the_views_forget_what_was_swept(open_engine, path, clock):
+    async with open_engine() as engine:
+        await engine.add(await engine.inbox("ada"), await engine.inbox("bob", lifetime_ms=1))
+        clock.advance(ms=1)
+        await engine.sweep()
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+            assert reader.execute("SELECT address FROM inboxes").fetchall() == [("ada@tmpmaild.test",)]
+            assert reader.execute("SELECT address FROM mail").fetchall() == [("ada@tmpmaild.test",)]

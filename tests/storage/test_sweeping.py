@@ -1,0 +1,189 @@
+"""A sweep is many small operations: how much each may do is bounded, and mail passes between them."""
+
+import asyncio
+import contextlib
+import sqlite3
+
+import pytest
+
+from tmpmaild.expiry import Cleaner
+from tmpmaild.model import QUARANTINE_MS
+from tmpmaild.storage import sweeping
+
+from .conftest import LIFETIME_MS
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def anyio_backend():
+    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
+
+
+@pytest.fixture
+async def engine(open_engine):
+    async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0, max_bytes=2**30) as opened:
+        yield opened
+
+
+def rows(engine):
+    """Count messages, contents, addresses not swept yet, and tombstones."""
+    execute = engine.storage._writer._connection.execute
+    return [
+        execute(sql).fetchone()[0]
+        for sql in (
+            "SELECT count(*) FROM message",
+            "SELECT count(*) FROM content",
+            "SELECT count(*) FROM inbox WHERE swept = 0",
+            "SELECT count(*) FROM inbox WHERE swept = 1",
+        )
+    ]
+
+
+async def fill(engine, inboxes, mails_each, **mail):
+    made = await asyncio.gather(*(engine.inbox(f"box{number}") for number in range(inboxes)))
+    await asyncio.gather(*(engine.add(inbox, **mail) for inbox in made for _ in range(mails_each)))
+
+
+async def test_a_step_deletes_so_many_rows_and_no_more(engine):
+    await fill(engine, inboxes=1000, mails_each=2)
+    engine.clock.advance(ms=LIFETIME_MS)
+    before, more, steps = rows(engine), True, 0
+    while more:
+        more = await engine.storage.sweep(engine.clock())
+        after = rows(engine)
+        assert before[0] - after[0] <= sweeping.MAX_MESSAGES
+        assert before[2] - after[2] <= sweeping.MAX_INBOXES
+        before, steps = after, steps + 1
+    assert before == [0, 0, 1, 1000]  # the operator's inbox stays
+    assert steps <= 2000 // sweeping.MAX_MESSAGES + 5
+
+
+async def test_a_step_deletes_so_many_octets_and_no_more(engine):
+    await fill(engine, inboxes=2, mails_each=10, raw=b"x" * (3 * MIB))
+    engine.clock.advance(ms=LIFETIME_MS)
+    more, steps = True, 0
+    while more:
+        before = rows(engine)[1]
+        more = await engine.storage.sweep(engine.clock())
+        assert (before - rows(engine)[1]) * 3 * MIB <= sweeping.MAX_BYTES
+        steps += 1
+    assert (rows(engine)[:2], steps >= 20) == ([0, 0], True)
+
+
+async def test_a_mail_larger_than_a_step_goes_alone(engine):
+    await fill(engine, inboxes=1, mails_each=3, raw=b"x" * (10 * MIB))
+    engine.clock.advance(ms=LIFETIME_MS)
+    for left in (2, 1, 0):
+        await engine.storage.sweep(engine.clock())
+        assert rows(engine)[1] == left
+
+
+async def test_tombstones_go_after_a_day_in_steps(engine):
+    await fill(engine, inboxes=600, mails_each=0)
+    engine.clock.advance(ms=LIFETIME_MS)
+    await engine.sweep()
+    engine.clock.advance(ms=QUARANTINE_MS - 1)
+    await engine.sweep()
+    assert rows(engine)[3] == 600
+    engine.clock.advance(ms=1)
+    for left in (350, 100, 0):
+        assert await engine.storage.sweep(engine.clock()) is (left > 0)
+        assert rows(engine)[3] == left
+
+
+async def test_a_sweep_finds_its_rows_by_index(engine):
+    """No step may read a whole table: the plan has no SCAN of one."""
+    plans = []
+    connection = engine.storage._writer._connection
+    await fill(engine, inboxes=30, mails_each=2)
+    engine.clock.advance(ms=LIFETIME_MS)
+    statements = []
+    connection.set_trace_callback(statements.append)
+    await engine.storage.sweep(engine.clock())
+    connection.set_trace_callback(None)
+    for sql in statements:
+        if sql.startswith(("SELECT", "DELETE", "UPDATE")) and "daemon" not in sql:
+            plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert plans
+    assert [plan for plan in plans if plan.startswith("SCAN")] == []
+
+
+async def test_the_freed_file_shrinks_in_small_steps(engine, path):
+    await fill(engine, inboxes=10, mails_each=10, raw=b"x" * 200_000)
+    await engine.storage.erase()
+    full_bytes = path.stat().st_size
+    engine.clock.advance(ms=LIFETIME_MS)
+    while await engine.storage.sweep(engine.clock()):
+        pass
+    statements = []
+    engine.storage._writer._connection.set_trace_callback(statements.append)
+    await engine.storage.erase()
+    assert path.stat().st_size < full_bytes / 4
+    assert sum("incremental_vacuum" in sql for sql in statements) >= full_bytes * 0.7 / 4096 / sweeping.VACUUM_PAGES
+
+
+async def test_behind_a_foreign_reader_the_file_is_not_shrunk_for_that_would_grow_the_wal(engine, path):
+    await fill(engine, inboxes=10, mails_each=10, raw=b"x" * 200_000)
+    await engine.storage.erase()
+    engine.clock.advance(ms=LIFETIME_MS)
+    statements = []
+    engine.storage._writer._connection.set_trace_callback(statements.append)
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN")
+        stranger.execute("SELECT count(*) FROM inbox").fetchone()
+        while await engine.storage.sweep(engine.clock()):
+            pass
+        assert not await engine.storage.erase()
+        assert not any("incremental_vacuum" in sql for sql in statements)
+        stranger.execute("COMMIT")
+        assert await engine.storage.erase()
+    assert any("incremental_vacuum" in sql for sql in statements)
+    assert path.with_name("mail.db-wal").stat().st_size == 0
+
+
+async def _deliver_during_a_sweep(engine):
+    """Deliver one mail after the other while the cleaner works; return the writer's operations between them."""
+    inbox = await engine.inbox("receives", lifetime_ms=100 * LIFETIME_MS)
+    operations = []
+    engine.storage._writer._connection.set_trace_callback(operations.append)
+    cleaner = Cleaner(engine.storage, clock=engine.clock, interval_seconds=30)
+    sweep = asyncio.ensure_future(cleaner.sweep())
+    deliveries = 0
+    while not sweep.done():
+        await engine.add(inbox)
+        deliveries += 1
+    await sweep
+    return deliveries, operations
+
+
+def _most_between_deliveries(operations):
+    most = steps = 0
+    for sql in operations:
+        if sql.startswith("INSERT INTO content"):
+            most, steps = max(most, steps), 0
+        elif sql == "COMMIT" or "incremental_vacuum" in sql or "wal_checkpoint" in sql:
+            steps += 1
+    return most
+
+
+@pytest.mark.parametrize("stranger_reads", [False, True])
+async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_reads, monkeypatch):
+    monkeypatch.setattr("tmpmaild.expiry._ERASE_PAUSE_SECONDS", 0.001)
+    await fill(engine, inboxes=1500, mails_each=2)
+    await fill_large(engine)
+    engine.clock.advance(ms=LIFETIME_MS)
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as stranger:
+        if stranger_reads:
+            stranger.execute("BEGIN")
+            stranger.execute("SELECT count(*) FROM inbox").fetchone()
+        deliveries, operations = await _deliver_during_a_sweep(engine)
+    assert deliveries > 20
+    assert _most_between_deliveries(operations) <= 4
+    assert rows(engine)[0] == deliveries
+
+
+async def fill_large(engine):
+    inbox = await engine.inbox("large")
+    for _ in range(3):
+        await engine.add(inbox, raw=b"x" * (10 * MIB))

@@ -1,0 +1,249 @@
+"""The one writer: many operations in a commit, each with its own fate."""
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import threading
+
+import pytest
+
+from tmpmaild.errors import StorageUnavailable
+from tmpmaild.model import InboxChange, Page
+from tmpmaild.storage.sqlite import _close, _prepare
+from tmpmaild.storage.writer import MAX_BATCH_OPERATIONS, Operation, Writer
+
+
+class Insert(Operation):
+    """Insert a number; the table takes each once."""
+
+    def __init__(self, number):
+        self.number = number
+
+    @classmethod
+    def run(cls, transaction, operations):
+        for operation in operations:
+            transaction.connection.execute("INSERT INTO number VALUES (?)", (operation.number,))
+            transaction.changes[str(operation.number)] = InboxChange(str(operation.number), full=False)
+        return [operation.number for operation in operations]
+
+
+class Wait(Operation):
+    """Hold the writer's thread until told, so that a batch gathers behind it."""
+
+    transactional = False
+
+    def __init__(self):
+        self.begun = threading.Event()
+        self.go_on = threading.Event()
+
+    @classmethod
+    def run(cls, _, operations):
+        operations[0].begun.set()
+        assert operations[0].go_on.wait(10)
+        return [None]
+
+
+class Forgetful(Operation):
+    """An operation with a mistake: no result for anybody."""
+
+    @classmethod
+    def run(cls, *_):
+        return []
+
+
+@pytest.fixture
+async def connection(path):
+    connection, _ = _prepare(path)
+    connection.execute("CREATE TABLE number (number INTEGER PRIMARY KEY) STRICT")
+    yield connection
+    _close(connection)
+
+
+@pytest.fixture
+async def writer(connection, clock):
+    writer = Writer(connection, clock=clock)
+    yield writer
+    await writer.close()
+
+
+def stored(connection):
+    return [number for (number,) in connection.execute("SELECT number FROM number ORDER BY number")]
+
+
+async def submit_together(writer, operations):
+    """Have all of them wait behind one that holds the thread; a batch takes them together."""
+    wait = Wait()
+    futures = [writer.submit(wait), *map(writer.submit, operations)]
+    wait.go_on.set()
+    outcomes = await asyncio.gather(*futures, return_exceptions=True)
+    return outcomes[1:]
+
+
+async def test_many_operations_share_few_commits(writer, connection):
+    statements = []
+    connection.set_trace_callback(statements.append)
+    assert await submit_together(writer, map(Insert, range(200))) == list(range(200))
+    assert statements.count("COMMIT") == -(-200 // MAX_BATCH_OPERATIONS)
+
+
+async def test_large_operations_share_fewer(writer, connection):
+    statements = []
+    connection.set_trace_callback(statements.append)
+    operations = [Insert(number) for number in range(8)]
+    for operation in operations:
+        operation.size_bytes = 2 * 1024 * 1024
+    await submit_together(writer, operations)
+    assert statements.count("COMMIT") == 4
+
+
+async def test_an_operation_that_fails_fails_alone(writer, connection):
+    outcomes = await submit_together(writer, map(Insert, (1, 2, 2, 3)))
+    assert [type(outcome) for outcome in outcomes] == [int, int, sqlite3.IntegrityError, int]
+    assert stored(connection) == [1, 2, 3]
+
+
+async def test_an_operation_without_a_result_wakes_who_waits(writer, connection):
+    outcomes = await submit_together(writer, [Insert(1), Forgetful(), Insert(2)])
+    assert [type(outcome) for outcome in outcomes] == [int, AssertionError, int]
+    assert stored(connection) == [1, 2]
+
+
+async def test_a_failed_operation_tells_nothing(writer):
+    told = []
+    writer.on_committed = told.extend
+    await submit_together(writer, map(Insert, (1, 1, 2)))
+    assert [change.inbox_id for change in told] == ["1", "2"]
+
+
+async def test_a_cancelled_waiter_disturbs_nobody_and_undoes_nothing(writer, connection):
+    told = []
+    writer.on_committed = told.extend
+    wait = Wait()
+    futures = [writer.submit(wait), *(writer.submit(Insert(number)) for number in range(4))]
+    futures[2].cancel()
+    wait.go_on.set()
+    outcomes = await asyncio.gather(*futures, return_exceptions=True)
+    assert [type(outcome).__name__ for outcome in outcomes[1:]] == ["int", "CancelledError", "int", "int"]
+    assert stored(connection) == [0, 1, 2, 3]
+    assert [change.inbox_id for change in told] == ["0", "1", "2", "3"]
+
+
+async def test_who_waits_is_woken_when_the_callback_raises(writer, caplog):
+    def fail(_):
+        raise RuntimeError("a mistake")
+
+    writer.on_committed = fail
+    assert await asyncio.wait_for(writer.submit(Insert(1)), 10) == 1
+    assert "telling of a commit failed" in caplog.text
+
+
+async def test_who_waits_is_woken_when_measuring_raises(connection, clock, caplog):
+    def fail():
+        raise OSError("no disk")
+
+    writer = Writer(connection, clock=clock, after_batch=fail)
+    assert await asyncio.wait_for(writer.submit(Insert(1)), 10) == 1
+    await writer.close()
+    assert "measuring after a batch failed" in caplog.text
+
+
+async def test_who_waits_is_woken_when_the_clock_raises(connection):
+    def fail():
+        raise OSError("no clock")
+
+    writer = Writer(connection, clock=fail)
+    outcomes = await asyncio.wait_for(submit_together(writer, map(Insert, range(3))), 10)
+    await writer.close()
+    assert {type(outcome) for outcome in outcomes} == {OSError}
+
+
+async def test_closing_drains(writer, connection):
+    wait = Wait()
+    futures = [writer.submit(wait), *(writer.submit(Insert(number)) for number in range(100))]
+    closing = asyncio.ensure_future(writer.close())
+    await asyncio.sleep(0)
+    wait.go_on.set()
+    await closing
+    assert stored(connection) == list(range(100))
+    await asyncio.gather(*futures)
+
+
+async def test_a_closed_writer_takes_nothing(writer):
+    await writer.close()
+    await writer.close()
+    with pytest.raises(StorageUnavailable):
+        await writer.submit(Insert(1))
+
+
+async def test_a_writer_whose_loop_is_gone_ends(connection, clock):
+    def elsewhere():
+        loop = asyncio.new_event_loop()
+        wait = Wait()
+
+        async def start():
+            writer = Writer(connection, clock=clock)
+            return writer, writer.submit(wait)
+
+        writer, future = loop.run_until_complete(start())
+        wait.begun.wait(10)
+        future.cancel()
+        loop.close()
+        wait.go_on.set()
+        writer._thread.join(10)
+        return writer._thread.is_alive()
+
+    assert not await asyncio.to_thread(elsewhere)
+
+
+class Locked:
+    """Another program that holds the database's write lock."""
+
+    def __init__(self, path):
+        self._connection = sqlite3.connect(path, isolation_level=None)
+
+    def __enter__(self):
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, *_):
+        self._connection.execute("ROLLBACK")
+        self._connection.close()
+
+
+async def test_a_locked_database_refuses_a_whole_batch_after_one_wait(writer, connection, path, caplog):
+    connection.execute("PRAGMA busy_timeout = 50")
+    with Locked(path):
+        outcomes = await submit_together(writer, map(Insert, range(60)))
+    assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
+    assert len({id(outcome) for outcome in outcomes}) == 60
+    refusals = [record for record in caplog.records if "did not answer" in record.message]
+    assert [(len(refusals), refusals[0].levelno)] == [(1, logging.ERROR)]  # one look at the lock, not sixty
+    assert await writer.submit(Insert(1)) == 1
+
+
+async def test_an_engine_behind_a_foreign_lock_says_unavailable_and_still_reads(open_engine, path):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        engine.storage._writer._connection.execute("PRAGMA busy_timeout = 50")
+        with Locked(path):
+            with pytest.raises(StorageUnavailable):
+                await engine.add(inbox)
+            assert await engine.messages("ada", Page()) == ()
+        await engine.add(inbox)
+
+
+async def test_no_reader_of_ours_keeps_a_transaction_open(open_engine):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        await engine.add(inbox, body="x" * 10_000)
+        reads = [asyncio.ensure_future(engine.messages("ada", Page())) for _ in range(20)]
+        await asyncio.sleep(0)
+        for read in reads[::2]:
+            read.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
+        for reader in engine.storage._readers:
+            await reader.execute_fetchall("SELECT 1")  # behind what was cancelled
+            assert not reader.in_transaction
+        with contextlib.closing(sqlite3.connect(engine.storage._space._path)) as other:
+            busy, _, _ = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        assert not busy

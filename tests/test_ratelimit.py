@@ -1,0 +1,93 @@
+"""The token bucket, on a clock of its own."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmpmaild.ratelimit import Decision, TokenBuckets
+
+
+def test_a_burst_passes_and_then_a_token_comes_back_every_six_seconds():
+    buckets = TokenBuckets(10, 10)
+    now = 1000.0
+    assert [buckets.take("ada", now).remaining for _ in range(10)] == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+    assert buckets.take("ada", now) == Decision(allowed=False, remaining=0, next_token_seconds=6)
+    assert buckets.take("ada", now + 5.5) == Decision(allowed=False, remaining=0, next_token_seconds=1)
+    assert buckets.take("ada", now + 6) == Decision(allowed=True, remaining=0, next_token_seconds=6)
+    assert not buckets.take("ada", now + 6).allowed
+
+
+def test_a_refusal_takes_no_token():
+    buckets = TokenBuckets(10, 1)
+    buckets.take("ada", 0)
+    for second in range(1, 6):
+        assert buckets.take("ada", second) == Decision(False, 0, 6 - second)  # noqa: FBT003
+    assert buckets.take("ada", 6).allowed
+
+
+def test_a_bucket_never_holds_more_than_a_burst():
+    buckets = TokenBuckets(10, 3)
+    buckets.take("ada", 0)
+    assert [buckets.take("ada", 100_000).allowed for _ in range(4)] == [True, True, True, False]
+
+
+def test_clients_have_buckets_of_their_own():
+    buckets = TokenBuckets(1, 1)
+    assert buckets.take("ada", 0).allowed
+    assert buckets.take("bob", 0).allowed
+    assert not buckets.take("ada", 0).allowed
+
+
+def test_the_time_to_the_next_token_is_told_with_tokens_left():
+    buckets = TokenBuckets(10, 10)
+    assert buckets.take("ada", 0) == Decision(allowed=True, remaining=9, next_token_seconds=6)
+    assert buckets.take("ada", 2) == Decision(allowed=True, remaining=8, next_token_seconds=4)
+
+
+def test_a_fast_rate_waits_at_least_a_second_by_the_header():
+    buckets = TokenBuckets(6000, 1)
+    assert buckets.take("ada", 0).next_token_seconds == 1
+    assert buckets.take("ada", 0).next_token_seconds == 1
+    assert buckets.take("ada", 0.01).allowed
+
+
+def test_who_has_a_full_bucket_is_forgotten():
+    buckets = TokenBuckets(10, 10)
+    for number in range(5):
+        buckets.take(f"client{number}", 0)
+    buckets.take("late", 5)
+    buckets.forget_idle(6)
+    assert len(buckets) == 1
+    buckets.take("other", 100)
+    assert len(buckets) == 1
+
+
+def test_the_table_is_bounded_and_the_longest_silent_goes_first():
+    buckets = TokenBuckets(10, 1, max_clients=3)
+    for client in ("ada", "bob", "eve", "new"):
+        assert buckets.take(client, 0).allowed
+    assert len(buckets) == 3
+    assert not buckets.take("bob", 0).allowed
+    assert buckets.take("ada", 0).allowed
+
+
+@given(st.lists(st.floats(0, 30), min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 120))
+def test_no_more_passes_than_a_burst_and_the_rate(pauses, burst, rate):
+    buckets = TokenBuckets(rate, burst)
+    now = allowed = 0
+    for pause in pauses:
+        now += pause
+        decision = buckets.take("ada", 1e6 + now)
+        allowed += decision.allowed
+        assert 0 <= decision.remaining < burst
+        if not decision.allowed:
+            assert buckets.take("ada", 1e6 + now) == decision
+    assert allowed <= burst + now * rate / 60 + 1e-3
+
+
+@given(st.integers(1, 20), st.integers(1, 600))
+def test_who_waits_as_told_is_let_in(burst, rate):
+    buckets = TokenBuckets(rate, burst)
+    decision = buckets.take("ada", 0)
+    while decision.allowed:
+        decision = buckets.take("ada", 0)
+    assert buckets.take("ada", decision.next_token_seconds).allowed

@@ -1,0 +1,67 @@
+"""Finds command lines in a stream of octets and holds what has not been looked at; no commands, no replies."""
+
+MAX_LINE_BYTES = 2048
+_MAX_DISCARDED_BYTES = 64 * 1024
+
+
+class LineTooLong(Exception):
+    """A line over the limit has ended and is gone."""
+
+
+class LineWithoutEnd(Exception):
+    """So much has come without a line end that none is worth waiting for."""
+
+
+class Input:
+    """What a client has sent and nobody has looked at; lines are taken from its start."""
+
+    __slots__ = ("_discarded_bytes", "_octets", "_position")
+
+    def __init__(self) -> None:
+        self._octets = b""
+        self._position = 0
+        self._discarded_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._octets) - self._position
+
+    def append(self, octets: bytes) -> None:
+        """Take what the client has sent."""
+        self._octets = self._octets[self._position :] + octets if len(self) else octets
+        self._position = 0
+
+    def startswith(self, octets: bytes) -> bool:
+        """Tell whether it begins with these octets."""
+        return self._octets.startswith(octets, self._position)
+
+    def take_line(self) -> bytes | None:
+        """Return the next line without its end, which may be a bare LF; None while there is no whole one.
+
+        Raises ``LineTooLong``, ``LineWithoutEnd``, at the same octet however the line was cut on its way.
+        """
+        end = self._octets.find(b"\n", self._position)
+        if end < 0:
+            self._discard_overlong()
+            return None
+        line = self._octets[self._position : end]
+        self._position = end + 1
+        if self._discarded_bytes or len(line) > MAX_LINE_BYTES:
+            self._discard(len(line))
+            self._discarded_bytes = 0
+            raise LineTooLong
+        return line.removesuffix(b"\r")
+
+    def take_all(self) -> bytes:
+        """Return everything; nothing is left."""
+        octets = self._octets[self._position :]
+        self._octets, self._position = b"", 0
+        return octets
+
+    def _discard_overlong(self) -> None:
+        if self._discarded_bytes or len(self) > MAX_LINE_BYTES:
+            self._discard(len(self.take_all()))
+
+    def _discard(self, size_bytes: int) -> None:
+        self._discarded_bytes += size_bytes
+        if self._discarded_bytes > _MAX_DISCARDED_BYTES:
+            raise LineWithoutEnd
