@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from tmpmaild import listen
 from tmpmaild.config import Config
-from tmpmaild.errors import StartError
+from tmpmaild.errors import RequestError, StartError
 from tmpmaild.expiry import Cleaner
 from tmpmaild.http import app, server
 from tmpmaild.notify import notify
@@ -66,7 +66,7 @@ async def run(config: Config, announce: Announce) -> None:
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as running:
                 await tasks.start(_watch_signals, running, smtp, config)
-                await cleaner.sweep()  # before the ports open: nothing over is shown, whenever we were stopped
+                await _sweep_first(cleaner)
                 await smtp.start(smtp_sockets)
                 await http.start(http_sockets)
                 tasks.start_soon(smtp.watch)
@@ -79,6 +79,14 @@ async def run(config: Config, announce: Announce) -> None:
                 stopping.start_soon(smtp.stop, _GRACE_SECONDS)
                 stopping.start_soon(http.stop, _GRACE_SECONDS)
             tasks.cancel_scope.cancel()
+
+
+async def _sweep_first(cleaner: Cleaner) -> None:
+    """Delete before the ports open what came to its end while nobody was there to delete it."""
+    try:
+        await cleaner.sweep()
+    except RequestError as error:
+        raise StartError(f"the database cannot be swept: {error}") from error
 
 
 async def _watch_signals(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 from msgspec import Struct
@@ -211,24 +211,35 @@ def _lay_out(
 def _insert(
     transaction: Transaction, messages: list[tuple[int, int, int, int, int]], contents: list[tuple[Any, ...]]
 ) -> None:
-    executemany = transaction.connection.executemany
-    executemany(f"INSERT INTO content VALUES ({','.join('?' * 20)})", contents)
-    executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?)", messages)
+    _insert_rows(transaction, "content", contents)
+    _insert_rows(transaction, "message", messages)
+
+
+def _insert_rows(transaction: Transaction, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    transaction.connection.execute(f"INSERT INTO {table} VALUES {_tuples(rows)}", list(chain.from_iterable(rows)))
+
+
+def _tuples(rows: Sequence[tuple[Any, ...]]) -> str:
+    one = f"({','.join('?' * len(rows[0]))})"
+    return ",".join([one] * len(rows))
 
 
 def _count(transaction: Transaction, room: _Room) -> None:
-    executemany = transaction.connection.executemany
-    executemany(
-        "UPDATE inbox SET message_count = message_count + ?, stored_bytes = stored_bytes + ? WHERE id = ?",
-        [
-            (room.added_messages[inbox_id], room.added_bytes[inbox_id], int(inbox_id))
-            for inbox_id in room.added_messages
-        ],
+    execute = transaction.connection.execute
+    added = [
+        (room.added_messages[inbox_id], room.added_bytes[inbox_id], int(inbox_id)) for inbox_id in room.added_bytes
+    ]
+    execute(
+        "UPDATE inbox SET message_count = message_count + column1, stored_bytes = stored_bytes + column2"
+        f" FROM (VALUES {_tuples(added)}) WHERE inbox.id = column3",
+        list(chain.from_iterable(added)),
     )
-    executemany(
-        "INSERT INTO creator VALUES (?, ?)"
-        " ON CONFLICT (hash) DO UPDATE SET stored_bytes = stored_bytes + excluded.stored_bytes",
-        list(room.added_creator_bytes.items()),
-    )
+    creators = list(room.added_creator_bytes.items())
+    if creators:
+        execute(
+            f"INSERT INTO creator VALUES {_tuples(creators)}"
+            " ON CONFLICT (hash) DO UPDATE SET stored_bytes = stored_bytes + excluded.stored_bytes",
+            list(chain.from_iterable(creators)),
+        )
     for inbox_id in room.added_messages:
         transaction.changes[inbox_id] = room.change(inbox_id)

@@ -3,8 +3,10 @@
 import asyncio
 import itertools
 import logging
+import math
 import shutil
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 _READERS = 2
 _MAX_VACUUM_STEPS = 500  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
 _NO_LIMIT = 1 << 62
+_MEASURE_EVERY_SECONDS = 0.1
 
 
 class Space:
@@ -42,11 +45,22 @@ class Space:
         self._cap_bytes = cap_bytes
         self._disk_reserve_bytes = max(256 * 1024 * 1024, cap_bytes // 10, reserve_bytes)
         self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
+        self._measured_at_seconds = -math.inf
+        self._moved_bytes = 0.0
         self.has_room = True
         self.measure()
 
-    def measure(self) -> None:
-        """Look again. The WAL is not bounded by the cap, hence the disk's own reserve."""
+    def measure(self, moved_bytes: float = 0.0) -> None:
+        """Look again, unless that was a moment and a few octets ago: it costs the writer six hand-overs of the GIL.
+
+        The WAL is not bounded by the cap, hence the disk's own reserve.
+        """
+        now = time.monotonic()
+        self._moved_bytes += moved_bytes
+        fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
+        if fresh and self._moved_bytes < self._cap_reserve_bytes // 8:
+            return
+        self._measured_at_seconds, self._moved_bytes = now, 0.0
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
         used_bytes = (pages - free) * PAGE_BYTES

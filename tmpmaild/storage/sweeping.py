@@ -33,6 +33,8 @@ class Sweep(Operation):
     @classmethod
     def run(cls, transaction: Transaction, operations: Sequence["Sweep"]) -> list[Any]:
         """Sweep once for each."""
+        # With the messages goes the knowledge of how far their ids have come.
+        transaction.connection.execute("UPDATE daemon SET last_message_id = ?", (transaction.last_message_key,))
         return [operation._sweep(transaction.connection) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _sweep(self, connection: sqlite3.Connection) -> tuple[bool, bool]:

@@ -5,6 +5,7 @@ While one fsync runs, the next batch gathers: no timer, no added delay. What the
 
 import asyncio
 import logging
+import math
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -20,6 +21,9 @@ MAX_BATCH_OPERATIONS = 64
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 
 log = logging.getLogger(__name__)
+
+# Written down where messages are deleted; until then the messages themselves tell.
+_LAST_MESSAGE_KEY = "SELECT max(last_message_id, coalesce((SELECT max(id) FROM message), 0)) FROM daemon"
 
 Clock = Callable[[], int]
 OnCommitted = Callable[[Sequence[InboxChange]], None]
@@ -60,11 +64,12 @@ class Writer:
     """Runs operations on a thread of its own, many in a commit, and wakes who waits for them.
 
     ``on_committed`` is called in the event loop after each commit, before anybody is woken. ``clock`` gives
-    Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there.
+    Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there; it is told how
+    many octets the batch has moved, any number when it found no room.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, *, clock: Clock, after_batch: Callable[[], None] = lambda: None
+        self, connection: sqlite3.Connection, *, clock: Clock, after_batch: Callable[[float], None] = lambda _: None
     ) -> None:
         self.on_committed: OnCommitted = lambda _: None
         self._connection = connection
@@ -73,7 +78,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
-        (self._last_message_key,) = connection.execute("SELECT last_message_id FROM daemon").fetchone()
+        (self._last_message_key,) = connection.execute(_LAST_MESSAGE_KEY).fetchone()
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
         self._thread.start()
@@ -96,17 +101,20 @@ class Writer:
 
     def _work(self) -> None:
         while batch := self._next_batch():
-            outcomes, changes = self._commit([operation for operation, _ in batch])
+            operations = [operation for operation, _ in batch]
             futures = [future for _, future in batch]
-            self._measure()
+            outcomes, changes = self._commit(operations)
+            self._measure(operations, outcomes)
             try:
                 self._loop.call_soon_threadsafe(self._settle, futures, outcomes, changes)
             except RuntimeError:
                 return  # the loop is gone, and with it everybody who waited
 
-    def _measure(self) -> None:
+    def _measure(self, operations: list[Operation], outcomes: list[Any]) -> None:
+        found_no_room = any(isinstance(outcome, StorageFull) for outcome in outcomes)
+        moved_bytes = math.inf if found_no_room else sum(operation.size_bytes for operation in operations)
         try:
-            self._after_batch()
+            self._after_batch(moved_bytes)
         except Exception:
             log.exception("measuring after a batch failed")
 
@@ -166,8 +174,6 @@ class Writer:
             neighbours = list(group)
             outcomes += kind.run(transaction, neighbours)
         assert len(outcomes) == len(operations)  # or somebody would wait for ever
-        if transaction.last_message_key != self._last_message_key:
-            self._connection.execute("UPDATE daemon SET last_message_id = ?", (transaction.last_message_key,))
         self._connection.execute("COMMIT")
         return outcomes
 
