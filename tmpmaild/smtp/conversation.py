@@ -16,7 +16,7 @@ from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sende
 from tmpmaild.smtp.transaction import Transaction, parse_parameters
 
 MAX_RECIPIENTS = 100
-MAX_OUTPUT_BYTES = 64 * 1024
+MAX_OUTPUT_BYTES = 16 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
 

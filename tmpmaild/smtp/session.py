@@ -21,6 +21,7 @@ from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sende
 if TYPE_CHECKING:
     from tmpmaild.smtp.server import SmtpServer
 
+_MAX_UNSENT_BYTES = 64 * 1024
 _MAX_WAITING_BYTES = 64 * 1024
 _LATE_SECONDS = 1
 _IDLE_SECONDS = 300
@@ -60,7 +61,7 @@ class SmtpSession(SMTP):
         """Greet, or send away."""
         self.transport = transport
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=MAX_OUTPUT_BYTES)
+        self._transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
         self.remote_ip = cast("tuple[str, int]", self.session.peer)[0]
         refusal = self._server.admit(self)
@@ -174,6 +175,8 @@ class SmtpSession(SMTP):
                     self._conversation.answer(reply)
             elif len(self._conversation.output) >= MAX_OUTPUT_BYTES:
                 self._flush()
+                self._waiting = True  # until the others have had their turn
+                self.loop.call_soon(self._answered, None)
             else:
                 break
 
@@ -292,6 +295,6 @@ class SmtpSession(SMTP):
             self.connection_lost(None)  # asyncio tells nobody when a connection ends within the handshake
             return
         self.transport = self._transport = transport
-        transport.set_write_buffer_limits(high=MAX_OUTPUT_BYTES)
+        transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
         self.session.ssl = {"context": self._server.tls}
