@@ -138,7 +138,7 @@ def _buckets(config: Config) -> TokenBuckets | None:
 
 
 def _chores(buckets: TokenBuckets | None) -> list[Callable[[], None]]:
-    return [lambda: buckets.forget_idle(time.monotonic())] if buckets else []
+    return [lambda: buckets.forget_idle(time.monotonic())] if buckets is not None else []
 
 
 def _storage_settings(config: Config) -> StorageSettings:

@@ -1,16 +1,14 @@
-"""The SQLite engine: one writer, a few readers, and the file they share."""
+"""The SQLite engine: one writer, one reader, and the file they share."""
 
 import asyncio
-import itertools
 import logging
 import math
 import shutil
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import aiosqlite
 import anyio
@@ -22,15 +20,14 @@ from tmpmaild.storage import database
 from tmpmaild.storage.layout import PAGE_BYTES
 from tmpmaild.storage.migrate import migrate, migrations
 from tmpmaild.storage.operations import AddMessage, CreateInbox, Limits
-from tmpmaild.storage.rows import keyed_hash, select_inbox, select_messages
+from tmpmaild.storage.reader import Reader, open_reader
+from tmpmaild.storage.reading import Finder, select_messages
+from tmpmaild.storage.rows import keyed_hash
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
-from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
-
-T = TypeVar("T")
+from tmpmaild.storage.writer import Clock, OnCommitted, Writer
 
 log = logging.getLogger(__name__)
 
-_READERS = 2
 _MAX_VACUUM_STEPS = 500  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
 _NO_LIMIT = 1 << 62
 _MEASURE_EVERY_SECONDS = 0.1
@@ -76,7 +73,7 @@ class SqliteStorage:
     def __init__(
         self,
         writer: Writer,
-        readers: list[aiosqlite.Connection],
+        reader: Reader,
         maintenance: aiosqlite.Connection,
         space: Space,
         *,
@@ -84,17 +81,12 @@ class SqliteStorage:
         limits: Limits,
     ) -> None:
         self._writer = writer
-        self._readers = readers
+        self._reader = reader
         self._maintenance = maintenance
-        self._next_reader = itertools.cycle(readers)
         self._space = space
         self._hash_key = hash_key
         self._limits = limits
-        self._read_limits = {
-            "max_messages": limits.max_messages,
-            "max_bytes": limits.max_bytes,
-            "max_creator_bytes": limits.max_creator_bytes,
-        }
+        self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
         self._unerased = True  # what an earlier process swept may still stand in the WAL
 
     def has_room(self) -> bool:
@@ -120,19 +112,17 @@ class SqliteStorage:
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
         name_hash = keyed_hash(self._hash_key, address)
-        return await self._read(
-            lambda connection: select_inbox(connection, address, name_hash, now_ms, self._read_limits)
-        )
+        return await self._reader.run(lambda connection: self._finder.inbox(connection, address, name_hash, now_ms))
 
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """See ``Storage``."""
         name_hash = keyed_hash(self._hash_key, address)
 
         def read(connection: sqlite3.Connection) -> Listing | None:
-            inbox = select_inbox(connection, address, name_hash, now_ms, self._read_limits)
+            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
             return select_messages(connection, inbox, page) if inbox else None
 
-        return await self._read(read)
+        return await self._reader.run(read)
 
     async def add_message(self, mail: NewMail) -> str:
         """See ``Storage``."""
@@ -172,30 +162,8 @@ class SqliteStorage:
     async def close(self) -> None:
         """See ``Storage``."""
         await self._writer.close()
-        for connection in (*self._readers, self._maintenance):
-            await connection.close()
-
-    async def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a function in one read transaction on a reader's thread."""
-        reader = next(self._next_reader)
-        try:
-            return await _in_thread(reader, function)
-        except sqlite3.DatabaseError as error:
-            raise translate(error) from error
-
-
-async def _in_thread(reader: aiosqlite.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
-    # _execute is private, and the only way to run several statements in one hop between threads.
-    execute: Callable[..., Awaitable[T]] = reader._execute  # noqa: SLF001
-    return await execute(_read_transaction, reader._conn, function)  # noqa: SLF001
-
-
-def _read_transaction(connection: sqlite3.Connection, function: Callable[[sqlite3.Connection], T]) -> T:
-    connection.execute("BEGIN")
-    try:
-        return function(connection)
-    finally:
-        connection.execute("COMMIT")
+        await self._reader.close()
+        await self._maintenance.close()
 
 
 class Settings(Struct, frozen=True):
@@ -268,11 +236,10 @@ def _close(connection: sqlite3.Connection) -> None:
 async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:
     space = Space(settings.path, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
-    readers = [await _open_reader(settings.path) for _ in range(_READERS)]
     return SqliteStorage(
         Writer(connection, clock=clock, after_batch=space.measure),
-        readers,
-        await _open_reader(settings.path),
+        await open_reader(settings.path),
+        await aiosqlite.connect(settings.path, isolation_level=None),
         space,
         hash_key=hash_key,
         limits=Limits(
@@ -281,13 +248,6 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
             max_creator_bytes=int(settings.max_share_per_creator * cap_bytes),
         ),
     )
-
-
-async def _open_reader(path: Path) -> aiosqlite.Connection:
-    reader = await aiosqlite.connect(path, isolation_level=None)
-    for statement in database.READER_PRAGMAS:
-        await reader.execute(statement)
-    return reader
 
 
 def _cap_bytes(settings: Settings) -> int:

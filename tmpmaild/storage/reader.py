@@ -1,0 +1,94 @@
+"""The one reader: reads that are asked for while one runs go together in the next hop to its thread.
+
+A hop costs more than most reads, and two threads that read at once pass the GIL to and fro at each row.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiosqlite
+
+from tmpmaild.storage import database
+from tmpmaild.storage.writer import translate
+
+T = TypeVar("T")
+Read = Callable[[sqlite3.Connection], T]
+
+_MAX_BATCH = 16
+
+
+class Reader:
+    """Runs functions on the thread of a connection that only reads. Made by ``open_reader``."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+        self._waiting: list[tuple[Read[Any], asyncio.Future[Any]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, read: Read[T]) -> T:
+        """Return what the function returns, called with the connection inside one read transaction.
+
+        Raises ``StorageUnavailable`` for what goes wrong in the database.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting.append((read, future))
+        if self._task is None:
+            self._task = loop.create_task(self._work())
+        return await future
+
+    async def close(self) -> None:
+        """Finish what is waiting, then close."""
+        if self._task is not None:
+            await self._task
+        await self._connection.close()
+
+    async def _work(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
+            wanted = [(read, future) for read, future in batch if not future.done()]
+            outcomes = await _in_thread(self._connection, [read for read, _ in wanted])
+            for (_, future), outcome in zip(wanted, outcomes, strict=True):
+                _settle(future, outcome)
+        self._task = None
+
+
+async def open_reader(path: Path) -> Reader:
+    """Open a reader on a database that has been opened for writing before."""
+    connection = await aiosqlite.connect(path, isolation_level=None)
+    for statement in database.READER_PRAGMAS:
+        await connection.execute(statement)
+    return Reader(connection)
+
+
+async def _in_thread(connection: aiosqlite.Connection, reads: list[Read[Any]]) -> list[Any]:
+    # _execute is private, and the only way to run several statements in one hop between threads.
+    execute: Callable[..., Awaitable[list[Any]]] = connection._execute  # noqa: SLF001
+    return await execute(_read_all, connection._conn, reads)  # noqa: SLF001
+
+
+def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]]) -> list[Any]:
+    return [_read(connection, read) for read in reads]
+
+
+def _read(connection: sqlite3.Connection, read: Read[Any]) -> Any:
+    try:
+        connection.execute("BEGIN")
+        try:
+            return read(connection)
+        finally:
+            connection.execute("COMMIT")
+    except Exception as error:  # noqa: BLE001 - it is for the one who asked
+        return error
+
+
+def _settle(future: asyncio.Future[Any], outcome: Any) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(translate(outcome))
+    else:
+        future.set_result(outcome)

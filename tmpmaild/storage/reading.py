@@ -1,0 +1,136 @@
+"""What a reader selects: an inbox, and a page of its messages. Nothing is written here."""
+
+import sqlite3
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from tmpmaild import ids
+from tmpmaild.model import QUARANTINE_MS, Attachment, Inbox, Listing, Message, Page
+
+_decode_attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
+_TRUNCATED_BYTES = 1024
+
+# What has been swept is over, even if the clock has been set back since.
+_INBOX = """
+SELECT i.id, i.created_at_ms, CASE WHEN i.swept THEN min(i.expires_at_ms, :now_ms) ELSE i.expires_at_ms END,
+       i.private, i.token_hash, i.message_count,
+       i.message_count >= :max_messages OR i.stored_bytes >= :max_bytes
+           OR coalesce(c.stored_bytes, 0) >= :max_creator_bytes
+FROM inbox AS i
+LEFT JOIN creator AS c ON c.hash = i.creator
+WHERE i.name_hash = :name_hash AND i.expires_at_ms > :forgotten_ms
+"""
+
+# Small bodies come with the page; a large one is read on its own, when the answer has room for it.
+_MESSAGES = """
+SELECT m.id, CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT), c.received_at_ms, c.sender,
+       c.sender_name, c.subject, c.size_bytes, c.html IS NOT NULL, c.attachments, c.body_bytes,
+       CASE WHEN c.body_bytes <= :small_bytes THEN c.body END, c.id
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
+ORDER BY m.id {direction} LIMIT :limit
+"""
+_OLDEST_FIRST = _MESSAGES.format(direction="ASC")
+_NEWEST_FIRST = _MESSAGES.format(direction="DESC")
+
+
+class _Row(NamedTuple):
+    key: int
+    recipient: str
+    received_at_ms: int
+    sender: str
+    sender_name: str
+    subject: str
+    size_bytes: int
+    has_html: int
+    attachments: str
+    body_bytes: int
+    body: str | None
+    content_key: int
+
+
+class Finder(Struct, frozen=True):
+    """Finds an address by its hash. The three numbers are what an inbox is full at."""
+
+    max_messages: int
+    max_bytes: int
+    max_creator_bytes: int
+
+    def inbox(self, connection: sqlite3.Connection, address: str, name_hash: bytes, now_ms: int) -> Inbox | None:
+        """Read an address that is not forgotten yet."""
+        values = {
+            "name_hash": name_hash,
+            "now_ms": now_ms,
+            "forgotten_ms": now_ms - QUARANTINE_MS,
+            "max_messages": self.max_messages,
+            "max_bytes": self.max_bytes,
+            "max_creator_bytes": self.max_creator_bytes,
+        }
+        row = connection.execute(_INBOX, values).fetchone()
+        if row is None:
+            return None
+        inbox_id, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
+        return Inbox(
+            id=str(inbox_id),
+            address=address,
+            created_at_ms=created_at_ms,
+            expires_at_ms=expires_at_ms,
+            private=bool(private),
+            token_hash=token_hash,
+            message_count=message_count,
+            full=bool(full),
+        )
+
+
+def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) -> Listing:
+    """Read a page of messages, one more than asked for being the sign of another page."""
+    values = {
+        "inbox_id": int(inbox.id),
+        "after": ids.key_not_above(page.after) if page.after else -1,
+        "before": ids.key_not_below(page.before) if page.before else ids.MAX_KEY,
+        "limit": page.limit + 1,
+        "small_bytes": page.bodies_bytes // max(page.limit, 1),
+    }
+    sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
+    rows = [_Row(*row) for row in connection.execute(sql, values).fetchall()]
+    shown = rows[: page.limit]
+    bodies = _large_bodies(connection, shown, page)
+    messages = [_message(row, *bodies.get(row.key, (row.body or "", False))) for row in shown]
+    return Listing(inbox, tuple(messages), has_more=len(rows) > page.limit)
+
+
+def _large_bodies(connection: sqlite3.Connection, rows: list[_Row], page: Page) -> dict[int, tuple[str, bool]]:
+    """Read the bodies that did not come with the page, newest first, whole while the answer has room."""
+    large = sorted((row for row in rows if row.body is None), key=lambda row: -row.key)
+    room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
+    bodies = {}
+    for row in large:
+        whole = row.body_bytes <= max(room_bytes, _TRUNCATED_BYTES)
+        bodies[row.key] = (_body(connection, row.content_key, whole=whole), not whole)
+        room_bytes -= row.body_bytes if whole else _TRUNCATED_BYTES
+    return bodies
+
+
+def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> str:
+    length = -1 if whole else _TRUNCATED_BYTES
+    sql = "SELECT CASE WHEN :length < 0 THEN body ELSE substr(body, 1, :length) END FROM content WHERE id = :id"
+    (body,) = connection.execute(sql, {"length": length, "id": content_key}).fetchone()
+    return str(body) if whole else body.encode()[:_TRUNCATED_BYTES].decode(errors="ignore")
+
+
+def _message(row: _Row, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
+    return Message(
+        id=ids.message_id(row.key),
+        received_at_ms=row.received_at_ms,
+        recipient=row.recipient,
+        from_address=row.sender,
+        from_name=row.sender_name,
+        subject=row.subject,
+        body=body,
+        truncated=truncated,
+        size_bytes=row.size_bytes,
+        has_html=bool(row.has_html),
+        attachments=() if row.attachments == "[]" else _decode_attachments(row.attachments),
+    )
