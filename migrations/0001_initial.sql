@@ -84,6 +84,51 @@ CREATE INDEX message_by_inbox ON message (inbox_id);
 -- Only the second and further recipients of a transaction stand here.
 CREATE INDEX message_sharing_content ON message (content_id) WHERE content_id <> id;
 
+-- One statement stores a whole batch of mail, and so is a transaction of its own: it inserts here, a row a message.
+-- The first message of a transaction brings the content; the others leave its columns NULL.
+CREATE VIEW delivery AS
+    SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.received_at_ms, c.size_bytes,
+           c.body_bytes, c.tls, c.filler, c.sender, c.sender_name, c.subject, c.attachments, c.recipients,
+           c.envelope_from, c.helo, c.remote_ip, c.warnings, c.headers, c.body, c.html, c.source, c.padding
+    FROM message AS m JOIN content AS c ON c.id = m.content_id;
+
+CREATE TRIGGER delivered_content INSTEAD OF INSERT ON delivery WHEN NEW.id = NEW.content_id BEGIN
+    INSERT INTO content VALUES (
+        NEW.id, NEW.received_at_ms, NEW.size_bytes, NEW.body_bytes, NEW.tls, NEW.filler, NEW.sender, NEW.sender_name,
+        NEW.subject, NEW.attachments, NEW.recipients, NEW.envelope_from, NEW.helo, NEW.remote_ip, NEW.warnings,
+        NEW.headers, NEW.body, NEW.html, NEW.source, NEW.padding
+    );
+    INSERT INTO message VALUES (NEW.id, NEW.inbox_id, NEW.content_id, NEW.recipient_at, NEW.recipient_bytes);
+END;
+
+CREATE TRIGGER delivered_again INSTEAD OF INSERT ON delivery WHEN NEW.id <> NEW.content_id BEGIN
+    INSERT INTO message VALUES (NEW.id, NEW.inbox_id, NEW.content_id, NEW.recipient_at, NEW.recipient_bytes);
+END;
+
+-- What an inbox and a creator hold.
+CREATE TRIGGER message_added AFTER INSERT ON message BEGIN
+    UPDATE inbox
+        SET message_count = message_count + 1,
+            stored_bytes = stored_bytes + (SELECT size_bytes FROM content WHERE id = NEW.content_id)
+        WHERE id = NEW.inbox_id;
+    INSERT INTO creator (hash, stored_bytes)
+        SELECT i.creator, c.size_bytes FROM inbox AS i, content AS c
+        WHERE i.id = NEW.inbox_id AND i.creator IS NOT NULL AND c.id = NEW.content_id
+        ON CONFLICT (hash) DO UPDATE SET stored_bytes = stored_bytes + excluded.stored_bytes;
+END;
+
+CREATE TRIGGER message_deleted AFTER DELETE ON message BEGIN
+    UPDATE creator
+        SET stored_bytes = stored_bytes - (SELECT size_bytes FROM content WHERE id = OLD.content_id)
+        WHERE hash = (SELECT creator FROM inbox WHERE id = OLD.inbox_id);
+    DELETE FROM creator
+        WHERE hash = (SELECT creator FROM inbox WHERE id = OLD.inbox_id) AND stored_bytes <= 0;
+    UPDATE inbox
+        SET message_count = message_count - 1,
+            stored_bytes = stored_bytes - (SELECT size_bytes FROM content WHERE id = OLD.content_id)
+        WHERE id = OLD.inbox_id;
+END;
+
 -- The operator's inbox (postmaster, abuse): it has no name that the HTTP API could find.
 INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private)
     VALUES (1, zeroblob(16), 0, 9223372036854775807, 1);

@@ -2,7 +2,6 @@
 
 import logging
 import secrets
-from collections.abc import Sequence
 from typing import Any
 
 from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
@@ -39,10 +38,6 @@ class Handler:
 
     def __init__(self, service: InboxService) -> None:
         self._service = service
-
-    def __dir__(self) -> Sequence[str]:
-        """Name the hooks and nothing else: aiosmtpd looks through this for each connection."""
-        return ("handle_DATA", "handle_RCPT")
 
     def mail_now(self) -> str:
         """Tell without waiting whether a mail would be welcome."""

@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import anyio
@@ -49,6 +50,7 @@ class SmtpServer:
         self._stopping = False
         rate = settings.new_connections_per_minute
         self._buckets = TokenBuckets(rate, rate) if rate else None
+        self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
         self._listeners: list[asyncio.Server] = []
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
@@ -101,7 +103,7 @@ class SmtpServer:
             return replies.STOPPING
         if 0 < settings.max_connections < len(self._sessions):
             return replies.TOO_MANY_CONNECTIONS
-        if belongs(session.remote_ip, settings.exempt):
+        if self._is_exempt(session.remote_ip):
             return None
         if 0 < settings.max_connections_per_client < self._per_client[client]:
             return replies.TOO_MANY_CONNECTIONS

@@ -7,7 +7,7 @@ protocol stands in ``conversation.py``, all decisions in ``handler.py``.
 import asyncio
 import logging
 import ssl
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from aiosmtpd.smtp import SMTP, Session
@@ -35,7 +35,10 @@ class SmtpSession(SMTP):
     """The protocol object of one connection."""
 
     def __init__(self, server: "SmtpServer") -> None:
-        super().__init__(server.handler, hostname=server.settings.hostname, loop=server.loop)
+        # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
+        self.loop = server.loop
+        self.event_handler = server.handler
+        self.hostname = server.settings.hostname
         self._server = server
         self._conversation = server.new_conversation()
         self._handler = server.handler
@@ -50,10 +53,6 @@ class SmtpSession(SMTP):
         self._measured_at = 0.0
         self._measured_bytes = 0
         self.remote_ip = LOCAL
-
-    def __dir__(self) -> Sequence[str]:
-        """Be brief: aiosmtpd looks through this for verbs and mechanisms, and ours are elsewhere."""
-        return ()
 
     # What the transport calls.
 

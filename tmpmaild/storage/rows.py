@@ -16,8 +16,8 @@ def keyed_hash(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
-def content_row(mail: NewMail, recipients: bytes, key: int, now_ms: int) -> tuple[Any, ...]:
-    """Lay a mail out for ``INSERT INTO content``."""
+def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[Any, ...]:
+    """Lay a mail out as the columns of ``content``, the id aside."""
     parsed, envelope = mail.parsed, mail.envelope
     short = (
         parsed.from_address or envelope.sender,
@@ -33,7 +33,7 @@ def content_row(mail: NewMail, recipients: bytes, key: int, now_ms: int) -> tupl
     )
     body_bytes = _octets(parsed.body)
     text_bytes = sum(_octets(text) for text in short) + body_bytes + _octets(parsed.html or "") + len(mail.raw)
-    numbers = (key, now_ms, len(mail.raw), body_bytes, envelope.tls)
+    numbers = (now_ms, len(mail.raw), body_bytes, envelope.tls)
     return (*numbers, FILLER, *short, parsed.body, parsed.html, mail.raw, padding(text_bytes))
 
 

@@ -19,9 +19,10 @@ from tmpmaild.model import Inbox, Listing, NewInbox, NewMail, Page
 from tmpmaild.storage import database
 from tmpmaild.storage.layout import PAGE_BYTES
 from tmpmaild.storage.migrate import migrate, migrations
-from tmpmaild.storage.operations import AddMessage, CreateInbox, Limits
+from tmpmaild.storage.operations import AddMessage, CreateInbox
 from tmpmaild.storage.reader import Reader, open_reader
 from tmpmaild.storage.reading import Finder, select_messages
+from tmpmaild.storage.room import Limits
 from tmpmaild.storage.rows import keyed_hash
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
 from tmpmaild.storage.writer import Clock, OnCommitted, Writer

@@ -1,7 +1,6 @@
 """What the writer deletes and how freed space leaves the file, in bounded steps; when is decided in ``expiry.py``."""
 
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -95,7 +94,6 @@ def _delete_messages(connection: sqlite3.Connection, chosen: list[_Chosen]) -> N
         content_ids,
     )
     _blank_recipients(connection, chosen, content_ids)
-    _uncount(connection, chosen)
 
 
 def _blank_recipients(connection: sqlite3.Connection, chosen: list[_Chosen], content_ids: list[int]) -> None:
@@ -107,27 +105,6 @@ def _blank_recipients(connection: sqlite3.Connection, chosen: list[_Chosen], con
             with connection.blobopen("content", "recipients", row.content_id) as recipients:
                 recipients.seek(row.recipient_at)
                 recipients.write(b" " * row.recipient_bytes)
-
-
-def _uncount(connection: sqlite3.Connection, chosen: list[_Chosen]) -> None:
-    messages: Counter[int] = Counter()
-    octets: Counter[int] = Counter()
-    for row in chosen:
-        messages[row.inbox_id] += 1
-        octets[row.inbox_id] += row.size_bytes
-    connection.executemany(
-        "UPDATE creator SET stored_bytes = stored_bytes - ? WHERE hash = (SELECT creator FROM inbox WHERE id = ?)",
-        [(octets[inbox_id], inbox_id) for inbox_id in messages],
-    )
-    connection.executemany(
-        "UPDATE inbox SET message_count = message_count - ?, stored_bytes = stored_bytes - ? WHERE id = ?",
-        [(messages[inbox_id], octets[inbox_id], inbox_id) for inbox_id in messages],
-    )
-    connection.execute(
-        "DELETE FROM creator WHERE stored_bytes <= 0"
-        f" AND hash IN (SELECT creator FROM inbox WHERE id IN ({_marks(list(messages))}))",
-        list(messages),
-    )
 
 
 def _emptied(connection: sqlite3.Connection, inbox_ids: list[int]) -> list[int]:

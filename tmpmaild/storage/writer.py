@@ -36,7 +36,7 @@ class Transaction:
         self.connection = connection
         self.now_ms = now_ms
         self.last_message_key = last_message_key
-        self.changes: dict[str, InboxChange] = {}
+        self.changes: list[InboxChange] = []
 
     def draw_message_key(self) -> int:
         """Draw the next key, above every one ever committed; a rollback takes it back."""
@@ -45,10 +45,15 @@ class Transaction:
 
 
 class Operation:
-    """One unit of writing. Neighbours of one class in a batch are run by one call, so that they can share work."""
+    """One unit of writing. Neighbours of one class in a batch are run by one call, so that they can share work.
+
+    What is not ``transactional`` runs alone and outside of any transaction. What says ``one_statement`` changes the
+    tables by a single statement, which is a transaction by itself when nothing else is in the batch.
+    """
 
     size_bytes: int = 0
     transactional: ClassVar[bool] = True
+    one_statement: ClassVar[bool] = False
 
     @classmethod
     def run(cls, transaction: Transaction, operations: Sequence[Any]) -> list[Any]:
@@ -153,7 +158,7 @@ class Writer:
                 return _failures(error, len(operations)), []
             return self._commit_one_by_one(operations)
         self._last_message_key = transaction.last_message_key
-        return outcomes, list(transaction.changes.values())
+        return outcomes, transaction.changes
 
     def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         """Find the operation that spoiled a batch, so that it fails alone."""
@@ -166,15 +171,15 @@ class Writer:
         return outcomes, changes
 
     def _run(self, transaction: Transaction, operations: list[Operation]) -> list[Any]:
-        if not operations[0].transactional:
-            return operations[0].run(transaction, operations)
-        self._connection.execute("BEGIN IMMEDIATE")
-        outcomes: list[Any] = []
-        for kind, group in groupby(operations, _kind):
-            neighbours = list(group)
-            outcomes += kind.run(transaction, neighbours)
+        groups = [(kind, list(group)) for kind, group in groupby(operations, _kind)]
+        kind, members = groups[0]
+        if len(groups) == 1 and (kind.one_statement or not kind.transactional):
+            outcomes = kind.run(transaction, members)
+        else:
+            self._connection.execute("BEGIN IMMEDIATE")
+            outcomes = [outcome for kind, members in groups for outcome in kind.run(transaction, members)]
+            self._connection.execute("COMMIT")
         assert len(outcomes) == len(operations)  # or somebody would wait for ever
-        self._connection.execute("COMMIT")
         return outcomes
 
     def _roll_back(self) -> None:

@@ -1,0 +1,106 @@
+"""Whether the mails of a batch find room: the inboxes as they stand in the tables, and with what the batch adds."""
+
+import sqlite3
+from collections.abc import Collection, Iterable
+
+import msgspec
+from msgspec import Struct
+
+from tmpmaild.model import InboxChange
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+# One row, whatever the number of inboxes: for each row that is stepped to, the GIL changes hands.
+_INBOXES = """
+SELECT json_group_array(json_array(i.id, i.expires_at_ms, i.message_count, i.stored_bytes, hex(i.creator),
+                                   coalesce(c.stored_bytes, 0)))
+FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
+WHERE i.swept = 0 AND i.id IN ({marks})
+"""
+_decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
+
+
+class Limits(Struct, frozen=True):
+    """When an inbox takes no more: its messages, its octets, the octets of all that its creator holds.
+
+    A huge number stands for "no limit". The operator's inbox has limits of its own.
+    """
+
+    max_messages: int
+    max_bytes: int
+    max_creator_bytes: int
+    operator_max_messages: int = 200
+    operator_max_bytes: int = 20 * 1024 * 1024
+
+
+class _Holder:
+    """An inbox, or all that one creator has: what it holds and what it may hold."""
+
+    __slots__ = ("max_bytes", "max_messages", "messages", "stored_bytes")
+
+    def __init__(self, messages: int, stored_bytes: int, max_messages: int, max_bytes: int) -> None:
+        self.messages = messages
+        self.stored_bytes = stored_bytes
+        self.max_messages = max_messages
+        self.max_bytes = max_bytes
+
+    def take(self, messages: int, size_bytes: int) -> None:
+        self.messages += messages
+        self.stored_bytes += size_bytes
+
+    @property
+    def overfull(self) -> bool:
+        return self.messages > self.max_messages or self.stored_bytes > self.max_bytes
+
+    @property
+    def full(self) -> bool:
+        return self.messages >= self.max_messages or self.stored_bytes >= self.max_bytes
+
+
+class Room:
+    """The room that a batch finds in ``inbox_ids`` at ``now_ms``."""
+
+    def __init__(self, connection: sqlite3.Connection, inbox_ids: Collection[str], limits: Limits, now_ms: int) -> None:
+        self._limits = limits
+        self._expires_at_ms: dict[str, int] = {}
+        self._holders: dict[str, tuple[_Holder, ...]] = {}
+        self._now_ms = now_ms
+        self._changed: set[str] = set()
+        creators: dict[str, _Holder] = {}
+        sql = _INBOXES.format(marks=",".join("?" * len(inbox_ids)))
+        (found,) = connection.execute(sql, [int(inbox_id) for inbox_id in inbox_ids]).fetchone()
+        for key, expires_at_ms, messages, stored_bytes, creator, creator_bytes in _decode(found):
+            inbox_id = str(key)
+            self._expires_at_ms[inbox_id] = expires_at_ms
+            inbox = _Holder(messages, stored_bytes, *self._maxima(inbox_id))
+            if creator and creator not in creators:
+                creators[creator] = _Holder(0, creator_bytes, 1 << 62, limits.max_creator_bytes)
+            self._holders[inbox_id] = (inbox, creators[creator]) if creator else (inbox,)
+
+    def lives(self, inbox_id: str) -> bool:
+        """Tell whether an inbox is there and not over."""
+        return self._expires_at_ms.get(inbox_id, 0) > self._now_ms
+
+    def take(self, inbox_ids: Iterable[str], size_bytes: int) -> bool:
+        """Give a mail its room in all of the inboxes, or in none: False."""
+        holders = [holder for inbox_id in inbox_ids for holder in self._holders[inbox_id]]
+        for holder in holders:
+            holder.take(1, size_bytes)
+        if any(holder.overfull for holder in holders):
+            for holder in holders:
+                holder.take(-1, -size_bytes)
+            return False
+        self._changed.update(inbox_ids)
+        return True
+
+    def changes(self) -> list[InboxChange]:
+        """Tell how the inboxes that took something stand after the batch."""
+        return [
+            InboxChange(inbox_id, full=any(holder.full for holder in self._holders[inbox_id]))
+            for inbox_id in self._changed
+        ]
+
+    def _maxima(self, inbox_id: str) -> tuple[int, int]:
+        limits = self._limits
+        if inbox_id == OPERATOR_INBOX_ID:
+            return limits.operator_max_messages, limits.operator_max_bytes
+        return limits.max_messages, limits.max_bytes
