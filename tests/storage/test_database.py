@@ -206,7 +206,7 @@ async def test_the_writers_pragmas_hold(open_engine):
 
 async def test_readers_cannot_write(open_engine):
     async with open_engine() as engine:
-        for reader in (*engine.storage._readers, engine.storage._maintenance):
+        for reader in (engine.storage._reader._connection, engine.storage._maintenance):
             with pytest.raises(sqlite3.OperationalError, match="readonly"):
                 await reader.execute("DELETE FROM inbox")
 

@@ -160,7 +160,7 @@ async def _deliver_during_a_sweep(engine):
 def _most_between_deliveries(operations):
     most = steps = 0
     for sql in operations:
-        if sql.startswith("INSERT INTO content"):
+        if sql.startswith("INSERT INTO delivery"):
             most, steps = max(most, steps), 0
         elif sql == "COMMIT" or "incremental_vacuum" in sql or "wal_checkpoint" in sql:
             steps += 1

@@ -24,7 +24,7 @@ class Insert(Operation):
     def run(cls, transaction, operations):
         for operation in operations:
             transaction.connection.execute("INSERT INTO number VALUES (?)", (operation.number,))
-            transaction.changes[str(operation.number)] = InboxChange(str(operation.number), full=False)
+            transaction.changes.append(InboxChange(str(operation.number), full=False))
         return [operation.number for operation in operations]
 
 
@@ -241,9 +241,9 @@ async def test_no_reader_of_ours_keeps_a_transaction_open(open_engine):
         for read in reads[::2]:
             read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
-        for reader in engine.storage._readers:
-            await reader.execute_fetchall("SELECT 1")  # behind what was cancelled
-            assert not reader.in_transaction
+        reader = engine.storage._reader._connection
+        await reader.execute_fetchall("SELECT 1")  # behind what was cancelled
+        assert not reader.in_transaction
         with contextlib.closing(sqlite3.connect(engine.storage._space._path)) as other:
             busy, _, _ = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         assert not busy

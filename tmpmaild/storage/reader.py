@@ -21,7 +21,7 @@ _MAX_BATCH = 16
 
 
 class Reader:
-    """Runs functions on the thread of a connection that only reads. Made by ``open_reader``."""
+    """Runs functions on the thread of a connection that only reads. ``connect`` makes one."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
@@ -56,12 +56,12 @@ class Reader:
         self._task = None
 
 
-async def open_reader(path: Path) -> Reader:
-    """Open a reader on a database that has been opened for writing before."""
+async def connect(path: Path) -> aiosqlite.Connection:
+    """Open a connection that changes nothing on a database that has been opened for writing before."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     for statement in database.READER_PRAGMAS:
         await connection.execute(statement)
-    return Reader(connection)
+    return connection
 
 
 async def _in_thread(connection: aiosqlite.Connection, reads: list[Read[Any]]) -> list[Any]:

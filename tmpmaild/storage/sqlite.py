@@ -20,7 +20,7 @@ from tmpmaild.storage import database
 from tmpmaild.storage.layout import PAGE_BYTES
 from tmpmaild.storage.migrate import migrate, migrations
 from tmpmaild.storage.operations import AddMessage, CreateInbox
-from tmpmaild.storage.reader import Reader, open_reader
+from tmpmaild.storage.reader import Reader, connect
 from tmpmaild.storage.reading import Finder, select_messages
 from tmpmaild.storage.room import Limits
 from tmpmaild.storage.rows import keyed_hash
@@ -239,8 +239,8 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
     return SqliteStorage(
         Writer(connection, clock=clock, after_batch=space.measure),
-        await open_reader(settings.path),
-        await aiosqlite.connect(settings.path, isolation_level=None),
+        Reader(await connect(settings.path)),
+        await connect(settings.path),
         space,
         hash_key=hash_key,
         limits=Limits(

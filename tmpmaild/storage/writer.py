@@ -174,12 +174,10 @@ class Writer:
         groups = [(kind, list(group)) for kind, group in groupby(operations, _kind)]
         kind, members = groups[0]
         if len(groups) == 1 and (kind.one_statement or not kind.transactional):
-            outcomes = kind.run(transaction, members)
-        else:
-            self._connection.execute("BEGIN IMMEDIATE")
-            outcomes = [outcome for kind, members in groups for outcome in kind.run(transaction, members)]
-            self._connection.execute("COMMIT")
-        assert len(outcomes) == len(operations)  # or somebody would wait for ever
+            return _run(kind, transaction, members)
+        self._connection.execute("BEGIN IMMEDIATE")
+        outcomes = [outcome for kind, members in groups for outcome in _run(kind, transaction, members)]
+        self._connection.execute("COMMIT")
         return outcomes
 
     def _roll_back(self) -> None:
@@ -202,6 +200,12 @@ class Writer:
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
+
+
+def _run(kind: type[Operation], transaction: Transaction, operations: list[Operation]) -> list[Any]:
+    outcomes = kind.run(transaction, operations)
+    assert len(outcomes) == len(operations)  # or somebody would wait for ever
+    return outcomes
 
 
 def _kind(operation: Operation) -> type[Operation]:
