@@ -304,9 +304,7 @@ def test_every_type_can_be_written_in_the_environment():
     assert config.smtp.hostname == "mx.example"
 
 
-@pytest.mark.parametrize(
-    "name", ["TMPMAILD_URL", "TMPMAILD_", "TMPMAILD_LOG", "HTTP__LISTEN", "XTMPMAILD_A__B"]
-)
+@pytest.mark.parametrize("name", ["TMPMAILD_URL", "TMPMAILD_", "TMPMAILD_LOG", "HTTP__LISTEN", "XTMPMAILD_A__B"])
 def test_names_that_are_no_configuration_are_ignored(name):
     assert load(None, {name: "x"}) == Config()
 
@@ -477,9 +475,7 @@ def test_the_example_shows_the_defaults_and_nothing_but_them(written):
 
 def test_the_example_shows_every_key_commented_out(written):
     tree = tomllib.loads(uncommented())
-    shown = {
-        f"{section}.{key}" for section, members in tree.items() if section != "domains" for key in members
-    }
+    shown = {f"{section}.{key}" for section, members in tree.items() if section != "domains" for key in members}
     assert shown | {"domains"} == set(kinds())
     untouched = tomllib.loads((ROOT / "config.example.toml").read_text("utf-8"))
     assert not any(untouched.values())
@@ -499,9 +495,7 @@ def test_the_documentation_has_every_key_with_its_default():
 
 def test_the_mistakes_shown_in_the_documentation_are_what_is_said(written):
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    shown = re.search(r"```text\n(.*?)```", text, flags=re.DOTALL)[1].replace(
-        "/etc/tmpmaild/config.toml", "FILE"
-    )
+    shown = re.search(r"```text\n(.*?)```", text, flags=re.DOTALL)[1].replace("/etc/tmpmaild/config.toml", "FILE")
     path = written("[smtp]\nmax_message_bytes = '10M'\n[http]\nhostname = 'a'")
     found = mistakes(path, {"TMPMAILD_HTTP__TRUSTED_PROXIES": "10.0.0.1/8"})
     assert shown.splitlines() == [mistake.replace(str(path), "FILE") for mistake in found]

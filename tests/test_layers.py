@@ -15,6 +15,7 @@ FLOORS = [
         "headers",
         "htmltext",
         "ids",
+        "listings",
         "mime",
         "mimeparts",
         "ratelimit",

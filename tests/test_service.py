@@ -242,3 +242,31 @@ async def test_a_full_storage_gives_out_no_address(world):
         await world.deliver(inbox.address, raw=MAIL + b"x" * 400_000)
     with pytest.raises(StorageFull):
         await world.create()
+
+
+async def test_who_has_been_answered_finds_the_mail_however_often_was_read_before(world):
+    inbox, _ = await world.create(local_part="often")
+    for number in range(2):
+        for _ in range(3):
+            assert len((await world.service.list_messages(inbox.address, Page())).messages) == number
+        reads = [asyncio.ensure_future(world.service.list_messages(inbox.address, Page())) for _ in range(5)]
+        message_id = await world.deliver(inbox.address)
+        assert (await world.service.list_messages(inbox.address, Page())).messages[0].id == message_id
+        await asyncio.gather(*reads)
+        assert (await world.service.list_messages(inbox.address, Page())).messages[0].id == message_id
+
+
+async def test_a_page_read_before_is_not_shown_after_the_end(world, clock):
+    inbox, _ = await world.create()
+    await world.service.list_messages(inbox.address, Page())
+    clock.advance(ms=LIFETIME_MS)
+    with pytest.raises(AddressExpired):
+        await world.service.list_messages(inbox.address, Page())
+
+
+async def test_a_page_that_its_owner_has_read_is_not_shown_to_others(world):
+    inbox, token = await world.create(private=True)
+    await world.service.list_messages(inbox.address, Page(), token)
+    for wrong in (None, "wrong"):
+        with pytest.raises(AddressNotFound):
+            await world.service.list_messages(inbox.address, Page(), wrong)

@@ -48,6 +48,7 @@ def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str
     return ip
 
 
+@lru_cache(maxsize=4096)
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
     try:
         address = ip_address(text.partition("%")[0])

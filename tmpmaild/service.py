@@ -19,7 +19,8 @@ from tmpmaild.errors import (
     StorageFull,
     Unauthorized,
 )
-from tmpmaild.model import Envelope, Inbox, Listing, NewInbox, NewMail, Page
+from tmpmaild.listings import ListingCache
+from tmpmaild.model import Envelope, Inbox, InboxChange, Listing, NewInbox, NewMail, Page
 from tmpmaild.recipients import RecipientCache
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
@@ -64,8 +65,9 @@ class InboxService:
         self._choice = choice
         self._new_token = new_token
         self._recipients = RecipientCache()
+        self._listings = ListingCache()
         self._parsers = anyio.CapacityLimiter(2)
-        storage.on_committed(self._recipients.update)
+        storage.on_committed(self._on_committed)
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -107,9 +109,16 @@ class InboxService:
         """Read one page of a live address. Raises as ``find``."""
         folded = self._fold(address, token)
         now_ms = self._clock()
-        listing = await self._storage.list_messages(folded, page, now_ms)
+        listing = self._listings.get(folded, page, now_ms) or await self._read(folded, page, now_ms)
         self._admit(listing.inbox if listing else None, token, now_ms)
         assert listing is not None
+        return listing
+
+    async def _read(self, address: str, page: Page, now_ms: int) -> Listing | None:
+        moment = self._listings.moment
+        listing = await self._storage.list_messages(address, page, now_ms)
+        if listing is not None:
+            self._listings.put(address, page, listing, moment)
         return listing
 
     def recipient_now(self, mailbox: Mailbox) -> str | None:
@@ -152,7 +161,13 @@ class InboxService:
 
     def forget_expired(self) -> None:
         """Drop from memory what is over."""
-        self._recipients.forget_expired(self._clock())
+        now_ms = self._clock()
+        self._recipients.forget_expired(now_ms)
+        self._listings.forget_expired(now_ms)
+
+    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
+        self._recipients.update(changes)
+        self._listings.update(changes)
 
     def _domain(self, wish: str | None) -> str:
         if wish is None:

@@ -18,7 +18,7 @@ from servers import BareAiosmtpd, BareHypercorn, Tmpmaild
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 MAIL_BYTES = 2048
-SENDERS = 20
+SENDERS = 50
 MAILS_PER_ROUND = 4000
 READ_SECONDS = 4
 READERS = 16
