@@ -22,6 +22,7 @@ from tmpmaild.addresses import (
     inbox_address,
     is_operator,
     parse_path,
+    parse_recipient,
     random_local_part,
     split_path,
 )
@@ -617,3 +618,14 @@ def test_a_u_label_and_its_a_label_are_one_name(label):
     if not label.isascii():
         shown = ascii_name.removeprefix("xn--").encode().decode("punycode")
         assert shown == unicodedata.normalize("NFC", label.lower())
+
+
+@pytest.mark.parametrize("path", [b"=?utf-8?q?abc?=@ours.test", b"x=?UTF-8?B?YWJj?=@ours.test"])
+def test_an_encoded_word_is_no_recipient(path):
+    with pytest.raises(PathSyntaxError):
+        parse_recipient(path)
+
+
+@pytest.mark.parametrize("path", [b"a=?b@ours.test", b"abc@ours.test", b"=?a?=@ours.test"])
+def test_what_is_no_encoded_word_is_a_recipient_like_any_other(path):
+    assert parse_recipient(path) == parse_path(path)

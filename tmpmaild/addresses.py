@@ -44,6 +44,7 @@ _plain = re.compile(
 _local_part = re.compile(
     rf'(?:([{_ATEXT}{_WIDE}]++(?:\.[{_ATEXT}{_WIDE}]++)*+)|"((?:[{_QTEXT}]|\\[ -~])*+)")@',
 ).match
+_encoded_word = re.compile(r"=\?[^?]+\?[BbQq]\?[^?]*\?=").search
 _quoted_pair = re.compile(r"\\(.)")
 _custom = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{1,62}[a-z0-9]").fullmatch
 
@@ -103,6 +104,18 @@ def parse_path(path: bytes, *, utf8: bool = False) -> Mailbox:
         raise PathSyntaxError("the local part is too long")
     text = path.decode("ascii")
     return Mailbox(text[:at], text[at + 1 :].lower())
+
+
+def parse_recipient(path: bytes, *, utf8: bool = False) -> Mailbox:
+    """Parse the path of RCPT: as ``parse_path``, but an encoded-word is an error too.
+
+    The path grammar would take one for a local part like any other; RFC 2047 §5 forbids it in an address, and what
+    it looks like must not be what its sender is told about.
+    """
+    mailbox = parse_path(path, utf8=utf8)
+    if "=?" in mailbox.local_part and _encoded_word(mailbox.local_part):
+        raise PathSyntaxError("an encoded-word is no address")
+    return mailbox
 
 
 def inbox_address(mailbox: Mailbox) -> str:

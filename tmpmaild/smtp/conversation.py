@@ -8,7 +8,7 @@ stands still, and what the client has pipelined behind waits in order. A verb is
 import re
 from collections.abc import Callable
 
-from tmpmaild.addresses import NonAsciiPath, PathSyntaxError, parse_path, split_path
+from tmpmaild.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
@@ -277,7 +277,7 @@ class Conversation:
             return replies.BAD_ARGUMENT
         try:
             path, parameters = split_path(argument[3:])
-            mailbox = parse_path(path, utf8=self._transaction.parameters.utf8)
+            mailbox = parse_recipient(path, utf8=self._transaction.parameters.utf8)
         except NonAsciiPath:
             return replies.UTF8_NOT_ASKED_FOR
         except PathSyntaxError:
