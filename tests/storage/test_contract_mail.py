@@ -57,6 +57,14 @@ async def test_a_creator_has_one_share_for_all_its_inboxes(open_engine):
         await engine.add(await engine.inbox("later", creator="192.0.2.1"), raw=b"x" * 10_000)
 
 
+async def test_many_mails_with_many_recipients_at_once_reach_all_of_them(open_engine):
+    async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
+        inboxes = [await engine.inbox(f"box{number}") for number in range(100)]
+        message_ids = await asyncio.gather(*(engine.add(*inboxes) for _ in range(30)))
+        assert len(set(message_ids)) == 30
+        assert {(await engine.find(f"box{number}")).message_count for number in range(100)} == {30}
+
+
 async def test_zero_means_no_limit(open_engine):
     async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")

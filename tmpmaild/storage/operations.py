@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, chain
-from typing import Any, ClassVar
+from typing import Any
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, RequestError
@@ -12,6 +12,8 @@ from tmpmaild.storage.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
 from tmpmaild.storage.room import Limits, Room
 from tmpmaild.storage.rows import content_columns
 from tmpmaild.storage.writer import Operation, Transaction
+
+MAX_ROWS = 64  # of one INSERT; SQLite keeps each number of rows as a statement of its own
 
 
 class CreateInbox(Operation):
@@ -70,16 +72,19 @@ def _forget(transaction: Transaction, name_hash: bytes) -> None:
 class AddMessage(Operation):
     """Store a mail for all of its inboxes that live, or for none; the result is its first id."""
 
-    one_statement: ClassVar[bool] = True
-
     def __init__(self, mail: NewMail, limits: Limits) -> None:
         self.mail = mail
         self.limits = limits
         self.size_bytes = len(mail.raw) + len(mail.parsed.body)
 
     @classmethod
+    def is_one_statement(cls, operations: Sequence["AddMessage"]) -> bool:
+        """Tell whether all messages fit one INSERT; many recipients may make more."""
+        return sum(len(operation.mail.inbox_ids) for operation in operations) <= MAX_ROWS
+
+    @classmethod
     def run(cls, transaction: Transaction, operations: Sequence["AddMessage"]) -> list[Any]:
-        """Store the mails of a whole batch with one statement: each call of SQLite hands the GIL over and back."""
+        """Store the mails of a whole batch with few statements: each call of SQLite hands the GIL over and back."""
         inbox_ids = {inbox_id for operation in operations for inbox_id in operation.mail.inbox_ids}
         room = Room(transaction.connection, inbox_ids, operations[0].limits, transaction.now_ms)
         rows: list[tuple[Any, ...]] = []
@@ -92,9 +97,10 @@ class AddMessage(Operation):
             messages = operation._rows(transaction, recipients)  # noqa: SLF001
             rows += messages
             outcomes.append(ids.message_id(messages[0][0]))
-        if rows:
-            transaction.connection.execute(_insert_sql(len(rows[0]), len(rows)), list(chain.from_iterable(rows)))
-            transaction.changes += room.changes()
+        for start in range(0, len(rows), MAX_ROWS):
+            part = rows[start : start + MAX_ROWS]
+            transaction.connection.execute(_insert_sql(len(part[0]), len(part)), list(chain.from_iterable(part)))
+        transaction.changes += room.changes()
         return outcomes
 
     def _recipients(self, room: Room) -> dict[str, str] | RequestError:
@@ -122,7 +128,7 @@ class AddMessage(Operation):
         ]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MAX_ROWS)
 def _insert_sql(columns: int, rows: int) -> str:
     one = f"({','.join('?' * columns)})"
     return f"INSERT INTO delivery VALUES {','.join([one] * rows)}"

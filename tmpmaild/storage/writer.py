@@ -47,13 +47,17 @@ class Transaction:
 class Operation:
     """One unit of writing. Neighbours of one class in a batch are run by one call, so that they can share work.
 
-    What is not ``transactional`` runs alone and outside of any transaction. What says ``one_statement`` changes the
-    tables by a single statement, which is a transaction by itself when nothing else is in the batch.
+    What is not ``transactional`` runs alone and outside of any transaction.
     """
 
     size_bytes: int = 0
     transactional: ClassVar[bool] = True
-    one_statement: ClassVar[bool] = False
+
+    @classmethod
+    def is_one_statement(cls, operations: Sequence[Any]) -> bool:
+        """Tell whether ``run`` changes the tables by a single statement, which is a transaction by itself."""
+        del operations
+        return False
 
     @classmethod
     def run(cls, transaction: Transaction, operations: Sequence[Any]) -> list[Any]:
@@ -173,7 +177,7 @@ class Writer:
     def _run(self, transaction: Transaction, operations: list[Operation]) -> list[Any]:
         groups = [(kind, list(group)) for kind, group in groupby(operations, _kind)]
         kind, members = groups[0]
-        if len(groups) == 1 and (kind.one_statement or not kind.transactional):
+        if len(groups) == 1 and (not kind.transactional or kind.is_one_statement(members)):
             return _run(kind, transaction, members)
         self._connection.execute("BEGIN IMMEDIATE")
         outcomes = [outcome for kind, members in groups for outcome in _run(kind, transaction, members)]
