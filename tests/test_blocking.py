@@ -1,0 +1,48 @@
+"""Nothing blocks the event loop while mail comes in, is read, and is swept."""
+
+import asyncio
+import secrets
+
+from blockbuster import blockbuster_ctx
+
+from tmpmaild.expiry import Cleaner
+from tmpmaild.listen import bind_all
+from tmpmaild.model import Page
+from tmpmaild.service import InboxService, Rules, Wish
+from tmpmaild.smtp.server import Settings as SmtpSettings
+from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.storage.sqlite import Settings, open_storage
+
+
+async def send(port, address, body):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"HELO x\r\nMAIL FROM:<a@example.com>\r\nRCPT TO:<%b>\r\nDATA\r\n" % address.encode())
+    writer.write(b"Subject: x\r\n\r\n" + body + b"\r\n.\r\nQUIT\r\n")
+    replies = (await reader.read()).splitlines()
+    writer.close()
+    await writer.wait_closed()
+    return replies
+
+
+async def test_no_call_blocks_the_loop(tmp_path, clock):
+    settings = Settings(tmp_path / "mail.db", 2**30, 2**21, 0, 0, 1.0)
+    async with open_storage(settings, clock) as storage:
+        service = InboxService(
+            storage,
+            Rules(("ours.test",), 1000),
+            clock=clock,
+            choice=secrets.choice,
+            new_token=secrets.token_urlsafe,
+        )
+        smtp = SmtpServer(service, SmtpSettings("mx.ours.test", 2**24, 0, 0, 0, 0, 2**26))
+        (listener,) = bind_all(["127.0.0.1:0"])
+        await smtp.start([listener])
+        with blockbuster_ctx("tmpmaild"):
+            inbox, _ = await service.create(Wish(), "192.0.2.1")
+            for body in (b"small", b"large " * 100_000):
+                replies = await send(listener.getsockname()[1], inbox.address, body)
+                assert replies[-2].startswith(b"250 2.0.0 Ok: stored as msg_")
+            assert len((await service.list_messages(inbox.address, Page())).messages) == 2
+            clock.advance(seconds=2)
+            await Cleaner(storage, clock=clock, interval_seconds=1).sweep()
+        await smtp.stop(1)
