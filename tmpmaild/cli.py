@@ -80,7 +80,7 @@ def _has_uvloop() -> bool:
 def _announcer(config: Config) -> daemon.Announce:
     def announce(http: list[str], smtp: list[str]) -> None:
         api = f"http://{_reachable(http[0])}/api/v1/addresses"
-        server = "" if smtp[0] in config.smtp.listen else f" --server {_reachable(smtp[0])}"
+        server = "" if smtp[0] in Config().smtp.listen else f" --server {_reachable(smtp[0])}"
         lines = [
             f"tmpmaild {__version__} serves {', '.join(config.domains)}",
             f"  HTTP on {', '.join(http)}",

@@ -42,6 +42,20 @@ async def run(config: Config, announce: Announce) -> None:
 
     Raises ``StartError`` when it cannot begin.
     """
+    try:
+        await _run(config, announce)
+    except BaseExceptionGroup as group:
+        reasons, others = group.split(StartError)
+        if others is not None or reasons is None:
+            raise
+        raise StartError(str(_first(reasons))) from group
+
+
+def _first(group: BaseException) -> BaseException:
+    return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
+
+
+async def _run(config: Config, announce: Announce) -> None:
     tls = _tls(config)
     async with open_storage(_storage_settings(config), clock_ms) as storage:
         http_sockets, smtp_sockets = _bind(config)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import anyio
 
+from tmpmaild.errors import RequestError
 from tmpmaild.storage.base import Storage
 
 _ERASE_TRIES = 20
@@ -47,6 +48,8 @@ class Cleaner:
                 for chore in self._chores:
                     chore()
                 await self.sweep()
+            except RequestError as error:
+                log.warning("sweeping failed (%s); next try in %s s", error, self._interval_seconds)
             except Exception:
                 log.exception("sweeping failed; next try in %s s", self._interval_seconds)
 

@@ -100,3 +100,25 @@ def test_a_good_configuration_is_called_good(command, tmp_path):
 def test_migrate_says_what_it_did(command):
     assert command("migrate").stdout == "applied 0001_initial\ntmpmaild.db: migrated\n"
     assert command("migrate").stdout == "tmpmaild.db: up to date\n"
+
+
+def test_damage_that_shows_later_is_one_line_and_is_remembered(command, tmp_path):
+    assert command("migrate").returncode == 0
+    database = tmp_path / "tmpmaild.db"
+    with closing(sqlite3.connect(database)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'inbox_by_expiry'").fetchone()
+    octets = bytearray(database.read_bytes())
+    octets[(page - 1) * 4096 : (page - 1) * 4096 + 200] = b"\xff" * 200
+    database.write_bytes(octets)
+    line = one_line_of_ours(command("serve"))
+    assert line.startswith("tmpmaild: the database cannot be swept: ")
+    before = digest(database)
+    assert "damaged" in one_line(command("serve"))
+    assert digest(database) == before
+
+
+def one_line_of_ours(done):
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("tmpmaild: ")]
+    return line

@@ -92,8 +92,6 @@ BROKEN = [
     b"{'a': 1}",
     b'{"a": NaN}',
     b'{"a": Infinity}',
-    b'{"a": 1e999}',
-    b'{"a": ' + b"9" * 5000 + b"}",
     b'{"local_part": "\xff"}',
     b'{"\xff": 1}',
     b'{"local_part": "\\ud800"}',

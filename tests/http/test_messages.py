@@ -6,7 +6,7 @@ import re
 import anyio
 import pytest
 
-from tmpmaild.http import routes
+from tmpmaild.http import answers as answers_module
 
 UNKNOWN = "/api/v1/addresses/unknown@tmpmaild.test"
 
@@ -341,7 +341,7 @@ async def test_a_character_cut_in_two_does_not_show(world, client, inbox):
 
 
 async def test_large_answers_wait_for_each_other_and_all_come(world, inbox, monkeypatch):
-    monkeypatch.setattr(routes, "_LARGE_ANSWERS", 1)
+    monkeypatch.setattr(answers_module, "_PLACES_PER_CLIENT", 1)
     client = world.client()
     await world.deliver(inbox, b"\r\n" + b"x" * 500_000)
     answers = []

@@ -318,7 +318,7 @@ async def test_unread_answers_fill_no_memory(serve):
 async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve, monkeypatch):
     monkeypatch.setattr(answers, "_SEND_SECONDS", 0.1)
     monkeypatch.setattr(connection, "_SEND_SECONDS", 0.2)
-    monkeypatch.setattr(routes, "_LARGE_ANSWERS", 1)
+    monkeypatch.setattr(answers, "_PLACES_PER_CLIENT", 1)
     app = world.app()
     (inbox, _) = await world.service.create(Wish(local_part="chosen"), None)
     await world.deliver(inbox.address, b"\r\n" + b"x" * 4_000_000)
@@ -385,6 +385,17 @@ async def test_an_offer_to_switch_protocols_is_not_heard(served, upgrade):
         await stream.send(GET)
         assert await read_answer(stream) == 200
     await served.drained()
+
+
+@pytest.mark.parametrize(
+    ("octets", "status"),
+    [
+        (GET.replace(b"GET", b"get"), b"501"),
+        (GET.replace(b"\r\n\r\n", b"\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), b"400"),
+    ],
+)
+async def test_a_method_in_small_letters_and_two_lengths_are_refused(served, octets, status):
+    assert (await served.ask(octets)).startswith(b"HTTP/1.1 " + status)
 
 
 @pytest.mark.parametrize("octets", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9), GET.replace(b"1.1", b"2.0")])

@@ -12,6 +12,7 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.http import wire
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
+from tmpmaild.service import Wish
 
 OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -138,3 +139,8 @@ def test_the_next_page_lies_behind_the_last_message_of_this_one(page, query):
 
 def test_the_path_of_an_address_is_a_path():
     assert wire.address_path("", "a/b?c#d%e <f>@x") == "/api/v1/addresses/a%2Fb%3Fc%23d%25e%20%3Cf%3E@x"
+
+
+@pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
+def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
+    assert wire.read_wish(b'{"x": ' + number + b"}", None) == Wish()

@@ -57,7 +57,7 @@ async def connection(path):
     connection, _ = _prepare(path)
     connection.execute("CREATE TABLE number (number INTEGER PRIMARY KEY) STRICT")
     yield connection
-    _close(connection)
+    _close(connection, clean=True)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Answers in JSON. Large ones are made off the event loop and leave in slices, a few of them at once."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.to_thread
@@ -8,11 +9,16 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from tmpmaild.http.problems import BadRequest
 from tmpmaild.model import Listing
 
 _IN_LOOP_CHARACTERS = 64 * 1024
 _SLICE_BYTES = 256 * 1024
+_SLICE_SECONDS = 10
 _SEND_SECONDS = 60
+_WAIT_SECONDS = 10
+_PLACES = 16
+_PLACES_PER_CLIENT = 2
 
 
 class JsonResponse(Response):
@@ -31,19 +37,48 @@ async def encode_in_thread(value: msgspec.Struct) -> bytes:
     return await anyio.to_thread.run_sync(msgspec.json.encode, value)
 
 
+class Places:
+    """Places for the large answers that are in memory at once, a few of them for any one client."""
+
+    def __init__(self) -> None:
+        self._all = anyio.CapacityLimiter(_PLACES)
+        self._of_client: dict[str, anyio.CapacityLimiter] = {}
+
+    @asynccontextmanager
+    async def take(self, client: str) -> AsyncIterator[None]:
+        """Have a place; raises ``BadRequest`` ("busy") when none comes free soon."""
+        own = self._of_client.setdefault(client, anyio.CapacityLimiter(_PLACES_PER_CLIENT))
+        holder, held = object(), []
+        try:
+            with anyio.move_on_after(_WAIT_SECONDS) as waiting:
+                for limiter in (own, self._all):
+                    await limiter.acquire_on_behalf_of(holder)
+                    held.append(limiter)
+            if waiting.cancelled_caught:
+                raise BadRequest("busy", "")
+            yield
+        finally:
+            for limiter in held:
+                limiter.release_on_behalf_of(holder)
+            usage = own.statistics()
+            if not usage.borrowed_tokens and not usage.tasks_waiting:
+                self._of_client.pop(client, None)
+
+
 class LargeAnswer:
     """An answer that is made only when it has one of ``places``: whoever waits for one holds nothing yet.
 
-    A client that has not taken it within a minute loses it.
+    A client that has not taken it within a minute, or a slice of it within ten seconds, loses it.
     """
 
-    def __init__(self, places: anyio.CapacityLimiter, make: Callable[[], Awaitable[Response]]) -> None:
+    def __init__(self, places: Places, client: str, make: Callable[[], Awaitable[Response]]) -> None:
         self._places = places
+        self._client = client
         self._make = make
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Make and send the answer."""
-        async with self._places:
+        async with self._places.take(self._client):
             response = await self._make()
             with anyio.move_on_after(_SEND_SECONDS):
                 await _send_slices(response, send)
@@ -54,5 +89,8 @@ async def _send_slices(response: Response, send: Send) -> None:
     body = memoryview(response.body)
     for start in range(0, len(body), _SLICE_BYTES):
         part = bytes(body[start : start + _SLICE_BYTES])
-        await send({"type": "http.response.body", "body": part, "more_body": True})
+        with anyio.move_on_after(_SLICE_SECONDS) as taking:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        if taking.cancelled_caught:
+            return
     await send({"type": "http.response.body", "body": b""})

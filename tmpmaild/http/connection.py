@@ -186,6 +186,10 @@ class _Http1(h11.Connection):
         if type(event) is h11.Request:
             if not event.http_version.startswith(b"1."):
                 raise h11.RemoteProtocolError("not HTTP/1", error_status_hint=505)
+            if event.method != event.method.upper():  # Hypercorn would take "get" for GET (RFC 9110 §9.1)
+                raise h11.RemoteProtocolError("no such method", error_status_hint=501)
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:  # RFC 9112 §6.1
+                raise h11.RemoteProtocolError("two lengths", error_status_hint=400)
             if not event.target.startswith(b"/") or any(name == b"upgrade" for name, _ in event.headers):
                 return _plain(event)
         return event

@@ -52,6 +52,7 @@ PROBLEMS: dict[str, Problem] = {
     "rate-limited": Problem(429, "Too many requests", "Each client has a number of requests a minute; wait and retry."),
     "headers-too-large": Problem(431, "Headers too large", "All header fields together have at most 16 KiB."),
     "internal-error": Problem(500, "Internal error", "A fault of this server; the id finds it in the operator's log."),
+    "busy": Problem(503, "Busy", "Too many large answers are on their way; ask again, or for fewer messages at once."),
     "storage-full": Problem(503, "Storage full", "There is no room at the moment; it comes back as mail expires."),
     "storage-unavailable": Problem(503, "Storage unavailable", "The database did not answer; trying again may help."),
     "stopping": Problem(503, "Stopping", "The server is on its way down; try again shortly."),
@@ -73,6 +74,7 @@ _FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-
 _EXTRA_HEADERS = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
     "request-timeout": {"Connection": "close"},
+    "busy": {"Retry-After": "10"},
     "storage-full": {"Retry-After": "60"},
     "storage-unavailable": {"Retry-After": "5"},
     "stopping": {"Retry-After": "5"},

@@ -11,14 +11,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.http import wire
-from tmpmaild.http.answers import JsonResponse, LargeAnswer, encode_in_thread, is_large
+from tmpmaild.http.answers import JsonResponse, LargeAnswer, Places, encode_in_thread, is_large
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.model import Listing, Page
 from tmpmaild.service import InboxService
 
 MAX_BODY_BYTES = 64 * 1024
 _BODY_SECONDS = 10
-_LARGE_ANSWERS = 16
 
 Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 
@@ -58,7 +57,7 @@ class Api:
     def __init__(self, service: InboxService, base_path: str) -> None:
         self._service = service
         self._base_path = base_path
-        self._places = anyio.CapacityLimiter(_LARGE_ANSWERS)
+        self._places = Places()
 
     async def create(self, request: Request) -> Response:
         """``POST /api/v1/addresses``: give out an address."""
@@ -85,7 +84,7 @@ class Api:
             large = await self._service.list_messages(address, page, token)
             return self._page(large, page, await encode_in_thread(wire.message_list(large)))
 
-        return LargeAnswer(self._places, again)
+        return LargeAnswer(self._places, request.scope["tmpmaild.client"].name, again)
 
     def _page(self, listing: Listing, page: Page, body: bytes) -> Response:
         response = JsonResponse(body)

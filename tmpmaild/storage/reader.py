@@ -47,13 +47,20 @@ class Reader:
         await self._connection.close()
 
     async def _work(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
-            wanted = [(read, future) for read, future in batch if not future.done()]
-            outcomes = await _in_thread(self._connection, [read for read, _ in wanted])
-            for (_, future), outcome in zip(wanted, outcomes, strict=True):
-                _settle(future, outcome)
-        self._task = None
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
+                wanted = [(read, future) for read, future in batch if not future.done()]
+                for (_, future), outcome in zip(wanted, await self._read(wanted), strict=True):
+                    _settle(future, outcome)
+        finally:
+            self._task = None
+
+    async def _read(self, wanted: list[tuple[Read[Any], asyncio.Future[Any]]]) -> list[Any]:
+        try:
+            return await _in_thread(self._connection, [read for read, _ in wanted])
+        except Exception as error:  # noqa: BLE001 - the thread is gone, and who waits must know
+            return [error] * len(wanted)
 
 
 async def connect(path: Path) -> aiosqlite.Connection:

@@ -25,7 +25,7 @@ from tmpmaild.storage.reading import Finder, select_messages
 from tmpmaild.storage.room import Limits
 from tmpmaild.storage.rows import keyed_hash
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
-from tmpmaild.storage.writer import Clock, OnCommitted, Writer
+from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,10 @@ class SqliteStorage:
         if not self._unerased:
             return True
         # PASSIVE moves the pages while mail goes on arriving; what is left for TRUNCATE is little.
-        await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
+        try:
+            await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.DatabaseError as error:
+            raise translate(error) from error
         self._unerased = not await self._writer.submit(EmptyWal())
         return not self._unerased
 
@@ -155,6 +158,11 @@ class SqliteStorage:
             self._unerased = True
             steps += 1
         return steps > 0
+
+    @property
+    def met_damage(self) -> bool:
+        """Whether the file has turned out to be broken: the next start must look at all of it."""
+        return self._writer.met_damage
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
@@ -196,7 +204,7 @@ async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
             with anyio.CancelScope(shield=True):
                 if storage is not None:
                     await storage.close()
-                await asyncio.to_thread(_close, connection)
+                await asyncio.to_thread(_close, connection, clean=storage is not None and not storage.met_damage)
 
 
 def _prepare(path: Path, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
@@ -221,13 +229,14 @@ def upgrade(path: Path) -> list[str]:
     """
     with database.lock(path):
         connection, applied = _prepare(path)
-        _close(connection)
+        _close(connection, clean=True)
     return applied
 
 
-def _close(connection: sqlite3.Connection) -> None:
+def _close(connection: sqlite3.Connection, *, clean: bool) -> None:
     try:
-        connection.execute("UPDATE daemon SET clean_stop = 1")
+        if clean:
+            connection.execute("UPDATE daemon SET clean_stop = 1")
     except sqlite3.Error:
         log.exception("the database could not be marked as cleanly closed; the next start will check it")
     finally:

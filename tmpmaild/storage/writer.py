@@ -74,13 +74,14 @@ class Writer:
 
     ``on_committed`` is called in the event loop after each commit, before anybody is woken. ``clock`` gives
     Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there; it is told how
-    many octets the batch has moved, any number when it found no room.
+    many octets the batch has moved, any number when it found no room. ``met_damage`` tells that the file is broken.
     """
 
     def __init__(
         self, connection: sqlite3.Connection, *, clock: Clock, after_batch: Callable[[float], None] = lambda _: None
     ) -> None:
         self.on_committed: OnCommitted = lambda _: None
+        self.met_damage = False
         self._connection = connection
         self._clock = clock
         self._after_batch = after_batch
@@ -157,6 +158,7 @@ class Writer:
             transaction = Transaction(self._connection, self._clock(), self._last_message_key)
             outcomes = self._run(transaction, operations)
         except Exception as error:  # noqa: BLE001 - whatever it is, who waits is woken with it
+            self.met_damage = self.met_damage or _is_damage(error)
             self._roll_back()
             if len(operations) == 1 or _is_locked(error):
                 return _failures(error, len(operations)), []
@@ -219,6 +221,10 @@ def _kind(operation: Operation) -> type[Operation]:
 def _is_locked(error: Exception) -> bool:
     # Each new try would wait for the whole busy timeout again.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _is_damage(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _failures(error: Exception, count: int) -> list[Exception]:
