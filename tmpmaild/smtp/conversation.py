@@ -8,14 +8,12 @@ stands still, and what the client has pipelined behind waits in order. A verb is
 import re
 from collections.abc import Callable
 
-from tmpmaild.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
+from tmpmaild.smtp.data import DataReader, Smuggled, TooBig, plain_mail
 from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
-from tmpmaild.smtp.transaction import Transaction, parse_parameters
+from tmpmaild.smtp.transaction import Transaction, parse_mail, parse_rcpt
 
-MAX_RECIPIENTS = 100
 MAX_OUTPUT_BYTES = 16 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
@@ -29,8 +27,8 @@ _is_no_smtp = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PA
 class Conversation:
     """One client's conversation, from greeting to close.
 
-    ``closed`` says that ``output`` holds the last reply. ``offers_tls``: STARTTLS can be done.
-    A ``max_unknown_recipients`` of 0 sets no limit.
+    ``closed`` says that ``output`` holds the last reply. ``receiving_data``: a mail is on its
+    way in. ``offers_tls``: STARTTLS can be done. A ``max_unknown_recipients`` of 0 sets no limit.
     """
 
     def __init__(
@@ -40,6 +38,7 @@ class Conversation:
         self.closed = False
         self.helo = ""
         self.tls = False
+        self.receiving_data = False
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
         self._max_unknown_recipients = max_unknown_recipients
@@ -47,9 +46,9 @@ class Conversation:
         self._input = Input()
         self._extended = False
         self._transaction: Transaction | None = None
-        self._proposed: Transaction | None = None
+        self._proposed: Transaction | None = None  # until its sender is accepted
         self._question: Question | None = None
-        self._data: DataReader | None = None
+        self._data: DataReader | None = None  # of a mail whose first octets were not the whole of it
         self._undeliverable = replies.MESSAGE_TOO_BIG
         self._errors = 0
         self._unknown_recipients = 0
@@ -67,12 +66,7 @@ class Conversation:
     @property
     def waiting_bytes(self) -> int:
         """How much input has not been looked at."""
-        return len(self._input)
-
-    @property
-    def receiving_data(self) -> bool:
-        """Whether a mail is on its way in."""
-        return self._data is not None
+        return self._input.waiting_bytes
 
     def receive(self, octets: bytes) -> None:
         """Take what the client has sent."""
@@ -82,8 +76,8 @@ class Conversation:
         """Go on until there is a question; None: input, an answer or room in ``output`` is needed, or all is over."""
         if self._question is not None:
             return None
-        while not self.closed and len(self.output) < MAX_OUTPUT_BYTES:
-            advanced = self._read_data(self._data) if self._data else self._read_command()
+        while self._input.waiting_bytes and not self.closed and len(self.output) < MAX_OUTPUT_BYTES:
+            advanced = self._read_data() if self.receiving_data else self._read_command()
             if self._question is not None or not advanced:
                 return self._question
         return None
@@ -101,7 +95,7 @@ class Conversation:
         elif isinstance(question, Sender) and accepted:
             self._transaction = self._proposed
         elif isinstance(question, Data) and accepted:
-            self._data = DataReader(self._max_message_bytes)
+            self.receiving_data = True
             self._undeliverable = replies.MESSAGE_TOO_BIG
         self._say(reply)
         self.closed = reply.startswith("421")
@@ -125,7 +119,8 @@ class Conversation:
 
     def drop_mail(self, reply: str) -> None:
         """Hold no more of the mail that is coming in, and give this reply at its end."""
-        if self._data is not None:
+        if self.receiving_data:
+            self._data = self._data or DataReader(self._max_message_bytes)
             self._data.drop()
             self._undeliverable = reply
 
@@ -153,28 +148,42 @@ class Conversation:
         self._react(self._command(line))
         return True
 
-    def _read_data(self, data: DataReader) -> bool:
-        rest = data.feed(self._input.take_all())
+    def _read_data(self) -> bool:
+        octets = self._input.take_all()
+        if self._data is None:
+            mail = plain_mail(octets)
+            if mail is not None and len(mail) <= self._max_message_bytes:
+                self._end_data(mail)
+                return True
+            self._data = DataReader(self._max_message_bytes)
+        return self._feed(self._data, octets)
+
+    def _feed(self, data: DataReader, octets: bytes) -> bool:
+        rest = data.feed(octets)
         if rest is None:
             if data.endless:
                 self.close(replies.MESSAGE_WITHOUT_END)
             return False
         self._input.append(rest)
-        self._data = None
-        self._react(self._mail(data))
+        try:
+            self._end_data(data.content())
+        except TooBig:
+            self._end_data(self._undeliverable)
+        except Smuggled:
+            self._end_data(replies.SMUGGLING)
         return True
 
-    def _mail(self, data: DataReader) -> str | Question:
+    def _end_data(self, result: bytes | str) -> None:
+        """Go on behind the dot: ask what shall become of the mail, or refuse it with a reply."""
+        self._data = None
+        self.receiving_data = False
         transaction = self._transaction
         assert transaction is not None
-        try:
-            return Mail(transaction.sender, tuple(transaction.recipients), data.content())
-        except TooBig:
-            reply = self._undeliverable
-        except Smuggled:
-            reply = replies.SMUGGLING
-        self._transaction = None
-        return reply
+        if isinstance(result, bytes):
+            self._question = Mail(transaction.sender, tuple(transaction.recipients), result)
+        else:
+            self._transaction = None
+            self._say(result)
 
     def _react(self, result: "str | Question | None") -> None:
         if result is None:
@@ -249,44 +258,24 @@ class Conversation:
         self._extended = extended
         self._transaction = None
 
-    def MAIL(self, argument: bytes) -> str | Question:  # noqa: N802, PLR0911 - a check a line, its reply beside it
+    def MAIL(self, argument: bytes) -> str | Question:  # noqa: N802
         """Begin a transaction (RFC 5321 §4.1.1.2)."""
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
-        if argument[:5].upper() != b"FROM:":
-            return replies.BAD_ARGUMENT
-        try:
-            path, parameters = split_path(argument[5:])
-            declared = parse_parameters(parameters, self._max_message_bytes)
-            if isinstance(declared, str) or (parameters and not self._extended):
-                return declared if isinstance(declared, str) else replies.BAD_PARAMETER
-            if path and not parse_path(path, utf8=declared.utf8).domain:
-                return replies.BAD_SENDER
-        except NonAsciiPath:
-            return replies.UTF8_NOT_ASKED_FOR
-        except PathSyntaxError:
-            return replies.BAD_SENDER
-        self._proposed = Transaction(path.decode(), declared)
-        return Sender(self._proposed.sender, declared.size_bytes)
+        proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended)
+        if isinstance(proposed, str):
+            return proposed
+        self._proposed = proposed
+        return Sender(proposed.sender, proposed.size_bytes)
 
-    def RCPT(self, argument: bytes) -> str | Question:  # noqa: N802, PLR0911
+    def RCPT(self, argument: bytes) -> str | Question:  # noqa: N802
         """Name a recipient (RFC 5321 §4.1.1.3)."""
         if not self._transaction:
             return replies.BAD_SEQUENCE
-        if argument[:3].upper() != b"TO:":
-            return replies.BAD_ARGUMENT
-        try:
-            path, parameters = split_path(argument[3:])
-            mailbox = parse_recipient(path, utf8=self._transaction.parameters.utf8)
-        except NonAsciiPath:
-            return replies.UTF8_NOT_ASKED_FOR
-        except PathSyntaxError:
-            return replies.BAD_RECIPIENT
-        if parameters:
-            return replies.BAD_PARAMETER
-        if len(self._transaction.recipients) >= MAX_RECIPIENTS:
+        recipient = parse_rcpt(argument, utf8=self._transaction.utf8)
+        if isinstance(recipient, Recipient) and self._transaction.full:
             return replies.TOO_MANY_RECIPIENTS
-        return Recipient(mailbox, path.decode())
+        return recipient
 
     def DATA(self, argument: bytes) -> str | Question:  # noqa: N802
         """Ask for the mail (RFC 5321 §4.1.1.4)."""
@@ -296,7 +285,7 @@ class Conversation:
             return replies.BAD_ARGUMENT
         if not self._transaction or not self._transaction.recipients:
             return replies.NO_RECIPIENTS
-        return Data(self._transaction.parameters.size_bytes)
+        return Data(self._transaction.size_bytes)
 
     def BDAT(self, _: bytes) -> None:  # noqa: N802
         """Hang up (RFC 3030)."""

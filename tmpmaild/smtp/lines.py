@@ -22,12 +22,15 @@ class Input:
         self._position = 0
         self._discarded_bytes = 0
 
-    def __len__(self) -> int:
+    @property
+    def waiting_bytes(self) -> int:
+        """How much has not been taken."""
         return len(self._octets) - self._position
 
     def append(self, octets: bytes) -> None:
         """Take what the client has sent."""
-        self._octets = self._octets[self._position :] + octets if len(self) else octets
+        rest = self._octets[self._position :]
+        self._octets = rest + octets if rest else octets
         self._position = 0
 
     def startswith(self, octets: bytes) -> bool:
@@ -58,7 +61,7 @@ class Input:
         return octets
 
     def _discard_overlong(self) -> None:
-        if self._discarded_bytes or len(self) > MAX_LINE_BYTES:
+        if self._discarded_bytes or self.waiting_bytes > MAX_LINE_BYTES:
             self._discard(len(self.take_all()))
 
     def _discard(self, size_bytes: int) -> None:

@@ -1,42 +1,75 @@
-"""The state between MAIL and the dot (RFC 5321 §3.3), and the parameters of MAIL that it begins with."""
+"""What MAIL and RCPT say (RFC 5321 §4.1.1.2 and 3), and the state between MAIL and the dot (§3.3)."""
 
 import re
 
-from msgspec import Struct
-
+from tmpmaild.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.questions import Recipient
+
+MAX_RECIPIENTS = 100
 
 _is_number = re.compile(rb"[0-9]+").fullmatch
 
 
-class Parameters(Struct, frozen=True):
-    """What MAIL declared: the size (0: nothing), and whether addresses may be in UTF-8."""
-
-    size_bytes: int = 0
-    utf8: bool = False
-
-
 class Transaction:
-    """One sender and the recipients that have been accepted so far."""
+    """One sender, the recipients that have been accepted so far, and what MAIL declared.
 
-    __slots__ = ("parameters", "recipients", "sender")
+    ``size_bytes`` is 0 where no size was declared; ``utf8``: addresses may be in UTF-8.
+    """
 
-    def __init__(self, sender: str, parameters: Parameters) -> None:
+    __slots__ = ("recipients", "sender", "size_bytes", "utf8")
+
+    def __init__(self, sender: str = "", size_bytes: int = 0, *, utf8: bool = False) -> None:
         self.sender = sender
-        self.parameters = parameters
+        self.size_bytes = size_bytes
+        self.utf8 = utf8
         self.recipients: list[Recipient] = []
 
+    @property
+    def full(self) -> bool:
+        """Whether it takes no more recipients."""
+        return len(self.recipients) >= MAX_RECIPIENTS
 
-_NONE = Parameters()
+
+def parse_mail(argument: bytes, max_message_bytes: int, *, extended: bool) -> Transaction | str:
+    """Read what follows ``MAIL``, or return the reply that refuses it; parameters need EHLO (``extended``)."""
+    if argument[:5].upper() != b"FROM:":
+        return replies.BAD_ARGUMENT
+    try:
+        path, parameters = split_path(argument[5:])
+        transaction = _declared(parameters, max_message_bytes) if parameters else Transaction()
+        if isinstance(transaction, str):
+            return transaction
+        if parameters and not extended:
+            return replies.BAD_PARAMETER
+        if path and not parse_path(path, utf8=transaction.utf8).domain:
+            return replies.BAD_SENDER
+    except NonAsciiPath:
+        return replies.UTF8_NOT_ASKED_FOR
+    except PathSyntaxError:
+        return replies.BAD_SENDER
+    transaction.sender = path.decode()
+    return transaction
 
 
-def parse_parameters(text: bytes, max_message_bytes: int) -> Parameters | str:
+def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | str:
+    """Read what follows ``RCPT``, or return the reply that refuses it."""
+    if argument[:3].upper() != b"TO:":
+        return replies.BAD_ARGUMENT
+    try:
+        path, parameters = split_path(argument[3:])
+        mailbox = parse_recipient(path, utf8=utf8)
+    except NonAsciiPath:
+        return replies.UTF8_NOT_ASKED_FOR
+    except PathSyntaxError:
+        return replies.BAD_RECIPIENT
+    return replies.BAD_PARAMETER if parameters else Recipient(mailbox, path.decode())
+
+
+def _declared(parameters: bytes, max_message_bytes: int) -> Transaction | str:
     """Read SIZE (RFC 1870), BODY (RFC 6152) and SMTPUTF8 (RFC 6531), or return the reply that refuses them."""
-    if not text:
-        return _NONE
     given: dict[bytes, bytes | None] = {}
-    for parameter in text.upper().split():
+    for parameter in parameters.upper().split():
         name, equals, value = parameter.partition(b"=")
         if name in given:
             return replies.BAD_ARGUMENT
@@ -51,8 +84,8 @@ def parse_parameters(text: bytes, max_message_bytes: int) -> Parameters | str:
     return _sized(size.lstrip(b"0") or b"0", max_message_bytes, utf8=b"SMTPUTF8" in given)
 
 
-def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> Parameters | str:
+def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> Transaction | str:
     # Thirty digits are a legal way to say "too big"; int() on thousands of them would cost.
     if len(digits) > len(str(max_message_bytes)) or int(digits) > max_message_bytes:
         return replies.MESSAGE_TOO_BIG
-    return Parameters(int(digits), utf8)
+    return Transaction(size_bytes=int(digits), utf8=utf8)
