@@ -20,6 +20,15 @@ BASE64 = b"Content-Transfer-Encoding: base64\r\n\r\n"
 MIB_10 = 10 * 1024 * 1024
 
 
+def read(raw):
+    """Parse a mail and put its body in where it only says where that stands."""
+    mail = mime.parse(raw)
+    if isinstance(mail.body, str):
+        return mail
+    body = raw[mail.body.start : mail.body.end].decode().replace("\r\n", "\n")
+    return msgspec.structs.replace(mail, body=body)
+
+
 def texts_of(mail):
     yield from (mail.from_address, mail.from_name, mail.subject, mail.body, mail.html or "")
     yield from (text for field in mail.headers for text in field)
@@ -39,7 +48,7 @@ def assert_clean(mail):
 @pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
 def test_a_mail_is_read_as_expected(path):
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    mail = mime.parse(path.read_bytes())
+    mail = read(path.read_bytes())
     assert json.loads(msgspec.json.encode(mail)) == expected
     assert_clean(mail)
 
@@ -48,14 +57,14 @@ def test_a_mail_is_read_as_expected(path):
 def test_a_mail_cut_off_anywhere_is_still_read(path):
     raw = path.read_bytes()
     for length in range(0, len(raw), max(1, len(raw) // 40)):
-        assert_clean(mime.parse(raw[:length]))
+        assert_clean(read(raw[:length]))
 
 
 @pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
 def test_line_ends_do_not_change_the_text(path):
     raw = path.read_bytes()
-    assert mime.parse(raw.replace(b"\r\n", b"\n")).subject == mime.parse(raw).subject
-    assert mime.parse(raw.replace(b"\r\n", b"\n")).from_address == mime.parse(raw).from_address
+    assert read(raw.replace(b"\r\n", b"\n")).subject == read(raw).subject
+    assert read(raw.replace(b"\r\n", b"\n")).from_address == read(raw).from_address
 
 
 TOKENS = st.sampled_from(
@@ -74,22 +83,22 @@ TOKENS = st.sampled_from(
 @settings(deadline=None)
 @given(st.binary(max_size=500))
 def test_any_octets_are_a_mail(raw):
-    assert_clean(mime.parse(raw))
+    assert_clean(read(raw))
 
 
 @settings(deadline=None)
 @given(st.sampled_from([b"", MIXED, HTML]), st.lists(TOKENS, max_size=60).map(b"".join))
 def test_any_structure_is_a_mail(start, rest):
-    assert_clean(mime.parse(start + rest))
+    assert_clean(read(start + rest))
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.just("\n")))
 def test_a_plain_text_is_never_changed(body):
     raw = f"Subject: x\n\n{body}".encode()
-    assert mime.parse(raw).body == body
+    assert read(raw).body == body
     encoded = b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(body.encode())
-    assert mime.parse(encoded).body == body
+    assert read(encoded).body == body
 
 
 def nested(levels):
@@ -149,27 +158,27 @@ def test_a_bomb_costs_little(name):
     make, warning = BOMBS[name]
     raw = make()
     started = time.perf_counter()
-    mail = mime.parse(raw)
+    mail = read(raw)
     assert time.perf_counter() - started < 2
     assert mime.UNREADABLE not in mail.warnings
     assert warning is None or warning in mail.warnings
 
 
 def test_no_more_than_1000_parts_are_looked_at():
-    mail = mime.parse(MIXED + b"--x\n\na\n" * 5_000)
+    mail = read(MIXED + b"--x\n\na\n" * 5_000)
     assert len(mail.attachments) == mimeparts.MAX_PARTS - 1
 
 
 def test_a_large_attachment_is_measured_after_decoding():
     content = bytes(range(256)) * 10_000
-    mail = mime.parse(b"Content-Type: application/octet-stream; name=a.bin\n" + BASE64 + base64.encodebytes(content))
+    mail = read(b"Content-Type: application/octet-stream; name=a.bin\n" + BASE64 + base64.encodebytes(content))
     assert [(a.filename, a.size_bytes) for a in mail.attachments] == [("a.bin", len(content))]
     assert mail.warnings == ()
 
 
 def test_the_order_of_attachments_is_that_of_the_mail():
     parts = [f"--x\nContent-Type: application/x-{n}\n\n{n}\n".encode() for n in range(20)]
-    mail = mime.parse(MIXED + b"".join(parts) + b"--x--\n")
+    mail = read(MIXED + b"".join(parts) + b"--x--\n")
     assert [(a.index, a.content_type) for a in mail.attachments] == [(n, f"application/x-{n}") for n in range(20)]
 
 
@@ -178,7 +187,7 @@ def test_a_mistake_of_ours_never_refuses_a_mail(monkeypatch):
         raise RuntimeError
 
     monkeypatch.setattr(mime, "_parsed", fail)
-    assert mime.parse(b"Subject: x\n\ny").warnings == (mime.UNREADABLE,)
+    assert read(b"Subject: x\n\ny").warnings == (mime.UNREADABLE,)
 
 
 @pytest.mark.parametrize(

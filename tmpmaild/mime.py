@@ -6,16 +6,19 @@ only. Boundaries are ``mimeparts.py``, header syntax ``headers.py``, charsets ``
 
 import hashlib
 import re
+from codecs import BOM_UTF8
 
 from tmpmaild import charsets, headers, htmltext, mimeparts
 from tmpmaild.mimeparts import Part
-from tmpmaild.model import Attachment, ParsedMail
+from tmpmaild.model import Attachment, ParsedMail, Verbatim
 
 NO_HEADER = "The mail has no header."
 UNREADABLE = "The mail could not be understood; only its source is whole."
 
 MAX_FILENAME_BYTES = 255
 
+_UTF_8 = ("", "utf-8")
+_LIKE_ASCII = (*_UTF_8, "us-ascii", "iso-8859-1", "windows-1252")
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 _META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w:-]{1,40})", re.IGNORECASE)
 _META_WITHIN_BYTES = 4096
@@ -87,12 +90,24 @@ def _texts(parts: list[Part]) -> tuple[Part | None, Part | None]:
     return body, html
 
 
-def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, None]) -> str:
-    """Return the text of the mail with LF line ends."""
+def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, None]) -> str | Verbatim:
+    """Return the text of the mail with LF line ends, or where it stands in plain sight."""
     if part is None:
         return htmltext.to_text(html) if html else ""
+    if _is_verbatim(raw[part.start : part.end], part):
+        return Verbatim(part.start, part.end)
     text = _text(raw, part, warnings)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _is_verbatim(octets: bytes, part: Part) -> bool:
+    """Tell whether a text needs no decoding; ``True`` for nearly all mail that programs write in English."""
+    if part.encoding not in mimeparts.IDENTITIES or b"\0" in octets:
+        return False
+    charset = part.parameters.get("charset", "").lower()
+    readable = charset in _LIKE_ASCII if octets.isascii() else charset in _UTF_8 and charsets.is_utf8(octets)
+    # A lone CR would be another line end, a byte order mark no part of the text.
+    return readable and octets.count(b"\r") == octets.count(b"\r\n") and not octets.startswith(BOM_UTF8)
 
 
 def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:

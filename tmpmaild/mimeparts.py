@@ -15,6 +15,9 @@ MAX_PARTS = 1000
 MAX_DEPTH = 100
 MAX_PART_FIELDS = 100
 
+IDENTITIES = ("", "7bit", "8bit", "binary")
+"""The content transfer encodings that leave the octets as they are (RFC 2045 §6.2)."""
+
 TOO_MANY_PARTS = "The mail has too many parts; the rest was not looked at."
 TOO_DEEP = "The mail is nested too deeply; the innermost parts were not looked at."
 NO_BOUNDARY = "A multipart has no boundary and is shown as text."
@@ -72,7 +75,7 @@ def leaves(raw: bytes, fields: dict[str, str], start: int, warnings: dict[str, N
 def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
     """Undo the content transfer encoding of a part (RFC 2045 §6), repairing what is broken."""
     data = raw[part.start : part.end]
-    if part.encoding in ("", "7bit", "8bit", "binary"):
+    if part.encoding in IDENTITIES:
         return data
     if part.encoding == "base64":
         octets, sound = headers.base64_octets(data)

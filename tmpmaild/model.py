@@ -22,17 +22,27 @@ class Attachment(Struct, frozen=True, gc=False):
     content_id: str | None
 
 
+class Verbatim(Struct, frozen=True, gc=False):
+    """A text that stands in the octets of a mail, from ``start`` to ``end``, as it is but for its CRLF line ends.
+
+    It is valid UTF-8 without NUL or lone CR.
+    """
+
+    start: int
+    end: int
+
+
 class ParsedMail(Struct, frozen=True):
     """What a reader sees of a mail; every text is valid Unicode without lone surrogates or NUL.
 
-    ``body`` has LF line ends. ``headers`` are the top-level header fields, decoded, in order.
-    ``warnings`` say what the parser had to forgive.
+    ``body`` has LF line ends, or says where in the mail it stands. ``headers`` are the top-level header
+    fields, decoded, in order. ``warnings`` say what the parser had to forgive.
     """
 
     from_address: str
     from_name: str
     subject: str
-    body: str
+    body: str | Verbatim
     html: str | None
     attachments: tuple[Attachment, ...]
     headers: tuple[tuple[str, str], ...]

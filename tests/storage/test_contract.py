@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tmpmaild.errors import AddressNotFound, AddressTaken
-from tmpmaild.model import QUARANTINE_MS, Page
+from tmpmaild.model import QUARANTINE_MS, Page, Verbatim
 
 from .conftest import LIFETIME_MS, new_mail
 
@@ -75,6 +75,23 @@ async def test_a_message_is_listed_as_it_was_stored(engine):
     assert message.recipient == "Ada+Ünï@TMPMAILD.test"
     assert (message.body, message.truncated, message.has_html) == ("Grüße 🙂\n", False, True)
     assert (message.size_bytes, message.received_at_ms) == (len(mail.raw), engine.clock())
+
+
+@pytest.mark.parametrize("text", ["", "Grüße 🙂\n", "one\ntwo\n\n", "x" * 3000 + "\n"])
+async def test_a_body_that_stands_in_the_source_is_listed_like_any_other(engine, text):
+    inbox = await engine.inbox("ada")
+    before, octets = b"Subject: x\r\n\r\n--x\r\n\r\n", text.replace("\n", "\r\n").encode()
+    where = Verbatim(len(before), len(before) + len(octets))
+    await engine.add(inbox, body=where, raw=before + octets + b"\r\n--x--\r\n")
+    (message,) = await engine.messages("ada", Page())
+    assert (message.body, message.truncated) == (text, False)
+    (message,) = await engine.messages("ada", Page(bodies_bytes=0))
+    assert (message.body, message.truncated) == (text[:1024], len(text) > 1024)
+
+
+async def test_the_body_of_an_empty_mail_is_empty(engine):
+    await engine.add(await engine.inbox("ada"), body=Verbatim(0, 0), raw=b"")
+    assert [message.body for message in await engine.messages("ada", Page())] == [""]
 
 
 async def test_a_mail_without_a_from_field_is_from_the_envelope(engine):

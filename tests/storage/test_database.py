@@ -229,8 +229,54 @@ def test_a_failed_migration_leaves_nothing_behind(path, tmp_path, last):
         assert not connection.in_transaction
         assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
         assert connection.execute("PRAGMA user_version").fetchone() == (0,)
-        assert migrate(connection) == ["0001_initial"]
+        assert migrate(connection) == [step.stem for step in migrations().values()]
         assert migrate(connection) == []
+
+
+def test_mail_of_the_first_schema_is_there_after_every_further_step(path):
+    steps = migrations()
+    with closing(database.connect(path)) as connection:
+        migrate(connection, {1: steps[1]})
+        connection.execute(
+            "INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private) VALUES (5, x'05', 1, 2, 0)"
+        )
+        connection.execute(
+            "INSERT INTO address VALUES (0, x'', CAST(printf('%3840s', '') AS BLOB)) ON CONFLICT DO NOTHING"
+        )
+        old = (
+            7,
+            5,
+            7,
+            0,
+            3,
+            1,
+            4,
+            6,
+            0,
+            b"",
+            "a@x",
+            "A",
+            "Hi",
+            "[]",
+            b"b@y",
+            "a@x",
+            "helo",
+            "::1",
+            "[]",
+            "[]",
+            "Hello\n",
+            None,
+        )
+        marks = ",".join("?" * (len(old) + 2))
+        connection.execute(f"INSERT INTO delivery VALUES ({marks})", (*old, b"raw!", b""))
+        assert migrate(connection) == [step.stem for number, step in steps.items() if number > 1]
+        assert connection.execute("SELECT id, sender, subject, size, body FROM mail").fetchall() == [
+            (7, "a@x", "Hi", 4, "Hello\n")
+        ]
+        assert connection.execute("SELECT octets FROM source").fetchall() == [(b"raw!",)]
+        assert connection.execute("SELECT message_count, stored_bytes FROM inbox WHERE id = 5").fetchone() == (1, 4)
+        connection.execute("DELETE FROM message")
+        assert connection.execute("SELECT message_count, stored_bytes FROM inbox WHERE id = 5").fetchone() == (0, 0)
 
 
 def test_a_trigger_in_a_migration_stays_one_statement(path, tmp_path):

@@ -21,7 +21,7 @@ _MAX_ERRORS = 20
 _TLS_HELLO = b"\x16\x03"
 _is_control = re.compile(rb"[\x00-\x1f\x7f]").search
 _is_c1_control = re.compile("[\x80-\x9f]").search
-_is_no_smtp = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) |\x16\x03").match
+_is_no_smtp = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ").match
 
 
 class Conversation:
@@ -133,6 +133,9 @@ class Conversation:
     # From octets to commands and mails. Each step says whether it found something to go on with.
 
     def _read_command(self) -> bool:
+        if self._input.begins_with(_TLS_HELLO):  # it has no line end, and its sender waits for us
+            self.close(replies.UNKNOWN_COMMAND)
+            return False
         try:
             line = self._input.take_line()
         except LineTooLong:
@@ -142,8 +145,6 @@ class Conversation:
             self.close(replies.LINE_WITHOUT_END)
             return False
         if line is None:
-            if self._input.startswith(_TLS_HELLO):  # it has no line end, and its sender waits for us
-                self.close(replies.UNKNOWN_COMMAND)
             return False
         self._react(self._command(line))
         return True

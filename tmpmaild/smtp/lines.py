@@ -33,9 +33,9 @@ class Input:
         self._octets = rest + octets if rest else octets
         self._position = 0
 
-    def startswith(self, octets: bytes) -> bool:
-        """Tell whether it begins with these octets."""
-        return self._octets.startswith(octets, self._position)
+    def begins_with(self, octets: bytes) -> bool:
+        """Tell whether the next line begins with these octets."""
+        return self._octets.startswith(octets, self._position) and not self._discarded_bytes
 
     def take_line(self) -> bytes | None:
         """Return the next line without its end, which may be a bare LF; None while there is no whole one.

@@ -31,7 +31,9 @@ class Transaction:
         return len(self.recipients) >= MAX_RECIPIENTS
 
 
-def parse_mail(argument: bytes, max_message_bytes: int, *, extended: bool) -> Transaction | str:
+def parse_mail(  # noqa: PLR0911 - a check a line, its reply beside it
+    argument: bytes, max_message_bytes: int, *, extended: bool
+) -> Transaction | str:
     """Read what follows ``MAIL``, or return the reply that refuses it; parameters need EHLO (``extended``)."""
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT

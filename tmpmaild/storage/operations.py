@@ -75,7 +75,8 @@ class AddMessage(Operation):
     def __init__(self, mail: NewMail, limits: Limits) -> None:
         self.mail = mail
         self.limits = limits
-        self.size_bytes = len(mail.raw) + len(mail.parsed.body)
+        body = mail.parsed.body
+        self.size_bytes = len(mail.raw) + (len(body) if isinstance(body, str) else 0)
 
     @classmethod
     def is_one_statement(cls, operations: Sequence["AddMessage"]) -> bool:
@@ -99,7 +100,8 @@ class AddMessage(Operation):
             outcomes.append(ids.message_id(messages[0][0]))
         for start in range(0, len(rows), MAX_ROWS):
             part = rows[start : start + MAX_ROWS]
-            transaction.connection.execute(_insert_sql(len(part[0]), len(part)), list(chain.from_iterable(part)))
+            # Of one row of parameters; execute() would hand the GIL over once more to ask for the last rowid.
+            transaction.connection.executemany(_insert_sql(len(part[0]), len(part)), [tuple(chain.from_iterable(part))])
         transaction.changes += room.changes()
         return outcomes
 

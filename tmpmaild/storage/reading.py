@@ -26,9 +26,9 @@ WHERE i.name_hash = :name_hash AND i.expires_at_ms > :forgotten_ms
 # Small bodies come with the page; a large one is read on its own, when the answer has room for it.
 _MESSAGES = """
 SELECT m.id, CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT), c.received_at_ms, c.sender,
-       c.sender_name, c.subject, c.size_bytes, c.html IS NOT NULL, c.attachments, c.body_bytes,
+       c.sender_name, c.subject, c.size_bytes, c.has_html, c.attachments, c.body_bytes,
        CASE WHEN c.body_bytes <= :small_bytes THEN c.body END, c.id
-FROM message AS m JOIN content AS c ON c.id = m.content_id
+FROM message AS m JOIN readable AS c ON c.id = m.content_id
 WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
 ORDER BY m.id {direction} LIMIT :limit
 """
@@ -108,16 +108,20 @@ def _large_bodies(connection: sqlite3.Connection, rows: list[_Row], page: Page) 
     bodies = {}
     for row in large:
         whole = row.body_bytes <= max(room_bytes, _TRUNCATED_BYTES)
-        bodies[row.key] = (_body(connection, row.content_key, whole=whole), not whole)
+        bodies[row.key] = _body(connection, row.content_key, whole=whole)
         room_bytes -= row.body_bytes if whole else _TRUNCATED_BYTES
     return bodies
 
 
-def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> str:
-    length = -1 if whole else _TRUNCATED_BYTES
-    sql = "SELECT CASE WHEN :length < 0 THEN body ELSE substr(body, 1, :length) END FROM content WHERE id = :id"
-    (body,) = connection.execute(sql, {"length": length, "id": content_key}).fetchone()
-    return str(body) if whole else body.encode()[:_TRUNCATED_BYTES].decode(errors="ignore")
+def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> tuple[str, bool]:
+    """Read a body or its beginning, and tell whether it was cut."""
+    if whole:
+        (body,) = connection.execute("SELECT body FROM readable WHERE id = ?", (content_key,)).fetchone()
+        return body, False
+    sql = "SELECT substr(body, 1, ?) FROM readable WHERE id = ?"
+    (body,) = connection.execute(sql, (_TRUNCATED_BYTES + 1, content_key)).fetchone()
+    octets = body.encode()
+    return octets[:_TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > _TRUNCATED_BYTES
 
 
 def _message(row: _Row, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple

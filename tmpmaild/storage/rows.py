@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tmpmaild.model import NewMail
+from tmpmaild.model import NewMail, Verbatim
 from tmpmaild.storage.layout import FILLER, padding
 
 _encode = msgspec.json.Encoder().encode
@@ -31,11 +31,20 @@ def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[Any,
         _encode(parsed.warnings).decode(),
         _encode(parsed.headers).decode(),
     )
-    body_bytes = _octets(parsed.body)
-    text_bytes = sum(_octets(text) for text in short) + body_bytes + _octets(parsed.html or "") + len(mail.raw)
-    numbers = (now_ms, len(mail.raw), body_bytes, envelope.tls)
-    return (*numbers, FILLER, *short, parsed.body, parsed.html, mail.raw, padding(text_bytes))
+    body_at, body_bytes, body = _body(parsed.body)
+    texts = (*short, body, parsed.html, mail.raw)
+    numbers = (now_ms, len(mail.raw), body_at, body_bytes, envelope.tls)
+    return (*numbers, FILLER, *texts, padding(sum(map(_octets, texts))))
 
 
-def _octets(text: str | bytes) -> int:
-    return len(text) if text.isascii() or isinstance(text, bytes) else len(text.encode())
+def _body(body: str | Verbatim) -> tuple[int | None, int, str]:
+    """Return where the body stands in the source, its octets there or here, and what stands here."""
+    if isinstance(body, Verbatim):
+        return body.start, body.end - body.start, ""
+    return None, _octets(body), body
+
+
+def _octets(text: str | bytes | None) -> int:
+    if text is None:
+        return 0
+    return len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode())
