@@ -9,7 +9,7 @@ from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, RequestError
 from tmpmaild.model import QUARANTINE_MS, NewInbox, NewMail
 from tmpmaild.storage.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
-from tmpmaild.storage.room import Limits, Room
+from tmpmaild.storage.room import Room
 from tmpmaild.storage.rows import content_columns
 from tmpmaild.storage.writer import Operation, Transaction
 
@@ -18,6 +18,8 @@ MAX_ROWS = 64  # of one INSERT; SQLite keeps each number of rows as a statement 
 
 class CreateInbox(Operation):
     """Store an address; the result is the new inbox's id."""
+
+    keeps_what_was_read = True
 
     def __init__(self, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> None:
         self.new = new
@@ -72,9 +74,11 @@ def _forget(transaction: Transaction, name_hash: bytes) -> None:
 class AddMessage(Operation):
     """Store a mail for all of its inboxes that live, or for none; the result is its first id."""
 
-    def __init__(self, mail: NewMail, limits: Limits) -> None:
+    keeps_what_was_read = True
+
+    def __init__(self, mail: NewMail, room: Room) -> None:
         self.mail = mail
-        self.limits = limits
+        self.room = room
         body = mail.parsed.body
         self.size_bytes = len(mail.raw) + (len(body) if isinstance(body, str) else 0)
 
@@ -87,7 +91,8 @@ class AddMessage(Operation):
     def run(cls, transaction: Transaction, operations: Sequence["AddMessage"]) -> list[Any]:
         """Store the mails of a whole batch with few statements: each call of SQLite hands the GIL over and back."""
         inbox_ids = {inbox_id for operation in operations for inbox_id in operation.mail.inbox_ids}
-        room = Room(transaction.connection, inbox_ids, operations[0].limits, transaction.now_ms)
+        room = operations[0].room
+        room.enter(transaction, inbox_ids)
         rows: list[tuple[Any, ...]] = []
         outcomes: list[Any] = []
         for operation in operations:

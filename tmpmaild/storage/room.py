@@ -1,4 +1,4 @@
-"""Whether the mails of a batch find room: the inboxes as they stand in the tables, and with what the batch adds."""
+"""Whether the mails of a batch find room: the inboxes as they stand in the tables, and with what batches add."""
 
 import sqlite3
 from collections.abc import Collection, Iterable
@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from tmpmaild.model import InboxChange
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.writer import Transaction
+
+_MAX_INBOXES = 10_000
 
 # One row, whatever the number of inboxes: for each row that is stepped to, the GIL changes hands.
 _INBOXES = """
@@ -56,33 +59,58 @@ class _Holder:
         return self.messages >= self.max_messages or self.stored_bytes >= self.max_bytes
 
 
-class Room:
-    """The room that a batch finds in ``inbox_ids`` at ``now_ms``."""
+class _Inbox(Struct):
+    """What was read of an inbox, brought up to date by what the batches since have added."""
 
-    def __init__(self, connection: sqlite3.Connection, inbox_ids: Collection[str], limits: Limits, now_ms: int) -> None:
+    expires_at_ms: int
+    holders: tuple[_Holder, ...]
+
+
+class Room:
+    """The inboxes that mail has come for, as they stand in the tables; asked in the writer's thread only.
+
+    What one batch has read holds in the next, for nobody else writes: reading costs four hand-overs of the GIL.
+    """
+
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._expires_at_ms: dict[str, int] = {}
-        self._holders: dict[str, tuple[_Holder, ...]] = {}
-        self._now_ms = now_ms
+        self._epoch = -1
+        self._now_ms = 0
+        self._inboxes: dict[str, _Inbox] = {}
+        self._creators: dict[str, _Holder] = {}
         self._changed: set[str] = set()
-        creators: dict[str, _Holder] = {}
-        sql = _INBOXES.format(marks=",".join("?" * len(inbox_ids)))
-        (found,) = connection.execute(sql, [int(inbox_id) for inbox_id in inbox_ids]).fetchone()
+
+    def enter(self, transaction: Transaction, inbox_ids: Collection[str]) -> None:
+        """Begin a batch that delivers to these inboxes: read what is not known."""
+        if transaction.epoch != self._epoch or len(self._inboxes) > _MAX_INBOXES:
+            self._inboxes.clear()
+            self._creators.clear()
+        self._epoch = transaction.epoch
+        self._now_ms = transaction.now_ms
+        self._changed.clear()
+        unknown = [int(inbox_id) for inbox_id in inbox_ids if inbox_id not in self._inboxes]
+        if unknown:
+            self._read(transaction.connection, unknown)
+
+    def _read(self, connection: sqlite3.Connection, keys: list[int]) -> None:
+        sql = _INBOXES.format(marks=",".join("?" * len(keys)))
+        (found,) = connection.execute(sql, keys).fetchone()
         for key, expires_at_ms, messages, stored_bytes, creator, creator_bytes in _decode(found):
             inbox_id = str(key)
-            self._expires_at_ms[inbox_id] = expires_at_ms
             inbox = _Holder(messages, stored_bytes, *self._maxima(inbox_id))
-            if creator and creator not in creators:
-                creators[creator] = _Holder(0, creator_bytes, 1 << 62, limits.max_creator_bytes)
-            self._holders[inbox_id] = (inbox, creators[creator]) if creator else (inbox,)
+            if creator and creator not in self._creators:
+                self._creators[creator] = _Holder(0, creator_bytes, 1 << 62, self._limits.max_creator_bytes)
+            holders = (inbox, self._creators[creator]) if creator else (inbox,)
+            self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
 
     def lives(self, inbox_id: str) -> bool:
         """Tell whether an inbox is there and not over."""
-        return self._expires_at_ms.get(inbox_id, 0) > self._now_ms
+        inbox = self._inboxes.get(inbox_id)
+        return inbox is not None and inbox.expires_at_ms > self._now_ms
 
     def take(self, inbox_ids: Iterable[str], size_bytes: int) -> bool:
         """Give a mail its room in all of the inboxes, or in none: False."""
-        holders = [holder for inbox_id in inbox_ids for holder in self._holders[inbox_id]]
+        holders = [holder for inbox_id in inbox_ids for holder in self._inboxes[inbox_id].holders]
         for holder in holders:
             holder.take(1, size_bytes)
         if any(holder.overfull for holder in holders):
@@ -95,7 +123,7 @@ class Room:
     def changes(self) -> list[InboxChange]:
         """Tell how the inboxes that took something stand after the batch."""
         return [
-            InboxChange(inbox_id, full=any(holder.full for holder in self._holders[inbox_id]))
+            InboxChange(inbox_id, full=any(holder.full for holder in self._inboxes[inbox_id].holders))
             for inbox_id in self._changed
         ]
 

@@ -22,7 +22,7 @@ from tmpmaild.storage.migrate import migrate, migrations
 from tmpmaild.storage.operations import AddMessage, CreateInbox
 from tmpmaild.storage.reader import Reader, connect
 from tmpmaild.storage.reading import Finder, select_messages
-from tmpmaild.storage.room import Limits
+from tmpmaild.storage.room import Limits, Room
 from tmpmaild.storage.rows import keyed_hash
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
 from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
@@ -86,7 +86,7 @@ class SqliteStorage:
         self._maintenance = maintenance
         self._space = space
         self._hash_key = hash_key
-        self._limits = limits
+        self._room = Room(limits)
         self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
         self._unerased = True  # what an earlier process swept may still stand in the WAL
 
@@ -127,7 +127,7 @@ class SqliteStorage:
 
     async def add_message(self, mail: NewMail) -> str:
         """See ``Storage``."""
-        message_id: str = await self._writer.submit(AddMessage(mail, self._limits))
+        message_id: str = await self._writer.submit(AddMessage(mail, self._room))
         return message_id
 
     async def sweep(self, now_ms: int) -> bool:

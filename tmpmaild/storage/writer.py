@@ -30,11 +30,15 @@ OnCommitted = Callable[[Sequence[InboxChange]], None]
 
 
 class Transaction:
-    """What operations of one batch share: the connection, the time, the next id, and whom to wake after."""
+    """What operations of one batch share: the connection, the time, the next id, and whom to wake after.
 
-    def __init__(self, connection: sqlite3.Connection, now_ms: int, last_message_key: int) -> None:
+    What was read in an earlier batch holds as long as ``epoch`` is the same.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, now_ms: int, last_message_key: int, epoch: int = 0) -> None:
         self.connection = connection
         self.now_ms = now_ms
+        self.epoch = epoch
         self.last_message_key = last_message_key
         self.changes: list[InboxChange] = []
 
@@ -47,11 +51,13 @@ class Transaction:
 class Operation:
     """One unit of writing. Neighbours of one class in a batch are run by one call, so that they can share work.
 
-    What is not ``transactional`` runs alone and outside of any transaction.
+    What is not ``transactional`` runs alone and outside of any transaction. What ``keeps_what_was_read`` changes no
+    row that another operation may remember.
     """
 
     size_bytes: int = 0
     transactional: ClassVar[bool] = True
+    keeps_what_was_read: ClassVar[bool] = False
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Any]) -> bool:
@@ -89,6 +95,7 @@ class Writer:
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
         (self._last_message_key,) = connection.execute(_LAST_MESSAGE_KEY).fetchone()
+        self._epoch = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
         self._thread.start()
@@ -155,15 +162,17 @@ class Writer:
 
     def _commit(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         try:
-            transaction = Transaction(self._connection, self._clock(), self._last_message_key)
+            transaction = Transaction(self._connection, self._clock(), self._last_message_key, self._epoch)
             outcomes = self._run(transaction, operations)
         except Exception as error:  # noqa: BLE001 - whatever it is, who waits is woken with it
             self.met_damage = self.met_damage or _is_damage(error)
             self._roll_back()
+            self._epoch += len(operations) + 1  # past all that this batch has come to
             if len(operations) == 1 or _is_locked(error):
                 return _failures(error, len(operations)), []
             return self._commit_one_by_one(operations)
         self._last_message_key = transaction.last_message_key
+        self._epoch = transaction.epoch
         return outcomes, transaction.changes
 
     def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
@@ -210,6 +219,7 @@ class Writer:
 
 def _run(kind: type[Operation], transaction: Transaction, operations: list[Operation]) -> list[Any]:
     outcomes = kind.run(transaction, operations)
+    transaction.epoch += not kind.keeps_what_was_read
     assert len(outcomes) == len(operations)  # or somebody would wait for ever
     return outcomes
 

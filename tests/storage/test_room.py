@@ -1,0 +1,101 @@
+"""Room is remembered from batch to batch: exactly as long as nobody else can have changed it."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tmpmaild.errors import MailboxFull
+from tmpmaild.model import Page
+from tmpmaild.storage.migrate import migrate
+from tmpmaild.storage.room import Limits, Room
+from tmpmaild.storage.writer import Transaction
+
+from .conftest import LIFETIME_MS
+
+
+@pytest.fixture
+def connection():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as opened:
+        migrate(opened)
+        add = "INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private) VALUES (?, ?, 0, ?, 0)"
+        opened.executemany(add, [(5, b"5", 100), (6, b"6", 200)])
+        yield opened
+
+
+@pytest.fixture
+def room():
+    return Room(Limits(max_messages=2, max_bytes=1000, max_creator_bytes=1000))
+
+
+def enter(room, connection, *inbox_ids, now_ms=50, epoch=0):
+    statements = []
+    connection.set_trace_callback(statements.append)
+    room.enter(Transaction(connection, now_ms, 0, epoch), inbox_ids)
+    connection.set_trace_callback(None)
+    return len(statements)
+
+
+def test_an_inbox_is_read_once_an_epoch(room, connection):
+    assert enter(room, connection, "5") == 1
+    assert enter(room, connection, "5") == 0
+    assert enter(room, connection, "5", "6") == 1
+    assert enter(room, connection, "5", "6", epoch=1) == 1
+
+
+def test_what_a_batch_took_counts_in_the_next(room, connection):
+    for taken in (True, True, False):
+        enter(room, connection, "5")
+        assert room.take(["5"], 10) is taken
+
+
+def test_a_new_epoch_goes_by_the_tables_again(room, connection):
+    enter(room, connection, "5")
+    assert room.take(["5"], 1000)
+    enter(room, connection, "5", epoch=1)
+    assert room.take(["5"], 1000)
+
+
+def test_changes_are_those_of_this_batch(room, connection):
+    enter(room, connection, "5", "6")
+    room.take(["5"], 1000)
+    assert [(change.inbox_id, change.full) for change in room.changes()] == [("5", True)]
+    enter(room, connection, "6")
+    assert room.changes() == []
+
+
+def test_a_remembered_inbox_is_over_at_its_time(room, connection):
+    for now_ms, lives in ((99, True), (100, False)):
+        enter(room, connection, "5", now_ms=now_ms)
+        assert room.lives("5") is lives
+    assert not room.lives("7")
+
+
+async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engine, path):
+    async with open_engine(max_messages_per_inbox=2) as engine:
+        inbox = await engine.inbox("ada")
+        await engine.add(inbox)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TRIGGER no BEFORE INSERT ON message BEGIN SELECT RAISE(ABORT, 'no'); END")
+        with pytest.raises(sqlite3.IntegrityError):
+            await engine.add(inbox)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("DROP TRIGGER no")
+        await engine.add(inbox)
+        with pytest.raises(MailboxFull):
+            await engine.add(inbox)
+        assert len(await engine.messages("ada", Page())) == 2
+
+
+async def test_a_sweep_gives_a_creator_its_room_back_within_the_same_batch(open_engine):
+    async with open_engine(max_share_per_creator=0.0001, max_bytes=100_000_000) as engine:  # 10,000 octets
+        short = await engine.inbox("short", lifetime_ms=1, creator="192.0.2.1")
+        await engine.add(short, raw=b"x" * 10_000)
+        long = await engine.inbox("long", creator="192.0.2.1")
+        with pytest.raises(MailboxFull):
+            await engine.add(long)
+        engine.clock.advance(ms=LIFETIME_MS - 1)
+        # Behind a create both are queued while the writer is busy, and so go together.
+        await asyncio.gather(engine.inbox("third"), engine.storage.sweep(engine.clock()), engine.add(long))
+        assert len(await engine.messages("long", Page())) == 1
