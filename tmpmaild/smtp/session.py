@@ -7,7 +7,7 @@ protocol stands in ``conversation.py``, all decisions in ``handler.py``.
 import asyncio
 import logging
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from aiosmtpd.smtp import SMTP, Session
@@ -16,7 +16,7 @@ from tmpmaild.clients import LOCAL
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
 from tmpmaild.smtp.handler import SmtpEnvelope, our_fault
-from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender
+from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
 
 if TYPE_CHECKING:
     from tmpmaild.smtp.server import SmtpServer
@@ -155,64 +155,61 @@ class SmtpSession(SMTP):
 
     def _pump(self) -> None:
         """Let the conversation go on until it needs input, an answer that takes time, or a reader."""
+        conversation = self._conversation
         try:
-            self._go_through_input()
-        except Exception as error:  # noqa: BLE001 - logged there
-            self._conversation.close(our_fault(error))
-        if self._stopping and not self._busy:
-            self._conversation.close(replies.STOPPING)
-        if not self._waiting:
-            self._hold(self._conversation.held_bytes)
-        self._flush()
-
-    def _go_through_input(self) -> None:
-        while not self._waiting and self._unread_since is None:
-            question = self._conversation.next_question()
-            if question is not None:
-                reply = self._answer_now(question)
+            while not self._waiting and self._unread_since is None:
+                question = conversation.next_question()
+                if question is None:
+                    break
+                reply = _ANSWERS[type(question)](self, question)
                 if reply is not None:
-                    self._conversation.answer(reply)
-            elif len(self._conversation.output) >= MAX_OUTPUT_BYTES:
-                self._flush()
+                    conversation.answer(reply)
+        except Exception as error:  # noqa: BLE001 - logged there
+            conversation.close(our_fault(error))
+        if self._stopping and not self._busy:
+            conversation.close(replies.STOPPING)
+        if not self._waiting:
+            if conversation.receiving_data or self._held_bytes:
+                self._hold(conversation.held_bytes)
+            if len(conversation.output) >= MAX_OUTPUT_BYTES:
                 self._waiting = True  # until the others have had their turn
                 self.loop.call_soon(self._answered, None)
-            else:
-                break
+        self._flush()
 
-    def _answer_now(self, question: Question) -> str | None:
-        """Answer without waiting, or begin to wait."""
-        match question:
-            case Recipient():
-                reply = self._handler.recipient_now(self._envelope, question.mailbox, question.written)
-                if reply is None:
-                    self._wait_for(self._handler.handle_RCPT(self, self.session, self._envelope, question.written, []))
-                return reply
-            case Sender():
-                self._envelope = SmtpEnvelope()
-                self._envelope.mail_from = question.address
-                return self._handler.mail_now()
-            case Data():
-                self._measure(self.loop.time())
-                return replies.GO_AHEAD if self._server.has_memory(question.size_bytes) else replies.SYSTEM_FULL
-            case Mail():
-                return self._store(question)
-            case Late():
-                self._waiting = True
-                self.loop.call_later(_LATE_SECONDS, self._answered, question.reply)
-            case _:
-                self._transport.pause_reading()  # first of all: what the client sends next is its hello
-                self._flush()
-                self._handshake = self._wait_for(self._start_tls())
-        return None
+    # An answer to each kind of question; None begins to wait.
 
-    def _store(self, mail: Mail) -> str | None:
-        if not self._hold(len(mail.content)):
+    def _answer_sender(self, question: Sender) -> str:
+        self._envelope = SmtpEnvelope()
+        self._envelope.mail_from = question.address
+        return self._handler.mail_now()
+
+    def _answer_recipient(self, question: Recipient) -> str | None:
+        reply = self._handler.recipient_now(self._envelope, question.mailbox, question.written)
+        if reply is None:
+            self._wait_for(self._handler.handle_RCPT(self, self.session, self._envelope, question.written, []))
+        return reply
+
+    def _answer_data(self, question: Data) -> str:
+        self._measure(self.loop.time())
+        return replies.GO_AHEAD if self._server.has_memory(question.size_bytes) else replies.SYSTEM_FULL
+
+    def _answer_mail(self, question: Mail) -> str | None:
+        if not self._hold(len(question.content)):
             return replies.SYSTEM_FULL
-        self._envelope.content = mail.content
+        self._envelope.content = question.content
         assert self.session is not None
         self.session.host_name = self._conversation.helo
         self._wait_for(self._handler.handle_DATA(self, self.session, self._envelope))
         return None
+
+    def _answer_late(self, question: Late) -> None:
+        self._waiting = True
+        self.loop.call_later(_LATE_SECONDS, self._answered, question.reply)
+
+    def _answer_starttls(self, _: StartTls) -> None:
+        self._transport.pause_reading()  # first of all: what the client sends next is its hello
+        self._flush()
+        self._handshake = self._wait_for(self._start_tls())
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, str | None]) -> "asyncio.Task[str | None]":
         self._waiting = True
@@ -297,3 +294,13 @@ class SmtpSession(SMTP):
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
         self.session.ssl = {"context": self._server.tls}
+
+
+_ANSWERS: dict[type[Question], Callable[[SmtpSession, Any], str | None]] = {
+    Sender: SmtpSession._answer_sender,
+    Recipient: SmtpSession._answer_recipient,
+    Data: SmtpSession._answer_data,
+    Mail: SmtpSession._answer_mail,
+    Late: SmtpSession._answer_late,
+    StartTls: SmtpSession._answer_starttls,
+}
