@@ -8,7 +8,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from aiosmtpd.smtp import SMTP, Session
 
@@ -161,7 +161,7 @@ class SmtpSession(SMTP):
                 question = conversation.next_question()
                 if question is None:
                     break
-                reply = _ANSWERS[type(question)](self, question)
+                reply = self._ANSWERS[type(question)](self, question)
                 if reply is not None:
                     conversation.answer(reply)
         except Exception as error:  # noqa: BLE001 - logged there
@@ -210,6 +210,15 @@ class SmtpSession(SMTP):
         self._transport.pause_reading()  # first of all: what the client sends next is its hello
         self._flush()
         self._handshake = self._wait_for(self._start_tls())
+
+    _ANSWERS: ClassVar[dict[type[Question], Callable[[Any, Any], str | None]]] = {
+        Sender: _answer_sender,
+        Recipient: _answer_recipient,
+        Data: _answer_data,
+        Mail: _answer_mail,
+        Late: _answer_late,
+        StartTls: _answer_starttls,
+    }
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, str | None]) -> "asyncio.Task[str | None]":
         self._waiting = True
@@ -294,13 +303,3 @@ class SmtpSession(SMTP):
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
         self.session.ssl = {"context": self._server.tls}
-
-
-_ANSWERS: dict[type[Question], Callable[[SmtpSession, Any], str | None]] = {
-    Sender: SmtpSession._answer_sender,
-    Recipient: SmtpSession._answer_recipient,
-    Data: SmtpSession._answer_data,
-    Mail: SmtpSession._answer_mail,
-    Late: SmtpSession._answer_late,
-    StartTls: SmtpSession._answer_starttls,
-}

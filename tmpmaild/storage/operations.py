@@ -1,19 +1,17 @@
 """What the writer can do to the tables: create an inbox, add mail. Deleting stands in ``sweeping.py``."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, RequestError
 from tmpmaild.model import QUARANTINE_MS, NewInbox, NewMail
+from tmpmaild.storage.delivery import MAX_ROWS, insert
 from tmpmaild.storage.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
 from tmpmaild.storage.room import Room
 from tmpmaild.storage.rows import content_columns
 from tmpmaild.storage.writer import Operation, Transaction
-
-MAX_ROWS = 64  # of one INSERT; SQLite keeps each number of rows as a statement of its own
 
 
 class CreateInbox(Operation):
@@ -103,10 +101,7 @@ class AddMessage(Operation):
             messages = operation._rows(transaction, recipients)  # noqa: SLF001
             rows += messages
             outcomes.append(ids.message_id(messages[0][0]))
-        for start in range(0, len(rows), MAX_ROWS):
-            part = rows[start : start + MAX_ROWS]
-            # Of one row of parameters; execute() would hand the GIL over once more to ask for the last rowid.
-            transaction.connection.executemany(_insert_sql(len(part[0]), len(part)), [tuple(chain.from_iterable(part))])
+        insert(transaction.connection, rows)
         transaction.changes += room.changes()
         return outcomes
 
@@ -133,9 +128,3 @@ class AddMessage(Operation):
             (key, int(inbox_id), keys[0], start, len(recipient), *(columns if key == keys[0] else nothing))
             for key, inbox_id, start, recipient in zip(keys, recipients, starts, written, strict=False)
         ]
-
-
-@lru_cache(maxsize=MAX_ROWS)
-def _insert_sql(columns: int, rows: int) -> str:
-    one = f"({','.join('?' * columns)})"
-    return f"INSERT INTO delivery VALUES {','.join([one] * rows)}"

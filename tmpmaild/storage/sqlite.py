@@ -17,6 +17,7 @@ from msgspec import Struct
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Inbox, Listing, NewInbox, NewMail, Page
 from tmpmaild.storage import database
+from tmpmaild.storage.delivery import forget_values
 from tmpmaild.storage.layout import PAGE_BYTES
 from tmpmaild.storage.migrate import migrate, migrations
 from tmpmaild.storage.operations import AddMessage, CreateInbox
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 _MAX_VACUUM_STEPS = 500  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
 _NO_LIMIT = 1 << 62
+_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statement that stored it, until the next sweep
 _MEASURE_EVERY_SECONDS = 0.1
 
 
@@ -246,8 +248,14 @@ def _close(connection: sqlite3.Connection, *, clean: bool) -> None:
 async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:
     space = Space(settings.path, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
+
+    def after_batch(moved_bytes: float) -> None:
+        if moved_bytes > _REMEMBERED_BYTES:
+            forget_values(connection)
+        space.measure(moved_bytes)
+
     return SqliteStorage(
-        Writer(connection, clock=clock, after_batch=space.measure),
+        Writer(connection, clock=clock, after_batch=after_batch),
         Reader(await connect(settings.path)),
         await connect(settings.path),
         space,
