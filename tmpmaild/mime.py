@@ -15,7 +15,10 @@ from tmpmaild.model import Attachment, ParsedMail, Verbatim
 NO_HEADER = "The mail has no header."
 UNREADABLE = "The mail could not be understood; only its source is whole."
 
+TEXT_CUT = "The text is very long and was cut; the source is whole."
+
 MAX_FILENAME_BYTES = 255
+MAX_TEXT_BYTES = 4 * 1024 * 1024  # what an answer shows of bodies at most
 
 _UTF_8 = ("", "utf-8")
 _LIKE_ASCII = (*_UTF_8, "us-ascii", "iso-8859-1", "windows-1252")
@@ -113,6 +116,9 @@ def _is_verbatim(octets: bytes, part: Part) -> bool:
 def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:
     """Decode a text part in its charset (RFC 2046 §4.1.2)."""
     octets = mimeparts.content(raw, part, warnings)
+    if len(octets) > MAX_TEXT_BYTES:
+        warnings[TEXT_CUT] = None
+        octets = octets[: octets.rfind(b"\n", 0, MAX_TEXT_BYTES) + 1 or MAX_TEXT_BYTES]
     charset = part.parameters.get("charset", "")
     if not charset and part.content_type == "text/html" and not charsets.is_utf8(octets):
         meta = _META_CHARSET.search(octets, 0, _META_WITHIN_BYTES)

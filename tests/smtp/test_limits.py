@@ -7,6 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from tmpmaild.smtp import replies
+from tmpmaild.smtp.memory import ALLOWANCE_BYTES
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 
@@ -50,7 +51,7 @@ async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
         assert await client.rest() in (replies.STOPPING + "\r\n", "")
         assert not house.sources()
         await house.until(lambda: not house.server._sessions)
-        assert house.server._held_bytes == 0
+        assert house.server.memory.held_bytes == 0
 
 
 async def test_who_comes_while_the_server_stops_is_sent_away(serve):
@@ -98,15 +99,55 @@ async def test_a_limit_of_zero_is_none(serve):
 
 # Memory of all sessions together
 
+OTHER = ("127.0.0.2", 0)
+
+
+async def test_a_declared_mail_has_its_memory_from_the_beginning(serve):
+    async with serve(max_inflight_bytes=100_000) as house:
+        first, second = await house.connect(), await house.connect(local_addr=OTHER)
+        size = ALLOWANCE_BYTES + 60_000
+        for client, answer in ((first, "354"), (second, "452")):
+            await client.reply()
+            said = await client.say("EHLO client.example", f"MAIL FROM:<> SIZE={size}", MAIL[1], "DATA")
+            assert said[-1][:3] == answer
+        assert (await first.say("x" * 60_000 + "\r\n."))[0].startswith("250")
+        assert (await second.say("DATA"))[0].startswith("354")
+
+
+async def test_small_mail_comes_in_while_large_mail_takes_all_the_memory(serve):
+    async with serve(max_inflight_bytes=100_000) as house:
+        large, small = await house.connect(), await house.connect()
+        await large.begin()
+        large.write(b"x" * (ALLOWANCE_BYTES + 99_000))
+        await house.until(lambda: house.server.memory.held_bytes > 98_000)
+        await small.begin()
+        assert (await small.say("x" * (ALLOWANCE_BYTES - 10) + "\r\n."))[0].startswith("250")
+
+
+async def test_one_client_may_take_half_of_the_memory_and_another_the_rest(serve):
+    async with serve(max_inflight_bytes=300_000, max_message_bytes=150_000) as house:
+        first, second, other = (
+            await house.connect(),
+            await house.connect(),
+            await house.connect(local_addr=OTHER),
+        )
+        for client in (first, second, other):
+            await client.begin()
+        first.write(b"x" * (ALLOWANCE_BYTES + 80_000))
+        await house.until(lambda: house.server.memory.held_bytes > 79_000)
+        for client, answer in ((second, "452"), (other, "250")):
+            client.write(b"x" * (ALLOWANCE_BYTES + 80_000))
+            assert (await client.say("\r\n."))[0][:3] == answer
+
 
 async def test_a_declared_mail_is_refused_while_others_take_the_memory(serve):
     async with serve(max_inflight_bytes=100_000) as house:
         first, second = await house.connect(), await house.connect()
         await first.begin()
-        first.write(b"x" * 90_000)
-        await house.until(lambda: house.server._held_bytes > 89_000)
+        first.write(b"x" * (ALLOWANCE_BYTES + 90_000))
+        await house.until(lambda: house.server.memory.held_bytes > 89_000)
         await second.reply()
-        begin = ("EHLO client.example", "MAIL FROM:<> SIZE=20000", MAIL[1], "DATA")
+        begin = ("EHLO client.example", f"MAIL FROM:<> SIZE={ALLOWANCE_BYTES + 20_000}", MAIL[1], "DATA")
         assert (await second.say(*begin))[-1] == replies.SYSTEM_FULL
         assert (await first.say("\r\n."))[0].startswith("250")
         assert (await second.say("DATA"))[0].startswith("354")
@@ -117,13 +158,13 @@ async def test_an_undeclared_mail_is_refused_at_its_end_when_it_takes_too_much(s
         first, second = await house.connect(), await house.connect()
         await first.begin()
         await second.begin()
-        first.write(b"x" * 90_000)
-        await house.until(lambda: house.server._held_bytes > 89_000)
-        second.write(b"x" * 20_000)
+        first.write(b"x" * (ALLOWANCE_BYTES + 90_000))
+        await house.until(lambda: house.server.memory.held_bytes > 89_000)
+        second.write(b"x" * (ALLOWANCE_BYTES + 20_000))
         assert await second.say("\r\n.") == [replies.SYSTEM_FULL]
         assert (await first.say("\r\n."))[0].startswith("250")
         assert (await second.say(*MAIL, "small\r\n."))[-1].startswith("250")
-        await house.until(lambda: house.server._held_bytes == 0)
+        await house.until(lambda: house.server.memory.held_bytes == 0)
 
 
 class Slow:
@@ -145,14 +186,14 @@ async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serv
     async with serve(wrap=Slow) as house:
         client = await house.connect()
         await client.begin()
-        client.write(b"x" * 50_000 + b"\r\n.\r\n")
+        client.write(b"x" * (ALLOWANCE_BYTES + 50_000) + b"\r\n.\r\n")
         await house.until(lambda: house.server.tasks)
-        assert house.server._held_bytes == 50_002
+        assert house.server.memory.held_bytes == 50_002
         client.reset()
         await house.until(lambda: not house.server._sessions)
-        assert house.server._held_bytes == 50_002
+        assert house.server.memory.held_bytes == 50_002
         house.server.handler._service.may_go_on.set()
-        await house.until(lambda: house.server._held_bytes == 0)
+        await house.until(lambda: house.server.memory.held_bytes == 0)
         assert len(house.sources()) == 1
 
 
@@ -164,7 +205,7 @@ async def test_a_mail_is_not_kept_in_memory_once_it_is_stored(serve):
         assert (await client.reply()).startswith("250")
         (session,) = house.server._sessions
         assert session._envelope.content is None
-        assert house.server._held_bytes == 0
+        assert house.server.memory.held_bytes == 0
 
 
 # Trouble of ours

@@ -103,7 +103,7 @@ async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
         assert await client.rest() == ""
         assert house.sources() == []
         await house.until(lambda: not house.server._sessions)
-        assert house.server._held_bytes == 0
+        assert house.server.memory.held_bytes == 0
 
 
 async def test_clients_who_vanish_right_after_the_dot_disturb_nobody(serve):
@@ -121,7 +121,7 @@ async def test_clients_who_vanish_right_after_the_dot_disturb_nobody(serve):
         stored = await messages(house)
         assert {str(number) for number in range(0, 20, 2)} <= {message.subject for message in stored}
         assert all(message.body.strip() == "whole" for message in stored)
-        assert house.server._held_bytes == 0
+        assert house.server.memory.held_bytes == 0
 
 
 # Clients who do not read

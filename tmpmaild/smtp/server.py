@@ -17,6 +17,7 @@ from tmpmaild.service import InboxService
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.handler import Handler
+from tmpmaild.smtp.memory import Account, Memory
 from tmpmaild.smtp.session import SmtpSession
 
 _TICK_SECONDS = 5
@@ -46,7 +47,9 @@ class SmtpServer:
         self.tasks: set[asyncio.Task[Any]] = set()
         self._sessions: set[SmtpSession] = set()
         self._per_client: Counter[str] = Counter()
-        self._held_bytes = 0
+        self.memory = Memory(
+            settings.max_inflight_bytes, max(settings.max_inflight_bytes // 2, settings.max_message_bytes)
+        )
         self._stopping = False
         rate = settings.new_connections_per_minute
         self._buckets = TokenBuckets(rate, rate) if rate else None
@@ -93,6 +96,10 @@ class SmtpServer:
             offers_tls=self.tls is not None,
         )
 
+    def new_account(self, remote_ip: str) -> Account:
+        """Open the account of what a connection holds in memory."""
+        return Account(self.memory, None if self._is_exempt(remote_ip) else client_name(remote_ip))
+
     def admit(self, session: SmtpSession) -> str | None:
         """Count a new connection; return the reply to send it away with, if it is one too many."""
         settings = self.settings
@@ -118,14 +125,3 @@ class SmtpServer:
         self._per_client[client] -= 1
         if not self._per_client[client]:
             del self._per_client[client]
-
-    def has_memory(self, size_bytes: int) -> bool:
-        """Tell whether a mail of this declared size may come in now."""
-        return self._held_bytes + size_bytes <= self.settings.max_inflight_bytes
-
-    def hold(self, more_bytes: int) -> bool:
-        """Account for memory that mails on their way take; False, and it is not to be taken, if that is too much."""
-        if more_bytes > 0 and not self.has_memory(more_bytes):
-            return False
-        self._held_bytes += more_bytes
-        return True

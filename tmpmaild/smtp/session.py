@@ -46,13 +46,13 @@ class SmtpSession(SMTP):
         self._waiting = False
         self._peer_done = False
         self._stopping = False
-        self._held_bytes = 0
         self._active_at = server.loop.time()
         self._unread_since: float | None = None
         self._handshake: asyncio.Task[str | None] | None = None
         self._measured_at = 0.0
         self._measured_bytes = 0
         self.remote_ip = LOCAL
+        self._account = server.new_account(LOCAL)
 
     # What the transport calls.
 
@@ -63,6 +63,7 @@ class SmtpSession(SMTP):
         self._transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
         self.remote_ip = cast("tuple[str, int]", self.session.peer)[0]
+        self._account = self._server.new_account(self.remote_ip)
         refusal = self._server.admit(self)
         if refusal:
             self._conversation.output.clear()
@@ -93,7 +94,7 @@ class SmtpSession(SMTP):
         self.transport = None
         self._conversation.closed = True
         if not self._waiting:
-            self._hold(0)
+            self._account.release()
         self._server.forget(self)
 
     def pause_writing(self) -> None:
@@ -169,8 +170,7 @@ class SmtpSession(SMTP):
         if self._stopping and not self._busy:
             conversation.close(replies.STOPPING)
         if not self._waiting:
-            if conversation.receiving_data or self._held_bytes:
-                self._hold(conversation.held_bytes)
+            self._settle_account()
             if len(conversation.output) >= MAX_OUTPUT_BYTES:
                 self._waiting = True  # until the others have had their turn
                 self.loop.call_soon(self._answered, None)
@@ -191,10 +191,10 @@ class SmtpSession(SMTP):
 
     def _answer_data(self, question: Data) -> str:
         self._measure(self.loop.time())
-        return replies.GO_AHEAD if self._server.has_memory(question.size_bytes) else replies.SYSTEM_FULL
+        return replies.GO_AHEAD if self._account.reserve(question.size_bytes) else replies.SYSTEM_FULL
 
     def _answer_mail(self, question: Mail) -> str | None:
-        if not self._hold(len(question.content)):
+        if not self._account.hold(len(question.content)):
             return replies.SYSTEM_FULL
         self._envelope.content = question.content
         assert self.session is not None
@@ -240,7 +240,7 @@ class SmtpSession(SMTP):
         self._waiting = False
         self._envelope.content = None  # a client may stay for hours after a mail of megabytes
         if self.transport is None:
-            self._hold(0)
+            self._account.release()
             return
         if reply is not None:
             self._conversation.answer(reply)
@@ -270,15 +270,11 @@ class SmtpSession(SMTP):
             if self._unread_since is None:  # a close waits for the client to read its last replies
                 self._unread_since = self.loop.time()
 
-    def _hold(self, held_bytes: int) -> bool:
-        """Account for the memory that the mail takes; False, and nothing more is held of it, if that is too much."""
-        fits = self._server.hold(held_bytes - self._held_bytes)
-        if not fits:
+    def _settle_account(self) -> None:
+        if not self._conversation.receiving_data:
+            self._account.release()
+        elif not self._account.hold(self._conversation.held_bytes):
             self._conversation.drop_mail(replies.SYSTEM_FULL)
-            self._server.hold(-self._held_bytes)
-            held_bytes = 0
-        self._held_bytes = held_bytes
-        return fits
 
     def _new_session(self) -> Session:
         session = Session(self.loop)

@@ -1,0 +1,48 @@
+"""The memory of mails on their way in is bounded in all and for each client, and nothing of it gets lost."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmpmaild.smtp.memory import ALLOWANCE_BYTES, Account, Memory
+
+STEPS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["reserve", "hold", "release"]), st.integers(0, 1 << 18)))
+
+
+@given(STEPS)
+def test_the_bounds_hold_whatever_is_taken_and_all_comes_back(steps):
+    memory = Memory(300_000, 200_000)
+    accounts = [Account(memory, client) for client in ("a", "a", "a", "b", "b", None)]
+    for number, step, size_bytes in steps:
+        account = accounts[number]
+        account.release() if step == "release" else getattr(account, step)(size_bytes)
+        assert 0 <= memory.held_bytes <= 300_000
+        assert all(0 < share <= 200_000 for share in memory._shares.values())
+    for account in accounts:
+        account.release()
+    assert memory.held_bytes == 0
+    assert not memory._shares
+
+
+def test_an_allowance_is_free():
+    memory = Memory(0, 0)
+    account = Account(memory, "a")
+    assert account.hold(ALLOWANCE_BYTES)
+    assert not account.hold(ALLOWANCE_BYTES + 1)
+
+
+def test_what_is_reserved_is_there_when_it_is_needed():
+    memory = Memory(100_000, 100_000)
+    first, second = Account(memory, "a"), Account(memory, "b")
+    assert first.reserve(ALLOWANCE_BYTES + 60_000)
+    assert not second.reserve(ALLOWANCE_BYTES + 60_000)
+    assert first.hold(ALLOWANCE_BYTES + 60_000)
+    assert memory.held_bytes == 60_000
+
+
+def test_a_sender_who_sends_more_than_declared_pays_for_it():
+    memory = Memory(100_000, 100_000)
+    account = Account(memory, "a")
+    assert account.reserve(10)
+    assert account.hold(ALLOWANCE_BYTES + 100_000)
+    assert not account.hold(ALLOWANCE_BYTES + 100_001)
+    assert memory.held_bytes == 0
