@@ -201,7 +201,6 @@ def test_a_path_in_utf8_needs_smtputf8(path, expected):
         # domains
         b"abc@-ours.test",
         b"abc@ours-.test",
-        b"abc@ou_rs.test",
         b"abc@" + b"b" * 64 + b".test",
         b"abc@ours.test:25",
         b'abc@"ours.test"',

@@ -32,7 +32,7 @@ RESERVED_LOCAL_PARTS = frozenset(
 
 _INNER_OCTETS = MAX_PATH_OCTETS - 2
 _ATEXT = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~\-"  # RFC 5322 §3.2.3
-_LABEL = r"(?!-)[A-Za-z0-9-]{1,63}+(?<!-)"
+_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"  # no hostname has underscores, but senders in test networks do
 _WIDE = r"\u00a0-\u2027\u202a-\ufffc\U00010000-\U0010ffff"  # no C1 controls, line separators, U+FFFD
 _QTEXT = rf" !#-\[\]-~{_WIDE}"
 

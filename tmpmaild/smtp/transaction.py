@@ -8,6 +8,8 @@ from tmpmaild.smtp.questions import Recipient
 
 MAX_RECIPIENTS = 100
 
+_PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
+_are_parameters = re.compile(rb"%s(?: ++%s)*+ *+" % (_PARAMETER, _PARAMETER)).fullmatch
 _is_number = re.compile(rb"[0-9]+").fullmatch
 
 
@@ -65,11 +67,15 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | str:
         return replies.UTF8_NOT_ASKED_FOR
     except PathSyntaxError:
         return replies.BAD_RECIPIENT
-    return replies.BAD_PARAMETER if parameters else Recipient(mailbox, path.decode())
+    if parameters:
+        return replies.BAD_PARAMETER if _are_parameters(parameters) else replies.BAD_RECIPIENT
+    return Recipient(mailbox, path.decode())
 
 
 def _declared(parameters: bytes, max_message_bytes: int) -> Transaction | str:
     """Read SIZE (RFC 1870), BODY (RFC 6152) and SMTPUTF8 (RFC 6531), or return the reply that refuses them."""
+    if not _are_parameters(parameters):
+        return replies.BAD_ARGUMENT
     given: dict[bytes, bytes | None] = {}
     for parameter in parameters.upper().split():
         name, equals, value = parameter.partition(b"=")
