@@ -7,14 +7,17 @@ import os
 import platform
 import re
 import shutil
+import smtplib
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
-from servers import BareAiosmtpd, BareHypercorn, Tmpmaild
+from servers import BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 MAIL_BYTES = 2048
@@ -24,13 +27,14 @@ READ_SECONDS = 4
 READERS = 16
 READ_MAILS = 20
 STORED_MAILS = 10_000
-TARGETS = {"new": 2.5, "kept": 2.5, "read": 0.5}
+LATENCY_MAILS = 300
+TARGETS = {"new": 3.5, "kept": 3.0, "read": 0.5}
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
-def deliveries_per_second(server, *, kept, count=MAILS_PER_ROUND):
+def deliveries_per_second(server, *, kept, count=MAILS_PER_ROUND, senders=SENDERS, size_bytes=MAIL_BYTES):
     """Send ``count`` mails with smtp-source, with one connection each or one a sender."""
-    command = ["smtp-source", "-s", str(SENDERS), "-l", str(MAIL_BYTES), "-m", str(count), "-f", "a@example.com"]
+    command = ["smtp-source", "-s", str(senders), "-l", str(size_bytes), "-m", str(count), "-f", "a@example.com"]
     began = time.perf_counter()
     subprocess.run(
         [*command, *(["-d"] if kept else []), "-t", server.recipient, f"127.0.0.1:{server.smtp_port}"], check=True
@@ -59,18 +63,75 @@ def compare(title, ours, yardstick, measure, target):
 
 
 def speak_of_deliveries(folder):
-    with Tmpmaild(folder / "deliveries") as ours, BareAiosmtpd() as yardstick:
+    with Tmpmaild(folder / "deliveries") as ours, BareAiosmtpd() as yardstick, SmtpSink() as sink:
         for server in (ours, yardstick):
             deliveries_per_second(server, kept=True, count=1000)
         for kept, name in ((False, "new"), (True, "kept")):
-            title = f"durable deliveries, {name} connections / aiosmtpd"
-            compare(
-                title,
-                ours,
-                yardstick,
-                lambda server, kept=kept: deliveries_per_second(server, kept=kept),
-                TARGETS[name],
-            )
+            measure = partial(deliveries_per_second, kept=kept)
+            compare(f"durable deliveries, {name} connections / aiosmtpd", ours, yardstick, measure, TARGETS[name])
+            compare(f"  smtp-sink (C), {name} connections / aiosmtpd", sink, yardstick, measure, "-")
+
+
+def speak_of_group_commit(folder):
+    if shutil.which("strace") is None:
+        print("fdatasync calls a mail: not counted, strace is missing")
+        return
+    log = folder / "strace.log"
+    tracer = ["strace", "-D", "-f", "--seccomp-bpf", "-e", "trace=fdatasync", "-o", str(log)]
+    with Tmpmaild(folder / "commits", tracer) as ours:
+        before = log.read_text().count("fdatasync(")
+        deliveries_per_second(ours, kept=True)
+        time.sleep(0.5)
+        calls = log.read_text().count("fdatasync(") - before
+    print(f"fdatasync calls a mail, {SENDERS} senders: {calls / MAILS_PER_ROUND:.2f} (wanted at most 0.5)", flush=True)
+
+
+def speak_of_latency(folder):
+    """Hold the time from the dot to the 250 against a plain write with fdatasync on the same disk."""
+    with Tmpmaild(folder / "latency") as ours, (folder / "plain").open("w+b", buffering=0) as plain:
+        plain.write(bytes(1 << 20))
+        with smtplib.SMTP("127.0.0.1", int(ours.smtp_port), local_hostname="localhost") as client:
+            client.ehlo()
+            client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            pairs = [
+                (seconds_from_dot(client, ours.recipient), seconds_to_sync(plain, number))
+                for number in range(LATENCY_MAILS)
+            ]
+    mail, bare = (statistics.median(column) * 1000 for column in zip(*pairs, strict=True))
+    print(
+        f"one sender, dot to 250, median: {mail:.2f} ms; a write of 12 KiB with fdatasync {bare:.2f} ms, "
+        f"so {mail - bare:.2f} ms more (wanted at most 1)",
+        flush=True,
+    )
+
+
+def seconds_from_dot(client, recipient):
+    client.mail("a@example.com")
+    client.rcpt(recipient)
+    client.docmd("DATA")
+    client.send(b"Subject: x\r\n\r\n" + b"x" * MAIL_BYTES + b"\r\n")
+    began = time.perf_counter()
+    code, _ = client.docmd(".")
+    assert code == 250
+    return time.perf_counter() - began
+
+
+def seconds_to_sync(file, number):
+    began = time.perf_counter()
+    os.pwrite(file.fileno(), bytes(12288), number * 12288 % (1 << 20))
+    os.fdatasync(file.fileno())
+    return time.perf_counter() - began
+
+
+def speak_of_large_mail(folder):
+    with Tmpmaild(folder / "large") as ours, BareAiosmtpd("chunks_to_sqlite.py") as yardstick:
+        for size_bytes in (1_000_000, 10_000_000):
+            measure = partial(large_deliveries_per_second, size_bytes=size_bytes)
+            compare(f"mails of {size_bytes // 1_000_000} MB / chunks into SQLite", ours, yardstick, measure, 1)
+
+
+def large_deliveries_per_second(server, size_bytes):
+    return deliveries_per_second(server, kept=True, count=60_000_000 // size_bytes, senders=5, size_bytes=size_bytes)
 
 
 def speak_of_reading(folder):
@@ -97,6 +158,9 @@ def main():
     print(f"{ROUNDS} alternating rounds, {SENDERS} senders, {MAIL_BYTES} octets a mail\n", flush=True)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         speak_of_deliveries(Path(name))
+        speak_of_group_commit(Path(name))
+        speak_of_latency(Path(name))
+        speak_of_large_mail(Path(name))
         speak_of_reading(Path(name))
         speak_of_memory(Path(name))
 

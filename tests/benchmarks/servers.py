@@ -4,8 +4,10 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -34,7 +36,7 @@ class Server:
 class Tmpmaild(Server):
     """``tmpmaild serve`` with everything on but the limits that a single client would meet."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, tracer=()):
         folder.mkdir()
         settings = {
             "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
@@ -44,7 +46,9 @@ class Tmpmaild(Server):
             "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
             "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
         }
-        super().__init__([sys.executable, "-m", "tmpmaild", "serve"], cwd=folder, env={**os.environ, **settings})
+        super().__init__(
+            [*tracer, sys.executable, "-m", "tmpmaild", "serve"], cwd=folder, env={**os.environ, **settings}
+        )
         banner = ""
         while "/messages" not in banner:
             banner += self.process.stdout.readline()
@@ -61,9 +65,27 @@ class BareAiosmtpd(Server):
 
     recipient = "a@example.com"
 
-    def __init__(self):
-        super().__init__([sys.executable, str(HERE / "bare_aiosmtpd.py")])
+    def __init__(self, script="bare_aiosmtpd.py"):
+        super().__init__([sys.executable, str(HERE / script)])
         self.smtp_port = self.process.stdout.readline().strip()
+
+
+class SmtpSink(Server):
+    """Postfix's smtp-sink: C, and stores nothing. What is left of the time is smtp-source's own."""
+
+    recipient = "a@example.com"
+
+    def __init__(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.smtp_port = str(free.getsockname()[1])
+        user = ["-u", "nobody"] if os.getuid() == 0 else []
+        super().__init__(["smtp-sink", *user, f"127.0.0.1:{self.smtp_port}", "1000"])
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.smtp_port)).close()
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
 
 
 class BareHypercorn(Server):
