@@ -34,11 +34,7 @@ def plain_mail(octets: bytes) -> bytes | None:
     if behind != b"\r\n":
         return None
     mail = octets[: len(before) + 2]
-    line_feeds = mail.count(b"\n")
-    # A bare LF would be a line without a CR, a lone CR one without a LF.
-    if line_feeds != mail.count(b"\r") or line_feeds != len(mail.splitlines()) or b"\0" in mail:
-        return None
-    return mail
+    return mail if _is_plain(mail) else None
 
 
 class DataReader:
@@ -130,14 +126,23 @@ class DataReader:
         """Turn the tail up to ``end`` into a piece of the mail."""
         wire = self._line_end_before + self._tail[:end]
         del self._tail[:end]
-        self._smuggled = self._smuggled or _has_lone_dot(wire)
         ends_line = wire.endswith(b"\n")
-        if wire.count(b"\n") != wire.count(b"\r\n"):
-            wire = wire.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-        piece = wire.replace(b"\r\n.", b"\r\n")[self._skipped_bytes :]
+        if b"\r\n." in wire or not _is_plain(wire):
+            self._smuggled = self._smuggled or _has_lone_dot(wire)
+            if wire.count(b"\n") != wire.count(b"\r\n"):
+                wire = wire.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+            wire = wire.replace(b"\r\n.", b"\r\n")
+        piece = wire[self._skipped_bytes :]
         self._line_end_before, self._skipped_bytes = (b"\r\n", 2) if ends_line else (b"", 0)
         self._pieces.append(piece)
         self._size_bytes += len(piece)
+
+
+def _is_plain(wire: bytes) -> bool:
+    """Tell whether each line end is a CRLF and there is no NUL; what is no CRLF would count as a line of its own."""
+    line_feeds = wire.count(b"\n")
+    lines = line_feeds + (not wire.endswith(b"\n"))
+    return line_feeds == wire.count(b"\r") and lines == len(wire.splitlines()) and b"\0" not in wire
 
 
 def _has_lone_dot(wire: bytes) -> bool:
