@@ -209,3 +209,18 @@ def test_a_mistake_of_ours_never_refuses_a_mail(monkeypatch):
 )
 def test_a_filename_is_safe_to_show_and_to_save_under(stated, shown):
     assert mime.clean_filename(stated) == shown
+
+
+def test_a_decoded_text_of_many_megabytes_is_cut_at_a_line_and_says_so():
+    text = "Grüße und mehr\n" * 400_000
+    mail = read(b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(text.encode()))
+    assert mime.MAX_TEXT_BYTES - 100 < len(mail.body.encode()) <= mime.MAX_TEXT_BYTES
+    assert text.startswith(mail.body)
+    assert mail.body.endswith("\n")
+    assert mail.warnings == (mime.TEXT_CUT,)
+
+
+def test_a_text_that_stands_in_the_source_is_whole_whatever_its_size():
+    text = "Lorem ipsum\n" * 800_000
+    mail = read(b"Subject: x\n\n" + text.encode())
+    assert (mail.body, mail.warnings) == (text, ())
