@@ -20,11 +20,12 @@ FLOORS = [
         "mimeparts",
         "ratelimit",
         "recipients",
+        "trace",
     },
     {"storage"},
     {"service", "expiry"},
     {"smtp", "http"},
-    {"daemon", "cli", "__main__", "listen", "logs", "notify"},
+    {"daemon", "allocator", "cli", "__main__", "listen", "logs", "notify", "postmaster"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 FRAMEWORKS = {"starlette", "hypercorn", "aiosmtpd", "click"}

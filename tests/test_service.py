@@ -12,6 +12,7 @@ from tmpmaild.errors import (
     AddressTaken,
     InvalidRequest,
     MailboxFull,
+    MessageNotFound,
     StorageFull,
     Unauthorized,
 )
@@ -270,3 +271,36 @@ async def test_a_page_that_its_owner_has_read_is_not_shown_to_others(world):
     for wrong in (None, "wrong"):
         with pytest.raises(AddressNotFound):
             await world.service.list_messages(inbox.address, Page(), wrong)
+
+
+async def test_a_source_is_the_mail_below_our_trace_fields(world):
+    inbox, _ = await world.create(local_part="ada")
+    message_id = await world.deliver("ADA+x@tmpmaild.test", "postmaster@tmpmaild.test")
+    fields, raw = await world.service.read_source("ada@TMPMAILD.test", message_id)
+    assert raw == MAIL
+    assert f"by localhost with ESMTP id {message_id}\r\n\tfor <ADA+x@tmpmaild.test>; ".encode() in fields
+    assert b"postmaster" not in fields
+    assert await world.service.read_source(inbox.address, message_id, up_to_bytes=len(MAIL) - 1) == (fields, None)
+
+
+async def test_our_name_in_a_source_is_the_one_of_the_rules(storage, clock):
+    world = World(storage, clock, hostname="mx.tmpmaild.test")
+    inbox, _ = await world.create()
+    fields, _ = await world.service.read_source(inbox.address, await world.deliver(inbox.address))
+    assert b"\tby mx.tmpmaild.test with" in fields
+
+
+async def test_a_source_is_shown_to_whom_its_list_is(world):
+    inbox, token = await world.create(private=True)
+    message_id = await world.deliver(inbox.address)
+    assert (await world.service.read_source(inbox.address, message_id, token))[1] == MAIL
+    for wrong in (None, "wrong"):
+        for one in (message_id, "msg_none"):
+            with pytest.raises(AddressNotFound):
+                await world.service.read_source(inbox.address, one, wrong)
+    with pytest.raises(MessageNotFound):
+        await world.service.read_source(inbox.address, "msg_none", token)
+    world.clock.advance(ms=LIFETIME_MS)
+    for one in (message_id, "msg_none"):
+        with pytest.raises(AddressExpired):
+            await world.service.read_source(inbox.address, one, token)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import anyio
 import click
 
-from tmpmaild import __version__, configfile, daemon
+from tmpmaild import __version__, configfile, daemon, postmaster
 from tmpmaild.config import Config
 from tmpmaild.configkinds import parse_endpoint
 from tmpmaild.errors import StartError
@@ -128,6 +128,28 @@ def migrate(config_path: Path | None) -> None:
     for name in applied:
         click.echo(f"applied {name}")
     click.echo(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
+
+
+@main.command("postmaster")
+@click.argument("message_id", metavar="[ID]", required=False)
+@click.option("--raw", is_flag=True, help="The mail as it came, control characters and all. Into a file, if in doubt.")
+@config_option
+@_clear_errors
+def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bool) -> None:
+    """List the mail to postmaster and abuse, or show the one with ID.
+
+    Works whether the service runs or not. What a terminal would act on is shown as U+FFFD, except with --raw.
+    """
+    if raw and message_id is None:
+        raise click.UsageError("--raw needs the ID of a mail")
+    config = configfile.load(config_path, os.environ)
+    path = Path(config.storage.path)
+    if raw and message_id is not None:
+        octets = postmaster.source(path, message_id, daemon.hostname(config))
+    else:
+        text = postmaster.listing(path) if message_id is None else postmaster.readable(path, message_id)
+        octets = text.encode(sys.stdout.encoding, "replace")
+    click.echo(octets, nl=False)
 
 
 @main.command()

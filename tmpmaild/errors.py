@@ -9,6 +9,7 @@
         ├── Unauthorized           a token is needed and none was given
         ├── AddressNotFound        no such address (or not for this client)
         ├── AddressExpired         it lived and is over
+        ├── MessageNotFound        the inbox holds no message with that id
         ├── AddressTaken           the name is in use or in quarantine
         ├── MailboxFull            the inbox, or the share of its creator, is full
         ├── StorageFull            the cap or the disk is reached; passes after the next sweep
@@ -70,6 +71,10 @@ class AddressExpired(RequestError):
     def __init__(self, expired_at_ms: int) -> None:
         super().__init__(expired_at_ms)
         self.expired_at_ms = expired_at_ms
+
+
+class MessageNotFound(RequestError):
+    """The inbox holds no message with that id."""
 
 
 class AddressTaken(RequestError):

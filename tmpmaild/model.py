@@ -135,6 +135,19 @@ class Message(Struct, frozen=True):
     attachments: tuple[Attachment, ...]
 
 
+class Source(Struct, frozen=True):
+    """A message as it came; of the recipients the ``envelope`` names this inbox's alone.
+
+    ``raw`` is None where there are more octets than were asked for.
+    """
+
+    id: str
+    received_at_ms: int
+    envelope: Envelope
+    size_bytes: int
+    raw: bytes | None
+
+
 class Listing(Struct, frozen=True):
     """One page of an inbox, and whether there is another behind it."""
 

@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
-from tmpmaild import addresses, mime
+from tmpmaild import addresses, mime, trace
 from tmpmaild.addresses import LocalPartError, Mailbox
 from tmpmaild.errors import (
     AddressExpired,
@@ -16,15 +16,17 @@ from tmpmaild.errors import (
     AddressTaken,
     InvalidRequest,
     MailboxFull,
+    MessageNotFound,
     StorageFull,
     Unauthorized,
 )
 from tmpmaild.listings import ListingCache
-from tmpmaild.model import Envelope, Inbox, InboxChange, Listing, NewInbox, NewMail, Page
+from tmpmaild.model import Envelope, Inbox, InboxChange, Listing, NewInbox, NewMail, Page, ParsedMail
 from tmpmaild.recipients import RecipientCache
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
 _PARSE_IN_LOOP_BYTES = 32 * 1024
+_HEAVY_BYTES = 1024 * 1024  # above it one by one: what parsing and storing copy is several times the mail
 _RANDOM_NAME_TRIES = 5
 
 
@@ -37,11 +39,15 @@ class Wish(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """What the operator has decided: the domains (the first is the default), the lifetime, who may read."""
+    """What the operator has decided: the domains (the first is the default), the lifetime, who may read.
+
+    ``hostname`` is our name in the ``Received`` lines of sources.
+    """
 
     domains: tuple[str, ...]
     lifetime_ms: int
     require_token: bool = False
+    hostname: str = "localhost"
 
 
 class InboxService:
@@ -67,6 +73,7 @@ class InboxService:
         self._recipients = RecipientCache()
         self._listings = ListingCache()
         self._parsers = anyio.CapacityLimiter(2)
+        self._heavy = anyio.Semaphore(1)
         storage.on_committed(self._on_committed)
 
     @property
@@ -121,6 +128,22 @@ class InboxService:
             self._listings.put(address, page, listing, moment)
         return listing
 
+    async def read_source(
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
+    ) -> tuple[bytes, bytes | None]:
+        """Read a message of a live address as it came: our trace fields, and the octets below them.
+
+        These are None when they are more than ``up_to_bytes``. Raises as ``find``, and ``MessageNotFound``.
+        """
+        folded = self._fold(address, token)
+        now_ms = self._clock()
+        found = await self._storage.read_source(folded, message_id, now_ms, up_to_bytes)
+        inbox, source = found or (None, None)
+        self._admit(inbox, token, now_ms)
+        if source is None:
+            raise MessageNotFound("no such message in this inbox")
+        return trace.fields(source, self._rules.hostname), source.raw
+
     def recipient_now(self, mailbox: Mailbox) -> str | None:
         """Return the inbox id a recipient stands for if that is known without waiting; None: ask ``recipient``."""
         inbox = self._recipients.get(addresses.inbox_address(mailbox), self._clock())
@@ -148,9 +171,17 @@ class InboxService:
         Raises ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
         """
         if len(raw) <= _PARSE_IN_LOOP_BYTES:
-            parsed = mime.parse(raw)
-        else:
-            parsed = await anyio.to_thread.run_sync(mime.parse, raw, limiter=self._parsers)
+            return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
+        if len(raw) <= _HEAVY_BYTES:
+            return await self._parse_and_store(envelope, inbox_ids, raw)
+        async with self._heavy:
+            return await self._parse_and_store(envelope, inbox_ids, raw)
+
+    async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        parsed = await anyio.to_thread.run_sync(mime.parse, raw, limiter=self._parsers)
+        return await self._store(envelope, inbox_ids, raw, parsed)
+
+    async def _store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail) -> str:
         mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
         try:
             return await self._storage.add_message(mail)

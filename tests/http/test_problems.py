@@ -17,6 +17,7 @@ PRODUCERS = [
     ("bad-host", "GET", INBOX, {"host": None}),
     ("address-not-found", "GET", INBOX, {}),
     ("address-not-found", "GET", INBOX + "/messages", {}),
+    ("address-not-found", "GET", INBOX + "/messages/x/raw", {}),
     ("not-found", "GET", "/", {}),
     ("not-found", "GET", "/api/v1/nothing", {}),
     ("not-found", "GET", "/problems/nothing", {}),

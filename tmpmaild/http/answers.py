@@ -1,6 +1,6 @@
-"""Answers in JSON. Large ones are made off the event loop and leave in slices, a few of them at once."""
+"""Answers in JSON, and mail as it came. Large ones are made off the event loop and leave in slices, a few at once."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import anyio
@@ -12,7 +12,9 @@ from starlette.types import Receive, Scope, Send
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.model import Listing
 
-_IN_LOOP_CHARACTERS = 64 * 1024
+IN_LOOP_BYTES = 64 * 1024
+"""What is larger is not sent in one piece; texts count by their characters."""
+
 _SLICE_BYTES = 256 * 1024
 _SLICE_SECONDS = 10
 _SEND_SECONDS = 60
@@ -27,9 +29,26 @@ class JsonResponse(Response):
     media_type = "application/json"
 
 
+class MailResponse(Response):
+    """A mail, to be kept as a file.
+
+    In a large answer ``tail`` follows the body: joining the two would copy megabytes in the event loop.
+    """
+
+    media_type = "message/rfc822"
+
+    def __init__(self, message_id: str, body: bytes, tail: bytes = b"") -> None:
+        headers = {
+            "Content-Disposition": f'attachment; filename="{message_id}.eml"',
+            "Content-Length": str(len(body) + len(tail)),
+        }
+        super().__init__(body, headers=headers)
+        self.tail = tail
+
+
 def is_large(listing: Listing) -> bool:
     """Tell from its bodies whether a page would hold the event loop, and much memory while it leaves."""
-    return sum([len(message.body) for message in listing.messages]) > _IN_LOOP_CHARACTERS
+    return sum([len(message.body) for message in listing.messages]) > IN_LOOP_BYTES
 
 
 async def encode_in_thread(value: msgspec.Struct) -> bytes:
@@ -86,11 +105,16 @@ class LargeAnswer:
 
 async def _send_slices(response: Response, send: Send) -> None:
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    body = memoryview(response.body)
-    for start in range(0, len(body), _SLICE_BYTES):
-        part = bytes(body[start : start + _SLICE_BYTES])
+    for part in _slices(response):
         with anyio.move_on_after(_SLICE_SECONDS) as taking:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         if taking.cancelled_caught:
             return
     await send({"type": "http.response.body", "body": b""})
+
+
+def _slices(response: Response) -> Iterator[bytes]:
+    for octets in (response.body, response.tail if isinstance(response, MailResponse) else b""):
+        view = memoryview(octets)
+        for start in range(0, len(view), _SLICE_BYTES):
+            yield bytes(view[start : start + _SLICE_BYTES])

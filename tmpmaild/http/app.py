@@ -38,6 +38,7 @@ def create_app(service: InboxService, settings: Settings, buckets: TokenBuckets 
     app = Starlette(
         routes=[
             _Route("/api/v1/addresses/{address}/messages", Resource(get=api.messages)),
+            _Route("/api/v1/addresses/{address}/messages/{id}/raw", Resource(get=api.source)),
             _Route("/api/v1/addresses/{address}", Resource(get=api.address)),
             _Route("/api/v1/addresses", Resource(post=api.create)),
             _Route("/problems/{code}", Resource(get=problems.page)),

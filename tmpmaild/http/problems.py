@@ -64,6 +64,7 @@ _CODES: dict[type[errors.RequestError], str] = {
     errors.Unauthorized: "unauthorized",
     errors.AddressNotFound: "address-not-found",
     errors.AddressExpired: "address-expired",
+    errors.MessageNotFound: "message-not-found",
     errors.AddressTaken: "address-taken",
     errors.MailboxFull: "storage-full",
     errors.StorageFull: "storage-full",

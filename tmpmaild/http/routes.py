@@ -11,7 +11,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.http import wire
-from tmpmaild.http.answers import JsonResponse, LargeAnswer, Places, encode_in_thread, is_large
+from tmpmaild.http.answers import (
+    IN_LOOP_BYTES,
+    JsonResponse,
+    LargeAnswer,
+    MailResponse,
+    Places,
+    encode_in_thread,
+    is_large,
+)
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.model import Listing, Page
 from tmpmaild.service import InboxService
@@ -83,6 +91,20 @@ class Api:
         async def again() -> Response:
             large = await self._service.list_messages(address, page, token)
             return self._page(large, page, await encode_in_thread(wire.message_list(large)))
+
+        return LargeAnswer(self._places, request.scope["tmpmaild.client"].name, again)
+
+    async def source(self, request: Request) -> ASGIApp:
+        """``GET /api/v1/addresses/{address}/messages/{id}/raw``: a mail as it came, below our trace fields."""
+        address, message_id, token = request.path_params["address"], request.path_params["id"], _token(request)
+        fields, raw = await self._service.read_source(address, message_id, token, up_to_bytes=IN_LOOP_BYTES)
+        if raw is not None:
+            return MailResponse(message_id, fields + raw)
+
+        async def again() -> Response:
+            fields, raw = await self._service.read_source(address, message_id, token)
+            assert raw is not None
+            return MailResponse(message_id, fields, raw)
 
         return LargeAnswer(self._places, request.scope["tmpmaild.client"].name, again)
 

@@ -66,6 +66,7 @@ _ANSWERS: dict[type[errors.RequestError], str] = {
     errors.InvalidRequest: OUR_FAULT,
     errors.Unauthorized: OUR_FAULT,
     errors.AddressTaken: OUR_FAULT,
+    errors.MessageNotFound: OUR_FAULT,
     errors.AddressNotFound: UNKNOWN_RECIPIENT,
     errors.AddressExpired: UNKNOWN_RECIPIENT,  # the same bytes: nobody learns which names have been
     errors.MailboxFull: MAILBOX_FULL,

@@ -13,7 +13,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tmpmaild.model import Inbox, InboxChange, Listing, NewInbox, NewMail, Page
+from tmpmaild.model import Inbox, InboxChange, Listing, NewInbox, NewMail, Page, Source
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: always there, found by no address, with limits and a lifetime of its own."""
@@ -42,6 +42,15 @@ class Storage(Protocol):
 
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``."""
+
+    async def read_source(
+        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+    ) -> tuple[Inbox, Source | None] | None:
+        """Read a message as it came, and the inbox, both from one moment; None as ``find_inbox``.
+
+        The source is None when this inbox holds no message with exactly that id, whatever the text; its octets are
+        left out when they are more than ``up_to_bytes``.
+        """
 
     async def add_message(self, mail: NewMail) -> str:
         """Store a mail for all of its inboxes or for none, and return its id in the first of them.

@@ -85,9 +85,15 @@ class Finder(Struct, frozen=True):
 
 
 def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) -> Listing:
+    """Read a page of an inbox."""
+    messages, has_more = select_page(connection, inbox.id, page)
+    return Listing(inbox, messages, has_more=has_more)
+
+
+def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tuple[tuple[Message, ...], bool]:
     """Read a page of messages, one more than asked for being the sign of another page."""
     values = {
-        "inbox_id": int(inbox.id),
+        "inbox_id": int(inbox_id),
         "after": ids.key_not_above(page.after) if page.after else -1,
         "before": ids.key_not_below(page.before) if page.before else ids.MAX_KEY,
         "limit": page.limit + 1,
@@ -98,7 +104,7 @@ def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) ->
     shown = rows[: page.limit]
     bodies = _large_bodies(connection, shown, page)
     messages = [_message(row, *bodies.get(row.key, (row.body or "", False))) for row in shown]
-    return Listing(inbox, tuple(messages), has_more=len(rows) > page.limit)
+    return tuple(messages), len(rows) > page.limit
 
 
 def _large_bodies(connection: sqlite3.Connection, rows: list[_Row], page: Page) -> dict[int, tuple[str, bool]]:

@@ -15,7 +15,7 @@ import anyio
 from msgspec import Struct
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import Inbox, Listing, NewInbox, NewMail, Page
+from tmpmaild.model import Inbox, Listing, NewInbox, NewMail, Page, Source
 from tmpmaild.storage import database
 from tmpmaild.storage.delivery import forget_values
 from tmpmaild.storage.layout import PAGE_BYTES
@@ -25,12 +25,13 @@ from tmpmaild.storage.reader import Reader, connect
 from tmpmaild.storage.reading import Finder, select_messages
 from tmpmaild.storage.room import Limits, Room
 from tmpmaild.storage.rows import keyed_hash
+from tmpmaild.storage.sources import select_source
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
 from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
 
 log = logging.getLogger(__name__)
 
-_MAX_VACUUM_STEPS = 500  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
+_MAX_VACUUM_STEPS = 1000  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
 _NO_LIMIT = 1 << 62
 _REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statement that stored it, until the next sweep
 _MEASURE_EVERY_SECONDS = 0.1
@@ -124,6 +125,18 @@ class SqliteStorage:
         def read(connection: sqlite3.Connection) -> Listing | None:
             inbox = self._finder.inbox(connection, address, name_hash, now_ms)
             return select_messages(connection, inbox, page) if inbox else None
+
+        return await self._reader.run(read)
+
+    async def read_source(
+        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+    ) -> tuple[Inbox, Source | None] | None:
+        """See ``Storage``."""
+        name_hash = keyed_hash(self._hash_key, address)
+
+        def read(connection: sqlite3.Connection) -> tuple[Inbox, Source | None] | None:
+            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
+            return (inbox, select_source(connection, inbox.id, message_id, up_to_bytes)) if inbox else None
 
         return await self._reader.run(read)
 

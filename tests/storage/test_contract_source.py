@@ -1,0 +1,95 @@
+"""What every storage engine promises of sources: only the ``Storage`` protocol is known here."""
+
+import pytest
+
+from tmpmaild import ids
+from tmpmaild.model import QUARANTINE_MS, Page
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+from .conftest import LIFETIME_MS
+
+OCTETS = bytes(range(256)) + b"\r\n.\r\n\0"
+
+
+async def source(engine, name, message_id, **more):
+    return await engine.storage.read_source(f"{name}@tmpmaild.test", message_id, engine.clock(), **more)
+
+
+async def test_a_source_is_the_octets_as_they_came_with_the_envelope(engine):
+    inbox = await engine.inbox("ada")
+    message_id = await engine.add(inbox, raw=OCTETS, recipients=("Ada+Ünï@TMPMAILD.test",))
+    found, read = await source(engine, "ada", message_id)
+    assert found == await engine.find("ada")
+    assert (read.id, read.raw, read.size_bytes, read.received_at_ms) == (message_id, OCTETS, 262, engine.clock())
+    envelope = read.envelope
+    assert (envelope.sender, envelope.recipients) == ("bounce@example.com", ("Ada+Ünï@TMPMAILD.test",))
+    assert (envelope.helo, envelope.remote_ip, envelope.tls) == ("mx.example.com", "192.0.2.1", False)
+
+
+async def test_recipients_share_a_source_and_each_sees_its_own_name_alone(engine):
+    inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
+    await engine.add(*inboxes, raw=OCTETS, recipients=("Box0@x.test", "böx1@x.test", "box2+tag@x.test"))
+    for number, recipient in enumerate(("Box0@x.test", "böx1@x.test", "box2+tag@x.test")):
+        (message,) = await engine.messages(f"box{number}", Page())
+        _, read = await source(engine, f"box{number}", message.id)
+        assert (read.envelope.recipients, read.raw) == ((recipient,), OCTETS)
+
+
+async def test_an_empty_mail_has_an_empty_source(engine):
+    _, read = await source(engine, "ada", await engine.add(await engine.inbox("ada"), raw=b"", body=""))
+    assert (read.raw, read.size_bytes) == (b"", 0)
+
+
+async def test_octets_beyond_what_was_asked_for_stay_where_they_are(engine):
+    message_id = await engine.add(await engine.inbox("ada"), raw=b"x" * 1000)
+    _, small = await source(engine, "ada", message_id, up_to_bytes=1000)
+    _, large = await source(engine, "ada", message_id, up_to_bytes=999)
+    assert (small.raw, large.raw, large.size_bytes) == (b"x" * 1000, None, 1000)
+
+
+async def test_ten_megabytes_come_back_whole(engine):
+    octets = OCTETS * 40_000
+    message_id = await engine.add(await engine.inbox("ada"), raw=octets)
+    assert (await source(engine, "ada", message_id))[1].raw == octets
+
+
+async def test_the_id_of_another_inbox_or_of_none_finds_nothing(engine):
+    await engine.inbox("ada")
+    stored = await engine.add(await engine.inbox("bob"))
+    operators = await engine.add(OPERATOR_INBOX_ID)
+    for message_id in (stored, operators, ids.message_id(1), ids.message_id(ids.MAX_KEY)):
+        inbox, read = await source(engine, "ada", message_id)
+        assert (inbox.address, read) == ("ada@tmpmaild.test", None)
+
+
+async def test_only_the_very_text_of_an_id_is_the_message(engine):
+    message_id = await engine.add(await engine.inbox("ada"))
+    assert (await source(engine, "ada", message_id))[1] is not None
+    others = [message_id[:-1] + "1", message_id[:-1] + "z", message_id.upper(), message_id + "0", message_id[:-1]]
+    for text in [
+        *others,
+        message_id + "\n",
+        "",
+        "msg_",
+        "\ud800",
+        message_id[4:],
+        "msg_" + "z" * 26,
+        "msg_7" + "z" * 25,
+    ]:
+        assert (await source(engine, "ada", text))[1] is None, text
+
+
+async def test_a_source_is_told_with_its_inbox_until_both_are_forgotten(engine):
+    message_id = await engine.add(await engine.inbox("ada"))
+    engine.clock.advance(ms=LIFETIME_MS)
+    assert (await source(engine, "ada", message_id))[0].expires_at_ms <= engine.clock()
+    await engine.sweep()
+    assert (await source(engine, "ada", message_id))[1] is None
+    engine.clock.advance(ms=QUARANTINE_MS)
+    assert await source(engine, "ada", message_id) is None
+    assert await source(engine, "nobody", message_id) is None
+
+
+@pytest.mark.parametrize("name", ["postmaster", "abuse", ""])
+async def test_no_address_leads_to_the_operators_mail(engine, name):
+    assert await source(engine, name, await engine.add(OPERATOR_INBOX_ID)) is None
