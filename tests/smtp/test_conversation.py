@@ -30,12 +30,14 @@ class World:
 
     def receive(self, octets):
         self.conversation.receive(octets)
-        while (question := self.conversation.next_question()) is not None:
+        said = b""
+        while (question := self.conversation.next_question()) is not None or self.conversation.output:
             if isinstance(question, StartTls):
                 self.conversation.tls_started()
-            else:
+            elif question is not None:
                 self.conversation.answer(self.answer(question))
-        return self.said()
+            said += self.said()
+        return said
 
     def answer(self, question):
         match question:
@@ -247,34 +249,32 @@ def test_no_limit_on_unknown_recipients_is_none():
     assert world.codes(*["RCPT TO:<x@ours.test>"] * 500) == [550] * 500
 
 
-# Whose mail it is
+# What must not stand in a command
 
-FOREIGN = [
-    "abc@elsewhere.example", "abc@[192.0.2.1]", "abc@[IPv6:2001:db8::1]", "abc@[127.0.0.1]", "abc@localhost",
-    "abc@ours.test.elsewhere.example", "abc@sub.ours.test", "abc@xours.test", "abc@ours.tes", "@ours.test:abc@elsewhere.example",
-    "@ours.test,@ours.test:abc@elsewhere.example", "v%elsewhere.example@ours.test", "elsewhere.example!v@ours.test",
-    '"v@elsewhere.example"@ours.test', "v@elsewhere.example@ours.test", "abc@ours.test@elsewhere.example",
-    "v%elsewhere.example%ours.test@ours.test", "@elsewhere.example:v%x@ours.test", '"abc@ours.test"@elsewhere.example',
-    "abc@ours.test:v@elsewhere.example", "abc", "elsewhere.example!abc", '"abc"%elsewhere.example@ours.test', "abc@ours.test, v@x",
-    "abc@ours.test,v@elsewhere.example", "abc@\u212a.example",
-]  # fmt: skip
+CONTROLS = [*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0))]
+CONTROLS.remove("\n")
 
 
-@pytest.mark.parametrize("path", FOREIGN)
-def test_nothing_is_relayed_in_any_form(path):
+@pytest.mark.parametrize("control", CONTROLS, ids=ascii)
+def test_a_control_character_is_refused_wherever_it_stands_and_does_not_come_back(control):
     world = World()
-    world.say("EHLO c", "MAIL FROM:<abc@ours.test> SMTPUTF8")
-    assert world.codes(f"RCPT TO:<{path}>")[0] in (501, 550)
-    assert world.codes("DATA") == [554]
+    assert world.say(f"HELO client{control}x") == b"501 5.5.2 Control characters are not allowed\r\n"
+    assert world.say(f"FROB{control}") == b"501 5.5.2 Control characters are not allowed\r\n"
+    world.say("EHLO client.example")
+    assert world.say(f"MAIL FROM:<a{control}@b.example> SMTPUTF8") == b"501 5.1.7 Bad sender address syntax\r\n"
+    assert world.say(f"MAIL FROM:<> SIZE=1{control}") == b"501 5.1.7 Bad sender address syntax\r\n"
+    assert world.say("MAIL FROM:<> SMTPUTF8") == b"250 2.1.0 Ok\r\n"
+    assert world.say(f"RCPT TO:<abc{control}@ours.test>") == b"501 5.1.3 Bad recipient address syntax\r\n"
+    assert world.say(f"RCPT TO:<abc@ours.test{control}>") == b"501 5.1.3 Bad recipient address syntax\r\n"
+    assert world.say(f'RCPT TO:<"abc{control}"@ours.test>') == b"501 5.1.3 Bad recipient address syntax\r\n"
+    assert world.say("DATA") == b"554 5.5.1 No valid recipients\r\n"
 
 
-OURS = ["abc@ours.test", '"abc"@ours.test', '"a\\bc"@ours.test', "ABC@OURS.TEST", "abc+tag@ours.test", "abc+@ours.test",
-        "Abc+a+b@ours.test", '"abc+tag"@ours.test', "@relay.example:abc@ours.test", "@a.example,@b.example:abc@ours.test"]  # fmt: skip
-
-
-@pytest.mark.parametrize("path", OURS)
-def test_every_form_of_an_address_reaches_its_inbox(path):
-    world = World()
-    world.say("EHLO c", "MAIL FROM:<>")
-    assert world.codes(f"RCPT TO:<{path}>", "DATA", ".") == [250, 354, 250]
-    assert world.mails[0].recipients[0].written == path
+@pytest.mark.parametrize(
+    "octets", [b"\x85", b"\xff", b"\xc0\xaf", b"\xe9t\xe9", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc3"]
+)
+@pytest.mark.parametrize(
+    "command", [b"HELO %s", b"MAIL FROM:<%s@b.example>", b"RCPT TO:<%s@ours.test>", b"VRFY %s", b"F%s"]
+)
+def test_octets_that_are_no_utf8_are_refused_in_every_command(command, octets):
+    assert World().receive(command % octets + b"\r\n") == b"500 5.5.2 Not UTF-8\r\n"

@@ -29,6 +29,18 @@ async def test_at_a_stop_the_idle_are_sent_away_and_a_mail_gets_its_answer(serve
         assert len(house.sources()) == 1
 
 
+async def test_at_a_stop_a_transaction_that_has_not_come_to_its_mail_is_sent_away(serve):
+    async with serve() as house:
+        clients = [await house.greeted() for _ in range(3)]
+        for count, client in enumerate(clients):
+            await client.say(*MAIL[:count], "NOOP")
+        stopping = asyncio.ensure_future(house.server.stop(5))
+        assert [await client.rest() for client in clients] == ["421 4.3.2 Service is stopping\r\n"] * 3
+        await stopping
+        with pytest.raises(ConnectionRefusedError):
+            await house.connect()
+
+
 @pytest.mark.parametrize("mail", ["\n.\n\r\n.", "x" * 3000 + "\r\n."])
 async def test_at_a_stop_a_mail_that_is_refused_is_the_last_too(serve, mail):
     async with serve(max_message_bytes=2000) as house:
@@ -112,6 +124,18 @@ async def test_a_declared_mail_has_its_memory_from_the_beginning(serve):
             assert said[-1][:3] == answer
         assert (await first.say("x" * 60_000 + "\r\n."))[0].startswith("250")
         assert (await second.say("DATA"))[0].startswith("354")
+
+
+async def test_what_is_declared_and_does_not_come_is_not_kept_free_for_ever(serve):
+    async with serve(max_inflight_bytes=100_000) as house:
+        client = await house.connect()
+        await client.reply()
+        await client.say("EHLO client.example", f"MAIL FROM:<> SIZE={ALLOWANCE_BYTES + 60_000}", MAIL[1], "DATA")
+        house.server.hang_up_on_idlers(house.server.loop.time() + 29)
+        assert house.server.memory.held_bytes == 60_000
+        house.server.hang_up_on_idlers(house.server.loop.time() + 31)
+        assert house.server.memory.held_bytes == 0
+        assert (await client.say("late\r\n."))[0].startswith("250")
 
 
 async def test_small_mail_comes_in_while_large_mail_takes_all_the_memory(serve):

@@ -39,6 +39,14 @@ def test_what_is_reserved_is_there_when_it_is_needed():
     assert memory.held_bytes == 60_000
 
 
+def test_what_was_reserved_and_does_not_come_is_given_back():
+    memory = Memory(100_000, 100_000)
+    account = Account(memory, "a")
+    assert account.reserve(ALLOWANCE_BYTES + 90_000)
+    account.keep(ALLOWANCE_BYTES + 10)
+    assert memory.held_bytes == 10
+
+
 def test_a_sender_who_sends_more_than_declared_pays_for_it():
     memory = Memory(100_000, 100_000)
     account = Account(memory, "a")

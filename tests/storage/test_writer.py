@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tmpmaild.errors import StorageUnavailable
+from tmpmaild.errors import Stopping, StorageUnavailable
 from tmpmaild.model import InboxChange, Page
 from tmpmaild.storage.sqlite import _close, _prepare
 from tmpmaild.storage.writer import MAX_BATCH_OPERATIONS, Operation, Writer
@@ -172,7 +172,7 @@ async def test_closing_drains(writer, connection):
 async def test_a_closed_writer_takes_nothing(writer):
     await writer.close()
     await writer.close()
-    with pytest.raises(StorageUnavailable):
+    with pytest.raises(Stopping):
         await writer.submit(Insert(1))
 
 

@@ -7,6 +7,7 @@ stands still, and what the client has pipelined behind waits in order. A verb is
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig, plain_mail
@@ -14,7 +15,7 @@ from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
 from tmpmaild.smtp.transaction import Transaction, parse_mail, parse_rcpt
 
-MAX_OUTPUT_BYTES = 16 * 1024
+MAX_OUTPUT_BYTES = 4 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
 
@@ -241,11 +242,7 @@ class Conversation:
         if not argument:
             return replies.BAD_ARGUMENT
         self._greet(argument, extended=True)
-        keywords = ["PIPELINING", f"SIZE {self._max_message_bytes}", "8BITMIME", "SMTPUTF8"]
-        if self._offers_tls and not self.tls:
-            keywords.append("STARTTLS")
-        lines = [self._hostname, *keywords]
-        return "".join(f"250-{line}\r\n" for line in lines) + "250 ENHANCEDSTATUSCODES"
+        return _ehlo_reply(self._hostname, self._max_message_bytes, offers_tls=self._offers_tls and not self.tls)
 
     def HELO(self, argument: bytes) -> str:  # noqa: N802
         """Greet as in 1982 (RFC 5321 §4.1.1.1)."""
@@ -331,6 +328,12 @@ class Conversation:
         return replies.NOT_IMPLEMENTED
 
     AUTH = EXPN
+
+
+@lru_cache(maxsize=4)
+def _ehlo_reply(hostname: str, max_message_bytes: int, *, offers_tls: bool) -> str:
+    keywords = ["PIPELINING", f"SIZE {max_message_bytes}", "8BITMIME", "SMTPUTF8", *["STARTTLS"] * offers_tls]
+    return "".join(f"250-{line}\r\n" for line in (hostname, *keywords)) + "250 ENHANCEDSTATUSCODES"
 
 
 _Verb = Callable[[Conversation, bytes], str | Question | None]

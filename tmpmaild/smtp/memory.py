@@ -63,6 +63,11 @@ class Account:
         self._taken_bytes += more_bytes
         return True
 
+    def keep(self, held_bytes: int) -> None:
+        """Give back what is reserved but not held: this sender has promised more than comes."""
+        self._reserved_bytes = 0
+        self.hold(held_bytes)
+
     def release(self) -> None:
         """Give everything back."""
         self._reserved_bytes = 0

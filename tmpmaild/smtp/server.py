@@ -21,6 +21,11 @@ from tmpmaild.smtp.memory import Account, Memory
 from tmpmaild.smtp.session import SmtpSession
 
 _TICK_SECONDS = 5
+# What the kernel may hold of what a client has sent. uvloop reads a full socket up to 32 times in a row before it looks
+# at the next one; what fits one read is taken in turns.
+_RECEIVE_BUFFER_BYTES = 128 * 1024
+# uvloop takes one connection a turn from each listener: behind a crowd an honest client would wait a turn for each.
+_LISTENERS_A_SOCKET = 4
 
 
 class Settings(Struct, frozen=True):
@@ -59,9 +64,11 @@ class SmtpServer:
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections on sockets that are bound already."""
         for listener in sockets:
-            self._listeners.append(
-                await self.loop.create_server(lambda: SmtpSession(self), sock=listener, backlog=1024)
-            )
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+            for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_A_SOCKET - 1))):
+                self._listeners.append(
+                    await self.loop.create_server(lambda: SmtpSession(self), sock=sock, backlog=1024)
+                )
 
     async def watch(self) -> None:
         """Hang up, for ever, on who is idle, trickles or does not read. One timer for all connections."""

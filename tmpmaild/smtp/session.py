@@ -26,6 +26,7 @@ _MAX_WAITING_BYTES = 64 * 1024
 _LATE_SECONDS = 1
 _IDLE_SECONDS = 300
 _UNREAD_SECONDS = 30
+_RESERVED_SECONDS = 30  # for which the declared size of a mail is kept free, after that what has come of it
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 
 log = logging.getLogger(__name__)
@@ -130,6 +131,8 @@ class SmtpSession(SMTP):
             self._transport.abort()
         elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
             self._close(replies.TIMEOUT)
+        elif self._conversation.receiving_data and now - self._measured_at > _RESERVED_SECONDS:
+            self._account.keep(self._conversation.held_bytes)
 
     def _trickles(self, now: float) -> bool:
         seconds = now - self._measured_at

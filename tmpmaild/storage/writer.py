@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, ClassVar
 
 from tmpmaild import ids
-from tmpmaild.errors import RequestError, StorageFull, StorageUnavailable
+from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageUnavailable
 from tmpmaild.model import InboxChange
 
 MAX_BATCH_OPERATIONS = 64
@@ -104,7 +104,7 @@ class Writer:
         """Queue an operation. Cancelling the future loses the answer, never the operation."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if self._stopping:
-            future.set_exception(StorageUnavailable("the writer is closed"))
+            future.set_exception(Stopping("the writer is closed"))
         else:
             self._queue.put((operation, future))
         return future
