@@ -2,13 +2,18 @@
 
 import asyncio
 import secrets
+import shutil
 import socket
 import sqlite3
+import ssl
+import subprocess
 from contextlib import asynccontextmanager
 
 import pytest
 
+from tmpmaild.model import Page
 from tmpmaild.service import InboxService, Rules, Wish
+from tmpmaild.smtp import replies
 from tmpmaild.smtp.server import Settings, SmtpServer
 from tmpmaild.storage.sqlite import Settings as StorageSettings
 from tmpmaild.storage.sqlite import open_storage
@@ -54,6 +59,13 @@ class Client:
         said = await self.say("EHLO client.example", f"MAIL FROM:<{sender}>", f"RCPT TO:<{recipient}>", "DATA")
         assert [reply[:3] for reply in said] == ["250", "250", "250", "354"]
 
+    async def deliver(self, *recipients, mail="Subject: x\r\n\r\nhello"):
+        """Send one mail to inboxes that must be taken at RCPT; return the answer to its end."""
+        rcpts = [f"RCPT TO:<{name}@ours.test>" for name in recipients]
+        said = await self.say("MAIL FROM:<a@example.com>", *rcpts, "DATA")
+        assert said == [replies.SENDER_OK, *[replies.RECIPIENT_OK] * len(rcpts), replies.GO_AHEAD]
+        return (await self.say(f"{mail}\r\n."))[0]
+
     async def rest(self):
         """Read until the server hangs up."""
         octets = b""
@@ -91,16 +103,32 @@ class House:
         self.clients.append(client)
         return client
 
-    async def create(self, name, creator=None):
-        await self.service.create(Wish(local_part=name), creator)
+    async def greeted(self):
+        """Return a client that has said EHLO."""
+        client = await self.connect()
+        await client.reply()
+        await client.say("EHLO client.example")
+        return client
+
+    async def create(self, *names, creator=None):
+        for name in names:
+            await self.service.create(Wish(local_part=name), creator)
+
+    async def messages(self, name):
+        """Return what a reader sees in an inbox, newest first."""
+        return (await self.service.list_messages(f"{name}@ours.test", Page(limit=1000))).messages
+
+    def read(self, sql):
+        """Ask the database what is on disk."""
+        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
 
     def sources(self):
         """Read the mails that are on disk, oldest first."""
-        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
-        try:
-            return [octets for (octets,) in connection.execute("SELECT octets FROM source ORDER BY id")]
-        finally:
-            connection.close()
+        return [octets for (octets,) in self.read("SELECT octets FROM source ORDER BY id")]
 
     async def until(self, condition):
         """Wait for what the loop will bring about."""
@@ -114,7 +142,16 @@ def serve(tmp_path, clock):
     """Return a context manager that runs a server with these settings."""
 
     @asynccontextmanager
-    async def run(*, tls=None, wrap=lambda service: service, names=("abc",), storage_bytes=0, **settings):
+    async def run(
+        *,
+        tls=None,
+        wrap=lambda service: service,
+        names=("abc",),
+        storage_bytes=0,
+        listener=None,
+        limits=None,
+        **settings,
+    ):
         defaults = {
             "hostname": "mx.ours.test",
             "max_message_bytes": 10 * 1024 * 1024,
@@ -125,10 +162,9 @@ def serve(tmp_path, clock):
             "max_inflight_bytes": 64 * 1024 * 1024,
         }
         path = tmp_path / "mail.db"
-        limits = {"max_messages_per_inbox": 1000, "max_bytes_per_inbox": 0, "max_share_per_creator": 1.0}
-        async with open_storage(
-            StorageSettings(path=path, max_bytes=storage_bytes, reserve_bytes=4096, **limits), clock
-        ) as storage:
+        holds = {"max_messages_per_inbox": 1000, "max_bytes_per_inbox": 0, "max_share_per_creator": 1.0}
+        holds = {"path": path, "max_bytes": storage_bytes, "reserve_bytes": 4096} | holds | (limits or {})
+        async with open_storage(StorageSettings(**holds), clock) as storage:
             service = InboxService(
                 storage,
                 Rules(("ours.test", "second.test"), 3_600_000),
@@ -137,12 +173,11 @@ def serve(tmp_path, clock):
                 new_token=secrets.token_urlsafe,
             )
             server = SmtpServer(wrap(service), Settings(**(defaults | settings)), tls)
-            listener = socket.create_server(("127.0.0.1", 0))
-            await server.start([listener])
-            house = House(path, storage, service, server, listener.getsockname())
+            bound = listener or socket.create_server(("127.0.0.1", 0))
+            await server.start([bound])
+            house = House(path, storage, service, server, bound.getsockname()[:2])
             try:
-                for name in names:
-                    await house.create(name)
+                await house.create(*names)
                 yield house
             finally:
                 for client in house.clients:
@@ -152,16 +187,10 @@ def serve(tmp_path, clock):
     return run
 
 
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory):
-    """Make a certificate for localhost; Python's ssl module cannot."""
-    import shutil
-    import ssl
-    import subprocess
-
+def make_certificate(folder):
+    """Make a certificate for localhost, which Python's ssl module cannot; return the server's and the client's context."""
     if shutil.which("openssl") is None:
         pytest.skip("the openssl command is missing (Debian package: openssl)")
-    folder = tmp_path_factory.mktemp("tls")
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     command += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"]
     command += ["-addext", "subjectAltName=DNS:localhost"]
@@ -169,3 +198,13 @@ def certificate(tmp_path_factory):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     return context, ssl.create_default_context(cafile=folder / "cert.pem")
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session")
+def other_certificate(tmp_path_factory):
+    return make_certificate(tmp_path_factory.mktemp("other-tls"))

@@ -46,6 +46,54 @@ def test_a_reply_has_a_code_and_an_enhanced_code_of_the_same_class(name, reply):
     assert match[1] == match[2]
 
 
+CODES = {
+    "READY_FOR_TLS": "220 2.0.0",
+    "BYE": "221 2.0.0",
+    "HELP": "214 2.0.0",
+    "OK": "250 2.0.0",
+    "SENDER_OK": "250 2.1.0",
+    "RECIPIENT_OK": "250 2.1.5",
+    "CANNOT_VERIFY": "252 2.0.0",
+    "GO_AHEAD": "354 End",
+    "STOPPING": "421 4.3.2",
+    "TIMEOUT": "421 4.4.2",
+    "TOO_MANY_ERRORS": "421 4.7.0",
+    "TOO_MANY_UNKNOWN": "421 4.7.0",
+    "TOO_MANY_CONNECTIONS": "421 4.7.0",
+    "LINE_WITHOUT_END": "421 4.7.0",
+    "MESSAGE_WITHOUT_END": "421 4.7.0",
+    "OUR_FAULT": "451 4.3.0",
+    "MAILBOX_FULL": "452 4.2.2",
+    "SYSTEM_FULL": "452 4.3.1",
+    "TOO_MANY_RECIPIENTS": "452 4.5.3",
+    "LINE_TOO_LONG": "500 5.5.2",
+    "UNKNOWN_COMMAND": "500 5.5.2",
+    "NOT_UTF8": "500 5.5.2",
+    "NOT_PRINTABLE": "501 5.5.2",
+    "BAD_RECIPIENT": "501 5.1.3",
+    "BAD_SENDER": "501 5.1.7",
+    "BAD_ARGUMENT": "501 5.5.4",
+    "NOT_IMPLEMENTED": "502 5.5.1",
+    "BAD_SEQUENCE": "503 5.5.1",
+    "UNKNOWN_RECIPIENT": "550 5.1.1",
+    "SMUGGLING": "550 5.5.2",
+    "NOT_OURS": "550 5.7.1",
+    "MESSAGE_TOO_BIG": "552 5.3.4",
+    "UTF8_NOT_ASKED_FOR": "553 5.6.7",
+    "NO_RECIPIENTS": "554 5.5.1",
+    "BAD_PARAMETER": "555 5.5.4",
+}
+
+
+@pytest.mark.parametrize(("name", "codes"), list(CODES.items()))
+def test_a_reply_has_the_codes_that_senders_know_it_by(name, codes):
+    assert REPLIES[name].startswith(f"{codes} ")
+
+
+def test_no_reply_is_without_codes_here():
+    assert REPLIES.keys() == CODES.keys()
+
+
 def test_mistakes_are_permanent_and_no_recipient_that_was_refused_is_one():
     assert all(mistake[0] == "5" for mistake in replies.MISTAKES)
     assert not replies.MISTAKES & {replies.UNKNOWN_RECIPIENT, replies.NOT_OURS, replies.MAILBOX_FULL}

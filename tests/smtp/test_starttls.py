@@ -1,6 +1,7 @@
 """Mail over TLS: nothing said in the clear counts, and a handshake that fails leaves nothing behind."""
 
 import asyncio
+import ssl
 
 import aiosmtplib
 import pytest
@@ -50,6 +51,103 @@ async def test_what_comes_in_the_clear_with_starttls_is_thrown_away(serve, certi
         assert await client.reply() == replies.READY_FOR_TLS
         await start_tls(client, theirs)
         assert await client.say("NOOP", MAIL[1]) == [replies.OK, replies.BAD_SEQUENCE]
+
+
+async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answered_nor_stored(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours) as house:
+        client = await house.greeted()
+        client.send("STARTTLS", "EHLO mallory.example", *MAIL, "Subject: injected", ".", "QUIT")
+        assert await client.reply() == "220 2.0.0 Ready to start TLS"
+        await start_tls(client, theirs)
+        # Answers to what was injected would stand in front of these.
+        assert await client.say("NOOP", *MAIL) == ["250 2.0.0 Ok", *["503 5.5.1 Bad sequence of commands"] * 3]
+        (session,) = house.server._sessions
+        assert session._conversation.helo == ""
+        assert house.sources() == []
+
+
+async def test_half_a_command_said_in_the_clear_is_not_completed_under_tls(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours) as house:
+        client = await house.greeted()
+        client.write(b"STARTTLS\r\nMAIL FROM:<mallory@exam")
+        assert await client.reply() == "220 2.0.0 Ready to start TLS"
+        await start_tls(client, theirs)
+        client.send("ple.com>", "EHLO client.example")
+        assert await client.replies(2) == ["500 5.5.2 Command not recognized", "250 ENHANCEDSTATUSCODES"]
+
+
+async def test_commands_in_the_clear_between_the_answer_and_the_hello_end_the_session(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours) as house:
+        client = await house.greeted()
+        assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
+        client.send("EHLO mallory.example", *MAIL, "Subject: injected", ".")
+        with pytest.raises((OSError, asyncio.IncompleteReadError)):  # an SSLError is an OSError
+            await start_tls(client, theirs)
+        await house.until(lambda: not house.server._sessions and not house.server.tasks)
+        assert house.sources() == []
+
+
+async def test_nothing_of_a_transaction_begun_in_the_clear_goes_on_under_tls(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours, names=("abc", "def")) as house:
+        client = await house.greeted()
+        await client.say(*MAIL[:2])
+        assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
+        await start_tls(client, theirs)
+        said = await client.say(
+            "HELO sealed.example", MAIL[1], "DATA", "MAIL FROM:<>", "RCPT TO:<def@ours.test>", "DATA", "."
+        )
+        assert [reply[:9] for reply in said] == [
+            *("250 mx.ou", "503 5.5.1", "554 5.5.1"),
+            *("250 2.1.0", "250 2.1.5", "354 End d", "250 2.0.0"),
+        ]
+        assert house.read("SELECT envelope_from, helo, tls FROM content") == [("", "sealed.example", 1)]
+        assert await house.messages("abc") == ()
+
+
+async def test_starttls_is_offered_once_and_refused_twice_with_what_was_sent_staying_in_order(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours) as house:
+        client = await house.greeted()
+        assert await client.say("STARTTLS now", "STARTTLS") == [
+            "501 5.5.4 Bad or missing argument",
+            "220 2.0.0 Ready to start TLS",
+        ]
+        await start_tls(client, theirs)
+        client.send("EHLO client.example")
+        offered = [await client.line() for _ in range(6)]
+        assert offered[-1] == "250 ENHANCEDSTATUSCODES"
+        assert not any("STARTTLS" in line for line in offered)
+        assert await client.say("STARTTLS", "NOOP") == ["503 5.5.1 Bad sequence of commands", "250 2.0.0 Ok"]
+
+
+async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(serve, certificate, other_certificate):
+    async with serve(tls=certificate[0], max_connections_per_client=1) as house:
+        client = await house.greeted()
+        assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await start_tls(client, other_certificate[1])
+        await house.until(lambda: not house.server._sessions and not house.server.tasks)
+        assert not house.server._per_client
+        assert (await (await house.connect()).reply()).startswith("220 mx.ours.test ESMTP")
+
+
+async def test_a_new_certificate_drops_no_session_and_is_shown_from_then_on(serve, certificate, other_certificate):
+    async with serve(tls=certificate[0]) as house:
+        sealed, clear = await house.greeted(), await house.greeted()
+        await sealed.say("STARTTLS")
+        await start_tls(sealed, certificate[1])
+        assert (await sealed.say("EHLO client.example", *MAIL))[-1].startswith("354 ")
+        house.server.tls = other_certificate[0]
+        assert (await sealed.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as ")
+        assert (await clear.deliver("abc")).startswith("250 2.0.0 Ok: stored as ")
+        await clear.say("STARTTLS")
+        await start_tls(clear, other_certificate[1])
+        assert await clear.say("NOOP") == ["250 2.0.0 Ok"]
+        assert await sealed.say("NOOP") == ["250 2.0.0 Ok"]
 
 
 async def test_aiosmtplib_upgrades_and_sends(serve, certificate):

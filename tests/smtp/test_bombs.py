@@ -1,0 +1,100 @@
+"""Mails made to hurt who reads them: taken, listed with what could be read, and the source is there octet by octet."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from tmpmaild import charsets, headers, mime, mimeparts
+
+TAKEN_WITHIN_SECONDS = 2
+SHOWN_WITHIN_SECONDS = 1
+MIXED = "Content-Type: multipart/mixed; boundary=x\r\n\r\n"
+
+
+def nested(levels):
+    return "".join(f"Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n" for n in range(levels))
+
+
+# How it is made, the subject that must be read all the same, and what must be owned up to.
+BOMBS = {
+    "100,000 parts": (lambda: MIXED + "--x\r\n\r\na\r\n" * 100_000, mimeparts.TOO_MANY_PARTS),
+    "nesting of 3,000": (lambda: nested(3_000), mimeparts.TOO_DEEP),
+    "nesting of messages": (lambda: "Content-Type: message/rfc822\r\n\r\n" * 100_000, None),
+    "200,000 header lines": (lambda: "X-Line: value\r\n" * 200_000 + "\r\nbody\r\n", headers.HEADER_CUT),
+    "1 MB of encoded-words": (lambda: "X-Words: " + "=?utf-8?q?a?= " * 75_000 + "\r\n\r\n", headers.FIELD_CUT),
+    "encoded-words on lines of their own": (
+        lambda: "X-Words: " + "=?utf-8?b?w6Q=?=\r\n " * 55_000 + "\r\n\r\n",
+        headers.FIELD_CUT,
+    ),
+    "50 KB of quotes in To": (lambda: "To: " + '"' * 50_000 + "\r\n\r\n", headers.FIELD_CUT),
+    "50 KB of quotes in From": (lambda: "From: " + '"' * 50_000 + "\r\n\r\n", headers.FIELD_CUT),
+    "50 KB of commas in To": (lambda: "To: " + "," * 50_000 + "\r\n\r\n", headers.FIELD_CUT),
+    "an unknown charset": (
+        lambda: "Content-Type: text/plain; charset=x-none\r\n\r\ncaf\xe9\r\n",
+        charsets.UNKNOWN_CHARSET,
+    ),
+    "an unknown charset within a word": (
+        lambda: "X-Word: =?x-none?q?caf=E9?=\r\n\r\n",
+        charsets.UNKNOWN_CHARSET,
+    ),
+    "a charset that does not fit": (
+        lambda: "Content-Type: text/plain; charset=gb18030\r\n\r\n" + "\xff" * 100_000 + "\r\n",
+        charsets.UNDECODABLE_TEXT,
+    ),
+    "broken base64": (
+        lambda: "Content-Transfer-Encoding: base64\r\n\r\nQUJD$$$RE=VG=\r\n",
+        mimeparts.BROKEN_BASE64,
+    ),
+    "a megabyte of base64 that is only padding": (
+        lambda: "Content-Transfer-Encoding: base64\r\n\r\n" + "=" * 1_000_000 + "\r\n",
+        mimeparts.BROKEN_BASE64,
+    ),
+    "an unknown transfer encoding": (
+        lambda: "Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin\r\n",
+        mimeparts.UNKNOWN_ENCODING,
+    ),
+    "HTML nested 100,000 deep": (lambda: "Content-Type: text/html\r\n\r\n" + "<div>" * 100_000 + "text\r\n", None),
+    "five megabytes of empty lines": (lambda: "\r\n" * 2_500_000, None),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+async def test_a_bomb_is_taken_and_shown_soon_with_its_source_as_it_came(serve, name):
+    make, warning = BOMBS[name]
+    source = ("Subject: boom\r\n" + make()).encode("latin-1")
+    async with serve() as house:
+        client = await house.connect()
+        await client.begin()
+        client.write(source + b".\r\n")
+        began = time.monotonic()
+        assert (await client.reply()).startswith("250 2.0.0 Ok: stored as ")
+        assert time.monotonic() - began < TAKEN_WITHIN_SECONDS
+        began = time.monotonic()
+        (message,) = await house.messages("abc")
+        _, shown = await house.service.read_source("abc@ours.test", message.id)
+        assert time.monotonic() - began < SHOWN_WITHIN_SECONDS
+        assert (message.subject, message.size_bytes) == ("boom", len(source))
+        assert shown == source
+        ((stored,),) = house.read("SELECT warnings FROM content")
+        assert mime.UNREADABLE not in json.loads(stored)
+        assert warning is None or warning in json.loads(stored)
+
+
+async def test_bombs_at_once_keep_nobody_from_speaking(serve):
+    async with serve() as house:
+        clients = [await house.connect() for _ in range(4)]
+        for client in clients:
+            await client.begin()
+        other = await house.greeted()
+        for client in clients:
+            client.write((MIXED + "--x\r\n\r\na\r\n" * 100_000).encode() + b".\r\n")
+        slowest_seconds = 0.0
+        answers = [asyncio.ensure_future(client.reply()) for client in clients]
+        while not all(answer.done() for answer in answers):
+            began = time.monotonic()
+            assert await other.say("NOOP") == ["250 2.0.0 Ok"]
+            slowest_seconds = max(slowest_seconds, time.monotonic() - began)
+        assert slowest_seconds < 1
+        assert all(answer.result().startswith("250 2.0.0 Ok: stored as ") for answer in answers)

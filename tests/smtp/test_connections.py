@@ -1,0 +1,167 @@
+"""Who may connect, how often, and how many at once; who may not is told so in place of the greeting."""
+
+import socket
+from ipaddress import ip_network
+
+import pytest
+
+from tmpmaild.smtp.session import SmtpSession
+
+SENT_AWAY = "421 4.7.0 Too many connections, try again later\r\n"
+GREETING = "220 mx.ours.test ESMTP"
+
+
+async def greeting(house, ip="127.0.0.1"):
+    client = await house.connect(local_addr=(ip, 0))
+    return client, await client.reply()
+
+
+async def is_sent_away(house, ip="127.0.0.1"):
+    return await (await house.connect(local_addr=(ip, 0))).rest() == SENT_AWAY
+
+
+async def test_each_ipv4_address_has_connections_of_its_own(serve):
+    async with serve(max_connections_per_client=2) as house:
+        for ip in ("127.0.0.1", "127.0.0.2"):
+            for _ in range(2):
+                _, said = await greeting(house, ip)
+                assert said.startswith(GREETING)
+            assert await is_sent_away(house, ip)
+
+
+@pytest.mark.parametrize("how", ["quit", "close", "reset", "half-close"])
+async def test_a_place_is_free_again_however_the_connection_ended(serve, how):
+    async with serve(max_connections_per_client=1, max_connections=1) as house:
+        client, _ = await greeting(house)
+        assert await is_sent_away(house)
+        if how == "quit":
+            assert await client.say("QUIT") == ["221 2.0.0 Bye"]
+        elif how == "half-close":
+            client.writer.write_eof()
+        else:
+            getattr(client, how)()
+        await house.until(lambda: not house.server._sessions)
+        _, said = await greeting(house)
+        assert said.startswith(GREETING)
+        assert house.server._per_client == {"127.0.0.1": 1}
+
+
+async def test_who_was_sent_away_takes_no_place(serve):
+    async with serve(max_connections_per_client=1) as house:
+        first, _ = await greeting(house)
+        for _ in range(5):
+            assert await is_sent_away(house)
+        await house.until(lambda: len(house.server._sessions) == 1)
+        first.close()
+        await house.until(lambda: not house.server._sessions)
+        _, said = await greeting(house)
+        assert said.startswith(GREETING)
+
+
+async def test_who_is_sent_away_is_not_heard(serve):
+    async with serve(max_connections=1) as house:
+        await greeting(house)
+        client = await house.connect()
+        client.send("EHLO client.example", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA", "x", ".")
+        assert await client.rest() in (SENT_AWAY, "")  # what it sent unasked may cost it the answer
+        assert house.sources() == []
+
+
+async def test_the_limit_in_all_holds_for_several_clients_and_for_exempt_ones(serve):
+    async with serve(max_connections=2, exempt=[ip_network("127.0.0.2/32")]) as house:
+        await greeting(house, "127.0.0.1")
+        await greeting(house, "127.0.0.2")
+        assert await is_sent_away(house, "127.0.0.2")
+        assert await is_sent_away(house, "127.0.0.3")
+
+
+async def test_only_exempt_networks_are_exempt(serve):
+    limits = {"max_connections_per_client": 1, "new_connections_per_minute": 1}
+    async with serve(**limits, exempt=[ip_network("127.0.0.2/32"), ip_network("2001:db8::/32")]) as house:
+        for _ in range(3):
+            _, said = await greeting(house, "127.0.0.2")
+            assert said.startswith(GREETING)
+        _, said = await greeting(house)
+        assert said.startswith(GREETING)
+        assert await is_sent_away(house)
+
+
+async def test_each_client_comes_only_so_often_whatever_became_of_the_connections_before(serve):
+    async with serve(new_connections_per_minute=2) as house:
+        for _ in range(2):
+            client, said = await greeting(house)
+            assert said.startswith(GREETING)
+            client.close()
+        await house.until(lambda: not house.server._sessions)
+        assert await is_sent_away(house)
+        _, said = await greeting(house, "127.0.0.2")
+        assert said.startswith(GREETING)
+
+
+async def test_an_ipv6_client_is_limited_too(serve):
+    try:
+        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    async with serve(max_connections_per_client=1, listener=listener) as house:
+        assert (await (await house.connect()).reply()).startswith(GREETING)
+        assert await (await house.connect()).rest() == SENT_AWAY
+        assert house.server._per_client.keys() == {"::/64"}
+
+
+async def test_an_ipv4_client_of_a_listener_for_both_is_that_ipv4_client(serve):
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    listener = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    async with serve(max_connections_per_client=1, listener=listener) as house:
+        house.address = ("127.0.0.1", house.address[1])
+        assert (await (await house.connect()).reply()).startswith(GREETING)
+        assert await (await house.connect()).rest() == SENT_AWAY
+        assert house.server._per_client.keys() == {"127.0.0.1"}
+
+
+class Line:
+    """A transport from an address that this machine does not have."""
+
+    def __init__(self, ip):
+        self._ip = ip
+        self.said = b""
+        self.closed = False
+
+    def get_extra_info(self, name):
+        return (self._ip, 40_000, 0, 0) if name == "peername" else None
+
+    def set_write_buffer_limits(self, high):
+        pass
+
+    def write(self, octets):
+        self.said += octets
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    abort = close
+
+
+async def test_an_ipv6_network_of_64_bits_is_one_client_and_its_neighbour_is_another(serve):
+    async with serve(max_connections_per_client=2) as house:
+
+        def call(ip):
+            session, line = SmtpSession(house.server), Line(ip)
+            session.connection_made(line)
+            return session, line
+
+        hosts = [call(f"2001:db8:1:2::{host:x}") for host in range(3)]
+        assert [line.said[:4] for _, line in hosts] == [b"220 ", b"220 ", b"421 "]
+        assert hosts[2][1].said == SENT_AWAY.encode()
+        assert hosts[2][1].closed
+        assert call("2001:db8:1:3::1")[1].said.startswith(GREETING.encode())
+        hosts[2][0].connection_lost(None)
+        hosts[0][0].connection_lost(None)
+        assert call("2001:db8:1:2:ffff:ffff:ffff:ffff")[1].said.startswith(GREETING.encode())
+        for session in list(house.server._sessions):
+            session.connection_lost(None)
+        assert not house.server._per_client

@@ -1,0 +1,339 @@
+"""One mail for several inboxes: taken for all of them or for none, and what was acknowledged is what is on disk."""
+
+import asyncio
+import random
+
+import pytest
+
+from tmpmaild import ids
+from tmpmaild.smtp import replies
+
+SENDER, RECIPIENT = "MAIL FROM:<a@example.com>", "RCPT TO:<{}@ours.test>"
+FULL, UNKNOWN, STORED = "452 4.2.2 ", "550 5.1.1 ", "250 2.0.0 Ok: stored as "
+ONE = {"max_messages_per_inbox": 1}
+
+
+def rcpt(*names):
+    return [RECIPIENT.format(name) for name in names]
+
+
+async def at_data(house, *names):
+    """Return a client whose recipients are taken and whose mail is awaited."""
+    client = await house.greeted()
+    said = await client.say(SENDER, *rcpt(*names), "DATA")
+    assert said == [replies.SENDER_OK, *[replies.RECIPIENT_OK] * len(names), replies.GO_AHEAD]
+    return client
+
+
+async def at_the_dot(client, mail="Subject: x\r\n\r\nhello"):
+    return (await client.say(f"{mail}\r\n."))[0]
+
+
+async def subjects(house, name):
+    return [message.subject for message in await house.messages(name)]
+
+
+# Full at RCPT
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param({"max_messages_per_inbox": 2}, id="messages"),
+        pytest.param({"max_bytes_per_inbox": 2 * 1000}, id="octets"),
+    ],
+)
+async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(serve, limits):
+    async with serve(names=("full", "free", "last"), limits=limits) as house:
+        client = await house.greeted()
+        for _ in range(2):
+            assert (await client.deliver("full", mail="x" * 998)).startswith(STORED)
+        said = await client.say(SENDER, *rcpt("free", "full", "FULL+tag", "last"), "DATA")
+        assert [reply[:10] for reply in said] == ["250 2.1.0 ", "250 2.1.5 ", FULL, FULL, "250 2.1.5 ", "354 End da"]
+        assert (await at_the_dot(client, "Subject: for two")).startswith(STORED)
+        assert [await subjects(house, name) for name in ("free", "last")] == [["for two"], ["for two"]]
+        assert len(await house.messages("full")) == 2
+
+
+async def test_an_inbox_that_was_full_takes_mail_again_when_it_lives_anew(serve, clock):
+    async with serve(names=("full",), limits=ONE) as house:
+        client = await house.greeted()
+        assert (await client.deliver("full")).startswith(STORED)
+        clock.advance(seconds=25 * 3600)
+        await house.create("full")
+        assert (await client.deliver("full")).startswith(STORED)
+
+
+async def test_the_share_of_a_creator_is_refused_at_rcpt_and_the_others_get_their_mail(serve):
+    # 5 % of 2 MB, for both of the inboxes together.
+    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
+        await house.create("one", creator="192.0.2.1")
+        await house.create("other", creator="192.0.2.2")
+        client = await house.greeted()
+        assert (await client.deliver("one", mail="x" * 99_998)).startswith(STORED)
+        said = await client.say(SENDER, *rcpt("one", "other"), "DATA")
+        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, "250 2.1.5 ", "354 End da"]
+        assert (await at_the_dot(client, "Subject: small")).startswith(STORED)
+        assert await subjects(house, "other") == ["small"]
+
+
+async def test_a_client_whose_recipients_are_all_full_is_told_so_at_data(serve):
+    async with serve(limits=ONE) as house:
+        client = await house.greeted()
+        assert (await client.deliver("abc")).startswith(STORED)
+        said = await client.say(SENDER, *rcpt("abc"), "DATA")
+        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, "554 5.5.1 "]
+
+
+# Full since RCPT
+
+
+async def test_of_two_senders_at_the_last_place_exactly_one_gets_it(serve):
+    async with serve(limits=ONE) as house:
+        clients = [await at_data(house, "abc"), await at_data(house, "abc")]
+        said = await asyncio.gather(*(at_the_dot(client, f"Subject: {n}") for n, client in enumerate(clients)))
+        (winner,) = [number for number, reply in enumerate(said) if reply.startswith(STORED)]
+        assert said[1 - winner].startswith(FULL)
+        assert await subjects(house, "abc") == [str(winner)]
+
+
+async def test_one_recipient_that_is_full_since_rcpt_refuses_the_mail_for_all_three(serve):
+    async with serve(names=("abc", "filled", "def"), limits=ONE) as house:
+        client = await at_data(house, "abc", "filled", "def")
+        assert (await (await house.greeted()).deliver("filled", mail="Subject: first")).startswith(STORED)
+        assert (await at_the_dot(client)).startswith(FULL)
+        assert [await subjects(house, name) for name in ("abc", "filled", "def")] == [[], ["first"], []]
+        assert len(house.sources()) == 1
+        # The session goes on, and RCPT knows by now.
+        said = await client.say(SENDER, *rcpt("filled", "abc"), "DATA", "Subject: again\r\n.")
+        assert [reply[:9] for reply in said] == ["250 2.1.0", "452 4.2.2", "250 2.1.5", "354 End d", "250 2.0.0"]
+        assert await subjects(house, "abc") == ["again"]
+
+
+async def test_a_mail_that_is_too_much_for_what_is_left_of_an_inbox_is_refused_and_a_smaller_one_is_not(serve):
+    async with serve(names=("abc", "def"), limits={"max_bytes_per_inbox": 1000}) as house:
+        client = await house.greeted()
+        assert (await client.deliver("abc", mail="x" * 598)).startswith(STORED)
+        assert (await client.deliver("abc", "def", mail="x" * 399)).startswith(FULL)  # 401 with the line end
+        assert (await client.deliver("abc", "def", mail="x" * 398)).startswith(STORED)
+        assert [[message.size_bytes for message in await house.messages(name)] for name in ("abc", "def")] == [
+            [400, 600],
+            [400],
+        ]
+
+
+async def test_a_creator_pays_for_each_inbox_of_a_mail(serve):
+    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
+        await house.create("one", "two", creator="192.0.2.1")
+        client = await house.greeted()
+        assert (await client.deliver("one", "two", mail="x" * 50_000)).startswith(FULL)
+        assert house.sources() == []
+        assert (await client.deliver("one", "two", mail="x" * 49_998)).startswith(STORED)
+
+
+async def test_a_share_that_is_used_up_since_rcpt_refuses_at_the_dot_and_from_then_on_at_rcpt(serve):
+    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
+        await house.create("one", "two", creator="192.0.2.1")
+        client = await at_data(house, "two")
+        assert (await (await house.greeted()).deliver("one", mail="x" * 99_998)).startswith(STORED)
+        assert (await at_the_dot(client)).startswith(FULL)
+        said = await client.say(SENDER, *rcpt("two"))
+        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL]
+
+
+# Over since RCPT
+
+
+async def test_recipients_that_are_over_at_the_dot_are_left_out(serve, clock):
+    async with serve(names=("old", "older")) as house:
+        clock.advance(seconds=1800)
+        await house.create("young", "younger")
+        client = await at_data(house, "old", "young", "older", "younger")
+        clock.advance(seconds=1800)
+        said = await at_the_dot(client, "Subject: late")
+        (young,), (younger,) = await house.messages("young"), await house.messages("younger")
+        assert said == f"250 2.0.0 Ok: stored as {young.id}"  # of the first that is left
+        assert (young.subject, younger.subject) == ("late", "late")
+        assert house.read("SELECT count(*) FROM message") == [(2,)]
+
+
+async def test_a_mail_of_which_no_recipient_is_left_is_refused_like_one_that_never_was(serve, clock):
+    async with serve(names=("abc", "def")) as house:
+        client = await at_data(house, "abc", "def")
+        clock.advance(seconds=3600)
+        assert await at_the_dot(client) == replies.UNKNOWN_RECIPIENT
+        assert house.sources() == []
+        await house.create("new")
+        assert (await client.deliver("new")).startswith(STORED)
+
+
+async def test_a_recipient_that_is_swept_between_rcpt_and_the_dot_is_left_out(serve, clock):
+    async with serve(names=("swept",)) as house:
+        clock.advance(seconds=1800)
+        await house.create("young")
+        first, second = await at_data(house, "swept", "young"), await at_data(house, "swept")
+        clock.advance(seconds=1800)
+        while await house.storage.sweep(clock()):
+            pass
+        assert (await at_the_dot(first, "Subject: late")).startswith(STORED)
+        assert (await at_the_dot(second)).startswith(UNKNOWN)
+        assert await subjects(house, "young") == ["late"]
+        assert house.read("SELECT count(*) FROM message") == [(1,)]
+
+
+async def test_whoever_has_a_name_next_gets_nothing_that_was_meant_for_the_one_before(serve, clock):
+    async with serve() as house:
+        client = await at_data(house, "abc")
+        clock.advance(seconds=25 * 3600)
+        await house.create("abc")
+        assert (await at_the_dot(client)).startswith(UNKNOWN)
+        assert await subjects(house, "abc") == []
+
+
+async def test_a_full_recipient_that_is_over_by_the_dot_refuses_nothing(serve, clock):
+    async with serve(names=("old",), limits=ONE) as house:
+        clock.advance(seconds=1800)
+        await house.create("young")
+        client = await at_data(house, "old", "young")
+        assert (await (await house.greeted()).deliver("old")).startswith(STORED)
+        clock.advance(seconds=1800)
+        assert (await at_the_dot(client, "Subject: late")).startswith(STORED)
+        assert await subjects(house, "young") == ["late"]
+
+
+# Unknown, expired, swept: the same bytes
+
+
+async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(serve, clock):
+    async with serve(names=("was",)) as house:
+        client = await house.greeted()
+        assert await client.say(SENDER, *rcpt("was")) == [replies.SENDER_OK, replies.RECIPIENT_OK]
+        clock.advance(seconds=3600)
+        assert await client.say(*rcpt("was", "never")) == ["550 5.1.1 No such address here"] * 2
+        while await house.storage.sweep(clock()):
+            pass
+        assert await client.say(*rcpt("was")) == ["550 5.1.1 No such address here"]
+        clock.advance(seconds=25 * 3600)
+        assert await client.say(*rcpt("was")) == ["550 5.1.1 No such address here"]
+
+
+async def test_an_address_takes_mail_until_its_last_millisecond(serve, clock):
+    async with serve() as house:
+        client = await house.greeted()
+        clock.advance(ms=3_600_000 - 1)
+        assert (await client.deliver("abc")).startswith(STORED)
+        clock.advance(ms=1)
+        said = await client.say(SENDER, *rcpt("abc"), "DATA")
+        assert [reply[:9] for reply in said] == ["250 2.1.0", "550 5.1.1", "554 5.5.1"]
+
+
+# Two forms of one inbox
+
+
+async def test_all_forms_of_an_inbox_in_a_transaction_make_one_message(serve):
+    async with serve(limits=ONE) as house:
+        client = await house.greeted()
+        forms = ["abc+first", "ABC", '"a\\bc"', "abc", "abc+last"]
+        paths = [f"{form}@ours.test" for form in forms] + ["@relay.example:abc@ours.test"]
+        said = await client.say(SENDER, *[f"RCPT TO:<{path}>" for path in paths], "DATA")
+        assert [reply[:9] for reply in said] == ["250 2.1.0", *["250 2.1.5"] * 6, "354 End d"]
+        said = await at_the_dot(client)
+        (message,) = await house.messages("abc")
+        assert said == STORED + message.id
+        assert message.recipient == "abc+first@ours.test"
+        assert house.read("SELECT count(*) FROM message") == [(1,)]
+
+
+async def test_a_hundred_forms_of_an_inbox_make_one_message_and_a_hundred_and_first_is_not_taken(serve):
+    async with serve() as house:
+        client = await house.greeted()
+        said = await client.say(SENDER, *rcpt(*(f"abc+{n}" for n in range(102))), "DATA")
+        assert said[1:101] == [replies.RECIPIENT_OK] * 100
+        assert [reply[:9] for reply in said[101:]] == ["452 4.5.3", "452 4.5.3", "354 End d"]
+        assert (await at_the_dot(client)).startswith(STORED)
+        assert len(await house.messages("abc")) == 1
+
+
+async def test_the_names_of_the_operator_at_every_domain_make_one_message_that_no_address_shows(serve):
+    async with serve() as house:
+        client = await house.greeted()
+        names = [
+            "postmaster",
+            "PostMaster@ours.test",
+            "abuse@ours.test",
+            "postmaster@second.test",
+            "abuse+1@second.test",
+        ]
+        said = await client.say(SENDER, *[f"RCPT TO:<{name}>" for name in names], "DATA")
+        assert said == [replies.SENDER_OK, *[replies.RECIPIENT_OK] * 5, replies.GO_AHEAD]
+        said = await at_the_dot(client)
+        ((key, inbox_id),) = house.read("SELECT id, inbox_id FROM message")
+        assert said == STORED + ids.message_id(key)
+        assert inbox_id == 1
+
+
+# What is acknowledged is what is on disk
+
+
+class Sender:
+    """Sends mails with a number each, to inboxes of all kinds, and notes what it was told."""
+
+    def __init__(self, house, chance):
+        self.house = house
+        self.chance = chance
+        self.acknowledged = {}  # ids by number
+        self.promised = set()  # pairs of inbox and number
+        self.refusals = []
+
+    async def send(self, numbers, names):
+        client = await self.house.greeted()
+        for number in numbers:
+            chosen = self.chance.sample(names, self.chance.randint(1, 4))
+            _, *said = await client.say(SENDER, *rcpt(*chosen))
+            taken = [name for name, reply in zip(chosen, said, strict=True) if reply == replies.RECIPIENT_OK]
+            self.refusals += [reply for reply in said if reply != replies.RECIPIENT_OK]
+            if taken:
+                await client.say("DATA")
+                mail = f"Subject: {number}\r\n\r\n{'x' * self.chance.randint(0, 3000)}"
+                self.note(number, taken, await at_the_dot(client, mail))
+            else:
+                await client.say("RSET")
+        client.close()
+
+    def note(self, number, taken, reply):
+        if reply.startswith(STORED):
+            self.acknowledged[number] = reply.removeprefix(STORED)
+            self.promised |= {(name, number) for name in taken}
+        else:
+            self.refusals.append(f"{reply[:9]} at the dot")
+
+
+async def test_what_forty_senders_were_promised_is_on_disk_and_nothing_else_is_and_nothing_twice(serve, clock):
+    old, others = [f"old{n}" for n in range(8)], [f"inbox{n}" for n in range(16)]
+    async with serve(names=old, limits={"max_messages_per_inbox": 20}) as house:
+        clock.advance(seconds=1800)
+        await house.create(*others)
+        sender = Sender(house, random.Random(20))
+        parts = [range(start, start + 10) for start in range(0, 400, 10)]
+        sending = [asyncio.ensure_future(sender.send(part, [*others, *old, "nobody"])) for part in parts]
+        await house.until(lambda: len(sender.acknowledged) > 60)
+        clock.advance(seconds=1800)  # in the midst of it a third of the inboxes are over
+        await asyncio.gather(*sending)
+
+        on_disk = house.read("SELECT id, subject FROM content")
+        assert {int(subject): ids.message_id(key) for key, subject in on_disk} == sender.acknowledged
+        assert len(on_disk) == len(sender.acknowledged) == len(set(sender.acknowledged.values()))
+        shown = [(name, int(message.subject)) for name in others for message in await house.messages(name)]
+        assert len(shown) == len(set(shown))
+        assert set(shown) == {(name, number) for name, number in sender.promised if name in others}
+        assert {"452 4.2.2 Mailbox full, try again later", "550 5.1.1 No such address here"} <= set(sender.refusals)
+
+
+async def test_senders_at_once_fill_an_inbox_to_its_last_place_and_not_beyond(serve):
+    async with serve(names=("abc",), limits={"max_messages_per_inbox": 7}) as house:
+        clients = [await at_data(house, "abc") for _ in range(30)]
+        said = await asyncio.gather(*map(at_the_dot, clients))
+        promised = {reply.removeprefix(STORED) for reply in said if reply.startswith(STORED)}
+        assert len(promised) == 7
+        assert sum(reply.startswith(FULL) for reply in said) == 23
+        assert {message.id for message in await house.messages("abc")} == promised

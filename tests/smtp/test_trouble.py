@@ -1,0 +1,138 @@
+"""Trouble of ours, made with what the kernel and other programs do to a daemon: always 4xx, never silence."""
+
+import asyncio
+import contextlib
+import re
+import resource
+import shutil
+import sqlite3
+
+import pytest
+
+from tmpmaild.service import Wish
+
+MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
+MIB = 1024 * 1024
+STORED = "250 2.0.0 Ok: stored as "
+SYSTEM_FULL = "452 4.3.1 Insufficient system storage, try again later"
+OUR_FAULT = "451 4.3.0 Temporary failure, try again later"
+
+
+# Room
+
+
+async def sweep_until_there_is_room(house, now_ms):
+    async with asyncio.timeout(10):
+        while await house.storage.sweep(now_ms) or not house.service.has_room():
+            pass
+
+
+async def test_a_mail_over_the_cap_of_the_storage_is_refused_at_the_dot_and_a_small_one_is_taken(serve):
+    async with serve(storage_bytes=MIB) as house:
+        client = await house.greeted()
+        assert await client.deliver("abc", mail="x" * 2 * MIB) == SYSTEM_FULL
+        assert house.sources() == []
+        assert (await client.deliver("abc")).startswith(STORED)
+
+
+async def test_a_storage_at_its_cap_refuses_at_mail_and_takes_mail_again_after_a_sweep(serve, clock):
+    async with serve(storage_bytes=MIB, limits={"reserve_bytes": MIB // 10}) as house:
+        client = await house.greeted()
+        promised = 0
+        for _ in range(MIB // 50_000):
+            if await client.say(MAIL[0]) == [SYSTEM_FULL]:
+                break
+            await client.say("RSET")
+            assert (await client.deliver("abc", mail="x" * 50_000)).startswith(STORED)
+            promised += 1
+        assert await client.say(*MAIL[1:]) == [
+            "503 5.5.1 Bad sequence of commands",
+            "554 5.5.1 No valid recipients",
+        ]
+        assert len(house.sources()) == promised > 5  # and what was promised stays
+        clock.advance(seconds=3600)
+        await sweep_until_there_is_room(house, clock())
+        await house.create("new")
+        assert (await client.deliver("new")).startswith(STORED)
+
+
+async def test_a_disk_that_is_nearly_full_is_said_at_mail_and_a_mail_that_is_on_its_way_is_taken(serve, monkeypatch):
+    async with serve(storage_bytes=64 * MIB) as house:
+        client, late = await house.greeted(), await house.greeted()
+        await client.say(*MAIL)
+        really = shutil.disk_usage(house.path.parent)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: really._replace(free=255 * MIB))
+        assert (await client.say("x" * 2 * MIB + "\r\n."))[0].startswith(STORED)
+        await house.until(lambda: not house.service.has_room())
+        assert await late.say("MAIL FROM:<>") == [SYSTEM_FULL]
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: really._replace(free=257 * MIB))
+        await sweep_until_there_is_room(house, 0)
+        assert (await late.deliver("abc")).startswith(STORED)
+
+
+# Faults
+
+
+@contextlib.contextmanager
+def locked(house):
+    """Hold the database's write lock, as another program might."""
+    house.storage._writer._connection.execute("PRAGMA busy_timeout = 20")  # five seconds otherwise
+    stranger = sqlite3.connect(house.path, isolation_level=None)
+    stranger.execute("BEGIN IMMEDIATE")
+    yield
+    stranger.execute("ROLLBACK")
+    stranger.close()
+
+
+@contextlib.contextmanager
+def files_that_do_not_grow(_):
+    """Make every write beyond the first half mebibyte of a file fail: to SQLite an I/O error like any other."""
+    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 2, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("trouble", [locked, files_that_do_not_grow])
+async def test_a_database_in_trouble_is_temporary_and_the_session_goes_on(serve, caplog, trouble):
+    async with serve() as house:
+        client = await house.greeted()
+        with trouble(house):
+            said = await client.deliver("abc", mail="Subject: secret-subject\r\n\r\n" + "x" * MIB)
+            assert said == OUR_FAULT
+            assert await client.say("NOOP") == ["250 2.0.0 Ok"]
+        assert house.sources() == []
+        assert (await client.deliver("abc", mail="Subject: after")).startswith(STORED)
+        assert [message.subject for message in await house.messages("abc")] == ["after"]
+        failures = [record for record in caplog.records if record.name.startswith("tmpmaild.smtp")]
+        (message,) = [record.getMessage() for record in failures]
+        assert re.fullmatch(r"SMTP request failed, id [0-9a-f]{8}", message)
+        assert "secret-subject" not in caplog.text
+
+
+async def test_all_who_wait_behind_a_foreign_lock_are_answered_and_only_what_was_promised_is_stored(serve):
+    async with serve(names=("abc", "def")) as house:
+        clients = [await house.greeted() for _ in range(20)]
+        for client in clients:
+            await client.say(*MAIL[:1], "RCPT TO:<def@ours.test>", *MAIL[1:])
+        with locked(house):
+            for client in clients[:10]:
+                client.send("Subject: behind", ".")
+            assert [await client.reply() for client in clients[:10]] == [OUR_FAULT] * 10
+        for client in clients[10:]:
+            client.send("Subject: after", ".")
+        said = [await client.reply() for client in clients[10:]]
+        assert all(reply.startswith(STORED) for reply in said)
+        for name in ("abc", "def"):
+            assert [message.subject for message in await house.messages(name)] == ["after"] * 10
+
+
+async def test_an_address_can_be_given_out_and_taken_mail_for_after_trouble(serve):
+    async with serve() as house:
+        client = await house.greeted()
+        with locked(house):
+            assert await client.deliver("abc") == OUR_FAULT
+        inbox, _ = await house.service.create(Wish(), None)
+        assert (await client.deliver(inbox.address.removesuffix("@ours.test"))).startswith(STORED)
