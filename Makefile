@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 
-.PHONY: run test check format bench constraints clean
+.PHONY: run test check format bench attack constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -26,6 +26,10 @@ format: $(VENV)/.dev
 # Ratios against bare libraries, in one run each. Needs smtp-source (Debian: postfix) and wrk.
 bench: $(VENV)/.dev
 	$(BIN)/python tests/benchmarks $(ARGS)
+
+# Endless lines, bombs, a thousand idlers: what honest clients feel and the memory it takes. ARGS="2 7b" for some.
+attack: $(VENV)/.dev
+	$(BIN)/python tests/benchmarks/attacks.py $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmpmaild needs Python 3.11 or newer; try make PYTHON=python3.12")'

@@ -1,0 +1,342 @@
+"""Who attacks and with what: ``python attackers.py ATTACK PORT RECIPIENT SECONDS`` prints the answers, counted, as JSON.
+
+A process of its own, apart from the measuring in ``attacks.py``. Each attacker is a thread that sends from a buffer
+made beforehand: it hardly needs the CPU that the daemon wants.
+"""
+
+import json
+import os
+import random
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+MIB = 1024 * 1024
+MAIL_BYTES = 9_900_000
+LARGE_BYTES = 10_000_000
+DOT = b"\r\n.\r\n"
+BREATH_SECONDS = 0.1  # between two connections: ten a second are what a client may open
+CONNECTIONS_PER_CLIENT = 50  # as many as one may have; the next come from another address
+STACK_BYTES = 256 * 1024
+
+
+class Refused(Exception):
+    """The reply is not what was hoped for."""
+
+
+class Client:
+    """One SMTP connection from a loopback address of one's choice, which gives up at a deadline."""
+
+    def __init__(self, port, source, deadline):
+        self._deadline = deadline
+        self._octets = b""
+        self._socket = socket.create_connection(("127.0.0.1", port), self.left_seconds(), (source, 0))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    def left_seconds(self):
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def send(self, octets):
+        self._socket.settimeout(self.left_seconds())
+        self._socket.sendall(octets)
+
+    def line(self):
+        while b"\n" not in self._octets:
+            self._socket.settimeout(self.left_seconds())
+            octets = self._socket.recv(4096)
+            if not octets:
+                raise ConnectionError("closed")
+            self._octets += octets
+        line, _, self._octets = self._octets.partition(b"\n")
+        return line.decode().rstrip()
+
+    def reply(self, wanted):
+        line = self.line()
+        while line[3:4] == "-":
+            line = self.line()
+        if not line.startswith(wanted):
+            raise Refused(line)
+        return line
+
+    def say(self, command, wanted="250"):
+        self.send(command.encode() + b"\r\n")
+        return self.reply(wanted)
+
+    def greet(self, verb="HELO"):
+        self.reply("220")
+        self.say(f"{verb} client.example")
+
+    def open_mail(self, recipient, parameters=""):
+        self.say(f"MAIL FROM:<a@client.example>{parameters}")
+        self.say(f"RCPT TO:<{recipient}>")
+        self.say("DATA", "354")
+
+    def wait(self):
+        """Do nothing until the deadline, or until the daemon says something."""
+        raise Refused(self.line())
+
+    def last_words(self):
+        """Return what the daemon said before it hung up, if anything."""
+        said = None
+        with suppress(OSError):
+            while True:
+                said = self.line()
+        return said
+
+
+# What an attacker does with a connection until the deadline or until it is thrown out.
+
+
+def mails(payload):
+    """Send mail after mail."""
+    payload += DOT
+
+    def attack(client, recipient, answers):
+        client.greet()
+        while True:
+            client.open_mail(recipient)
+            client.send(payload)
+            try:
+                client.reply("250")
+                answers["250"] += 1
+            except Refused as refusal:
+                answers[str(refusal)] += 1
+
+    return attack
+
+
+def unfinished(payload, times=1, parameters=""):
+    """Send a mail without its end, and stay."""
+
+    def attack(client, recipient, answers):
+        client.greet("EHLO")
+        client.open_mail(recipient, parameters)
+        answers["354"] += 1
+        for _ in range(times):
+            client.send(payload)
+        client.wait()
+
+    return attack
+
+
+def endless_command(payload):
+    def attack(client, *_):
+        client.greet()
+        while True:
+            client.send(payload)
+
+    return attack
+
+
+def deaf(payload, times):
+    """Ask and ask without listening."""
+
+    def attack(client, *_):
+        client.greet()
+        for _ in range(times):
+            client.send(payload)
+        time.sleep(client.left_seconds())
+
+    return attack
+
+
+def idle(client, *_):
+    client.reply("220")
+    client.wait()
+
+
+def trickle(client, recipient, answers):
+    client.greet()
+    client.open_mail(recipient)
+    answers["354"] += 1
+    while True:
+        client.send(b"x")
+        time.sleep(1)
+
+
+# What they send.
+
+
+def filled(pattern, size_bytes=MAIL_BYTES):
+    return pattern * (size_bytes // len(pattern))
+
+
+def rubbish():
+    """Return octets of any value but the dot: by chance one would stand alone between line ends."""
+    return random.Random(1).randbytes(MAIL_BYTES).translate(None, b".")
+
+
+def with_attachment(size_bytes):
+    """Return a sound mail with a large attachment."""
+    header = (
+        b'Subject: attached\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="b"\r\n\r\n'
+        b"--b\r\n\r\nSee the attachment.\r\n--b\r\nContent-Type: application/pdf; name=a.pdf\r\n"
+        b"Content-Disposition: attachment\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    )
+    line = b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAx\r\n"
+    return header + filled(line, size_bytes) + b"--b--\r\n"
+
+
+class Attack(NamedTuple):
+    """How many attack at once, and the maker of what each does: buffers are made only when needed."""
+
+    attackers: int
+    make: Callable
+
+
+TEXT_LINE = b"All work and no play makes a server crash and fall away.\r\n"
+ATTACKS = {
+    "empty-lines": Attack(10, lambda: mails(filled(b"\r\n"))),
+    "nul-and-dots": Attack(10, lambda: mails(filled(b"\0.\0.\r"))),
+    "bare-line-feeds": Attack(10, lambda: mails(filled(b"\n"))),
+    "stuffed-dots": Attack(10, lambda: mails(filled(b"\r\n..\r\n"))),
+    "rubbish": Attack(10, lambda: mails(rubbish())),
+    "endless-line": Attack(10, lambda: unfinished(b"x" * MIB, times=500)),
+    "endless-command": Attack(10, lambda: endless_command(b"x" * MIB)),
+    "endless-mail": Attack(10, lambda: unfinished(filled(b"short\r\n", MIB), times=500)),
+    "deaf": Attack(10, lambda: deaf(filled(b"EHLO x\r\n", MIB), times=100)),
+    "deaf-hundreds": Attack(900, lambda: deaf(filled(b"EHLO x\r\n", MIB), times=1)),
+    "unfinished-declared": Attack(200, lambda: unfinished(filled(TEXT_LINE, 9 * MIB), parameters=f" SIZE={9 * MIB}")),
+    "unfinished": Attack(200, lambda: unfinished(filled(TEXT_LINE, 9 * MIB))),
+    "idle": Attack(1000, lambda: idle),
+    "trickle": Attack(1000, lambda: trickle),
+    "small-unfinished": Attack(900, lambda: unfinished(filled(TEXT_LINE, 60_000))),
+    "large-attachments": Attack(5, lambda: mails(with_attachment(LARGE_BYTES))),
+    "large-texts": Attack(5, lambda: mails(b"Subject: text\r\n\r\n" + filled(TEXT_LINE, LARGE_BYTES))),
+}
+
+
+# Mails that are bombs for who parses them.
+
+
+def _multipart(parts, subtype=b"mixed"):
+    return b'Subject: bomb\r\nContent-Type: multipart/%s; boundary="b"\r\n\r\n%s--b--\r\n' % (subtype, parts)
+
+
+def _part(content_type, body, encoding=b"8bit"):
+    return b"--b\r\nContent-Type: %s\r\nContent-Transfer-Encoding: %s\r\n\r\n%s\r\n" % (content_type, encoding, body)
+
+
+def _simple(headers, body_bytes=MAIL_BYTES):
+    return headers + b"\r\n" + filled(TEXT_LINE, body_bytes)
+
+
+def many_parts():
+    return _multipart(b"".join(b"--b\r\n\r\n%091d\r\n" % number for number in range(99_000)))
+
+
+def deeply_nested():
+    levels = (b"--b%d\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (n, n + 1) for n in range(3000))
+    return b"Content-Type: multipart/mixed; boundary=b0\r\n\r\n%s--b3000\r\n\r\n%s" % (
+        b"".join(levels),
+        filled(TEXT_LINE, MAIL_BYTES - 200_000),
+    )
+
+
+def many_header_lines():
+    return b"".join(b"X-Header-%06d: %031d\r\n" % (number, number) for number in range(200_000)) + b"\r\nbody\r\n"
+
+
+def encoded_words():
+    return _simple(b"Subject: " + filled(b"=?utf-8?q?=C3=A4?= ", MIB) + b"\r\n", MAIL_BYTES - MIB)
+
+
+def quotes():
+    return _simple(b'To: "' + b'"' * 50_000 + b"\r\n", MAIL_BYTES - 50_000)
+
+
+def broken_base64():
+    return _multipart(_part(b"text/plain", filled(b"QUJD=REVG*R0hJ!SktM=\r\n"), b"base64"))
+
+
+def broken_html():
+    tags = b"".join(b"<b a=%d>" % number for number in range(800_000))
+    return b"Content-Type: text/html\r\n\r\n" + tags[:MAIL_BYTES] + b"\r\n"
+
+
+def large_alternative():
+    text, html = filled(TEXT_LINE, MAIL_BYTES // 2), filled(b"<p>%s</p>\r\n" % TEXT_LINE, MAIL_BYTES // 2)
+    return _multipart(_part(b"text/plain", text) + _part(b"text/html", html), b"alternative")
+
+
+BOMBS = {
+    "99,000 parts": many_parts,
+    "nesting of 3,000": deeply_nested,
+    "200,000 header lines": many_header_lines,
+    "1 MiB of encoded-words in Subject:": encoded_words,
+    "50 KB of quotes in To:": quotes,
+    "broken base64": broken_base64,
+    "HTML of <b a=N>": broken_html,
+    "large text and large HTML": large_alternative,
+}
+
+
+class Attackers:
+    """Threads that attack until a deadline, and what they were answered."""
+
+    def __init__(self, attack, port, recipient, seconds):
+        self._meet = attack.make()
+        self._port = port
+        self._recipient = recipient
+        self._deadline = time.monotonic() + seconds
+        self._answers = []
+        # They come from ten addresses, or from as many as it takes.
+        per_client = min(CONNECTIONS_PER_CLIENT, max(1, attack.attackers // 10))
+        for number in range(attack.attackers):
+            answers = Counter()
+            self._answers.append(answers)
+            source = f"127.0.1.{1 + number // per_client}"
+            threading.Thread(target=self._attack, args=(source, answers)).start()
+
+    def _attack(self, source, answers):
+        while time.monotonic() < self._deadline:
+            try:
+                with Client(self._port, source, self._deadline) as client:
+                    answers[self._answer(client, answers)] += 1
+            except TimeoutError:
+                return
+            except OSError as error:
+                answers[type(error).__name__] += 1
+            time.sleep(BREATH_SECONDS)
+
+    def _answer(self, client, answers):
+        """Attack until the deadline, which is a ``TimeoutError``, or return what was answered that ends it."""
+        try:
+            self._meet(client, self._recipient, answers)
+        except Refused as refusal:
+            return str(refusal)
+        except ConnectionError as error:
+            return client.last_words() or type(error).__name__
+        raise TimeoutError
+
+    def total(self):
+        """Wait for all to have left; return the answers, counted."""
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread():
+                thread.join()
+        return sum(self._answers, Counter())
+
+
+def main():
+    os.nice(5)  # real attackers have a CPU of their own
+    threading.stack_size(STACK_BYTES)
+    name, port, recipient, seconds = sys.argv[1:]
+    print(json.dumps(Attackers(ATTACKS[name], int(port), recipient, float(seconds)).total()))
+
+
+if __name__ == "__main__":
+    main()
