@@ -19,10 +19,13 @@ MAX_OUTPUT_BYTES = 4 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
 
-_TLS_HELLO = b"\x16\x03"
 _is_control = re.compile(rb"[\x00-\x1f\x7f]").search
 _is_c1_control = re.compile("[\x80-\x9f]").search
-_is_no_smtp = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ").match
+# Looked for before there is a whole line: some such lines have no end, are too long or are no text, and what follows
+# them must never run. A TLS hello; BDAT (RFC 3030), whose payload comes without being asked for; as first line, HTTP.
+_ALIEN = rb"\x16\x03|(?P<bdat>(?i:BDAT)[^!-~])"
+_is_alien = re.compile(_ALIEN)
+_is_alien_at_first = re.compile(_ALIEN + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
 
 
 class Conversation:
@@ -134,8 +137,9 @@ class Conversation:
     # From octets to commands and mails. Each step says whether it found something to go on with.
 
     def _read_command(self) -> bool:
-        if self._input.begins_with(_TLS_HELLO):  # it has no line end, and its sender waits for us
-            self.close(replies.UNKNOWN_COMMAND)
+        alien = self._input.match(_is_alien if self.helo else _is_alien_at_first)
+        if alien:
+            self.close(replies.NOT_IMPLEMENTED if alien["bdat"] else replies.UNKNOWN_COMMAND)
             return False
         try:
             line = self._input.take_line()
@@ -216,23 +220,17 @@ class Conversation:
         name, _, argument = line.partition(b" ")
         verb = _VERBS.get(name) or _VERBS.get(name.upper())
         if _is_control(line):
-            return self._not_printable(line, verb)
+            return self._not_printable(verb)
         if verb is not None and argument.isascii():
             return verb(self, argument.rstrip())
         try:
             if _is_c1_control(line.decode()):
-                return self._not_printable(line, verb)
+                return self._not_printable(verb)
         except UnicodeDecodeError:
             return replies.NOT_UTF8
-        if verb is None and not self.helo and _is_no_smtp(line):
-            self.close(replies.UNKNOWN_COMMAND)
-            return None
         return verb(self, argument.rstrip()) if verb else replies.UNKNOWN_COMMAND
 
-    def _not_printable(self, line: bytes, verb: "_Verb | None") -> str | None:
-        if _is_no_smtp(line):
-            self.close(replies.UNKNOWN_COMMAND)
-            return None
+    def _not_printable(self, verb: "_Verb | None") -> str:
         if verb is Conversation.MAIL:
             return replies.BAD_SENDER
         return replies.BAD_RECIPIENT if verb is Conversation.RCPT else replies.NOT_PRINTABLE
@@ -284,11 +282,6 @@ class Conversation:
         if not self._transaction or not self._transaction.recipients:
             return replies.NO_RECIPIENTS
         return Data(self._transaction.size_bytes)
-
-    def BDAT(self, _: bytes) -> None:  # noqa: N802
-        """Hang up (RFC 3030)."""
-        # CHUNKING is not offered. Its payload comes without being asked for and must never run as commands.
-        self.close(replies.NOT_IMPLEMENTED)
 
     def STARTTLS(self, argument: bytes) -> str | Question:  # noqa: N802
         """Ask for the handshake (RFC 3207)."""

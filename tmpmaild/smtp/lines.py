@@ -1,5 +1,7 @@
 """Finds command lines in a stream of octets and holds what has not been looked at; no commands, no replies."""
 
+import re
+
 MAX_LINE_BYTES = 2048
 _MAX_DISCARDED_BYTES = 64 * 1024
 
@@ -33,9 +35,9 @@ class Input:
         self._octets = rest + octets if rest else octets
         self._position = 0
 
-    def begins_with(self, octets: bytes) -> bool:
-        """Tell whether the next line begins with these octets."""
-        return self._octets.startswith(octets, self._position) and not self._discarded_bytes
+    def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+        """Hold the beginning of the next line, whole or not, against a pattern."""
+        return None if self._discarded_bytes else pattern.match(self._octets, self._position)
 
     def take_line(self) -> bytes | None:
         """Return the next line without its end, which may be a bare LF; None while there is no whole one.

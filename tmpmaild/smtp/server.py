@@ -25,7 +25,7 @@ _TICK_SECONDS = 5
 # at the next one; what fits one read is taken in turns.
 _RECEIVE_BUFFER_BYTES = 128 * 1024
 # uvloop takes one connection a turn from each listener: behind a crowd an honest client would wait a turn for each.
-_LISTENERS_A_SOCKET = 4
+_LISTENERS_A_SOCKET = 8
 
 
 class Settings(Struct, frozen=True):
