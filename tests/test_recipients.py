@@ -33,6 +33,14 @@ def test_a_commit_that_fills_an_inbox_makes_it_forgotten():
     assert cache.get("bob", 0)
 
 
+def test_a_commit_that_uses_up_a_share_makes_all_forgotten():
+    cache = RecipientCache()
+    cache.put(inbox("ada"))
+    cache.put(inbox("bob"))
+    cache.update([InboxChange("id-ada", full=True, share_full=True)])
+    assert len(cache) == 0
+
+
 def test_a_name_given_out_again_is_the_new_inbox():
     cache = RecipientCache()
     cache.put(inbox("ada", inbox_id="1"))

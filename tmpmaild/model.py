@@ -100,10 +100,14 @@ class NewMail(Struct, frozen=True):
 
 
 class InboxChange(Struct, frozen=True):
-    """What a commit did to an inbox: a wake-up, what changed is read from storage."""
+    """What a commit did to an inbox: a wake-up, what changed is read from storage.
+
+    ``share_full``: its creator's share is used up, so that no other inbox of that creator takes mail either.
+    """
 
     inbox_id: str
     full: bool
+    share_full: bool = False
 
 
 class Page(Struct, frozen=True):

@@ -45,7 +45,10 @@ class RecipientCache:
             del self._addresses[oldest.id]
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Forget the inboxes that a commit has filled."""
+        """Forget the inboxes that a commit has filled; whose share is full is not known here, so then all of them."""
+        if any(change.share_full for change in changes):
+            self._inboxes.clear()
+            self._addresses.clear()
         for change in changes:
             if change.full:
                 self.forget(change.inbox_id)

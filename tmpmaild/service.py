@@ -155,7 +155,7 @@ class InboxService:
         Raises ``AddressNotFound`` alike for what never was, is over, or was deleted; ``MailboxFull``.
         """
         if addresses.is_operator(mailbox, self._rules.domains):
-            return OPERATOR_INBOX_ID
+            return await self._operator()
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(addresses.inbox_address(mailbox), now_ms)
         if inbox is None or inbox.expires_at_ms <= now_ms:
@@ -164,6 +164,11 @@ class InboxService:
             raise MailboxFull("the inbox takes no more")
         self._recipients.put(inbox)
         return inbox.id
+
+    async def _operator(self) -> str:
+        if await self._storage.operator_is_full():
+            raise MailboxFull("the operator's inbox takes no more")
+        return OPERATOR_INBOX_ID
 
     async def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
         """Store a mail for all of its inboxes that live; it is on disk when the first one's message id returns.
@@ -219,9 +224,7 @@ class InboxService:
             token_hash=_digest(token),
             creator=creator,
         )
-        inbox = await self._storage.create_inbox(new)
-        self._recipients.put(inbox)
-        return inbox, token
+        return await self._storage.create_inbox(new), token
 
     def _fold(self, address: str, token: str | None) -> str:
         if self._rules.require_token and token is None:

@@ -77,6 +77,36 @@ async def test_the_share_of_a_creator_is_refused_at_rcpt_and_the_others_get_thei
         assert await subjects(house, "other") == ["small"]
 
 
+async def test_a_share_that_one_inbox_has_used_up_is_refused_at_rcpt_for_all_of_its_creator(serve):
+    async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
+        await house.create("one", creator="192.0.2.1")
+        await house.create("two", creator="192.0.2.1")
+        await house.create("other", creator="192.0.2.2")
+        client = await house.greeted()
+        assert (await client.deliver("two")).startswith(STORED)  # so that it is remembered
+        (first,) = await house.messages("two")
+        rest = "x" * (100_000 - first.size_bytes - len("\r\n"))
+        assert (await client.deliver("one", mail=rest)).startswith(STORED)
+        await house.create("new", creator="192.0.2.1")
+        said = await client.say(SENDER, *rcpt("two", "new", "other"), "DATA")
+        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, FULL, "250 2.1.5 ", "354 End da"]
+        assert (await at_the_dot(client, "Subject: small")).startswith(STORED)
+        assert await subjects(house, "other") == ["small"]
+
+
+async def test_a_full_operators_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(serve):
+    async with serve(names=("abc",)) as house:
+        client = await house.greeted()
+        for _ in range(200):
+            said = await client.say(SENDER, "RCPT TO:<postmaster>", "DATA")
+            assert [reply[:3] for reply in said] == ["250", "250", "354"]
+            assert (await at_the_dot(client)).startswith(STORED)
+        said = await client.say(SENDER, "RCPT TO:<postmaster>", "RCPT TO:<abuse@second.test>", *rcpt("abc"), "DATA")
+        assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, FULL, "250 2.1.5 ", "354 End da"]
+        assert (await at_the_dot(client, "Subject: small")).startswith(STORED)
+        assert await subjects(house, "abc") == ["small"]
+
+
 async def test_a_client_whose_recipients_are_all_full_is_told_so_at_data(serve):
     async with serve(limits=ONE) as house:
         client = await house.greeted()

@@ -40,6 +40,9 @@ class Storage(Protocol):
         Expired and deleted ones look alike: ``expires_at_ms`` lies in the past.
         """
 
+    async def operator_is_full(self) -> bool:
+        """Tell whether the operator's inbox takes no more."""
+
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``."""
 

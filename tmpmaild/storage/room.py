@@ -122,13 +122,23 @@ class Room:
 
     def changes(self) -> list[InboxChange]:
         """Tell how the inboxes that took something stand after the batch."""
-        return [
-            InboxChange(inbox_id, full=any(holder.full for holder in self._inboxes[inbox_id].holders))
-            for inbox_id in self._changed
-        ]
+        return [self._change(inbox_id) for inbox_id in self._changed]
+
+    def _change(self, inbox_id: str) -> InboxChange:
+        inbox, *creator = self._inboxes[inbox_id].holders
+        share_full = any(holder.full for holder in creator)
+        return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
 
     def _maxima(self, inbox_id: str) -> tuple[int, int]:
         limits = self._limits
         if inbox_id == OPERATOR_INBOX_ID:
             return limits.operator_max_messages, limits.operator_max_bytes
         return limits.max_messages, limits.max_bytes
+
+
+def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
+    """Tell whether the operator's inbox takes no more."""
+    sql = "SELECT message_count >= ? OR stored_bytes >= ? FROM inbox WHERE id = ?"
+    values = (limits.operator_max_messages, limits.operator_max_bytes, int(OPERATOR_INBOX_ID))
+    (full,) = connection.execute(sql, values).fetchone()
+    return bool(full)

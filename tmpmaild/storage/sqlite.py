@@ -23,7 +23,7 @@ from tmpmaild.storage.migrate import migrate, migrations
 from tmpmaild.storage.operations import AddMessage, CreateInbox
 from tmpmaild.storage.reader import Reader, connect
 from tmpmaild.storage.reading import Finder, select_messages
-from tmpmaild.storage.room import Limits, Room
+from tmpmaild.storage.room import Limits, Room, operator_is_full
 from tmpmaild.storage.rows import keyed_hash
 from tmpmaild.storage.sources import select_source
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
@@ -89,6 +89,7 @@ class SqliteStorage:
         self._maintenance = maintenance
         self._space = space
         self._hash_key = hash_key
+        self._limits = limits
         self._room = Room(limits)
         self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
         self._unerased = True  # what an earlier process swept may still stand in the WAL
@@ -117,6 +118,10 @@ class SqliteStorage:
         """See ``Storage``."""
         name_hash = keyed_hash(self._hash_key, address)
         return await self._reader.run(lambda connection: self._finder.inbox(connection, address, name_hash, now_ms))
+
+    async def operator_is_full(self) -> bool:
+        """See ``Storage``."""
+        return await self._reader.run(lambda connection: operator_is_full(connection, self._limits))
 
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """See ``Storage``."""
