@@ -152,10 +152,11 @@ def _repaired(octets: bytes, codec: str) -> str:
 def _decoded_in_steps(octets: bytes, codec: str, handler: str) -> str:
     """Decode with an error handler, which is slow enough that other threads must get their turn between."""
     decoder = codecs.getincrementaldecoder(codec)(handler)
-    pieces = [decoder.decode(octets[at : at + _STEP_BYTES]) for at in range(0, len(octets), _STEP_BYTES)]
-    pieces.append(decoder.decode(b"", final=True))
-    if handler == "surrogateescape":
-        pieces = [piece.translate(_AS_WINDOWS_1252) for piece in pieces]
+    repairs = _AS_WINDOWS_1252 if handler == "surrogateescape" else {}
+    pieces = [
+        decoder.decode(octets[at : at + _STEP_BYTES], at + _STEP_BYTES >= len(octets)).translate(repairs)
+        for at in range(0, len(octets), _STEP_BYTES)
+    ]
     return "".join(pieces)
 
 

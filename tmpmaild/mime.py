@@ -18,7 +18,7 @@ UNREADABLE = "The mail could not be understood; only its source is whole."
 TEXT_CUT = "The text is very long and was cut; the source is whole."
 
 MAX_FILENAME_BYTES = 255
-MAX_TEXT_BYTES = 4 * 1024 * 1024  # what an answer shows of bodies at most
+MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size
 
 _UTF_8 = ("", "utf-8")
 _LIKE_ASCII = (*_UTF_8, "us-ascii", "iso-8859-1", "windows-1252")

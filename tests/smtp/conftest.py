@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tmpmaild.model import Page
+from tmpmaild import listen
 from tmpmaild.service import InboxService, Rules, Wish
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.server import Settings, SmtpServer
@@ -173,7 +174,7 @@ def serve(tmp_path, clock):
                 new_token=secrets.token_urlsafe,
             )
             server = SmtpServer(wrap(service), Settings(**(defaults | settings)), tls)
-            bound = listener or socket.create_server(("127.0.0.1", 0))
+            bound = listener or listen.bind_all(["127.0.0.1:0"])[0]
             await server.start([bound])
             house = House(path, storage, service, server, bound.getsockname()[:2])
             try:

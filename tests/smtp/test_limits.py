@@ -322,3 +322,19 @@ async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):
         )
     for text in ("abc", "whoever", "what-is-said", "who-is-unknown", "FROB"):
         assert text not in caplog.text
+
+
+# Mail that nobody will keep
+
+
+async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve):
+    async with serve(max_message_bytes=1000) as house:
+        assert house.server.seconds_to_drain() <= 0.0021
+        assert 0.003 < house.server.seconds_to_drain() <= 0.0041
+        clients = [await house.connect() for _ in range(3)]
+        for client in clients:
+            await client.begin()
+            client.write(b"x" * 3000)
+        for client in clients:
+            assert (await client.say("\r\n."))[0] == replies.MESSAGE_TOO_BIG
+            assert (await client.say(*MAIL, "small\r\n."))[-1].startswith("250")

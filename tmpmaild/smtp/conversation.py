@@ -68,6 +68,11 @@ class Conversation:
         return self._data.received_bytes if self._data else 0
 
     @property
+    def draining(self) -> bool:
+        """Whether a mail is coming in of which nothing will be kept."""
+        return self._data is not None and self._data.draining
+
+    @property
     def waiting_bytes(self) -> int:
         """How much input has not been looked at."""
         return self._input.waiting_bytes

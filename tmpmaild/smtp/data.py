@@ -69,6 +69,11 @@ class DataReader:
         """Whether several times the limit has come without an end."""
         return self.received_bytes > _DRAIN_FACTOR * self._max_bytes
 
+    @property
+    def draining(self) -> bool:
+        """Whether nothing is held any more and only the end is waited for."""
+        return self._too_big
+
     def feed(self, chunk: bytes) -> bytes | None:
         """Take a chunk; return what stands behind the mail's end, or None while the end has not come."""
         searched_bytes = max(len(self._tail) - _UNSETTLED_BYTES, 0)

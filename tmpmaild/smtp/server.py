@@ -24,6 +24,7 @@ _TICK_SECONDS = 5
 # What the kernel may hold of what a client has sent. uvloop reads a full socket up to 32 times in a row before it looks
 # at the next one; what fits one read is taken in turns.
 _RECEIVE_BUFFER_BYTES = 128 * 1024
+_DRAIN_SECONDS = 0.002
 # uvloop takes one connection a turn from each listener: behind a crowd an honest client would wait a turn for each.
 _LISTENERS_A_SOCKET = 8
 
@@ -55,6 +56,7 @@ class SmtpServer:
         self.memory = Memory(
             settings.max_inflight_bytes, max(settings.max_inflight_bytes // 2, settings.max_message_bytes)
         )
+        self._next_drain_at = 0.0
         self._stopping = False
         rate = settings.new_connections_per_minute
         self._buckets = TokenBuckets(rate, rate) if rate else None
@@ -102,6 +104,12 @@ class SmtpServer:
             max_unknown_recipients=self.settings.max_unknown_recipients,
             offers_tls=self.tls is not None,
         )
+
+    def seconds_to_drain(self) -> float:
+        """Return when a session may read more of a mail that is thrown away: they take turns, all sessions together."""
+        now = self.loop.time()
+        self._next_drain_at = max(self._next_drain_at, now) + _DRAIN_SECONDS
+        return self._next_drain_at - now
 
     def new_account(self, remote_ip: str) -> Account:
         """Open the account of what a connection holds in memory."""

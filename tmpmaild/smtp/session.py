@@ -79,8 +79,15 @@ class SmtpSession(SMTP):
         self._conversation.receive(data)
         if not self._waiting:
             self._pump()
+            if self._conversation.draining:
+                self._rest()
         elif self._conversation.waiting_bytes > _MAX_WAITING_BYTES:
             self._transport.pause_reading()
+
+    def _rest(self) -> None:
+        """Read on when it is this session's turn: what nobody will keep must not keep others waiting."""
+        self._transport.pause_reading()
+        self.loop.call_later(self._server.seconds_to_drain(), self._go_on)
 
     def eof_received(self) -> bool:
         """Let a mail that is being stored have its answer, though nothing more will come."""
