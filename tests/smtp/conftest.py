@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tmpmaild.model import Page
 from tmpmaild import listen
+from tmpmaild.model import Page
 from tmpmaild.service import InboxService, Rules, Wish
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.server import Settings, SmtpServer
