@@ -258,6 +258,18 @@ def test_base64_is_decoded_whatever_stands_between(data, octets, sound):
     assert headers.base64_octets(data) == (octets, sound)
 
 
+@given(
+    st.lists(st.sampled_from([b"AAAA", b"Zm9v", b"Zg==", b"=", b"\r\n", b" ", b"A", b"-"]), max_size=30),
+    st.integers(1, 9),
+)
+def test_base64_does_not_depend_on_the_steps_it_is_decoded_in(pieces, step_bytes):
+    data = b"".join(pieces)
+    whole = headers.base64_octets(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(headers, "_BASE64_STEP_BYTES", step_bytes)
+        assert headers.base64_octets(memoryview(data)) == whole
+
+
 # Charsets
 
 

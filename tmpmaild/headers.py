@@ -150,23 +150,26 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
     return main.strip().lower(), found
 
 
-def base64_octets(data: bytes) -> tuple[bytes, bool]:
+def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
     """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; what is no base64 is skipped."""
-    compact = data.translate(None, b" \t\r\n")
     with contextlib.suppress(binascii.Error):
-        return _strict_base64_octets(compact), True
-    compact = compact.translate(None, _NOT_BASE64)
+        return b"".join(_strict_base64_steps(data)), True
+    compact = bytes(data).translate(None, _NOT_BASE64)
     # Padding in the middle ends one encoded run and begins another; a flood of it means nothing.
     runs = compact.split(b"=") if compact.count(b"=") <= MAX_FIELDS else [compact.translate(None, b"=")]
     return b"".join(map(_run_octets, runs)), False
 
 
-def _strict_base64_octets(compact: bytes) -> bytes:
-    """Decode base64 without a stranger in it, in steps: nobody else gets the GIL during one."""
-    if b"=" in compact[:-2]:
-        raise binascii.Error("padding before the end")
-    steps = range(0, len(compact), _BASE64_STEP_BYTES)
-    return b"".join([binascii.a2b_base64(compact[at : at + _BASE64_STEP_BYTES], strict_mode=True) for at in steps])
+def _strict_base64_steps(data: bytes | memoryview) -> Iterator[bytes]:
+    """Decode well-formed base64 step by step: during one step nobody else gets the GIL. Raises ``binascii.Error``."""
+    carried, ended = b"", False
+    for at in range(0, len(data), _BASE64_STEP_BYTES):
+        compact = carried + bytes(data[at : at + _BASE64_STEP_BYTES]).translate(None, b" \t\r\n")
+        if (ended and compact) or compact.startswith(b"="):
+            raise binascii.Error("padding stands where none can")
+        whole = len(compact) // 4 * 4 if at + _BASE64_STEP_BYTES < len(data) else len(compact)
+        carried, ended = compact[whole:], ended or compact.endswith(b"=", 0, whole)
+        yield binascii.a2b_base64(compact[:whole], strict_mode=True)
 
 
 def _run_octets(run: bytes) -> bytes:

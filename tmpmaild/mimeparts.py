@@ -74,14 +74,14 @@ def leaves(raw: bytes, fields: dict[str, str], start: int, warnings: dict[str, N
 
 def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
     """Undo the content transfer encoding of a part (RFC 2045 §6), repairing what is broken."""
-    data = raw[part.start : part.end]
-    if part.encoding in IDENTITIES:
-        return data
     if part.encoding == "base64":
-        octets, sound = headers.base64_octets(data)
+        octets, sound = headers.base64_octets(memoryview(raw)[part.start : part.end])
         if not sound:
             warnings[BROKEN_BASE64] = None
         return octets
+    data = raw[part.start : part.end]
+    if part.encoding in IDENTITIES:
+        return data
     if part.encoding == "quoted-printable":
         if _BROKEN_ESCAPE.search(data):
             warnings[BROKEN_QUOTED_PRINTABLE] = None
