@@ -167,9 +167,11 @@ def _strict_base64_steps(data: bytes | memoryview) -> Iterator[bytes]:
         compact = carried + bytes(data[at : at + _BASE64_STEP_BYTES]).translate(None, b" \t\r\n")
         if (ended and compact) or compact.startswith(b"="):
             raise binascii.Error("padding stands where none can")
-        whole = len(compact) // 4 * 4 if at + _BASE64_STEP_BYTES < len(data) else len(compact)
+        whole = len(compact) // 4 * 4
         carried, ended = compact[whole:], ended or compact.endswith(b"=", 0, whole)
         yield binascii.a2b_base64(compact[:whole], strict_mode=True)
+    if carried:
+        raise binascii.Error("the last four characters are not whole")
 
 
 def _run_octets(run: bytes) -> bytes:
