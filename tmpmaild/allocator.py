@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 
 _M_MMAP_THRESHOLD = -3  # malloc.h of glibc
-_LARGE_BYTES = 256 * 1024
+_LARGE_BYTES = 2 * 1024 * 1024
 
 
 def return_large_blocks() -> None:

@@ -6,6 +6,7 @@ that stands alone between any other line ends marks the mail as ``Smuggled``.
 """
 
 _END = b"\r\n.\r\n"
+_DOT = b"\r\n."
 _LONE_DOT = b"\n.\n"
 _CR_AS_LF = bytes.maketrans(b"\r", b"\n")
 _DRAIN_FACTOR = 4
@@ -55,6 +56,7 @@ class DataReader:
         self._line_end_before = b""
         self._skipped_bytes = 2
         self._scanned_bytes = 0
+        self._has_dots = False
         self._too_big = False
         self._smuggled = False
         self.received_bytes = 0
@@ -79,7 +81,9 @@ class DataReader:
         searched_bytes = max(len(self._tail) - _UNSETTLED_BYTES, 0)
         self._tail += chunk
         self.received_bytes += len(chunk)
-        end = self._tail.find(_END, searched_bytes)
+        dot = self._tail.find(_DOT, searched_bytes)
+        self._has_dots = self._has_dots or dot >= 0
+        end = self._tail.find(_END, dot) if dot >= 0 else -1
         if end < 0:
             self._settle()
             return None
@@ -120,25 +124,29 @@ class DataReader:
             self.drop()
 
     def _convert_until(self, settled_bytes: int) -> None:
-        # Only what is new is looked at: else a long run of NULs would be looked at again with each packet.
-        free = bytes(self._tail[self._scanned_bytes : settled_bytes]).rstrip(_CLINGING)
-        cut = self._scanned_bytes + len(free) if free else 0
-        if cut:
+        cut = settled_bytes
+        if self._tail[settled_bytes - 1] in _CLINGING:
+            # Only what is new is looked at: else a long run of NULs would be looked at again with each packet.
+            free = self._tail[self._scanned_bytes : settled_bytes].rstrip(_CLINGING)
+            cut = self._scanned_bytes + len(free) if free else 0
+        if cut > 0:
             self._convert(cut)
         self._scanned_bytes = settled_bytes - cut
 
     def _convert(self, end: int) -> None:
         """Turn the tail up to ``end`` into a piece of the mail."""
-        wire = self._line_end_before + self._tail[:end]
+        with memoryview(self._tail) as tail:
+            wire = b"".join((self._line_end_before, tail[:end]))
         del self._tail[:end]
         ends_line = wire.endswith(b"\n")
-        if b"\r\n." in wire or not _is_plain(wire):
+        if self._has_dots or not _is_plain(wire):
             self._smuggled = self._smuggled or _has_lone_dot(wire)
             if wire.count(b"\n") != wire.count(b"\r\n"):
                 wire = wire.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
             wire = wire.replace(b"\r\n.", b"\r\n")
-        piece = wire[self._skipped_bytes :]
+        piece = wire[self._skipped_bytes :] if self._skipped_bytes else wire
         self._line_end_before, self._skipped_bytes = (b"\r\n", 2) if ends_line else (b"", 0)
+        self._has_dots = _DOT in self._line_end_before + self._tail
         self._pieces.append(piece)
         self._size_bytes += len(piece)
 
