@@ -90,7 +90,7 @@ def speak_of_latency(folder):
     """Hold the time from the dot to the 250 against a plain write with fdatasync on the same disk."""
     with Tmpmaild(folder / "latency") as ours, (folder / "plain").open("w+b", buffering=0) as plain:
         plain.write(bytes(1 << 20))
-        with smtplib.SMTP("127.0.0.1", int(ours.smtp_port), local_hostname="localhost") as client:
+        with smtplib.SMTP("127.0.0.1", ours.smtp_port, local_hostname="localhost") as client:
             client.ehlo()
             client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pairs = [

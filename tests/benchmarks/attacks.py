@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attackers import BOMBS, DOT, LARGE_BYTES, Client, Refused
-from servers import HERE, Server
+from servers import HERE, Tmpmaild
 
 ATTACK_SECONDS = float(os.environ.get("ATTACK_SECONDS", "10"))
 PATIENCE_SECONDS = 60
@@ -44,34 +44,15 @@ BOMB_LIMITS = Bounds(probe_seconds=0.1)
 LARGE_LIMITS = Bounds(probe_seconds=0.05)
 
 
-class Daemon(Server):
+class Daemon(Tmpmaild):
     """``tmpmaild serve`` with all limits of its SMTP edge; an inbox alone takes whatever comes."""
 
     def __init__(self, folder):
-        settings = {
-            "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
-            "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
-            "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
-            "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
-            "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
-            "TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0",
-        }
-        super().__init__([sys.executable, "-m", "tmpmaild", "serve"], cwd=folder, env={**os.environ, **settings})
-        banner = ""
-        while "/messages" not in banner:
-            banner += self.process.stdout.readline()
-        self.smtp_port = int(re.search(r"SMTP on 127.0.0.1:(\d+)", banner)[1])
-        self._url = re.search(r"http://[^/]+/api/v1/addresses", banner)[0]
-
-    def create(self):
-        return self._ask(urllib.request.Request(self._url, method="POST"))["address"]
+        super().__init__(folder, TMPMAILD_LIMITS__EXEMPT="", TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT="1.0")
 
     def messages(self, address):
-        return self._ask(f"{self._url}/{address}/messages")["messages"]
-
-    def _ask(self, request):
-        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
-            return json.loads(answer.read())
+        with urllib.request.urlopen(f"{self.url}/{address}/messages", timeout=PATIENCE_SECONDS) as answer:
+            return json.loads(answer.read())["messages"]
 
     def peak_mib(self):
         """Return the most memory it has had since it started, as the kernel has noted it."""

@@ -34,30 +34,32 @@ class Server:
 
 
 class Tmpmaild(Server):
-    """``tmpmaild serve`` with everything on but the limits that a single client would meet."""
+    """``tmpmaild serve`` with everything on but the limits that a single client would meet, unless they are set."""
 
-    def __init__(self, folder, tracer=()):
-        folder.mkdir()
-        settings = {
-            "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
-            "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
-            "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
-            "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
-            "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
-            "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
-        }
-        super().__init__(
-            [*tracer, sys.executable, "-m", "tmpmaild", "serve"], cwd=folder, env={**os.environ, **settings}
-        )
+    SETTINGS = {
+        "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
+        "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
+        "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
+        "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
+        "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
+        "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
+    }
+
+    def __init__(self, folder, tracer=(), **settings):
+        folder.mkdir(exist_ok=True)
+        environment = {**os.environ, **self.SETTINGS, **settings}
+        super().__init__([*tracer, sys.executable, "-m", "tmpmaild", "serve"], cwd=folder, env=environment)
         banner = ""
         while "/messages" not in banner:
             banner += self.process.stdout.readline()
-        http_port = re.search(r"HTTP on 127.0.0.1:(\d+)", banner)[1]
-        self.smtp_port = re.search(r"SMTP on 127.0.0.1:(\d+)", banner)[1]
-        request = urllib.request.Request(f"http://127.0.0.1:{http_port}/api/v1/addresses", method="POST")
-        with urllib.request.urlopen(request) as answer:
-            self.recipient = json.loads(answer.read())["address"]
-        self.read_url = f"http://127.0.0.1:{http_port}/api/v1/addresses/{self.recipient}/messages"
+        self.smtp_port = int(re.search(r"SMTP on 127.0.0.1:(\d+)", banner)[1])
+        self.url = re.search(r"http://[^/]+/api/v1/addresses", banner)[0]
+        self.recipient = self.create()
+        self.read_url = f"{self.url}/{self.recipient}/messages"
+
+    def create(self):
+        with urllib.request.urlopen(urllib.request.Request(self.url, method="POST")) as answer:
+            return json.loads(answer.read())["address"]
 
 
 class BareAiosmtpd(Server):
