@@ -33,21 +33,22 @@ class Server:
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
 
+SETTINGS = {
+    "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
+    "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
+    "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
+    "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
+    "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
+    "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
+}
+
+
 class Tmpmaild(Server):
     """``tmpmaild serve`` with everything on but the limits that a single client would meet, unless they are set."""
 
-    SETTINGS = {
-        "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
-        "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
-        "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
-        "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
-        "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
-        "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
-    }
-
     def __init__(self, folder, tracer=(), **settings):
         folder.mkdir(exist_ok=True)
-        environment = {**os.environ, **self.SETTINGS, **settings}
+        environment = {**os.environ, **SETTINGS, **settings}
         super().__init__([*tracer, sys.executable, "-m", "tmpmaild", "serve"], cwd=folder, env=environment)
         banner = ""
         while "/messages" not in banner:
