@@ -1,6 +1,7 @@
 """The floors of the house: a module imports from lower floors or from its own folder, never upward."""
 
 import ast
+import re
 from pathlib import Path
 
 import tmpmaild
@@ -88,3 +89,11 @@ def test_frameworks_stay_in_their_edges():
 
 def test_no_module_outgrows_its_reader():
     assert [str(path) for _, path in _modules() if path.read_text().count("\n") > 350] == []
+
+
+def test_no_pattern_repeats_a_group_possessively():
+    """Before Python 3.11.5, which Debian 12 has, such a group swallows what it has seen when it fails halfway."""
+    for path in PACKAGE.rglob("*.py"):
+        for line in path.read_text().splitlines():
+            without_classes = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "", line)
+            assert not re.search(r"\)[*+?]\+", without_classes), f"{path}: {line}"

@@ -36,13 +36,15 @@ _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"  # no hostname has underscores, but 
 _WIDE = r"\u00a0-\u2027\u202a-\ufffc\U00010000-\U0010ffff"  # no C1 controls, line separators, U+FFFD
 _QTEXT = rf" !#-\[\]-~{_WIDE}"
 
-# Every quantifier that could give back is possessive: no input makes these go back over it.
-_split = re.compile(rb' *<((?:[^">]++|"(?:[^"\\]++|\\.)*+")*+)>(?: +(.*))?', re.DOTALL).fullmatch
+# No input makes these go back over it for long: what repeats one character is possessive, and a repeated group is
+# either atomic or starts with what cannot end the one before. (Before Python 3.11.5 a possessive group that fails
+# halfway swallows what it has seen: "a." would be a dot-string.)
+_split = re.compile(rb' *<((?>(?:[^">]++|"(?>(?:[^"\\]++|\\.)*)")*))>(?: +(.*))?', re.DOTALL).fullmatch
 _plain = re.compile(
-    rf"([{_ATEXT}]++(?:\.[{_ATEXT}]++)*+)@({_LABEL}(?:\.{_LABEL})*+)".encode("ascii"),
+    rf"([{_ATEXT}]++(?:\.[{_ATEXT}]++)*)@({_LABEL}(?:\.{_LABEL})*)".encode("ascii"),
 ).fullmatch
 _local_part = re.compile(
-    rf'(?:([{_ATEXT}{_WIDE}]++(?:\.[{_ATEXT}{_WIDE}]++)*+)|"((?:[{_QTEXT}]|\\[ -~])*+)")@',
+    rf'(?:([{_ATEXT}{_WIDE}]++(?:\.[{_ATEXT}{_WIDE}]++)*)|"((?>(?:[{_QTEXT}]|\\[ -~])*))")@',
 ).match
 _encoded_word = re.compile(r"=\?[^?]+\?[BbQq]\?[^?]*\?=").search
 _quoted_pair = re.compile(r"\\(.)")

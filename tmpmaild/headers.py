@@ -25,7 +25,7 @@ NO_FIELD = "Header lines that are no fields were skipped."
 _SCANNED_BYTES = 4 * MAX_HEADER_BYTES
 _BASE64_STEP_BYTES = 1024 * 1024
 
-_FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?")
+_FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
 _FOLD = re.compile(r"\r?\n")
 _WORD_START = re.compile(r"=\?([^?\s]{0,80})\?([bBqQ])\?")
 _HEX_OCTET = re.compile(rb"=([0-9A-Fa-f]{2})")
@@ -34,7 +34,7 @@ _FOREIGN_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _SPACES = dict.fromkeys(map(ord, "\t\n\v\f\r\x85\u2028\u2029"), " ")
 _CONTROLS = {**dict.fromkeys([*range(32), *range(127, 160)], "\ufffd"), **_SPACES}
 
-_PARAMETER = re.compile(r';\s*+([^=;\s"]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"?|([^;]*+))', re.DOTALL)
+_PARAMETER = re.compile(r';\s*+([^=;\s"]++)\s*+=\s*+(?:"((?>(?:[^"\\]|\\.)*))"?|([^;]*+))', re.DOTALL)
 _QUOTED_PAIR = re.compile(r'\\(["\\])')
 _CONTINUATION = re.compile(r"([^*]+)(?:\*(\d{1,4}))?(\*?)")
 
@@ -46,8 +46,8 @@ _ADDRESS_TOKEN = re.compile(
     r"|(?P<special>.)",
     re.DOTALL,
 )
-_QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_PLAIN_MAILBOX = re.compile(r"(?:([A-Za-z0-9 .'&+_-]*+)<)?+([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?")
+_QUOTED_STRING = re.compile(r'"(?>(?:[^"\\]|\\.)*)"', re.DOTALL)
+_PLAIN_MAILBOX = re.compile(r"(?:([A-Za-z0-9 .'&+_-]*+)<)?([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?")
 _COMMENT_PIECE = re.compile(r"\\.|[()]|[^()\\]++|\\", re.DOTALL)
 _ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
 

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv6Address
 MAX_NAME_OCTETS = 255  # RFC 5321 §4.5.3.1.2
 
 _LABEL = r"(?!-)[a-z0-9-]{1,63}+(?<!-)"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+").fullmatch
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
 _IPV6_TAG = "[ipv6:"
 # RFC 5892 §2.6 and appendix A: valid in some contexts although neither letter, mark nor digit.
 _JOINERS = frozenset("-\u00b7\u0375\u05f3\u05f4\u200c\u200d\u30fb")

@@ -30,7 +30,7 @@ _VOID = _names("area base basefont bgsound br col embed frame hr img input link 
 
 _MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
 _TAG = re.compile(
-    r"<(/?)([a-zA-Z][^\s/>]*+)((?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?)*+)>",
+    r"<(/?)([a-zA-Z][^\s/>]*+)((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>",
 )
 _TAG_NAME = re.compile(r"</?[a-zA-Z]")
 _ATTRIBUTE = re.compile(

@@ -9,7 +9,7 @@ from tmpmaild.smtp.questions import Recipient
 MAX_RECIPIENTS = 100
 
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
-_are_parameters = re.compile(rb"%s(?: ++%s)*+ *+" % (_PARAMETER, _PARAMETER)).fullmatch
+_are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).fullmatch
 _is_number = re.compile(rb"[0-9]+").fullmatch
 
 

@@ -100,11 +100,19 @@ def _blank_recipients(connection: sqlite3.Connection, chosen: list[_Chosen], con
     """Take the swept recipients out of contents that others still show."""
     sql = f"SELECT id FROM content WHERE id IN ({_marks(content_ids)})"
     shared = {content_id for (content_id,) in connection.execute(sql, content_ids)}
-    for row in chosen:
-        if row.content_id in shared:
-            with connection.blobopen("content", "recipients", row.content_id) as recipients:
-                recipients.seek(row.recipient_at)
-                recipients.write(b" " * row.recipient_bytes)
+    # No blobopen(): before Python 3.11.4 it takes no id over 31 bits. SQLite writes a row of the same size in place.
+    blank = (
+        "UPDATE content SET recipients = CAST(substr(recipients, 1, ?) || ? || substr(recipients, ?) AS BLOB)"
+        " WHERE id = ?"
+    )
+    connection.executemany(
+        blank,
+        [
+            (row.recipient_at, b" " * row.recipient_bytes, row.recipient_at + row.recipient_bytes + 1, row.content_id)
+            for row in chosen
+            if row.content_id in shared
+        ],
+    )
 
 
 def _emptied(connection: sqlite3.Connection, inbox_ids: list[int]) -> list[int]:
