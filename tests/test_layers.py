@@ -95,5 +95,5 @@ def test_no_pattern_repeats_a_group_possessively():
     """Before Python 3.11.5, which Debian 12 has, such a group swallows what it has seen when it fails halfway."""
     for path in PACKAGE.rglob("*.py"):
         for line in path.read_text().splitlines():
-            without_classes = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "", line)
+            without_classes = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "C", line)
             assert not re.search(r"\)[*+?]\+", without_classes), f"{path}: {line}"
