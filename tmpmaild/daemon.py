@@ -76,6 +76,7 @@ async def _run(config: Config, announce: Announce) -> None:
             clock=clock_ms,
             choice=secrets.choice,
             new_token=secrets.token_urlsafe,
+            give_memory_back=allocator.give_back,
         )
         buckets = _buckets(config)
         http = server.HttpServer(

@@ -97,20 +97,22 @@ def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, N
     """Return the text of the mail with LF line ends, or where it stands in plain sight."""
     if part is None:
         return htmltext.to_text(html) if html else ""
-    if _is_verbatim(raw[part.start : part.end], part):
+    if _is_verbatim(raw, part):
         return Verbatim(part.start, part.end)
     text = _text(raw, part, warnings)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _is_verbatim(octets: bytes, part: Part) -> bool:
+def _is_verbatim(raw: bytes, part: Part) -> bool:
     """Tell whether a text needs no decoding; ``True`` for nearly all mail that programs write in English."""
-    if part.encoding not in mimeparts.IDENTITIES or b"\0" in octets:
+    start, end = part.start, part.end
+    if part.encoding not in mimeparts.IDENTITIES or raw.find(b"\0", start, end) >= 0:
         return False
     charset = part.parameters.get("charset", "").lower()
-    readable = charset in _LIKE_ASCII if octets.isascii() else charset in _UTF_8 and charsets.is_utf8(octets)
+    readable = charset in (_LIKE_ASCII if raw.isascii() else _UTF_8)
     # A lone CR would be another line end, a byte order mark no part of the text.
-    return readable and octets.count(b"\r") == octets.count(b"\r\n") and not octets.startswith(BOM_UTF8)
+    plain = raw.count(b"\r", start, end) == raw.count(b"\r\n", start, end) and not raw.startswith(BOM_UTF8, start)
+    return readable and plain and (raw.isascii() or charsets.is_utf8(raw[start:end]))
 
 
 def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:

@@ -54,6 +54,7 @@ class InboxService:
     """Addresses and their mail. One instance a process; every collaborator is handed in.
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
+    ``give_memory_back`` is called in a thread each time a large mail has been put together and parsed.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class InboxService:
         clock: Callable[[], int],
         choice: Callable[[str], str],
         new_token: Callable[[], str],
+        give_memory_back: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._rules = rules
         self._clock = clock
         self._choice = choice
         self._new_token = new_token
+        self._give_memory_back = give_memory_back
         self._recipients = RecipientCache()
         self._listings = ListingCache()
         self._parsers = anyio.CapacityLimiter(2)
@@ -183,8 +186,14 @@ class InboxService:
             return await self._parse_and_store(envelope, inbox_ids, raw)
 
     async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
-        parsed = await anyio.to_thread.run_sync(mime.parse, raw, limiter=self._parsers)
+        parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=self._parsers)
         return await self._store(envelope, inbox_ids, raw, parsed)
+
+    def _parse(self, raw: bytes) -> ParsedMail:
+        parsed = mime.parse(raw)
+        if len(raw) > _HEAVY_BYTES:
+            self._give_memory_back()
+        return parsed
 
     async def _store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail) -> str:
         mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
