@@ -224,3 +224,12 @@ def test_a_text_that_stands_in_the_source_is_whole_whatever_its_size():
     text = "Lorem ipsum\n" * 800_000
     mail = read(b"Subject: x\n\n" + text.encode())
     assert (mail.body, mail.warnings) == (text, ())
+
+
+def test_a_line_of_text_before_a_large_attachment_is_kept_apart_from_the_source():
+    def mixed(attached):
+        return MIXED + b"--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n" + bytes(attached) + b"\r\n--x--\r\n"
+
+    assert mime.parse(mixed(100_000)).body == "hello"
+    assert mime.parse(mixed(1000)).body != "hello"  # a small source is read in no time
+    assert read(mixed(1000)).body == "hello"

@@ -20,6 +20,7 @@ TEXT_CUT = "The text is very long and was cut; the source is whole."
 MAX_FILENAME_BYTES = 255
 MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size
 
+_SMALL_BYTES = 8 * 1024
 _UTF_8 = ("", "utf-8")
 _LIKE_ASCII = (*_UTF_8, "us-ascii", "iso-8859-1", "windows-1252")
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
@@ -97,7 +98,8 @@ def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, N
     """Return the text of the mail with LF line ends, or where it stands in plain sight."""
     if part is None:
         return htmltext.to_text(html) if html else ""
-    if _is_verbatim(raw, part):
+    # Who lists bodies reads the source up to their end: not megabytes of attachments for a line of text.
+    if len(raw) <= 2 * max(part.end - part.start, _SMALL_BYTES) and _is_verbatim(raw, part):
         return Verbatim(part.start, part.end)
     text = _text(raw, part, warnings)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

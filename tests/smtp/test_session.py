@@ -161,6 +161,19 @@ async def test_a_client_who_reads_late_gets_every_reply(serve):
         assert await client.say("NOOP") == [replies.OK]
 
 
+async def test_a_client_who_must_wait_is_not_read_on(serve):
+    async with serve() as house:
+        client = await house.connect()
+        await client.reply()
+        await client.say(*["FROB"] * 9)
+        (session,) = house.server._sessions
+        client.write(b"FROB\r\n" + b"NOOP\r\n" * 500_000)
+        await house.until(lambda: session._conversation.waiting_bytes > 64 * 1024)
+        for _ in range(50):
+            await asyncio.sleep(0)
+            assert session._conversation.waiting_bytes < 512 * 1024
+
+
 async def flood(client, packets):
     for _ in range(packets):
         client.write(b"EHLO client.example\r\n" * 100)

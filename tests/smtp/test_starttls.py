@@ -1,6 +1,7 @@
 """Mail over TLS: nothing said in the clear counts, and a handshake that fails leaves nothing behind."""
 
 import asyncio
+import socket
 import ssl
 
 import aiosmtplib
@@ -186,3 +187,15 @@ async def test_a_stop_within_a_handshake_leaves_nothing_behind(serve, certificat
         assert await client.say("STARTTLS") == [replies.READY_FOR_TLS]
         await house.server.stop(0.05)
         await house.until(lambda: not house.server._sessions and not house.server.tasks)
+
+
+async def test_clients_who_hang_up_right_behind_starttls_leave_nothing_behind(serve, certificate):
+    def come_and_go(address):
+        with socket.create_connection(address) as client:
+            client.sendall(b"EHLO client.example\r\nSTARTTLS\r\n")
+
+    async with serve(tls=certificate[0]) as house:
+        for _ in range(30):
+            await asyncio.to_thread(come_and_go, house.address)
+        await house.until(lambda: not house.server._sessions and not house.server.tasks)
+        assert not house.server._per_client

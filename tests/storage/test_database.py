@@ -279,6 +279,20 @@ def test_mail_of_the_first_schema_is_there_after_every_further_step(path):
         assert connection.execute("SELECT message_count, stored_bytes FROM inbox WHERE id = 5").fetchone() == (0, 0)
 
 
+async def test_a_migration_may_need_more_than_the_cap(path, clock):
+    first = migrations()[1]
+    with closing(database.connect(path)) as connection:
+        migrate(connection, {1: first})
+        columns = "id, received_at_ms, size_bytes, body_bytes, tls, filler, sender, sender_name, subject, attachments,"
+        columns += " recipients, envelope_from, helo, remote_ip, warnings, headers, body, source, padding"
+        row = (1, 5_000_000, 0, 0, b"", "", "", "", "[]", b"", "", "", "", "[]", "[]", "", bytes(5_000_000), b"")
+        marks = ",".join("?" * 19)
+        connection.executemany(f"INSERT INTO content ({columns}) VALUES ({marks})", [(n, *row) for n in range(1, 5)])
+    async with open_storage(settings(path, max_bytes=24_000_000), clock) as storage:
+        assert storage.has_room()
+        assert storage._writer._connection.execute("SELECT count(*) FROM content").fetchone() == (4,)
+
+
 def test_a_trigger_in_a_migration_stays_one_statement(path, tmp_path):
     step = tmp_path / "0001_trigger.sql"
     step.write_text(

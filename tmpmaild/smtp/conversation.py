@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.data import DataReader, Smuggled, TooBig, plain_mail
+from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
 from tmpmaild.smtp.transaction import Transaction, parse_mail, parse_rcpt
@@ -31,8 +31,8 @@ _is_alien_at_first = re.compile(_ALIEN + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS
 class Conversation:
     """One client's conversation, from greeting to close.
 
-    ``closed`` says that ``output`` holds the last reply. ``receiving_data``: a mail is on its
-    way in. ``offers_tls``: STARTTLS can be done. A ``max_unknown_recipients`` of 0 sets no limit.
+    ``closed`` says that ``output`` holds the last reply. ``offers_tls``: STARTTLS can be done.
+    A ``max_unknown_recipients`` of 0 sets no limit.
     """
 
     def __init__(
@@ -42,7 +42,6 @@ class Conversation:
         self.closed = False
         self.helo = ""
         self.tls = False
-        self.receiving_data = False
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
         self._max_unknown_recipients = max_unknown_recipients
@@ -52,7 +51,7 @@ class Conversation:
         self._transaction: Transaction | None = None
         self._proposed: Transaction | None = None  # until its sender is accepted
         self._question: Question | None = None
-        self._data: DataReader | None = None  # of a mail whose first octets were not the whole of it
+        self._data: DataReader | None = None
         self._undeliverable = replies.MESSAGE_TOO_BIG
         self._errors = 0
         self._unknown_recipients = 0
@@ -66,6 +65,11 @@ class Conversation:
     def received_bytes(self) -> int:
         """How much of an unfinished mail has come, held or not."""
         return self._data.received_bytes if self._data else 0
+
+    @property
+    def receiving_data(self) -> bool:
+        """Whether a mail is on its way in."""
+        return self._data is not None
 
     @property
     def draining(self) -> bool:
@@ -86,7 +90,7 @@ class Conversation:
         if self._question is not None:
             return None
         while self._input.waiting_bytes and not self.closed and len(self.output) < MAX_OUTPUT_BYTES:
-            advanced = self._read_data() if self.receiving_data else self._read_command()
+            advanced = self._read_data(self._data) if self._data else self._read_command()
             if self._question is not None or not advanced:
                 return self._question
         return None
@@ -104,7 +108,7 @@ class Conversation:
         elif isinstance(question, Sender) and accepted:
             self._transaction = self._proposed
         elif isinstance(question, Data) and accepted:
-            self.receiving_data = True
+            self._data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
         self._say(reply)
         self.closed = reply.startswith("421")
@@ -128,8 +132,7 @@ class Conversation:
 
     def drop_mail(self, reply: str) -> None:
         """Hold no more of the mail that is coming in, and give this reply at its end."""
-        if self.receiving_data:
-            self._data = self._data or DataReader(self._max_message_bytes)
+        if self._data is not None:
             self._data.drop()
             self._undeliverable = reply
 
@@ -159,18 +162,8 @@ class Conversation:
         self._react(self._command(line))
         return True
 
-    def _read_data(self) -> bool:
-        octets = self._input.take_all()
-        if self._data is None:
-            mail = plain_mail(octets)
-            if mail is not None and len(mail) <= self._max_message_bytes:
-                self._end_data(mail)
-                return True
-            self._data = DataReader(self._max_message_bytes)
-        return self._feed(self._data, octets)
-
-    def _feed(self, data: DataReader, octets: bytes) -> bool:
-        rest = data.feed(octets)
+    def _read_data(self, data: DataReader) -> bool:
+        rest = data.feed(self._input.take_all())
         if rest is None:
             if data.endless:
                 self.close(replies.MESSAGE_WITHOUT_END)
@@ -187,7 +180,6 @@ class Conversation:
     def _end_data(self, result: bytes | str) -> None:
         """Go on behind the dot: ask what shall become of the mail, or refuse it with a reply."""
         self._data = None
-        self.receiving_data = False
         transaction = self._transaction
         assert transaction is not None
         if isinstance(result, bytes):

@@ -26,18 +26,6 @@ class Smuggled(Exception):
     """The mail contains what other servers might take for its end."""
 
 
-def plain_mail(octets: bytes) -> bytes | None:
-    """Return the mail if these octets are all of it and need no change: what most mail is, found in few steps.
-
-    None: it goes on, or something follows it, or a dot, NUL, lone CR or LF in it wants a closer look.
-    """
-    before, _, behind = octets.partition(b"\r\n.")
-    if behind != b"\r\n":
-        return None
-    mail = octets[: len(before) + 2]
-    return mail if _is_plain(mail) else None
-
-
 class DataReader:
     """Collects one mail from chunks, holding at most about ``max_bytes`` of it.
 
@@ -78,6 +66,11 @@ class DataReader:
 
     def feed(self, chunk: bytes) -> bytes | None:
         """Take a chunk; return what stands behind the mail's end, or None while the end has not come."""
+        if not self.received_bytes and (mail := _plain_mail(chunk)) is not None:
+            self.received_bytes = len(chunk)
+            self._pieces.append(mail)
+            self._too_big = len(mail) > self._max_bytes
+            return b""
         searched_bytes = max(len(self._tail) - _UNSETTLED_BYTES, 0)
         self._tail += chunk
         self.received_bytes += len(chunk)
@@ -149,6 +142,18 @@ class DataReader:
         self._has_dots = _DOT in self._line_end_before + self._tail
         self._pieces.append(piece)
         self._size_bytes += len(piece)
+
+
+def _plain_mail(octets: bytes) -> bytes | None:
+    """Return the mail if these octets are all of it and need no change: what most mail is, found in few steps.
+
+    None: it goes on, or something follows it, or a dot, NUL, lone CR or LF in it wants a closer look.
+    """
+    before, _, behind = octets.partition(_DOT)
+    if behind != b"\r\n" or octets.startswith(b"."):  # a dot in the first line is one at the start of a line
+        return None
+    mail = octets[: len(before) + 2]
+    return mail if _is_plain(mail) else None
 
 
 def _is_plain(wire: bytes) -> bool:

@@ -79,7 +79,7 @@ class SmtpSession(SMTP):
         self._conversation.receive(data)
         if not self._waiting:
             self._pump()
-            if self._conversation.draining:
+            if self._conversation.draining and not self._conversation.closed:
                 self._rest()
         elif self._conversation.waiting_bytes > _MAX_WAITING_BYTES:
             self._transport.pause_reading()
@@ -184,6 +184,8 @@ class SmtpSession(SMTP):
             if len(conversation.output) >= MAX_OUTPUT_BYTES:
                 self._waiting = True  # until the others have had their turn
                 self.loop.call_soon(self._answered, None)
+        elif conversation.waiting_bytes > _MAX_WAITING_BYTES:
+            self._transport.pause_reading()
         self._flush()
 
     # An answer to each kind of question; None begins to wait.
@@ -295,6 +297,9 @@ class SmtpSession(SMTP):
     async def _start_tls(self) -> None:
         """Encrypt, and forget everything that was said in the clear (RFC 3207 §4.2)."""
         assert self._server.tls is not None
+        if self.transport is None or self._transport.is_closing():  # on it no handshake would ever end
+            self.connection_lost(None)
+            return
         self._conversation.tls_started()  # now: the first commands may come with the end of the handshake
         try:
             transport = await self.loop.start_tls(self._transport, self, self._server.tls, server_side=True)

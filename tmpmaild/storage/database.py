@@ -39,18 +39,16 @@ READER_PRAGMAS = (
 """For a connection that only reads; the file must have been opened for writing before."""
 
 
-def connect(path: Path, *, max_bytes: int = 0) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """Open the database for writing, with every pragma set and seen to hold.
 
-    Transactions are begun by hand. ``max_bytes`` caps the file (0: no cap). Raises ``DatabaseError``.
+    Transactions are begun by hand. Raises ``DatabaseError``.
     """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
         for name, wanted in _PRAGMAS.items():
             connection.execute(f"PRAGMA {name} = {wanted}")
             _assert_pragma(connection, name, wanted)
-        if max_bytes:
-            connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
     except (sqlite3.Error, DatabaseError) as error:
         connection.close()
         raise DatabaseError(f"{path}: cannot be used as a database ({error})") from error

@@ -232,9 +232,11 @@ def _prepare(path: Path, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[s
     steps = migrations()
     database.create_private(path)
     database.check(path, max(steps))
-    connection = database.connect(path, max_bytes=max_bytes)
+    connection = database.connect(path)
     try:
         applied = migrate(connection, steps)
+        if max_bytes:  # only now: a step may need room for a table twice
+            connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
         connection.execute("UPDATE daemon SET clean_stop = 0")
     except (sqlite3.Error, DatabaseError) as error:
         connection.close()
