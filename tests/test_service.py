@@ -50,7 +50,9 @@ class World:
             clock=clock,
             choice=self.choice,
             new_token=lambda: f"token-{next(tokens)}",
+            give_memory_back=lambda: self.gave_back.append(clock()),
         )
+        self.gave_back = []
 
     async def create(self, **wish):
         return await self.service.create(Wish(**wish), "192.0.2.1")
@@ -308,3 +310,15 @@ async def test_a_source_is_shown_to_whom_its_list_is(world):
     for one in (message_id, "msg_none"):
         with pytest.raises(AddressExpired):
             await world.service.read_source(inbox.address, one, token)
+
+
+async def test_memory_is_given_back_after_large_mail_and_once_a_second_at_most(world):
+    inbox, _ = await world.create()
+    large = MAIL + b"x" * 1_100_000  # over an inbox's limit here, but it is parsed first
+    for advance_ms, times in ((0, 1), (999, 1), (1, 2)):
+        world.clock.advance(ms=advance_ms)
+        with pytest.raises(MailboxFull):
+            await world.deliver(inbox.address, raw=large)
+        assert len(world.gave_back) == times
+    await world.deliver(inbox.address)
+    assert len(world.gave_back) == 2

@@ -27,6 +27,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
 _PARSE_IN_LOOP_BYTES = 32 * 1024
 _HEAVY_BYTES = 1024 * 1024  # above it one by one: what parsing and storing copy is several times the mail
+_GIVE_BACK_MS = 1000  # each time all that was free must be fetched from the system again
 _RANDOM_NAME_TRIES = 5
 
 
@@ -54,7 +55,7 @@ class InboxService:
     """Addresses and their mail. One instance a process; every collaborator is handed in.
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
-    ``give_memory_back`` is called in a thread each time a large mail has been put together and parsed.
+    ``give_memory_back`` is called in a thread now and then after a large mail has been put together and parsed.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class InboxService:
         self._choice = choice
         self._new_token = new_token
         self._give_memory_back = give_memory_back
+        self._gave_back_ms = 0
         self._recipients = RecipientCache()
         self._listings = ListingCache()
         self._parsers = anyio.CapacityLimiter(2)
@@ -191,7 +193,9 @@ class InboxService:
 
     def _parse(self, raw: bytes) -> ParsedMail:
         parsed = mime.parse(raw)
-        if len(raw) > _HEAVY_BYTES:
+        now_ms = self._clock()
+        if len(raw) > _HEAVY_BYTES and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
+            self._gave_back_ms = now_ms
             self._give_memory_back()
         return parsed
 

@@ -23,7 +23,7 @@ from tmpmaild.smtp.session import SmtpSession
 _TICK_SECONDS = 5
 # What the kernel may hold of what a client has sent. uvloop reads a full socket up to 32 times in a row before it looks
 # at the next one; what fits one read is taken in turns.
-_RECEIVE_BUFFER_BYTES = 128 * 1024
+_RECEIVE_BUFFER_BYTES = 64 * 1024
 _DRAIN_SECONDS = 0.002
 # uvloop takes one connection a turn from each listener: behind a crowd an honest client would wait a turn for each.
 _LISTENERS_A_SOCKET = 8
