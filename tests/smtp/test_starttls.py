@@ -195,6 +195,8 @@ async def test_a_stop_within_a_handshake_leaves_nothing_behind(serve, certificat
 async def test_clients_who_hang_up_right_behind_starttls_leave_nothing_behind(serve, certificate):
     def come_and_go(address):
         with socket.create_connection(address) as client:
+            client.recv(1000)  # the greeting: from here on the server knows of this client
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a RST: no answer gets out
             client.sendall(b"EHLO client.example\r\nSTARTTLS\r\n")
 
     async with serve(tls=certificate[0]) as house:
