@@ -111,10 +111,11 @@ def _is_verbatim(raw: bytes, part: Part) -> bool:
     if part.encoding not in mimeparts.IDENTITIES or raw.find(b"\0", start, end) >= 0:
         return False
     charset = part.parameters.get("charset", "").lower()
-    readable = charset in (_LIKE_ASCII if raw.isascii() else _UTF_8)
+    ascii_only = raw.isascii()
+    readable = charset in (_LIKE_ASCII if ascii_only else _UTF_8)
     # A lone CR would be another line end, a byte order mark no part of the text.
     plain = raw.count(b"\r", start, end) == raw.count(b"\r\n", start, end) and not raw.startswith(BOM_UTF8, start)
-    return readable and plain and (raw.isascii() or charsets.is_utf8(raw[start:end]))
+    return readable and plain and (ascii_only or charsets.is_utf8(raw[start:end]))
 
 
 def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:

@@ -104,7 +104,7 @@ def check(path: Path, newest_version: int) -> None:
         return
     try:
         with closing(_open_to_look(path)) as connection:
-            _check_identity(connection, path, newest_version)
+            check_identity(connection, path, newest_version)
             _check_pages(connection, path)
     except sqlite3.Error as error:
         raise DatabaseError(f"{path}: damaged, or no SQLite database ({error})") from error
@@ -117,7 +117,8 @@ def _open_to_look(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable={int(not has_wal)}", uri=True)
 
 
-def _check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> None:
+def check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> int:
+    """Return the schema version of a database of ours. Raises ``DatabaseError`` if it is none, or too new for us."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -127,6 +128,7 @@ def _check_identity(connection: sqlite3.Connection, path: Path, newest_version: 
         raise DatabaseError(
             f"{path}: schema version {version} is newer than this tmpmaild knows ({newest_version}); upgrade tmpmaild"
         )
+    return int(version)
 
 
 def _check_pages(connection: sqlite3.Connection, path: Path) -> None:

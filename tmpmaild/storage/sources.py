@@ -10,7 +10,7 @@ from tmpmaild import ids
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Envelope, Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.database import APPLICATION_ID, READER_PRAGMAS
+from tmpmaild.storage.database import READER_PRAGMAS, check_identity
 from tmpmaild.storage.migrate import migrations
 from tmpmaild.storage.reading import select_page
 
@@ -119,16 +119,8 @@ def _read(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, im
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     newest = max(migrations())
-    if tables and application_id != APPLICATION_ID:
-        raise DatabaseError(f"{path}: a database of another program")
-    if version > newest:
-        raise DatabaseError(
-            f"{path}: schema version {version} is newer than this tmpmaild knows ({newest}); upgrade tmpmaild"
-        )
+    version = check_identity(connection, path, newest)
     if version < newest:
         raise DatabaseError(
             f"{path}: schema version {version} is older than this tmpmaild's ({newest}); run tmpmaild migrate"

@@ -270,9 +270,9 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
 
     def after_batch(moved_bytes: float) -> None:
+        space.measure(moved_bytes)
         if moved_bytes > _REMEMBERED_BYTES:
             forget_values(connection)
-        space.measure(moved_bytes)
 
     return SqliteStorage(
         Writer(connection, clock=clock, after_batch=after_batch),
