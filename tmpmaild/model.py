@@ -62,6 +62,34 @@ class Envelope(Struct, frozen=True):
     tls: bool
 
 
+class Code(Struct, frozen=True, gc=False):
+    """A one-time password or verification code that a mail seems to hold, as somebody would type it.
+
+    ``confidence`` is above 0 and at most 1.
+    """
+
+    value: str
+    confidence: float
+
+
+class Link(Struct, frozen=True, gc=False):
+    """A link to the web, ``href`` as it stands in the mail with character references decoded.
+
+    ``confidence`` (0 to 1) is that following it is what the mail asks for.
+    """
+
+    href: str
+    text: str
+    confidence: float
+
+
+class Findings(Struct, frozen=True):
+    """What a mail holds for somebody in a hurry, best first."""
+
+    codes: tuple[Code, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
 QUARANTINE_MS = 24 * 60 * 60 * 1000
 """How long an address that is over still answers "expired" and is given to nobody else."""
 
@@ -99,32 +127,62 @@ class NewMail(Struct, frozen=True):
     parsed: ParsedMail
 
 
+class MessageDeleted(Struct, frozen=True):
+    """A message has been deleted by the inbox's holder."""
+
+    message_id: str
+
+
+class InboxDeleted(Struct, frozen=True):
+    """An inbox has been deleted by its holder."""
+
+
+class ExpiryMoved(Struct, frozen=True):
+    """An inbox ends at another time than before."""
+
+    expires_at_ms: int
+
+
 class InboxChange(Struct, frozen=True):
-    """What a commit did to an inbox: a wake-up, what changed is read from storage.
+    """What a commit did to an inbox. Of new mail it is only a wake-up: what came is read from storage.
 
     ``share_full``: its creator's share is used up, so that no other inbox of that creator takes mail either.
+    ``notice`` tells what cannot be read afterwards.
     """
 
     inbox_id: str
     full: bool
     share_full: bool = False
+    notice: MessageDeleted | InboxDeleted | ExpiryMoved | None = None
+
+
+SEARCHED_CHARACTERS = 64 * 1024
+"""How much of a body a search looks at."""
 
 
 class Page(Struct, frozen=True):
     """Which messages of an inbox are asked for; ids are exclusive bounds and need not exist.
 
-    Bodies are whole as long as all of them, newest first, fit ``bodies_bytes``.
+    ``sender`` (in address or name of the From field), ``subject`` and ``text`` (in either of them, or in the first
+    ``SEARCHED_CHARACTERS`` of the body) are parts that a message must have, upper and lower case alike. Bodies are
+    whole as long as all of them, newest first, fit ``bodies_bytes``.
     """
 
     after: str | None = None
     before: str | None = None
     ascending: bool = False
     limit: int = 100
+    sender: str | None = None
+    subject: str | None = None
+    text: str | None = None
     bodies_bytes: int = 4 * 1024 * 1024
 
 
 class Message(Struct, frozen=True):
-    """A message as a list shows it; ``recipient`` is the envelope's, as it was written."""
+    """A message as a list shows it; ``recipient`` is the envelope's, as it was written.
+
+    Storage knows no findings.
+    """
 
     id: str
     received_at_ms: int
@@ -137,6 +195,50 @@ class Message(Struct, frozen=True):
     size_bytes: int
     has_html: bool
     attachments: tuple[Attachment, ...]
+    findings: Findings = Findings()
+
+
+class Texts(Struct, frozen=True):
+    """The beginnings of a message's two texts."""
+
+    message_id: str
+    body: str
+    html: str
+
+
+class FullMessage(Struct, frozen=True):
+    """All of a message but its attachments; of the recipients the ``envelope`` names this inbox's alone.
+
+    ``head`` is the beginning of the source, at least its header. ``html`` and the message's body are left out
+    (``complete`` is False) where the source is larger than was asked for.
+    """
+
+    message: Message
+    envelope: Envelope
+    headers: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    head: bytes
+    html: str | None
+    complete: bool
+
+
+class MailAddress(Struct, frozen=True):
+    """A mailbox that a header field names; either is "" when absent."""
+
+    address: str
+    name: str
+
+
+class Details(Struct, frozen=True):
+    """What the header of a mail says beside sender and subject.
+
+    ``date_ms`` is None, ``message_id`` "" where there is none that can be read; the latter has no angle brackets.
+    """
+
+    cc: tuple[MailAddress, ...]
+    reply_to: tuple[MailAddress, ...]
+    date_ms: int | None
+    message_id: str
 
 
 class Source(Struct, frozen=True):

@@ -13,7 +13,17 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tmpmaild.model import Inbox, InboxChange, Listing, NewInbox, NewMail, Page, Source
+from tmpmaild.model import (
+    FullMessage,
+    Inbox,
+    InboxChange,
+    Listing,
+    NewInbox,
+    NewMail,
+    Page,
+    Source,
+    Texts,
+)
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: always there, found by no address, with limits and a lifetime of its own."""
@@ -46,6 +56,18 @@ class Storage(Protocol):
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``."""
 
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        """Read the beginnings of the texts of those messages that the inbox still holds; the order is not promised."""
+
+    async def read_message(
+        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """Read one message and the inbox, both from one moment; None as ``find_inbox``.
+
+        The message is None when this inbox holds none with exactly that id, whatever the text; its texts are left
+        out when its source has more than ``up_to_bytes``.
+        """
+
     async def read_source(
         self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
     ) -> tuple[Inbox, Source | None] | None:
@@ -62,6 +84,15 @@ class Storage(Protocol):
         Raises ``AddressNotFound`` when none is left, ``MailboxFull`` when one of them has no room.
         """
 
+    async def delete_message(self, inbox_id: str, message_id: str) -> None:
+        """Delete one message of an inbox; its room is free again. Raises ``MessageNotFound``."""
+
+    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
+        """End an inbox now; from then on it is like one that expired. Raises ``AddressExpired`` if it is over."""
+
+    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+        """Have an inbox end at another time. Raises ``AddressExpired`` if it is over already."""
+
     async def sweep(self, now_ms: int) -> bool:
         """Delete a small bounded amount of what is over at ``now_ms``; True when there may be more.
 
@@ -76,9 +107,9 @@ class Storage(Protocol):
         """
 
     def on_committed(self, callback: Callable[[Sequence[InboxChange]], None]) -> None:
-        """Have ``callback`` called in the event loop after each commit of mail, before its senders are answered.
+        """Have ``callback``, too, called in the event loop after each commit that changed inboxes.
 
-        It is only a wake-up: what changed is read from storage.
+        That is before those who asked for the changes are answered.
         """
 
     async def close(self) -> None:
