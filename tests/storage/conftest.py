@@ -1,13 +1,17 @@
 """What the storage's tests share: an engine on a settable clock, and builders of addresses and mail."""
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
 
+from tmpmaild.errors import StorageFull
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.sqlite import Settings, open_storage
 
 LIFETIME_MS = 60_000
+NO_INBOX_IDS = ["", "0", "01", "-1", " 1", "999", "x", "1\n", "²", "9" * 18, "9" * 5000, "\ud800"]
+ONE_LOOP = [("asyncio", {"use_uvloop": True})]  # for what is slow and the same on any
 
 
 class Engine:
@@ -39,6 +43,18 @@ class Engine:
     async def messages(self, name, page):
         return (await self.storage.list_messages(f"{name}@tmpmaild.test", page, self.clock())).messages
 
+    async def subjects(self, name, page):
+        return [message.subject for message in await self.messages(name, page)]
+
+    async def delete(self, inbox, message_id):
+        await self.storage.delete_message(inbox.id, message_id)
+
+    async def end(self, inbox):
+        await self.storage.delete_inbox(inbox.id, self.clock())
+
+    async def move(self, inbox, expires_at_ms):
+        await self.storage.move_expiry(inbox.id, expires_at_ms, self.clock())
+
     async def sweep(self):
         while await self.storage.sweep(self.clock()):
             pass
@@ -46,13 +62,36 @@ class Engine:
             pass
 
 
-def new_mail(*inboxes, body="Hello\n", raw=None, subject="A subject", html=None, recipients=None):
-    parsed = ParsedMail("ada@example.com", "Ada", subject, body, html, (), (("Subject", subject),), ())
+def new_mail(
+    *inboxes,
+    body="Hello\n",
+    raw=None,
+    subject="A subject",
+    html=None,
+    recipients=None,
+    sender="ada@example.com",
+    name="Ada",
+    warnings=(),
+):
+    parsed = ParsedMail(sender, name, subject, body, html, (), (("Subject", subject),), warnings)
     ids = tuple(inbox if isinstance(inbox, str) else inbox.id for inbox in inboxes)
     recipients = recipients or tuple(f"to-{inbox_id}@tmpmaild.test" for inbox_id in ids)
     envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False)
     raw = f"Subject: {subject}\r\n\r\n{body}".encode() if raw is None else raw
     return NewMail(envelope, ids, raw, parsed)
+
+
+async def until_full(make):
+    """Make things, given their numbers, until the storage is full; return what was made."""
+    made = []
+    while True:
+        numbers = range(len(made), len(made) + 50)
+        outcomes = await asyncio.gather(*map(make, numbers), return_exceptions=True)
+        refused = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        made += [outcome for outcome in outcomes if outcome not in refused]
+        if refused:
+            assert {type(outcome) for outcome in refused} == {StorageFull}
+            return made
 
 
 def settings(path, **changes):

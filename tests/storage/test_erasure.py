@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from tmpmaild.expiry import Cleaner
-from tmpmaild.model import QUARANTINE_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.model import QUARANTINE_MS, Attachment, Envelope, NewInbox, NewMail, Page, ParsedMail
 from tmpmaild.storage.layout import PAGE_BYTES
 
 from .conftest import new_mail
@@ -117,6 +117,104 @@ async def test_what_an_earlier_process_swept_but_did_not_erase_is_erased(open_en
     async with open_engine() as engine:
         await engine.sweep()
         assert marks(path) == {}
+
+
+def mark(number):
+    return f"zqx{number:06d}qz"
+
+
+async def swept_marks(engine, path, clock):
+    await Cleaner(engine.storage, clock=clock, interval_seconds=30).sweep()
+    return set(marks(path))
+
+
+async def test_messages_deleted_among_many_stand_in_no_file_after_the_next_sweep(open_engine, path, clock):
+    rng = random.Random(21)
+    async with open_engine(max_messages_per_inbox=0) as engine:
+        inboxes = [await engine.inbox(f"box{number}") for number in range(5)]
+        mails = [marked_mail(inboxes[number % 5], mark(number), rng) for number in range(1000)]
+        message_ids = await asyncio.gather(*map(engine.storage.add_message, mails))
+        numbers = list(range(1000))
+        rng.shuffle(numbers)
+        for count in (1, 499, 300, 200):
+            going, numbers = numbers[:count], numbers[count:]
+            await asyncio.gather(*(engine.delete(inboxes[number % 5], message_ids[number]) for number in going))
+            assert await swept_marks(engine, path, clock) == set(numbers)
+
+
+async def test_a_hundred_deletes_between_deliveries_leave_nothing_but_what_was_delivered(open_engine, path, clock):
+    rng = random.Random(22)
+    async with open_engine(max_messages_per_inbox=0) as engine:
+        inbox = await engine.inbox("box")
+        message_ids = [await engine.storage.add_message(marked_mail(inbox, mark(number), rng)) for number in range(100)]
+        await asyncio.gather(
+            *(
+                work
+                for number, message_id in enumerate(message_ids)
+                for work in (
+                    engine.delete(inbox, message_id),
+                    engine.storage.add_message(marked_mail(inbox, mark(1000 + number), rng)),
+                )
+            )
+        )
+        assert await swept_marks(engine, path, clock) == set(range(1000, 1100))
+
+
+async def test_a_recipient_who_deletes_a_shared_mail_is_blanked_in_it_and_the_last_takes_it_along(
+    open_engine, path, clock
+):
+    async with open_engine() as engine:
+        inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
+        recipients = tuple(f"{mark(number)}+ünï@tmpmaild.test" for number in range(3))
+        await engine.add(*inboxes, recipients=recipients, html=mark(9) * 500)
+        left = {0, 1, 2, 9}
+        for number in (1, 0, 2):
+            (message,) = await engine.messages(f"box{number}", Page())
+            await engine.delete(inboxes[number], message.id)
+            left = left - {number} if len(left) > 2 else set()
+            assert await swept_marks(engine, path, clock) == left
+
+
+async def test_a_deleted_address_stands_in_no_file_after_the_next_sweep(open_engine, path, clock):
+    rng = random.Random(23)
+    async with open_engine() as engine:
+        inboxes = [await engine.inbox(mark(number)) for number in range(30)]
+        for number, inbox in enumerate(inboxes):
+            await engine.storage.add_message(marked_mail(inbox, mark(number), rng))
+        for inbox in inboxes[::2]:
+            await engine.end(inbox)
+        assert await swept_marks(engine, path, clock) == set(range(1, 30, 2))
+
+
+async def test_large_mails_that_were_deleted_stand_in_no_file_after_the_next_sweep(open_engine, path, clock):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("box")
+        message_ids = [
+            await engine.add(inbox, body=mark(number) * 1000, raw=mark(number).encode() * 800_000)  # 8.8 MB
+            for number in range(3)
+        ]
+        await engine.delete(inbox, message_ids[1])
+        assert await swept_marks(engine, path, clock) == {0, 2}
+
+
+async def test_what_a_cancelled_holder_deleted_is_erased(open_engine, path, clock):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("box")
+        message_id = await engine.add(inbox, subject=mark(1))
+        await engine.sweep()
+        task = asyncio.ensure_future(engine.delete(inbox, message_id))
+        await asyncio.sleep(0)
+        task.cancel()
+        assert await swept_marks(engine, path, clock) == set()
+
+
+async def test_what_is_deleted_while_the_files_are_erased_is_erased_by_the_next_sweep(open_engine, path, clock):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("box")
+        message_ids = [await engine.add(inbox, subject=mark(number)) for number in range(40)]
+        for message_id in message_ids:
+            await asyncio.gather(engine.storage.erase(), engine.delete(inbox, message_id))
+        assert await swept_marks(engine, path, clock) == set()
 
 
 async def test_text_of_any_length_stands_in_overflow_pages_only(open_engine, path):

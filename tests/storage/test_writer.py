@@ -10,7 +10,7 @@ import pytest
 
 from tmpmaild.errors import Stopping, StorageUnavailable
 from tmpmaild.model import InboxChange, Page
-from tmpmaild.storage.sqlite import _close, _prepare
+from tmpmaild.storage.preparing import close, prepare
 from tmpmaild.storage.writer import MAX_BATCH_OPERATIONS, Operation, Writer
 
 
@@ -54,10 +54,10 @@ class Forgetful(Operation):
 
 @pytest.fixture
 async def connection(path):
-    connection, _ = _prepare(path)
+    connection, _ = prepare(path)
     connection.execute("CREATE TABLE number (number INTEGER PRIMARY KEY) STRICT")
     yield connection
-    _close(connection, clean=True)
+    close(connection, clean=True)
 
 
 @pytest.fixture
@@ -111,14 +111,14 @@ async def test_an_operation_without_a_result_wakes_who_waits(writer, connection)
 
 async def test_a_failed_operation_tells_nothing(writer):
     told = []
-    writer.on_committed = told.extend
+    writer.on_committed(told.extend)
     await submit_together(writer, map(Insert, (1, 1, 2)))
     assert [change.inbox_id for change in told] == ["1", "2"]
 
 
 async def test_a_cancelled_waiter_disturbs_nobody_and_undoes_nothing(writer, connection):
     told = []
-    writer.on_committed = told.extend
+    writer.on_committed(told.extend)
     wait = Wait()
     futures = [writer.submit(wait), *(writer.submit(Insert(number)) for number in range(4))]
     futures[2].cancel()
@@ -133,7 +133,7 @@ async def test_who_waits_is_woken_when_the_callback_raises(writer, caplog):
     def fail(_):
         raise RuntimeError("a mistake")
 
-    writer.on_committed = fail
+    writer.on_committed(fail)
     assert await asyncio.wait_for(writer.submit(Insert(1)), 10) == 1
     assert "telling of a commit failed" in caplog.text
 

@@ -54,10 +54,17 @@ class Storage(Protocol):
         """Tell whether the operator's inbox takes no more."""
 
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
-        """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``."""
+        """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``.
+
+        A search (``sender``, ``subject``, ``text``) may take several reads. Then the inbox is that of the first, and
+        the page that of the last without mail that has come since the first.
+        """
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
-        """Read the beginnings of the texts of those messages that the inbox still holds; the order is not promised."""
+        """Read the beginnings of the texts of those messages that the inbox still holds; the order is not promised.
+
+        The operator's inbox holds none for this method.
+        """
 
     async def read_message(
         self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
@@ -85,13 +92,20 @@ class Storage(Protocol):
         """
 
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
-        """Delete one message of an inbox; its room is free again. Raises ``MessageNotFound``."""
+        """Delete one message of an inbox; its room is free again, also when the storage was full.
+
+        Raises ``MessageNotFound``, and always for the operator's inbox.
+        """
 
     async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
-        """End an inbox now; from then on it is like one that expired. Raises ``AddressExpired`` if it is over."""
+        """End an inbox now; from then on it is like one that expired.
+
+        Raises ``AddressExpired`` if it is over at ``now_ms`` or at the commit, ``AddressNotFound`` if nothing is known
+        of it any more, and always for the operator's inbox.
+        """
 
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
-        """Have an inbox end at another time. Raises ``AddressExpired`` if it is over already."""
+        """Have an inbox end at another time. Raises as ``delete_inbox``."""
 
     async def sweep(self, now_ms: int) -> bool:
         """Delete a small bounded amount of what is over at ``now_ms``; True when there may be more.

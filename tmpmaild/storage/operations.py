@@ -1,4 +1,4 @@
-"""What the writer can do to the tables: create an inbox, add mail. Deleting stands in ``sweeping.py``."""
+"""What the writer can do to the tables: create an inbox, add mail. Deleting stands in ``deleting.py``."""
 
 from collections.abc import Sequence
 from itertools import accumulate

@@ -1,15 +1,15 @@
-"""What a reader selects: an inbox, and a page of its messages. Nothing is written here."""
+"""What a reader selects: an inbox, and a page of its messages. One message alone is read in ``messages.py``."""
 
 import sqlite3
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, json
 
 from tmpmaild import ids
 from tmpmaild.model import QUARANTINE_MS, Attachment, Inbox, Listing, Message, Page
 
-_decode_attachments = msgspec.json.Decoder(tuple[Attachment, ...]).decode
+_decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
 _TRUNCATED_BYTES = 1024
 
 # What has been swept is over, even if the clock has been set back since.
@@ -23,20 +23,41 @@ LEFT JOIN creator AS c ON c.hash = i.creator
 WHERE i.name_hash = :name_hash AND i.expires_at_ms > :forgotten_ms
 """
 
-# Small bodies come with the page; a large one is read on its own, when the answer has room for it.
-_MESSAGES = """
-SELECT m.id, CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT), c.received_at_ms, c.sender,
-       c.sender_name, c.subject, c.size_bytes, c.has_html, c.attachments, c.body_bytes,
-       CASE WHEN c.body_bytes <= :small_bytes THEN c.body END, c.id
-FROM message AS m JOIN readable AS c ON c.id = m.content_id
-WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
-ORDER BY m.id {direction} LIMIT :limit
+COLUMNS = """
+m.id, CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT), c.received_at_ms, c.sender,
+c.sender_name, c.subject, c.size_bytes, c.has_html, c.attachments, c.body_bytes, CASE WHEN {whole} THEN c.body END, c.id
 """
-_OLDEST_FIRST = _MESSAGES.format(direction="ASC")
-_NEWEST_FIRST = _MESSAGES.format(direction="DESC")
+"""Those of a ``Row``, from ``message AS m`` and ``readable AS c``; ``whole`` says of which messages the body comes."""
+
+BEGINNING = """
+substr(
+    CASE WHEN c.body_at IS NULL THEN c.body ELSE
+        replace(
+            CAST(coalesce(substr(c.source, c.body_at + 1, min(c.body_bytes, 4 * :characters)), '') AS TEXT),
+            char(13, 10), char(10)
+        )
+    END, 1, :characters
+)
+"""
+"""The beginning of a body, from ``content AS c``: the view ``readable`` would lay out all of it first.
+
+A character is at most four octets long, a line end two: what the cut halves is behind what is asked for.
+"""
+
+# Small bodies come with the page; a large one is read on its own, when the answer has room for it.
+_MESSAGES = f"""
+SELECT {COLUMNS.format(whole="c.body_bytes <= :small_bytes")}
+FROM message AS m JOIN readable AS c ON c.id = m.content_id
+"""
+_BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before"
+_OLDEST_FIRST = f"{_BETWEEN} ORDER BY m.id ASC LIMIT :limit"
+_NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
+_CHOSEN = f"{_MESSAGES} WHERE m.id IN (SELECT value FROM json_each(:keys)) ORDER BY m.id"
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
+    """A message as ``COLUMNS`` bring it."""
+
     key: int
     recipient: str
     received_at_ms: int
@@ -84,30 +105,51 @@ class Finder(Struct, frozen=True):
         )
 
 
+def bounds(page: Page) -> tuple[int, int]:
+    """Return the keys that those of a page lie between."""
+    after = ids.key_not_above(page.after) if page.after else -1
+    before = ids.key_not_below(page.before) if page.before else ids.MAX_KEY
+    return after, before
+
+
 def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) -> Listing:
-    """Read a page of an inbox."""
+    """Read a page of an inbox, whatever the messages say."""
     messages, has_more = select_page(connection, inbox.id, page)
     return Listing(inbox, messages, has_more=has_more)
 
 
 def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tuple[tuple[Message, ...], bool]:
     """Read a page of messages, one more than asked for being the sign of another page."""
+    after, before = bounds(page)
     values = {
         "inbox_id": int(inbox_id),
-        "after": ids.key_not_above(page.after) if page.after else -1,
-        "before": ids.key_not_below(page.before) if page.before else ids.MAX_KEY,
+        "after": after,
+        "before": before,
         "limit": page.limit + 1,
-        "small_bytes": page.bodies_bytes // max(page.limit, 1),
+        "small_bytes": _small_bytes(page),
     }
     sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
-    rows = [_Row(*row) for row in connection.execute(sql, values).fetchall()]
-    shown = rows[: page.limit]
-    bodies = _large_bodies(connection, shown, page)
-    messages = [_message(row, *bodies.get(row.key, (row.body or "", False))) for row in shown]
-    return tuple(messages), len(rows) > page.limit
+    rows = [Row(*row) for row in connection.execute(sql, values).fetchall()]
+    return _messages(connection, rows[: page.limit], page), len(rows) > page.limit
 
 
-def _large_bodies(connection: sqlite3.Connection, rows: list[_Row], page: Page) -> dict[int, tuple[str, bool]]:
+def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[Message, ...]:
+    """Read the messages with these keys in the order of the page, with bodies as in any page."""
+    values = {"keys": json.encode(keys).decode(), "small_bytes": _small_bytes(page)}
+    rows = [Row(*row) for row in connection.execute(_CHOSEN, values).fetchall()]
+    return _messages(connection, rows if page.ascending else rows[::-1], page)
+
+
+def _small_bytes(page: Page) -> int:
+    return page.bodies_bytes // max(page.limit, 1)
+
+
+def _messages(connection: sqlite3.Connection, rows: list[Row], page: Page) -> tuple[Message, ...]:
+    bodies = _large_bodies(connection, rows, page)
+    return tuple([message(row, *bodies.get(row.key, (row.body or "", False))) for row in rows])
+
+
+def _large_bodies(connection: sqlite3.Connection, rows: list[Row], page: Page) -> dict[int, tuple[str, bool]]:
     """Read the bodies that did not come with the page, newest first, whole while the answer has room."""
     large = sorted((row for row in rows if row.body is None), key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
@@ -124,13 +166,14 @@ def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> t
     if whole:
         (body,) = connection.execute("SELECT body FROM readable WHERE id = ?", (content_key,)).fetchone()
         return body, False
-    sql = "SELECT substr(body, 1, ?) FROM readable WHERE id = ?"
-    (body,) = connection.execute(sql, (_TRUNCATED_BYTES + 1, content_key)).fetchone()
+    values = {"characters": _TRUNCATED_BYTES + 1, "key": content_key}
+    (body,) = connection.execute(f"SELECT {BEGINNING} FROM content AS c WHERE c.id = :key", values).fetchone()
     octets = body.encode()
     return octets[:_TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > _TRUNCATED_BYTES
 
 
-def _message(row: _Row, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
+def message(row: Row, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
+    """Make a message of its row and as much of its body as is to be shown."""
     return Message(
         id=ids.message_id(row.key),
         received_at_ms=row.received_at_ms,

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tmpmaild.model import InboxChange
+from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.writer import Transaction
 
@@ -122,9 +123,10 @@ class Room:
 
     def changes(self) -> list[InboxChange]:
         """Tell how the inboxes that took something stand after the batch."""
-        return [self._change(inbox_id) for inbox_id in self._changed]
+        return [self.change(inbox_id) for inbox_id in self._changed]
 
-    def _change(self, inbox_id: str) -> InboxChange:
+    def change(self, inbox_id: str) -> InboxChange:
+        """Tell how an inbox of this batch stands."""
         inbox, *creator = self._inboxes[inbox_id].holders
         share_full = any(holder.full for holder in creator)
         return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
@@ -134,6 +136,15 @@ class Room:
         if inbox_id == OPERATOR_INBOX_ID:
             return limits.operator_max_messages, limits.operator_max_bytes
         return limits.max_messages, limits.max_bytes
+
+
+def changed(
+    transaction: Transaction, limits: Limits, inbox_id: str, notice: MessageDeleted | ExpiryMoved
+) -> InboxChange:
+    """Tell what has happened to an inbox but mail, and how it stands now: by the tables, not by what is remembered."""
+    room = Room(limits)
+    room.enter(transaction, [inbox_id])
+    return replace(room.change(inbox_id), notice=notice)
 
 
 def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:

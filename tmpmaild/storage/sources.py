@@ -1,4 +1,4 @@
-"""One message at a time: its source; and the operator's mail, for a process beside the daemon's."""
+"""Mail as it came, one message at a time; and the operator's inbox, for a process beside the daemon's."""
 
 import sqlite3
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Envelope, Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.database import READER_PRAGMAS, check_identity
+from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.migrate import migrations
 from tmpmaild.storage.reading import select_page
 
@@ -32,7 +33,7 @@ def select_source(
     connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int | None
 ) -> Source | None:
     """Read the source of one message, its octets unless they are more than ``up_to_bytes``."""
-    key = _key(message_id)
+    key = message_key(message_id)
     if key is None:
         return None
     values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
@@ -44,14 +45,6 @@ def select_source(
     return Source(message_id, received_at_ms, envelope, size_bytes, raw)
 
 
-def _key(message_id: str) -> int | None:
-    """Return the key whose id is this very text; as cursors, many other texts stand for it too."""
-    if not ids.is_message_id(message_id):
-        return None
-    key = ids.key_not_above(message_id)
-    return key if ids.message_id(key) == message_id else None
-
-
 def operator_messages(connection: sqlite3.Connection) -> tuple[Message, ...]:
     """Read the operator's inbox, newest first, bodies cut."""
     messages, _ = select_page(connection, OPERATOR_INBOX_ID, Page(limit=_ALL, bodies_bytes=0))
@@ -60,7 +53,7 @@ def operator_messages(connection: sqlite3.Connection) -> tuple[Message, ...]:
 
 def operator_message(connection: sqlite3.Connection, message_id: str) -> Message | None:
     """Read one message of the operator's inbox, its body whole."""
-    key = _key(message_id)
+    key = message_key(message_id)
     if key is None:
         return None
     page = Page(after=ids.message_id(key - 1), before=ids.message_id(key + 1), limit=1, bodies_bytes=_WHOLE_BYTES)

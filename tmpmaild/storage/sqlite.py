@@ -1,74 +1,41 @@
 """The SQLite engine: one writer, one reader, and the file they share."""
 
 import asyncio
-import logging
-import math
-import shutil
 import sqlite3
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import aiosqlite
 import anyio
 from msgspec import Struct
 
-from tmpmaild.errors import DatabaseError
-from tmpmaild.model import Inbox, Listing, NewInbox, NewMail, Page, Source
+from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage import database
+from tmpmaild.storage.deleting import DeleteInbox, DeleteMessage, MoveExpiry, Upkeep
 from tmpmaild.storage.delivery import forget_values
-from tmpmaild.storage.layout import PAGE_BYTES
-from tmpmaild.storage.migrate import migrate, migrations
+from tmpmaild.storage.keys import holders_inbox_key, message_key
+from tmpmaild.storage.messages import select_message, select_texts
 from tmpmaild.storage.operations import AddMessage, CreateInbox
+from tmpmaild.storage.preparing import close, prepare, sensible_cap_bytes
 from tmpmaild.storage.reader import Reader, connect
 from tmpmaild.storage.reading import Finder, select_messages
 from tmpmaild.storage.room import Limits, Room, operator_is_full
 from tmpmaild.storage.rows import keyed_hash
+from tmpmaild.storage.searching import is_search, search
 from tmpmaild.storage.sources import select_source
+from tmpmaild.storage.space import Space
 from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
 from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
 
-log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _MAX_VACUUM_STEPS = 1000  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
 _NO_LIMIT = 1 << 62
 _REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statement that stored it, until the next sweep
-_MEASURE_EVERY_SECONDS = 0.1
-
-
-class Space:
-    """Whether there is room: asked of the disk and the file in the writer's thread, answered from memory."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection, *, cap_bytes: int, reserve_bytes: int) -> None:
-        self._path = path
-        self._connection = connection
-        self._cap_bytes = cap_bytes
-        self._disk_reserve_bytes = max(256 * 1024 * 1024, cap_bytes // 10, reserve_bytes)
-        self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
-        self._measured_at_seconds = -math.inf
-        self._moved_bytes = 0.0
-        self.has_room = True
-        self.measure()
-
-    def measure(self, moved_bytes: float = 0.0) -> None:
-        """Look again, unless that was a moment and a few octets ago: it costs the writer six hand-overs of the GIL.
-
-        The WAL is not bounded by the cap, hence the disk's own reserve.
-        """
-        now = time.monotonic()
-        self._moved_bytes += moved_bytes
-        fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
-        if fresh and self._moved_bytes < self._cap_reserve_bytes // 8:
-            return
-        self._measured_at_seconds, self._moved_bytes = now, 0.0
-        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
-        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        used_bytes = (pages - free) * PAGE_BYTES
-        self.has_room = (
-            used_bytes + self._cap_reserve_bytes <= self._cap_bytes
-            and shutil.disk_usage(self._path.parent).free >= self._disk_reserve_bytes
-        )
 
 
 class SqliteStorage:
@@ -80,6 +47,7 @@ class SqliteStorage:
         reader: Reader,
         maintenance: aiosqlite.Connection,
         space: Space,
+        upkeep: Upkeep,
         *,
         hash_key: bytes,
         limits: Limits,
@@ -88,11 +56,11 @@ class SqliteStorage:
         self._reader = reader
         self._maintenance = maintenance
         self._space = space
+        self._upkeep = upkeep
         self._hash_key = hash_key
         self._limits = limits
         self._room = Room(limits)
         self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
-        self._unerased = True  # what an earlier process swept may still stand in the WAL
 
     def has_room(self) -> bool:
         """See ``Storage``."""
@@ -116,8 +84,23 @@ class SqliteStorage:
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
+        return await self._reader.run(self._find(address, now_ms))
+
+    def _find(self, address: str, now_ms: int) -> Callable[[sqlite3.Connection], Inbox | None]:
         name_hash = keyed_hash(self._hash_key, address)
-        return await self._reader.run(lambda connection: self._finder.inbox(connection, address, name_hash, now_ms))
+        return lambda connection: self._finder.inbox(connection, address, name_hash, now_ms)
+
+    async def _read(
+        self, address: str, now_ms: int, read: Callable[[sqlite3.Connection, Inbox], T]
+    ) -> tuple[Inbox, T] | None:
+        """Read something of an inbox that can be found, and the inbox, both from one moment."""
+        find = self._find(address, now_ms)
+
+        def find_and_read(connection: sqlite3.Connection) -> tuple[Inbox, T] | None:
+            inbox = find(connection)
+            return (inbox, read(connection, inbox)) if inbox else None
+
+        return await self._reader.run(find_and_read)
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""
@@ -125,36 +108,62 @@ class SqliteStorage:
 
     async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """See ``Storage``."""
-        name_hash = keyed_hash(self._hash_key, address)
+        if is_search(page):
+            return await search(self._reader, self._find(address, now_ms), page)
+        found = await self._read(address, now_ms, lambda connection, inbox: select_messages(connection, inbox, page))
+        return found[1] if found else None
 
-        def read(connection: sqlite3.Connection) -> Listing | None:
-            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
-            return select_messages(connection, inbox, page) if inbox else None
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        keys = sorted({key for key in map(message_key, message_ids) if key is not None})
+        texts: list[Texts] = []
+        while keys and inbox_key is not None:
+            read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
+            some, keys = await self._reader.run(read)
+            texts += some
+        return tuple(texts)
 
-        return await self._reader.run(read)
+    async def read_message(
+        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """See ``Storage``."""
+        return await self._read(
+            address, now_ms, lambda connection, inbox: select_message(connection, inbox.id, message_id, up_to_bytes)
+        )
 
     async def read_source(
         self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
     ) -> tuple[Inbox, Source | None] | None:
         """See ``Storage``."""
-        name_hash = keyed_hash(self._hash_key, address)
-
-        def read(connection: sqlite3.Connection) -> tuple[Inbox, Source | None] | None:
-            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
-            return (inbox, select_source(connection, inbox.id, message_id, up_to_bytes)) if inbox else None
-
-        return await self._reader.run(read)
+        return await self._read(
+            address, now_ms, lambda connection, inbox: select_source(connection, inbox.id, message_id, up_to_bytes)
+        )
 
     async def add_message(self, mail: NewMail) -> str:
         """See ``Storage``."""
         message_id: str = await self._writer.submit(AddMessage(mail, self._room))
         return message_id
 
+    async def delete_message(self, inbox_id: str, message_id: str) -> None:
+        """See ``Storage``."""
+        inbox_key, key = holders_inbox_key(inbox_id), message_key(message_id)
+        if inbox_key is None or key is None:
+            raise MessageNotFound("no such message in this inbox")
+        await self._writer.submit(DeleteMessage(inbox_key, key, self._limits, self._upkeep))
+
+    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._writer.submit(DeleteInbox(_held(inbox_id), now_ms, self._upkeep))
+
+    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._writer.submit(MoveExpiry(_held(inbox_id), expires_at_ms, now_ms, self._limits, self._upkeep))
+
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
-        deleted, more = await self._writer.submit(Sweep(now_ms))
-        self._unerased = self._unerased or deleted
-        return bool(more)
+        more: bool = await self._writer.submit(Sweep(now_ms, self._upkeep))
+        return more
 
     async def erase(self) -> bool:
         """See ``Storage``."""
@@ -162,20 +171,19 @@ class SqliteStorage:
         return await self._empty_wal() and (not await self._shrink() or await self._empty_wal())
 
     async def _empty_wal(self) -> bool:
-        if not self._unerased:
+        if not self._upkeep.unerased:
             return True
         # PASSIVE moves the pages while mail goes on arriving; what is left for TRUNCATE is little.
         try:
             await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.DatabaseError as error:
             raise translate(error) from error
-        self._unerased = not await self._writer.submit(EmptyWal())
-        return not self._unerased
+        emptied: bool = await self._writer.submit(EmptyWal(self._upkeep))
+        return emptied
 
     async def _shrink(self) -> bool:
         steps = 0
-        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum()):
-            self._unerased = True
+        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._upkeep)):
             steps += 1
         return steps > 0
 
@@ -186,13 +194,20 @@ class SqliteStorage:
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
-        self._writer.on_committed = callback
+        self._writer.on_committed(callback)
 
     async def close(self) -> None:
         """See ``Storage``."""
         await self._writer.close()
         await self._reader.close()
         await self._maintenance.close()
+
+
+def _held(inbox_id: str) -> int:
+    key = holders_inbox_key(inbox_id)
+    if key is None:
+        raise AddressNotFound("no inbox that anybody holds")
+    return key
 
 
 class Settings(Struct, frozen=True):
@@ -214,8 +229,8 @@ async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
     """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
     path = settings.path
     with database.lock(path):
-        cap_bytes = await asyncio.to_thread(_cap_bytes, settings)
-        connection, _ = await asyncio.to_thread(_prepare, path, cap_bytes)
+        cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
+        connection, _ = await asyncio.to_thread(prepare, path, cap_bytes)
         storage: SqliteStorage | None = None
         try:
             storage = await _assemble(settings, connection, cap_bytes, clock)
@@ -224,24 +239,7 @@ async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
             with anyio.CancelScope(shield=True):
                 if storage is not None:
                     await storage.close()
-                await asyncio.to_thread(_close, connection, clean=storage is not None and not storage.met_damage)
-
-
-def _prepare(path: Path, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
-    """Create, check and migrate a database that the caller has locked; return what was applied too."""
-    steps = migrations()
-    database.create_private(path)
-    database.check(path, max(steps))
-    connection = database.connect(path)
-    try:
-        applied = migrate(connection, steps)
-        if max_bytes:  # only now: a step may need room for a table twice
-            connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
-        connection.execute("UPDATE daemon SET clean_stop = 0")
-    except (sqlite3.Error, DatabaseError) as error:
-        connection.close()
-        raise DatabaseError(f"{path}: {error}") from error
-    return connection, applied
+                await asyncio.to_thread(close, connection, clean=storage is not None and not storage.met_damage)
 
 
 def upgrade(path: Path) -> list[str]:
@@ -250,19 +248,9 @@ def upgrade(path: Path) -> list[str]:
     Raises ``DatabaseError``.
     """
     with database.lock(path):
-        connection, applied = _prepare(path)
-        _close(connection, clean=True)
+        connection, applied = prepare(path)
+        close(connection, clean=True)
     return applied
-
-
-def _close(connection: sqlite3.Connection, *, clean: bool) -> None:
-    try:
-        if clean:
-            connection.execute("UPDATE daemon SET clean_stop = 1")
-    except sqlite3.Error:
-        log.exception("the database could not be marked as cleanly closed; the next start will check it")
-    finally:
-        connection.close()
 
 
 async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:
@@ -279,6 +267,7 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
         Reader(await connect(settings.path)),
         await connect(settings.path),
         space,
+        Upkeep(connection),
         hash_key=hash_key,
         limits=Limits(
             max_messages=settings.max_messages_per_inbox or _NO_LIMIT,
@@ -286,10 +275,3 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
             max_creator_bytes=int(settings.max_share_per_creator * cap_bytes),
         ),
     )
-
-
-def _cap_bytes(settings: Settings) -> int:
-    if settings.max_bytes:
-        return settings.max_bytes
-    held_bytes = settings.path.stat().st_size if settings.path.exists() else 0
-    return min(10 * 1024**3, (shutil.disk_usage(settings.path.parent).free + held_bytes) // 2)

@@ -78,16 +78,16 @@ class Operation:
 class Writer:
     """Runs operations on a thread of its own, many in a commit, and wakes who waits for them.
 
-    ``on_committed`` is called in the event loop after each commit, before anybody is woken. ``clock`` gives
-    Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there; it is told how
-    many octets the batch has moved, any number when it found no room. ``met_damage`` tells that the file is broken.
+    ``clock`` gives Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there; it is
+    told how many octets the batch has moved, any number when it found no room. ``met_damage`` tells that the file is
+    broken.
     """
 
     def __init__(
         self, connection: sqlite3.Connection, *, clock: Clock, after_batch: Callable[[float], None] = lambda _: None
     ) -> None:
-        self.on_committed: OnCommitted = lambda _: None
         self.met_damage = False
+        self._callbacks: list[OnCommitted] = []
         self._connection = connection
         self._clock = clock
         self._after_batch = after_batch
@@ -99,6 +99,10 @@ class Writer:
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
         self._thread.start()
+
+    def on_committed(self, callback: OnCommitted) -> None:
+        """Have ``callback``, too, called in the event loop after each commit, before anybody is woken."""
+        self._callbacks.append(callback)
 
     def submit(self, operation: Operation) -> asyncio.Future[Any]:
         """Queue an operation. Cancelling the future loses the answer, never the operation."""
@@ -203,11 +207,8 @@ class Writer:
                 log.exception("rolling back failed")
 
     def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
-        try:
-            if changes:
-                self.on_committed(changes)
-        except Exception:
-            log.exception("telling of a commit failed")
+        if changes:
+            self._tell(changes)
         for future, outcome in zip(futures, outcomes, strict=True):
             if future.done():  # its waiter was cancelled
                 continue
@@ -215,6 +216,13 @@ class Writer:
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
+
+    def _tell(self, changes: list[InboxChange]) -> None:
+        for callback in self._callbacks:
+            try:
+                callback(changes)
+            except Exception:
+                log.exception("telling of a commit failed")
 
 
 def _run(kind: type[Operation], transaction: Transaction, operations: list[Operation]) -> list[Any]:

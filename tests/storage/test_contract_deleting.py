@@ -1,0 +1,230 @@
+"""What every storage engine promises of what holders delete: only the ``Storage`` protocol is known here."""
+
+import asyncio
+
+import pytest
+
+from tmpmaild import ids
+from tmpmaild.errors import (
+    AddressExpired,
+    AddressNotFound,
+    MailboxFull,
+    MessageNotFound,
+)
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+from .conftest import NO_INBOX_IDS, ONE_LOOP, until_full
+
+
+async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
+    inbox = await engine.inbox("ada")
+    stored = [await engine.add(inbox, subject=str(number)) for number in range(3)]
+    await engine.delete(inbox, stored[1])
+    assert [message.id for message in await engine.messages("ada", Page())] == [stored[2], stored[0]]
+    assert (await engine.find("ada")).message_count == 2
+    _, source = await engine.storage.read_source("ada@tmpmaild.test", stored[1], engine.clock())
+    assert source is None
+
+
+async def test_of_two_who_delete_a_message_at_once_one_is_told_that_it_is_not_there(engine):
+    inbox = await engine.inbox("ada")
+    stored = [await engine.add(inbox) for _ in range(10)]
+    deletes = (engine.delete(inbox, message_id) for message_id in stored for _ in range(2))
+    outcomes = await asyncio.gather(*deletes, return_exceptions=True)
+    assert sum(isinstance(outcome, MessageNotFound) for outcome in outcomes) == 10
+    assert (await engine.find("ada")).message_count == 0
+
+
+async def test_a_message_of_another_inbox_of_none_or_of_the_operator_is_not_found(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
+    mine, foreign = await engine.add(inbox), await engine.add(other)
+    operators = await engine.add(OPERATOR_INBOX_ID)
+    texts = ["", "msg_", "\ud800", mine.upper(), mine + "0", mine[:-1], mine[:-1] + "1", mine[4:], "msg_" + "z" * 26]
+    for message_id in (foreign, operators, ids.message_id(1), ids.message_id(ids.MAX_KEY), *texts):
+        with pytest.raises(MessageNotFound):
+            await engine.delete(inbox, message_id)
+    assert ((await engine.find("ada")).message_count, (await engine.find("other")).message_count) == (1, 1)
+
+
+async def test_the_operators_mail_cannot_be_deleted(open_engine):
+    async with open_engine() as engine:
+        stored = await asyncio.gather(*(engine.add(OPERATOR_INBOX_ID) for _ in range(200)))
+        for inbox_id in (OPERATOR_INBOX_ID, *NO_INBOX_IDS):
+            with pytest.raises(MessageNotFound):
+                await engine.storage.delete_message(inbox_id, stored[0])
+        assert await engine.storage.operator_is_full()
+
+
+async def test_a_full_inbox_takes_mail_again_after_a_delete(open_engine):
+    async with open_engine(max_messages_per_inbox=2) as engine:
+        inbox = await engine.inbox("ada")
+        stored = [await engine.add(inbox) for _ in range(2)]
+        with pytest.raises(MailboxFull):
+            await engine.add(inbox)
+        await engine.delete(inbox, stored[0])
+        assert not (await engine.find("ada")).full
+        await engine.add(inbox)
+        assert (await engine.find("ada")).full
+
+
+async def test_the_octets_of_an_inbox_and_of_its_creator_are_free_again(open_engine):
+    async with open_engine(
+        max_share_per_creator=0.0001, max_bytes=100_000_000, max_bytes_per_inbox=6000
+    ) as engine:  # 10,000 octets
+        first, second = [await engine.inbox(name, creator="192.0.2.1") for name in ("first", "second")]
+        message_id = await engine.add(first, raw=b"x" * 6000)
+        await engine.add(second, raw=b"x" * 4000)
+        for inbox in (first, second):
+            with pytest.raises(MailboxFull):
+                await engine.add(inbox, raw=b"x")
+        await engine.delete(first, message_id)
+        await engine.add(second, raw=b"x" * 2000)
+        await engine.add(first, raw=b"x" * 4000)
+        assert (await engine.find("first")).full
+
+
+async def test_a_mail_deleted_by_one_recipient_stays_for_the_others(engine):
+    inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
+    recipients = ("Box0@x.test", "böx1@x.test", "box2+tag@x.test")
+    await engine.add(*inboxes, recipients=recipients, body="x" * 100_000)
+    for gone in (1, 0, 2):
+        (message,) = await engine.messages(f"box{gone}", Page())
+        assert (message.recipient, len(message.body)) == (recipients[gone], 100_000)
+        await engine.delete(inboxes[gone], message.id)
+        assert await engine.messages(f"box{gone}", Page()) == ()
+
+
+async def test_ids_ascend_after_the_newest_was_deleted_and_the_engine_reopened(open_engine, clock):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        await engine.add(inbox)
+        newest = await engine.add(inbox)
+        await engine.delete(inbox, newest)
+        clock.advance(seconds=-1000)
+        next_one = await engine.add(inbox)
+        assert next_one > newest
+        await engine.delete(inbox, next_one)
+    async with open_engine() as engine:
+        assert await engine.add(inbox) > next_one
+
+
+async def test_deletes_and_deliveries_at_once_leave_exactly_what_was_not_deleted(open_engine):
+    async with open_engine(max_messages_per_inbox=20) as engine:
+        inbox = await engine.inbox("ada")
+        old = [await engine.add(inbox, subject="old") for _ in range(20)]
+        # Behind a create they are queued while the writer is busy, and so go together.
+        work = [engine.inbox("other")]
+        for message_id in old:
+            work += [engine.delete(inbox, message_id), engine.add(inbox, subject="new")]
+        await asyncio.gather(*work)
+        assert await engine.subjects("ada", Page()) == ["new"] * 20
+        with pytest.raises(MailboxFull):
+            await engine.add(inbox)
+
+
+async def test_pages_read_while_mail_is_deleted_show_the_rest_once(open_engine):
+    async with open_engine(max_messages_per_inbox=0) as engine:
+        inbox = await engine.inbox("ada")
+        stored = [await engine.add(inbox) for _ in range(60)]
+        seen, before = [], None
+        for _ in range(12):
+            listing = await engine.storage.list_messages(
+                "ada@tmpmaild.test", Page(before=before, limit=7), engine.clock()
+            )
+            seen += [message.id for message in listing.messages]
+            if not listing.has_more:
+                break
+            before = seen[-1]
+            await asyncio.gather(engine.delete(inbox, before), engine.add(inbox))  # also the one that is the position
+            await engine.delete(inbox, stored.pop(0))
+        assert [message_id for message_id in seen if message_id in stored] == stored[::-1]
+
+
+async def test_what_holders_change_is_told_before_they_are_answered(open_engine):
+    async with open_engine(max_messages_per_inbox=1) as engine:
+        inbox = await engine.inbox("ada")
+        message_id = await engine.add(inbox)
+        told = []
+        engine.storage.on_committed(told.extend)
+        await engine.delete(inbox, message_id)
+        assert told == [InboxChange(inbox.id, full=False, notice=MessageDeleted(message_id))]
+        await engine.add(inbox)
+        await engine.move(inbox, engine.clock() + 5)
+        assert told[2:] == [InboxChange(inbox.id, full=True, notice=ExpiryMoved(engine.clock() + 5))]
+        await engine.end(inbox)
+        assert told[3:] == [InboxChange(inbox.id, full=True, notice=InboxDeleted())]
+
+
+async def test_a_delete_says_truthfully_when_the_share_is_still_used_up(open_engine):
+    async with open_engine(max_share_per_creator=0.0001, max_bytes=100_000_000) as engine:  # 10,000 octets
+        inbox = await engine.inbox("ada", creator="192.0.2.1")
+        empty = await engine.add(inbox, raw=b"", body="")
+        await engine.add(inbox, raw=b"x" * 10_000)
+        told = []
+        engine.storage.on_committed(told.extend)
+        await engine.delete(inbox, empty)
+        assert told == [InboxChange(inbox.id, full=True, share_full=True, notice=MessageDeleted(empty))]
+
+
+async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):
+    inbox, over = await engine.inbox("ada"), await engine.inbox("over", lifetime_ms=1)
+    await engine.add(inbox)
+    engine.clock.advance(ms=1)
+    before = [await engine.find("ada"), await engine.find("over"), await engine.messages("ada", Page())]
+    told = []
+    engine.storage.on_committed(told.extend)
+    refused = [
+        engine.delete(inbox, ids.message_id(5)),
+        engine.end(over),
+        engine.move(over, engine.clock() + 1000),
+        engine.storage.delete_inbox(OPERATOR_INBOX_ID, engine.clock()),
+    ]
+    outcomes = await asyncio.gather(*refused, return_exceptions=True)
+    assert [type(one) for one in outcomes] == [MessageNotFound, AddressExpired, AddressExpired, AddressNotFound]
+    assert told == []
+    assert [await engine.find("ada"), await engine.find("over"), await engine.messages("ada", Page())] == before
+
+
+async def test_what_a_cancelled_holder_deletes_is_deleted_and_told(engine):
+    inbox, ends = await engine.inbox("ada"), await engine.inbox("ends")
+    stored = [await engine.add(inbox) for _ in range(6)]
+    told = []
+    engine.storage.on_committed(told.extend)
+    work = [engine.delete(inbox, message_id) for message_id in stored]
+    tasks = [asyncio.ensure_future(one) for one in (engine.end(ends), *work)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    await engine.inbox("other")  # behind all of them
+    assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True, False] * 3 + [True]
+    assert (await engine.find("ada")).message_count == 0
+    assert (await engine.find("ends")).expires_at_ms == engine.clock()
+    assert len(told) == 7
+
+
+async def test_every_callback_is_told_even_when_one_raises(engine, caplog):
+    first, second = [], []
+
+    def fail(_):
+        raise RuntimeError("a mistake")
+
+    for callback in (first.extend, fail, second.extend):
+        engine.storage.on_committed(callback)
+    inbox = await engine.inbox("ada")
+    await engine.delete(inbox, await engine.add(inbox))
+    assert len(first) == 2
+    assert second == first
+    assert caplog.text.count("telling of a commit failed") == 2
+
+
+@pytest.mark.parametrize("anyio_backend", ONE_LOOP)
+async def test_at_the_cap_everything_can_be_deleted_and_there_is_room_again(open_engine):
+    async with open_engine(max_bytes=1024 * 1024, max_messages_per_inbox=0, max_share_per_creator=1) as engine:
+        inbox = await engine.inbox("ada")
+        stored = await until_full(lambda _: engine.add(inbox, body="x" * 500))
+        assert not engine.storage.has_room()
+        await asyncio.gather(*(engine.delete(inbox, message_id) for message_id in stored[: len(stored) // 3]))
+        assert engine.storage.has_room()
+        await asyncio.gather(*(engine.add(inbox, body="x" * 500) for _ in range(len(stored) // 4)))

@@ -1,0 +1,141 @@
+"""What every storage engine promises of a single message: only the ``Storage`` protocol is known here."""
+
+import pytest
+
+from tmpmaild import ids
+from tmpmaild.model import QUARANTINE_MS, Envelope, Page, Texts, Verbatim
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+from .conftest import LIFETIME_MS, new_mail
+
+
+@pytest.fixture
+def anyio_backend():
+    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
+
+
+async def read(engine, name, message_id, **more):
+    return await engine.storage.read_message(f"{name}@tmpmaild.test", message_id, engine.clock(), **more)
+
+
+async def test_a_message_is_read_as_it_was_stored_and_listed(engine):
+    inbox = await engine.inbox("ada")
+    mail = new_mail(
+        inbox,
+        body="Grüße 🙂\n" * 1000,
+        html="<p>ü",
+        subject="Ünï",
+        recipients=("Ada+Ünï@TMPMAILD.test",),
+        warnings=("A warning.",),
+    )
+    message_id = await engine.storage.add_message(mail)
+    found, full = await read(engine, "ada", message_id)
+    assert found == await engine.find("ada")
+    assert full.message == (await engine.messages("ada", Page()))[0]
+    assert (full.html, full.complete, full.head) == ("<p>ü", True, mail.raw)
+    assert (full.headers, full.warnings) == ((("Subject", "Ünï"),), ("A warning.",))
+    assert full.envelope == Envelope(
+        "bounce@example.com", ("Ada+Ünï@TMPMAILD.test",), "mx.example.com", "192.0.2.1", tls=False
+    )
+
+
+async def test_a_body_that_stands_in_the_source_is_read_with_its_message(engine):
+    raw = b"Subject: x\r\n\r\n" + "Zwölf\r\nBoxkämpfer\r\n".encode() * 100_000
+    message_id = await engine.add(await engine.inbox("ada"), raw=raw, body=Verbatim(14, len(raw)))
+    _, full = await read(engine, "ada", message_id)
+    assert full.message.body == "Zwölf\nBoxkämpfer\n" * 100_000
+    assert full.head == raw[: 256 * 1024]
+
+
+async def test_an_empty_mail_is_read_as_one(engine):
+    message_id = await engine.add(await engine.inbox("ada"), raw=b"", body=Verbatim(0, 0))
+    for up_to_bytes in (None, 0):
+        _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes)
+        assert (full.message.body, full.message.truncated, full.head) == ("", False, b"")
+        assert (full.html, full.complete) == (None, True)
+
+
+@pytest.mark.parametrize(("up_to_bytes", "complete"), [(None, True), (1000, True), (999, False), (0, False)])
+async def test_the_texts_of_a_larger_mail_than_was_asked_for_stay_where_they_are(engine, up_to_bytes, complete):
+    message_id = await engine.add(await engine.inbox("ada"), raw=b"x" * 1000, html="<p>", body="Hello")
+    _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes)
+    assert (full.complete, full.message.truncated) == (complete, not complete)
+    assert (full.message.body, full.html) == (("Hello", "<p>") if complete else ("", None))
+    assert (full.head, full.message.has_html, full.message.size_bytes) == (b"x" * 1000, True, 1000)
+
+
+async def test_each_recipient_reads_its_own_name_alone(engine):
+    inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
+    recipients = ("Box0@x.test", "böx1@x.test", "box2+tag@x.test")
+    await engine.add(*inboxes, recipients=recipients)
+    for number, recipient in enumerate(recipients):
+        (message,) = await engine.messages(f"box{number}", Page())
+        _, full = await read(engine, f"box{number}", message.id)
+        assert (full.envelope.recipients, full.message.recipient) == ((recipient,), recipient)
+
+
+async def test_the_id_of_another_inbox_of_none_or_of_the_operator_is_no_message(engine):
+    await engine.inbox("ada")
+    stored = await engine.add(await engine.inbox("bob"))
+    operators = await engine.add(OPERATOR_INBOX_ID)
+    for message_id in (stored, operators, ids.message_id(1), stored[:-1] + "1", stored.upper(), "", "\ud800"):
+        inbox, full = await read(engine, "ada", message_id)
+        assert (inbox.address, full) == ("ada@tmpmaild.test", None)
+
+
+async def test_a_message_is_told_with_its_inbox_until_both_are_forgotten(engine):
+    message_id = await engine.add(await engine.inbox("ada"))
+    engine.clock.advance(ms=LIFETIME_MS)
+    assert (await read(engine, "ada", message_id))[0].expires_at_ms <= engine.clock()
+    await engine.sweep()
+    assert (await read(engine, "ada", message_id))[1] is None
+    engine.clock.advance(ms=QUARANTINE_MS)
+    assert await read(engine, "ada", message_id) is None
+
+
+async def test_texts_are_read_from_their_beginnings(engine):
+    inbox = await engine.inbox("ada")
+    raw = "\r\n" + "€\r\n" * 5000
+    stored = [
+        await engine.add(inbox, body="€" * 2000, html="<p>" + "🙂" * 2000),
+        await engine.add(inbox, body="short"),
+        await engine.add(inbox, raw=raw.encode(), body=Verbatim(2, len(raw.encode()))),
+        await engine.add(inbox, raw=b"", body=Verbatim(0, 0)),
+    ]
+    texts = await engine.storage.read_texts(inbox.id, stored, 1001)
+    assert sorted(texts, key=lambda one: one.message_id) == [
+        Texts(stored[0], "€" * 1001, "<p>" + "🙂" * 998),
+        Texts(stored[1], "short", ""),
+        Texts(stored[2], "€\n" * 500 + "€", ""),
+        Texts(stored[3], "", ""),
+    ]
+
+
+async def test_a_beginning_is_cut_at_a_character_wherever_it_stands(engine):
+    for unit in ("€\n", "🙂", "x\n", "\n", "ab\n🙂"):
+        inbox = await engine.inbox(f"box-{len(unit)}-{ord(unit[0])}")
+        text, raw = unit * 50, (unit * 50).replace("\n", "\r\n").encode()
+        stored = [await engine.add(inbox, raw=raw, body=Verbatim(0, len(raw))), await engine.add(inbox, body=text)]
+        for characters in (1, 2, 3, 4, 5, 63, 64, 65):
+            texts = await engine.storage.read_texts(inbox.id, stored, characters)
+            assert [one.body for one in texts] == [text[:characters]] * 2, unit
+
+
+async def test_texts_of_what_the_inbox_does_not_hold_are_left_out(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
+    deleted, mine, foreign = await engine.add(inbox), await engine.add(inbox), await engine.add(other)
+    await engine.delete(inbox, deleted)
+    wanted = [deleted, foreign, mine, mine, mine.upper(), "", "\ud800"]
+    assert [one.message_id for one in await engine.storage.read_texts(inbox.id, wanted, 10)] == [mine]
+    assert await engine.storage.read_texts(inbox.id, [], 10) == ()
+    for inbox_id in (OPERATOR_INBOX_ID, "", "x", "999", f"0{inbox.id}"):
+        assert await engine.storage.read_texts(inbox_id, wanted, 10) == ()
+
+
+async def test_texts_of_many_large_mails_come_all_together(engine):
+    inbox = await engine.inbox("ada")
+    stored = [await engine.add(inbox, body=f"{number} ", raw=b"x" * 700_000) for number in range(10)]
+    texts = await engine.storage.read_texts(inbox.id, stored, 100)
+    assert {one.message_id: one.body for one in texts} == dict(
+        zip(stored, (f"{number} " for number in range(10)), strict=True)
+    )

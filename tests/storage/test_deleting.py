@@ -1,0 +1,69 @@
+"""What deleting remembers of the file: when it must be erased, and how much larger than its cap it may get."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tmpmaild.errors import MessageNotFound
+
+
+@pytest.fixture
+def anyio_backend():
+    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
+
+
+def pages(engine):
+    return engine.storage._writer._connection.execute("PRAGMA max_page_count").fetchone()[0]
+
+
+async def test_a_refused_delete_leaves_nothing_to_erase(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
+    message_id = await engine.add(other)
+    await engine.storage.erase()
+    with pytest.raises(MessageNotFound):
+        await engine.delete(inbox, message_id)
+    assert not engine.storage._upkeep.unerased
+    await engine.delete(other, message_id)
+    assert engine.storage._upkeep.unerased
+
+
+async def test_a_delete_that_fails_undoes_all_of_it_and_keeps_the_cap(engine, path):
+    inbox = await engine.inbox("ada")
+    stored = [await engine.add(inbox) for _ in range(2)]
+    before = pages(engine)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TRIGGER no BEFORE DELETE ON content BEGIN SELECT RAISE(ABORT, 'no'); END")
+    with pytest.raises(sqlite3.IntegrityError):
+        await engine.delete(inbox, stored[1])
+    assert ((await engine.find("ada")).message_count, pages(engine)) == (2, before)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("DROP TRIGGER no")
+    await engine.delete(inbox, stored[1])
+    assert ((await engine.find("ada")).message_count, pages(engine)) == (1, before)
+
+
+async def test_large_deletes_are_committed_a_few_at_a_time(engine):
+    inbox = await engine.inbox("ada")
+    stored = [await engine.add(inbox) for _ in range(20)]
+    statements = []
+    engine.storage._writer._connection.set_trace_callback(statements.append)
+    await asyncio.gather(engine.inbox("other"), *(engine.delete(inbox, message_id) for message_id in stored))
+    between = "\n".join(statements).split("COMMIT")
+    assert max(part.count("DELETE FROM content") for part in between) == 2
+
+
+async def test_a_delete_finds_its_rows_by_index(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
+    shared = await engine.add(inbox, other)
+    connection = engine.storage._writer._connection
+    statements, plans = [], []
+    connection.set_trace_callback(statements.append)
+    await engine.delete(inbox, shared)
+    connection.set_trace_callback(None)
+    for sql in statements:
+        if sql.startswith(("SELECT", "DELETE", "UPDATE")) and "daemon" not in sql:
+            plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert plans
+    assert [plan for plan in plans if plan.startswith("SCAN")] == []

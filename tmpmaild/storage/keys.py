@@ -1,0 +1,23 @@
+"""How the ids that others hold become keys of rows: exactly, so that no other text leads to the same row."""
+
+import re
+
+from tmpmaild import ids
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+
+_INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
+
+
+def message_key(message_id: str) -> int | None:
+    """Return the key whose id is this very text; as cursors, many other texts stand for it too."""
+    if not ids.is_message_id(message_id):
+        return None
+    key = ids.key_not_above(message_id)
+    return key if ids.message_id(key) == message_id else None
+
+
+def holders_inbox_key(inbox_id: str) -> int | None:
+    """Return the key of an inbox that somebody holds: never the operator's, which nobody may change."""
+    if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
+        return None
+    return int(inbox_id)

@@ -1,0 +1,50 @@
+"""What happens to a locked database before the engine runs on it, and when it is closed; the pragmas stand beside."""
+
+import logging
+import shutil
+import sqlite3
+from pathlib import Path
+
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage import database
+from tmpmaild.storage.layout import PAGE_BYTES
+from tmpmaild.storage.migrate import migrate, migrations
+
+log = logging.getLogger(__name__)
+
+
+def prepare(path: Path, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
+    """Create, check and migrate a database that the caller has locked; return what was applied too.
+
+    ``max_bytes`` 0 sets no cap. Raises ``DatabaseError``.
+    """
+    steps = migrations()
+    database.create_private(path)
+    database.check(path, max(steps))
+    connection = database.connect(path)
+    try:
+        applied = migrate(connection, steps)
+        if max_bytes:  # only now: a step may need room for a table twice
+            connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
+        connection.execute("UPDATE daemon SET clean_stop = 0")
+    except (sqlite3.Error, DatabaseError) as error:
+        connection.close()
+        raise DatabaseError(f"{path}: {error}") from error
+    return connection, applied
+
+
+def close(connection: sqlite3.Connection, *, clean: bool) -> None:
+    """Close the connection that ``prepare`` opened; ``clean`` spares the next start the look at the whole file."""
+    try:
+        if clean:
+            connection.execute("UPDATE daemon SET clean_stop = 1")
+    except sqlite3.Error:
+        log.exception("the database could not be marked as cleanly closed; the next start will check it")
+    finally:
+        connection.close()
+
+
+def sensible_cap_bytes(path: Path) -> int:
+    """Return what a database may grow to when nobody has said so: half of what the disk has for it, at most 10 GiB."""
+    held_bytes = path.stat().st_size if path.exists() else 0
+    return min(10 * 1024**3, (shutil.disk_usage(path.parent).free + held_bytes) // 2)
