@@ -211,6 +211,17 @@ def test_a_filename_is_safe_to_show_and_to_save_under(stated, shown):
     assert mime.clean_filename(stated) == shown
 
 
+def test_a_filename_is_cut_only_where_it_is_stored():
+    assert mime.last_component("dir/" + "a" * 300 + ".txt") == "a" * 300 + ".txt"
+    assert mime.clean_filename("dir/" + "a" * 300 + ".txt") == "a" * 255
+
+
+@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+def test_the_parts_that_are_attached_are_those_that_are_listed(path):
+    raw = path.read_bytes()
+    assert [part.content_type for part in mime.attached(raw)] == [a.content_type for a in mime.parse(raw).attachments]
+
+
 def test_a_decoded_text_of_many_megabytes_is_cut_at_a_line_and_says_so():
     text = "Grüße und mehr\n" * 400_000
     mail = read(b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(text.encode()))

@@ -8,7 +8,7 @@ import hashlib
 import re
 from codecs import BOM_UTF8
 
-from tmpmaild import charsets, headers, htmltext, mimeparts
+from tmpmaild import charsets, headers, htmltext, mailboxes, mimeparts
 from tmpmaild.mimeparts import Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 
@@ -45,30 +45,15 @@ def parse(raw: bytes) -> ParsedMail:
         return ParsedMail("", "", "", "", None, (), (), (UNREADABLE,))
 
 
-def _parsed(raw: bytes) -> ParsedMail:
+def attached(raw: bytes) -> list[Part]:
+    """Return the parts that ``parse`` lists as attachments, in the same order, without decoding any."""
     warnings: dict[str, None] = {}
-    fields, start = _header(raw, warnings)
-    first: dict[str, str] = {}
-    for name, value in fields:
-        first.setdefault(name.lower(), value)
-    from_name, from_address = headers.first_mailbox(first.get("from", ""))
-    parts = mimeparts.leaves(raw, first, start, warnings)
-    body_part, html_part = _texts(parts)
-    html = _text(raw, html_part, warnings) if html_part else None
-    return ParsedMail(
-        from_address,
-        from_name,
-        headers.decode(first.get("subject", "")),
-        _body(raw, body_part, html, warnings),
-        html,
-        _attachments(raw, [part for part in parts if part is not body_part and part is not html_part], warnings),
-        tuple([(name, headers.decode(value, warnings)) for name, value in fields]),
-        tuple(warnings),
-    )
+    fields, start = header(raw, warnings)
+    return _roles(mimeparts.leaves(raw, first_values(fields), start, warnings))[2]
 
 
-def _header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]], int]:
-    """Return the fields of the mail, and where its body begins (RFC 5322 §2.1)."""
+def header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]], int]:
+    """Return the fields of a mail as raw values, and where its body begins (RFC 5322 §2.1)."""
     if raw.startswith((b"\n", b"\r\n")):
         warnings[NO_HEADER] = None
         return [], raw.index(b"\n") + 1
@@ -82,8 +67,35 @@ def _header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]
     return fields, header_bytes
 
 
-def _texts(parts: list[Part]) -> tuple[Part | None, Part | None]:
-    """Choose the parts that are the text and the HTML of the mail."""
+def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:
+    """Return values by lower-case name; of a repeated field the first counts."""
+    first: dict[str, str] = {}
+    for name, value in fields:
+        first.setdefault(name.lower(), value)
+    return first
+
+
+def _parsed(raw: bytes) -> ParsedMail:
+    warnings: dict[str, None] = {}
+    fields, start = header(raw, warnings)
+    first = first_values(fields)
+    from_name, from_address = mailboxes.first_mailbox(first.get("from", ""))
+    body_part, html_part, others = _roles(mimeparts.leaves(raw, first, start, warnings))
+    html = _text(raw, html_part, warnings) if html_part else None
+    return ParsedMail(
+        from_address,
+        from_name,
+        headers.decode(first.get("subject", "")),
+        _body(raw, body_part, html, warnings),
+        html,
+        _attachments(raw, others, warnings),
+        tuple([(name, headers.decode(value, warnings)) for name, value in fields]),
+        tuple(warnings),
+    )
+
+
+def _roles(parts: list[Part]) -> tuple[Part | None, Part | None, list[Part]]:
+    """Choose the parts that are the text and the HTML of the mail; all others are attachments."""
     body = html = None
     for part in parts:
         if part.disposition in ("", "inline"):
@@ -91,7 +103,7 @@ def _texts(parts: list[Part]) -> tuple[Part | None, Part | None]:
                 body = body or part
             elif part.content_type == "text/html":
                 html = html or part
-    return body, html
+    return body, html, [part for part in parts if part is not body and part is not html]
 
 
 def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, None]) -> str | Verbatim:
@@ -155,8 +167,11 @@ def clean_filename(name: str) -> str:
 
     It has no control characters and no bidirectional overrides, and at most 255 octets of UTF-8.
     """
+    return last_component(name).encode("utf-8", "replace")[:MAX_FILENAME_BYTES].decode("utf-8", "ignore")
+
+
+def last_component(name: str) -> str:
+    """Return what ``clean_filename`` does, whatever its length."""
     text = _PATH_SEPARATOR.split(name)[-1].translate(_BIDI)
     text = "".join([character if character.isprintable() else " " for character in text]).strip()
-    if not text.strip(". "):
-        return ""
-    return text.encode("utf-8", "replace")[:MAX_FILENAME_BYTES].decode("utf-8", "ignore")
+    return text if text.strip(". ") else ""

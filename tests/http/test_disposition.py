@@ -1,0 +1,197 @@
+"""Whatever a stranger calls a file, it leaves under one clean line and a harmless type."""
+
+import re
+import time
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tmpmaild.http import disposition
+
+# A reader of its own: the grammar of RFC 6266 §4.1 and RFC 8187 §3.2.1, as narrow as they are.
+VALUE = re.compile(
+    r"attachment; filename=\"(?P<plain>[ !#-\[\]-~]*)\""
+    r"(?:; filename\*=UTF-8''(?P<extended>(?:[A-Za-z0-9!#$&+.^_`|~-]|%[0-9A-F]{2})*))?"
+)
+NAMES = st.text(max_size=60) | st.text(st.sampled_from([*"a.\"\\/:%;=\r\n\0 '*", "ä", "😀", "\u202e", "\ud800"])).map(
+    lambda text: f"{text}.txt"
+)
+
+
+def names_in(value):
+    match = VALUE.fullmatch(value)
+    assert match, value
+    plain = match["plain"]
+    return plain, plain if match["extended"] is None else unquote(match["extended"], errors="strict")
+
+
+@pytest.mark.parametrize(
+    ("filename", "plain", "name"),
+    [
+        ("report.pdf", "report.pdf", "report.pdf"),
+        ("annual report (1); final.pdf", "annual report (1); final.pdf", "annual report (1); final.pdf"),
+        ("Übersicht.pdf", "_bersicht.pdf", "Übersicht.pdf"),
+        ("日本語.txt", "___.txt", "日本語.txt"),
+        ("😀.png", "_.png", "😀.png"),
+        ("../../x", "x", "x"),
+        ("C:\\Users\\ann\\a.txt", "a.txt", "a.txt"),
+        ("a.txt:hidden.exe", "a.txt_hidden.exe", "a.txt_hidden.exe"),
+        ('say "hi".txt', "say _hi_.txt", "say _hi_.txt"),
+        ("a\r\nSet-Cookie: x=y", "a Set-Cookie_ x=y", "a Set-Cookie_ x=y"),
+        ("a\0b\x7f.txt", "a b .txt", "a b .txt"),
+        ("a%0d%0aX.txt", "a_0d_0aX.txt", "a%0d%0aX.txt"),
+        ("utf-8''%e4.txt", "utf-8''_e4.txt", "utf-8''%e4.txt"),
+        ("invoice\u202efdp.exe", "invoicefdp.exe", "invoicefdp.exe"),
+        ("invoice.pdf" + " " * 100 + ".exe", "invoice.pdf .exe", "invoice.pdf .exe"),
+        ("\ud800a\udfff.txt", "a .txt", "a .txt"),
+        ("CON", "_CON", "_CON"),
+        ("nul.txt", "_nul.txt", "_nul.txt"),
+        ("com1", "_com1", "_com1"),
+        ("console.log", "console.log", "console.log"),
+        ("evil.exe. . .", "evil.exe", "evil.exe"),
+        (".profile", ".profile", ".profile"),
+        ("", "attachment-3", "attachment-3"),
+        ("...", "attachment-3", "attachment-3"),
+        ("dir/", "attachment-3", "attachment-3"),
+        ("\u202e\u200f", "attachment-3", "attachment-3"),
+    ],
+)
+def test_a_name_is_made_safe_to_send_and_to_save_by(filename, plain, name):
+    assert names_in(disposition.attachment(filename, "attachment-3")) == (plain, name)
+
+
+def test_without_any_name_it_is_an_attachment():
+    assert disposition.attachment("..", "\r\n") == 'attachment; filename="attachment"'
+
+
+@pytest.mark.parametrize(
+    ("filename", "expected"),
+    [
+        ("a" * 4000 + ".pdf", "a" * 236 + ".pdf"),
+        ("😀" * 1000 + ".tar.gz", "😀" * 59 + ".gz"),
+        ("a" + "ä" * 1000, "a" + "ä" * 119),
+        ("a." + "x" * 4000, "a." + "x" * 238),
+        ("a" * 200 + "." * 100 + ".txt", "a" * 200 + ".txt"),
+        ("%" * 4000 + ".pdf", "%" * 236 + ".pdf"),
+    ],
+)
+def test_a_long_name_is_cut_on_a_character_and_keeps_its_extension(filename, expected):
+    value = disposition.attachment(filename, "x")
+    assert names_in(value)[1] == expected
+    assert len(value) < 1024
+
+
+def test_a_long_name_of_nothing_but_dots_before_a_long_end_is_none():
+    assert disposition.attachment("." * 300 + "x" * 300, "attachment-3") == 'attachment; filename="attachment-3"'
+
+
+@given(NAMES | NAMES.map(lambda text: text * 50), NAMES)
+@example("..." + "a" * 300, "")
+@example("%" * 500, "")
+def test_any_name_gives_one_clean_line_that_reads_back_as_one_safe_name(filename, fallback):
+    value = disposition.attachment(filename, fallback)
+    assert value.startswith("attachment; ")
+    assert all(0x20 <= octet < 0x7F for octet in value.encode("latin-1"))
+    assert len(value) < 1024
+    for name in names_in(value):
+        assert name.strip(". ")
+        assert name == name.strip() == name.rstrip(".")
+        assert not set(name) & set('/\\:*?"<>|')
+        assert name.isprintable()
+
+
+@given(st.text("abc ÄÖ日.-_", min_size=1, max_size=40).map(lambda text: f"n{' '.join(text.split())}n"))
+def test_a_harmless_name_is_sent_as_it_is(filename):
+    assert names_in(disposition.attachment(filename, "x"))[1] == filename
+
+
+# Types
+
+
+@pytest.mark.parametrize(
+    ("stated", "sent"),
+    [
+        ("application/pdf", "application/pdf"),
+        ("Image/PNG", "image/png"),
+        ("text/plain; charset=ISO-8859-1", "text/plain; charset=ISO-8859-1"),
+        ('text/csv; header=present; charset="utf-8"', "text/csv; charset=utf-8"),
+        ("text/plain; charset=x\r\ny", "text/plain"),
+        ("text/plain; charset=utf-8''x", "text/plain"),
+        ("image/png; charset=utf-8; name=a", "image/png"),
+        ("message/rfc822", "message/rfc822"),
+        (
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ),
+        ("application/postscript", "application/postscript"),
+        ("application/json", "application/json"),
+        ("video/mp4\r\n", "video/mp4"),
+    ],
+)
+def test_a_type_that_does_nothing_is_sent_without_most_parameters(stated, sent):
+    assert disposition.content_type(stated) == sent
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        *("text/html", "TEXT/HTML; charset=utf-7", "application/xhtml+xml", "image/svg+xml", "text/xml"),
+        *("application/xml", "application/rss+xml", "application/xml-dtd", "text/xsl", "application/xslt+xml"),
+        *(
+            "text/javascript",
+            "application/javascript",
+            "application/x-javascript",
+            "text/javascript1.5",
+            "text/jscript",
+        ),
+        *("text/ecmascript", "text/livescript", "text/vbscript", "text/css", "application/wasm"),
+        *("multipart/x-mixed-replace; boundary=x", "multipart/related"),
+    ],
+)
+def test_what_a_browser_would_run_is_but_octets(stated):
+    assert disposition.content_type(stated) == "application/octet-stream"
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "",
+        "text",
+        "/",
+        "a/b/c",
+        "text/",
+        "/plain",
+        "text /plain",
+        "text/pl\nain",
+        "téxt/plain",
+        "a" * 200 + "/b",
+        "*/*",
+        "text/\u017f",
+        ".a/b",
+    ],
+)
+def test_what_is_no_media_type_is_but_octets(stated):
+    assert disposition.content_type(stated) == "application/octet-stream"
+
+
+TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*(?:; charset=[A-Za-z0-9._:+-]{1,40})?")
+
+
+@given(
+    st.text()
+    | st.tuples(st.sampled_from(["text/", "image/svg", "A/", ""]), st.text('+xml;charset="\\/utf-8 \r\n')).map("".join)
+)
+def test_any_stated_type_gives_a_clean_one(stated):
+    sent = disposition.content_type(stated)
+    assert TYPE.fullmatch(sent)
+    assert len(sent) < 350
+
+
+@pytest.mark.parametrize("piece", ["a", ".", "/", " ", "%", '"', "+xml", "a/", ";charset=", "😀", "\\"])
+@pytest.mark.parametrize("write", [lambda text: disposition.attachment(text, text), disposition.content_type])
+def test_writing_takes_linear_time(write, piece):
+    started = time.perf_counter()
+    write("text/" + piece * (200_000 // len(piece)))
+    assert time.perf_counter() - started < 1

@@ -1,0 +1,77 @@
+"""Under which Content-Disposition and Content-Type a stranger's file leaves; the file itself is not looked at."""
+
+import re
+from urllib.parse import quote
+
+from tmpmaild import headers, mime
+
+MAX_NAME_BYTES = 240
+"""Of UTF-8; written twice, and once of three characters an octet, it keeps the field below 1 KiB."""
+
+_MAX_EXTENSION_BYTES = 20
+
+# What Windows forbids in names; whoever saves there would get another name, or another stream of one.
+_FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³])(?![^. ])", re.IGNORECASE)
+# Some browsers undo percent-encoding in the plain form (RFC 6266 appendix D).
+_NOT_PLAIN = re.compile(r"[^ -~]|%")
+_ATTR_CHAR = "!#$&+-.^_`|~"
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_CHARSET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,39}")
+_ACTIVE = re.compile(
+    r"(?:text|application)/(?:x-)?(?:java|ecma|j|live|vb)script[0-9.]*"
+    r"|text/(?:html|css|xsl|xml-external-parsed-entity)"
+    r"|[^/]+/(?:[^/]*\+)?xml"
+    r"|application/(?:wasm|xslt|xml-.*)"
+    r"|multipart/.*"
+)
+
+
+def attachment(filename: str, fallback: str) -> str:
+    """Return a Content-Disposition value (RFC 6266) that makes a browser keep a file, under a name safe to save it by.
+
+    Whatever the name, it is one line of printable ASCII below 1 KiB; ``fallback`` is used where nothing of the
+    name is left. A name that plain ASCII cannot say is said as RFC 8187 does as well.
+    """
+    name = _name(filename) or _name(fallback) or "attachment"
+    plain = _NOT_PLAIN.sub("_", name)
+    value = f'attachment; filename="{plain}"'
+    return value if plain == name else f"{value}; filename*=UTF-8''{quote(name, safe=_ATTR_CHAR)}"
+
+
+def content_type(stated: str) -> str:
+    """Return the media type (RFC 6838 §4.2) to send an attachment under: the stated one, for whoever reads by program.
+
+    The answer has ``nosniff``, ``attachment`` and a CSP sandbox, and so is never shown as a page. None of these
+    keeps a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type
+    does. So what a browser may run, HTML, XML and SVG, scripts and styles, and what is no media type at all, is
+    ``application/octet-stream``. Of the parameters a clean charset of a text is kept.
+    """
+    media_type, parameters = headers.parameters(stated)
+    if not _MEDIA_TYPE.fullmatch(media_type) or _ACTIVE.fullmatch(media_type):
+        return "application/octet-stream"
+    charset = parameters.get("charset", "")
+    if media_type.startswith("text/") and _CHARSET.fullmatch(charset):
+        return f"{media_type}; charset={charset}"
+    return media_type
+
+
+def _name(stated: str) -> str:
+    """Return a name that every system can save a file by, cut before its extension; "" when nothing is left."""
+    name = _FORBIDDEN.sub("_", " ".join(mime.last_component(stated).split())).rstrip(". ")
+    if _DEVICE.match(name):
+        name = f"_{name}"
+    return _cut(name)
+
+
+def _cut(name: str) -> str:
+    """Cut a name to ``MAX_NAME_BYTES`` and keep its extension, unless that is none."""
+    octets = name.encode()
+    if len(octets) <= MAX_NAME_BYTES:
+        return name
+    _, dot, extension = name.rpartition(".")
+    kept = (dot + extension).encode()
+    if len(kept) > _MAX_EXTENSION_BYTES:
+        kept = b""
+    return octets[: MAX_NAME_BYTES - len(kept)].decode("utf-8", "ignore").rstrip(". ") + kept.decode()
