@@ -13,6 +13,7 @@ from tmpmaild import charsets
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TAGS = 100_000
+BEFORE_CHARACTERS = 200
 
 
 def _names(words: str) -> frozenset[str]:
@@ -43,6 +44,9 @@ _HIDING_STYLE = re.compile(
     re.IGNORECASE,
 )
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+# What the URL standard of browsers takes off an address.
+_LINE_ENDS = re.compile(r"[\t\n\r]")
+_AROUND_ADDRESS = "".join(map(chr, range(0x21)))
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
 _SPACE = re.compile(r"\s+")
 # Newsletters pad their preview line with hundreds of these.
@@ -67,6 +71,39 @@ def to_text(html: str) -> str:
         page = _Page(skips_hidden=False)
         page.read(source)
     return page.text()
+
+
+def links(html: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the text before it, the address and the text of each link of the HTML that has an address, in order.
+
+    The text before reaches back to the link before, or BEFORE_CHARACTERS; an image is its alternative text. The
+    address is what a browser would follow: without spaces around it, and without line ends. White space is
+    collapsed. Of very large HTML the beginning is read.
+    """
+    before, link, href = "", "", ""
+    for kind, text, attributes in _tokens(charsets.scrub(html[:MAX_CHARACTERS])):
+        if kind == "text":
+            piece = _unescaped(text)
+        elif text == "img" and kind == "start":
+            piece = _attributes(attributes).get("alt", "")
+        elif text != "a":
+            piece = " " if text in _BREAKING or text in _SPACED or text in ("br", "td", "th") else ""
+        else:
+            if href:
+                yield _collapsed(before), href, _collapsed(link)
+                before, link = "", ""
+            href = _address(attributes) if kind == "start" else ""
+            continue
+        if href:
+            link += piece
+        else:
+            before = (before + piece)[-BEFORE_CHARACTERS:]
+    if href:
+        yield _collapsed(before), href, _collapsed(link)
+
+
+def _address(attributes: str) -> str:
+    return _LINE_ENDS.sub("", _attributes(attributes).get("href", "")).strip(_AROUND_ADDRESS)
 
 
 def _tokens(source: str) -> Iterator[tuple[str, str, str]]:
