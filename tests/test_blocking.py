@@ -42,7 +42,7 @@ async def test_no_call_blocks_the_loop(tmp_path, clock):
             for body in (b"small", b"large " * 100_000):
                 replies = await send(listener.getsockname()[1], inbox.address, body)
                 assert replies[-2].startswith(b"250 2.0.0 Ok: stored as msg_")
-            assert len((await service.list_messages(inbox.address, Page())).messages) == 2
+            assert len((await service.mail.list(inbox.address, Page())).messages) == 2
             clock.advance(seconds=2)
             await Cleaner(storage, clock=clock, interval_seconds=1).sweep()
         await smtp.stop(1)

@@ -6,10 +6,14 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec import Struct
 
 from tmpmaild import __version__
 from tmpmaild.cli import main
+from tmpmaild.http import requests, wire
+from tmpmaild.http.operations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
 
 ROOT = Path(__file__).parent.parent
@@ -19,10 +23,19 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").
 
 
 def test_every_route_stands_in_the_api_reference():
-    source = (ROOT / "tmpmaild/http/app.py").read_text()
-    paths = re.findall(r'Route\("([^"]+)"', source)
-    assert len(paths) >= 3
-    assert [path for path in paths if f"{path}`" not in API] == []
+    asked = {f"`{operation.method} {operation.path}`" for operation in OPERATIONS}
+    assert [one for one in asked if one not in API] == []
+    documented = set(re.findall(r"^\| (`[A-Z]+ /[^`]+`)", API, re.MULTILINE))
+    assert documented - asked == {"`GET /docs`", "`GET /problems/{code}`"}
+
+
+def test_every_parameter_and_member_stands_in_the_api_reference():
+    kinds = [kind for module in (requests, wire) for kind in vars(module).values() if isinstance(kind, type)]
+    ours = [kind for kind in kinds if kind.__module__ in (requests.__name__, wire.__name__)]
+    structs = [kind for kind in ours if issubclass(kind, Struct) and not kind.__name__.startswith("_")]
+    names = {field.encode_name for kind in structs for field in msgspec.structs.fields(kind)}
+    assert len(names) > 40
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", API)] == []
 
 
 def test_every_problem_stands_in_the_api_reference_with_its_status():

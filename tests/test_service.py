@@ -125,9 +125,9 @@ async def test_an_address_is_over_to_the_millisecond(world):
     inbox, _ = await world.create()
     world.clock.advance(ms=LIFETIME_MS - 1)
     await world.service.find(inbox.address)
-    await world.service.list_messages(inbox.address, Page())
+    await world.service.mail.list(inbox.address, Page())
     world.clock.advance(ms=1)
-    for look in (world.service.find(inbox.address), world.service.list_messages(inbox.address, Page())):
+    for look in (world.service.find(inbox.address), world.service.mail.list(inbox.address, Page())):
         with pytest.raises(AddressExpired) as refusal:
             await look
         assert refusal.value.expired_at_ms == inbox.expires_at_ms
@@ -140,7 +140,7 @@ async def test_what_never_was_an_address_is_not_found(world, address):
     with pytest.raises(AddressNotFound):
         await world.service.find(address)
     with pytest.raises(AddressNotFound):
-        await world.service.list_messages(address, Page())
+        await world.service.mail.list(address, Page())
 
 
 async def test_a_private_inbox_looks_like_none_without_its_token_before_and_after_its_hour(world):
@@ -167,13 +167,13 @@ async def test_a_service_that_requires_tokens_asks_before_it_looks(storage, cloc
             await world.service.find(address)
     with pytest.raises(AddressNotFound):
         await world.service.find(inbox.address, "wrong")
-    assert (await world.service.list_messages(inbox.address, Page(), token)).inbox.id == inbox.id
+    assert (await world.service.mail.list(inbox.address, Page(), token)).inbox.id == inbox.id
 
 
 async def test_a_delivered_mail_is_listed(world):
     inbox, _ = await world.create(local_part="ada")
     message_id = await world.deliver("ADA+x@tmpmaild.test")
-    (message,) = (await world.service.list_messages(inbox.address, Page())).messages
+    (message,) = (await world.service.mail.list(inbox.address, Page())).messages
     assert (message.id, message.subject, message.body) == (message_id, "Hi", "Hello\n")
     assert (message.from_address, message.from_name) == ("ada@example.com", "Ada")
     assert message.recipient == "ADA+x@tmpmaild.test"
@@ -182,7 +182,7 @@ async def test_a_delivered_mail_is_listed(world):
 async def test_a_large_mail_is_parsed_in_a_thread_and_stored(world):
     inbox, _ = await world.create()
     await world.deliver(inbox.address, raw=MAIL + b"more\r\n" * 20_000)
-    (message,) = (await world.service.list_messages(inbox.address, Page())).messages
+    (message,) = (await world.service.mail.list(inbox.address, Page())).messages
     assert message.body.count("more\n") == 20_000
 
 
@@ -255,61 +255,61 @@ async def test_who_has_been_answered_finds_the_mail_however_often_was_read_befor
     inbox, _ = await world.create(local_part="often")
     for number in range(2):
         for _ in range(3):
-            assert len((await world.service.list_messages(inbox.address, Page())).messages) == number
-        reads = [asyncio.ensure_future(world.service.list_messages(inbox.address, Page())) for _ in range(5)]
+            assert len((await world.service.mail.list(inbox.address, Page())).messages) == number
+        reads = [asyncio.ensure_future(world.service.mail.list(inbox.address, Page())) for _ in range(5)]
         message_id = await world.deliver(inbox.address)
-        assert (await world.service.list_messages(inbox.address, Page())).messages[0].id == message_id
+        assert (await world.service.mail.list(inbox.address, Page())).messages[0].id == message_id
         await asyncio.gather(*reads)
-        assert (await world.service.list_messages(inbox.address, Page())).messages[0].id == message_id
+        assert (await world.service.mail.list(inbox.address, Page())).messages[0].id == message_id
 
 
 async def test_a_page_read_before_is_not_shown_after_the_end(world, clock):
     inbox, _ = await world.create()
-    await world.service.list_messages(inbox.address, Page())
+    await world.service.mail.list(inbox.address, Page())
     clock.advance(ms=LIFETIME_MS)
     with pytest.raises(AddressExpired):
-        await world.service.list_messages(inbox.address, Page())
+        await world.service.mail.list(inbox.address, Page())
 
 
 async def test_a_page_that_its_owner_has_read_is_not_shown_to_others(world):
     inbox, token = await world.create(private=True)
-    await world.service.list_messages(inbox.address, Page(), token)
+    await world.service.mail.list(inbox.address, Page(), token)
     for wrong in (None, "wrong"):
         with pytest.raises(AddressNotFound):
-            await world.service.list_messages(inbox.address, Page(), wrong)
+            await world.service.mail.list(inbox.address, Page(), wrong)
 
 
 async def test_a_source_is_the_mail_below_our_trace_fields(world):
     inbox, _ = await world.create(local_part="ada")
     message_id = await world.deliver("ADA+x@tmpmaild.test", "postmaster@tmpmaild.test")
-    fields, raw = await world.service.read_source("ada@TMPMAILD.test", message_id)
+    fields, raw = await world.service.mail.source("ada@TMPMAILD.test", message_id)
     assert raw == MAIL
     assert f"by localhost with ESMTP id {message_id}\r\n\tfor <ADA+x@tmpmaild.test>; ".encode() in fields
     assert b"postmaster" not in fields
-    assert await world.service.read_source(inbox.address, message_id, up_to_bytes=len(MAIL) - 1) == (fields, None)
+    assert await world.service.mail.source(inbox.address, message_id, up_to_bytes=len(MAIL) - 1) == (fields, None)
 
 
 async def test_our_name_in_a_source_is_the_one_of_the_rules(storage, clock):
     world = World(storage, clock, hostname="mx.tmpmaild.test")
     inbox, _ = await world.create()
-    fields, _ = await world.service.read_source(inbox.address, await world.deliver(inbox.address))
+    fields, _ = await world.service.mail.source(inbox.address, await world.deliver(inbox.address))
     assert b"\tby mx.tmpmaild.test with" in fields
 
 
 async def test_a_source_is_shown_to_whom_its_list_is(world):
     inbox, token = await world.create(private=True)
     message_id = await world.deliver(inbox.address)
-    assert (await world.service.read_source(inbox.address, message_id, token))[1] == MAIL
+    assert (await world.service.mail.source(inbox.address, message_id, token))[1] == MAIL
     for wrong in (None, "wrong"):
         for one in (message_id, "msg_none"):
             with pytest.raises(AddressNotFound):
-                await world.service.read_source(inbox.address, one, wrong)
+                await world.service.mail.source(inbox.address, one, wrong)
     with pytest.raises(MessageNotFound):
-        await world.service.read_source(inbox.address, "msg_none", token)
+        await world.service.mail.source(inbox.address, "msg_none", token)
     world.clock.advance(ms=LIFETIME_MS)
     for one in (message_id, "msg_none"):
         with pytest.raises(AddressExpired):
-            await world.service.read_source(inbox.address, one, token)
+            await world.service.mail.source(inbox.address, one, token)
 
 
 async def test_memory_is_given_back_after_large_mail_and_once_a_second_at_most(world):

@@ -19,7 +19,7 @@ from tmpmaild.errors import RequestError, StartError
 from tmpmaild.expiry import Cleaner
 from tmpmaild.http import app, server
 from tmpmaild.notify import notify
-from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.service import InboxService, Rules
 from tmpmaild.smtp.server import Settings as SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
@@ -27,6 +27,7 @@ from tmpmaild.storage.sqlite import Settings as StorageSettings
 from tmpmaild.storage.sqlite import open_storage
 
 _GRACE_SECONDS = 3.0
+_PAGE_REQUESTS_PER_MINUTE = 120
 # How long a thread keeps the GIL from others. A thread that parses 10 MiB would with Python's 5 ms let the event loop
 # do one thing every 5 ms.
 _SWITCH_SECONDS = 0.0005
@@ -78,16 +79,16 @@ async def _run(config: Config, announce: Announce) -> None:
             new_token=secrets.token_urlsafe,
             give_memory_back=allocator.give_back,
         )
-        buckets = _buckets(config)
+        limits = _rate_limits(config)
         http = server.HttpServer(
-            app.create_app(service, _http_settings(config), buckets), max_connections=config.http.max_connections
+            app.create_app(service, _http_settings(config), limits), max_connections=config.http.max_connections
         )
         smtp = SmtpServer(service, _smtp_settings(config), tls)
         cleaner = Cleaner(
             storage,
             clock=clock_ms,
             interval_seconds=config.expiry.interval_seconds,
-            chores=[service.forget_expired, *_chores(buckets)],
+            chores=[service.forget_expired, lambda: limits.forget_idle(time.monotonic())],
         )
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as running:
@@ -101,6 +102,7 @@ async def _run(config: Config, announce: Announce) -> None:
                 notify("READY=1")
                 await anyio.sleep_forever()
             notify("STOPPING=1")
+            service.stop_waiting()
             async with anyio.create_task_group() as stopping:
                 stopping.start_soon(smtp.stop, _GRACE_SECONDS)
                 stopping.start_soon(http.stop, _GRACE_SECONDS)
@@ -158,13 +160,14 @@ def _tls(config: Config) -> ssl.SSLContext | None:
     return context
 
 
-def _buckets(config: Config) -> TokenBuckets | None:
+def _rate_limits(config: Config) -> RateLimits:
     rate = config.rate_limit
-    return TokenBuckets(rate.requests_per_minute, rate.burst) if rate.requests_per_minute else None
-
-
-def _chores(buckets: TokenBuckets | None) -> list[Callable[[], None]]:
-    return [lambda: buckets.forget_idle(time.monotonic())] if buckets is not None else []
+    if not rate.requests_per_minute:
+        return RateLimits()
+    return RateLimits(
+        TokenBuckets(rate.requests_per_minute, rate.burst),
+        TokenBuckets(_PAGE_REQUESTS_PER_MINUTE, _PAGE_REQUESTS_PER_MINUTE, name="page"),
+    )
 
 
 def _storage_settings(config: Config) -> StorageSettings:
@@ -184,6 +187,7 @@ def _rules(config: Config) -> Rules:
         lifetime_ms=config.addresses.lifetime_seconds * 1000,
         require_token=config.http.require_token,
         hostname=hostname(config),
+        max_lifetime_ms=config.addresses.max_lifetime_seconds * 1000,
     )
 
 
@@ -194,6 +198,7 @@ def _http_settings(config: Config) -> app.Settings:
         exempt=config.limits.exempt,
         allowed_hosts=config.http.allowed_hosts,
         cors_origins=config.http.cors_origins,
+        max_streams_per_client=config.http.max_streams_per_client,
     )
 
 

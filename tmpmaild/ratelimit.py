@@ -21,10 +21,13 @@ class TokenBuckets:
     """One bucket a client: ``burst`` tokens, one back each ``60 / tokens_per_minute`` seconds.
 
     A bucket is kept as the one moment at which it is full again; a client whose bucket is full is forgotten.
-    The table is bounded: beyond ``max_clients`` the client that has been silent longest is forgotten early.
+    ``name`` is the policy's. The table is bounded: beyond ``max_clients`` the client that has been silent longest is forgotten early.
     """
 
-    def __init__(self, tokens_per_minute: int, burst: int, *, max_clients: int = _MAX_CLIENTS) -> None:
+    def __init__(
+        self, tokens_per_minute: int, burst: int, *, name: str = "default", max_clients: int = _MAX_CLIENTS
+    ) -> None:
+        self.name = name
         self.tokens_per_minute = tokens_per_minute
         self._refill_seconds = 60 / tokens_per_minute
         self._burst = burst
@@ -63,3 +66,17 @@ class TokenBuckets:
     def _forget(self, now_seconds: float) -> None:
         while len(self._full_at) > self._max_clients or next(iter(self._full_at.values())) <= now_seconds:
             self._full_at.popitem(last=False)
+
+
+class RateLimits:
+    """The policies: ``default`` for the API, ``page`` for what a web page needs beside it; None means no limit."""
+
+    def __init__(self, default: TokenBuckets | None = None, page: TokenBuckets | None = None) -> None:
+        self.default = default
+        self.page = page
+
+    def forget_idle(self, now_seconds: float) -> None:
+        """Drop the clients whose buckets are full again."""
+        for buckets in (self.default, self.page):
+            if buckets is not None:
+                buckets.forget_idle(now_seconds)

@@ -6,7 +6,7 @@ A hint for speed. The commit decides again, so a stale entry costs a sender a la
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from tmpmaild.model import Inbox, InboxChange
+from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted
 
 _MAX_ADDRESSES = 50_000
 
@@ -45,12 +45,15 @@ class RecipientCache:
             del self._addresses[oldest.id]
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Forget the inboxes that a commit has filled; whose share is full is not known here, so then all of them."""
+        """Forget the inboxes that a commit has filled or moved the end of.
+
+        Whose share is full is not known here, so then all of them.
+        """
         if any(change.share_full for change in changes):
             self._inboxes.clear()
             self._addresses.clear()
         for change in changes:
-            if change.full:
+            if change.full or isinstance(change.notice, InboxDeleted | ExpiryMoved):
                 self.forget(change.inbox_id)
 
     def forget(self, inbox_id: str) -> None:

@@ -1,29 +1,29 @@
 """The product without a wire: create an address, take mail for it, show the mail. No SMTP, no HTTP, no SQL."""
 
-import hashlib
-import hmac
 from collections.abc import Callable, Sequence
 
 import anyio
 import anyio.to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tmpmaild import addresses, mime, trace
+from tmpmaild import addresses, mime
+from tmpmaild.access import Access, digest
 from tmpmaild.addresses import LocalPartError, Mailbox
 from tmpmaild.errors import (
-    AddressExpired,
     AddressNotFound,
     AddressTaken,
     InvalidRequest,
     MailboxFull,
-    MessageNotFound,
     StorageFull,
-    Unauthorized,
 )
-from tmpmaild.listings import ListingCache
-from tmpmaild.model import Envelope, Inbox, InboxChange, Listing, NewInbox, NewMail, Page, ParsedMail
+from tmpmaild.events import Bus
+from tmpmaild.following import Follower
+from tmpmaild.model import Envelope, Inbox, InboxChange, NewInbox, NewMail, ParsedMail
+from tmpmaild.reading import MailReader
 from tmpmaild.recipients import RecipientCache
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
+from tmpmaild.viewing import Viewer
 
 _PARSE_IN_LOOP_BYTES = 32 * 1024
 _HEAVY_BYTES = 1024 * 1024  # above it one by one: what parsing and storing copy is several times the mail
@@ -42,13 +42,15 @@ class Wish(Struct, frozen=True):
 class Rules(Struct, frozen=True):
     """What the operator has decided: the domains (the first is the default), the lifetime, who may read.
 
-    ``hostname`` is our name in the ``Received`` lines of sources.
+    ``hostname`` is our name in the ``Received`` lines of sources. Holders may have an address live longer, up to
+    ``max_lifetime_ms`` after its creation.
     """
 
     domains: tuple[str, ...]
     lifetime_ms: int
     require_token: bool = False
     hostname: str = "localhost"
+    max_lifetime_ms: int = 0
 
 
 class InboxService:
@@ -76,15 +78,23 @@ class InboxService:
         self._give_memory_back = give_memory_back
         self._gave_back_ms = 0
         self._recipients = RecipientCache()
-        self._listings = ListingCache()
         self._parsers = anyio.CapacityLimiter(2)
         self._heavy = anyio.Semaphore(1)
+        self._bus = Bus()
+        self._access = Access(storage, clock, require_token=rules.require_token)
+        self.mail = MailReader(storage, self._access, clock=clock, hostname=rules.hostname)
+        self.viewer = Viewer(storage, self._access, clock=clock, new_secret=new_token)
+        self.follower = Follower(self.mail, self._access, self._bus, clock=clock)
         storage.on_committed(self._on_committed)
 
     @property
     def domains(self) -> tuple[str, ...]:
         """The domains mail is taken for."""
         return self._rules.domains
+
+    def stop_waiting(self) -> None:
+        """End all who wait and follow, now and in future, with ``Stopping``."""
+        self._bus.stop()
 
     def has_room(self) -> bool:
         """Tell whether new mail and addresses can be stored now."""
@@ -113,41 +123,34 @@ class InboxService:
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
-        folded = self._fold(address, token)
-        now_ms = self._clock()
-        return self._admit(await self._storage.find_inbox(folded, now_ms), token, now_ms)
+        return await self._access.find(address, token)
 
-    async def list_messages(self, address: str, page: Page, token: str | None = None) -> Listing:
-        """Read one page of a live address. Raises as ``find``."""
-        folded = self._fold(address, token)
-        now_ms = self._clock()
-        listing = self._listings.get(folded, page, now_ms) or await self._read(folded, page, now_ms)
-        self._admit(listing.inbox if listing else None, token, now_ms)
-        assert listing is not None
-        return listing
+    async def extend(self, address: str, token: str, lifetime_seconds: int) -> Inbox:
+        """Have an address end so many seconds from now, later or earlier than it would.
 
-    async def _read(self, address: str, page: Page, now_ms: int) -> Listing | None:
-        moment = self._listings.moment
-        listing = await self._storage.list_messages(address, page, now_ms)
-        if listing is not None:
-            self._listings.put(address, page, listing, moment)
-        return listing
-
-    async def read_source(
-        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
-    ) -> tuple[bytes, bytes | None]:
-        """Read a message of a live address as it came: our trace fields, and the octets below them.
-
-        These are None when they are more than ``up_to_bytes``. Raises as ``find``, and ``MessageNotFound``.
+        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows.
         """
-        folded = self._fold(address, token)
+        inbox = await self._access.command(address, token)
         now_ms = self._clock()
-        found = await self._storage.read_source(folded, message_id, now_ms, up_to_bytes)
-        inbox, source = found or (None, None)
-        self._admit(inbox, token, now_ms)
-        if source is None:
-            raise MessageNotFound("no such message in this inbox")
-        return trace.fields(source, self._rules.hostname), source.raw
+        max_lifetime_ms = max(self._rules.max_lifetime_ms, self._rules.lifetime_ms)
+        last_ms = inbox.created_at_ms + max_lifetime_ms
+        expires_at_ms = now_ms + lifetime_seconds * 1000
+        if expires_at_ms > last_ms:
+            left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, max_lifetime_ms // 1000
+            expected = f"expected at most {left_seconds} now: an address here lives {at_most_seconds} seconds at most"
+            raise InvalidRequest(("/expires_in_seconds", expected))
+        await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
+        return replace(inbox, expires_at_ms=expires_at_ms)
+
+    async def delete(self, address: str, token: str) -> None:
+        """End an address now, and its mail with it. Raises ``AddressNotFound``, ``AddressExpired``."""
+        inbox = await self._access.command(address, token)
+        await self._storage.delete_inbox(inbox.id, self._clock())
+
+    async def delete_message(self, address: str, message_id: str, token: str) -> None:
+        """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""
+        inbox = await self._access.command(address, token)
+        await self._storage.delete_message(inbox.id, message_id)
 
     def recipient_now(self, mailbox: Mailbox) -> str | None:
         """Return the inbox id a recipient stands for if that is known without waiting; None: ask ``recipient``."""
@@ -212,11 +215,12 @@ class InboxService:
         """Drop from memory what is over."""
         now_ms = self._clock()
         self._recipients.forget_expired(now_ms)
-        self._listings.forget_expired(now_ms)
+        self.mail.forget_expired()
+        self.viewer.forget_expired()
 
     def _on_committed(self, changes: Sequence[InboxChange]) -> None:
         self._recipients.update(changes)
-        self._listings.update(changes)
+        self._bus.publish(changes)
 
     def _domain(self, wish: str | None) -> str:
         if wish is None:
@@ -234,28 +238,10 @@ class InboxService:
             created_at_ms=now_ms,
             expires_at_ms=now_ms + self._rules.lifetime_ms,
             private=wish.private,
-            token_hash=_digest(token),
+            token_hash=digest(token),
             creator=creator,
         )
         return await self._storage.create_inbox(new), token
-
-    def _fold(self, address: str, token: str | None) -> str:
-        if self._rules.require_token and token is None:
-            raise Unauthorized("every inbox needs its token here")
-        folded = addresses.fold(address)
-        if folded is None:
-            raise AddressNotFound("no address")
-        return folded
-
-    def _admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
-        """Let a client have an inbox: with the right token where one is needed, and while it lives."""
-        if inbox is None:
-            raise AddressNotFound("no such address")
-        if (inbox.private or self._rules.require_token) and not _opens(inbox, token):
-            raise AddressNotFound("not for this client")
-        if inbox.expires_at_ms <= now_ms:
-            raise AddressExpired(inbox.expires_at_ms)
-        return inbox
 
 
 def _checked(local_part: str) -> str:
@@ -263,11 +249,3 @@ def _checked(local_part: str) -> str:
         return addresses.check_local_part(local_part)
     except LocalPartError as error:
         raise InvalidRequest(("/local_part", str(error))) from error
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
-
-
-def _opens(inbox: Inbox, token: str | None) -> bool:
-    return token is not None and hmac.compare_digest(_digest(token), inbox.token_hash or b"")

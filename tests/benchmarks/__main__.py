@@ -17,6 +17,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from following import speak_of_streams, speak_of_waiting
 from servers import BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
@@ -162,6 +163,8 @@ def main():
         speak_of_latency(Path(name))
         speak_of_large_mail(Path(name))
         speak_of_reading(Path(name))
+        speak_of_waiting(Path(name))
+        speak_of_streams(Path(name))
         speak_of_memory(Path(name))
 
 

@@ -54,6 +54,7 @@ class Tmpmaild(Server):
         while "/messages" not in banner:
             banner += self.process.stdout.readline()
         self.smtp_port = int(re.search(r"SMTP on 127.0.0.1:(\d+)", banner)[1])
+        self.http_port = int(re.search(r"HTTP on 127.0.0.1:(\d+)", banner)[1])
         self.url = re.search(r"http://[^/]+/api/v1/addresses", banner)[0]
         self.recipient = self.create()
         self.read_url = f"{self.url}/{self.recipient}/messages"

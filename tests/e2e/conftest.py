@@ -102,6 +102,20 @@ def start(tmp_path):
         daemon.close()
 
 
+@pytest.fixture(scope="module")
+def start_in():
+    """Return a function that starts a daemon without limits, for all tests of a module."""
+    daemons = []
+
+    def start(folder):
+        daemons.append(Daemon(folder, environment(**NO_LIMITS)))
+        return daemons[-1]
+
+    yield start
+    for daemon in daemons:
+        daemon.close()
+
+
 @pytest.fixture
 def command(tmp_path):
     """Return a function that runs a command of tmpmaild to its end."""

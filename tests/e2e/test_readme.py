@@ -1,7 +1,9 @@
 """The README's commands, run as they stand."""
 
+import json
 import re
 import shutil
+import smtplib
 import subprocess
 from pathlib import Path
 
@@ -19,20 +21,28 @@ def test_the_api_in_one_minute(start):
     if not shutil.which("curl"):
         pytest.skip("needs curl (Debian package curl)")
     daemon = start()
-    create, choose, read = re.findall(r"^curl .*$", block("The API in one minute"), re.MULTILINE)
-    script = (
-        f"{create}; echo; {choose} | tee answer.json; echo; "
-        'TOKEN=$(grep -o \'"token":"[^"]*\' answer.json | cut -d\'"\' -f4); '
-        f"{read}"
-    ).replace("localhost:8025", f"127.0.0.1:{daemon.http_port}")
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=daemon.folder, capture_output=True, text=True, check=True, timeout=60
-    )
-    random_address, chosen, *answer = done.stdout.splitlines()
+    create, choose, read, wait, delete = re.findall(r"^curl .*$", block("The API in one minute"), re.MULTILINE)
+    token = 'TOKEN=$(grep -o \'"token":"[^"]*\' answer.json | cut -d\'"\' -f4)'
+
+    def run(script):
+        local = script.replace("localhost:8025", f"127.0.0.1:{daemon.http_port}")
+        done = subprocess.run(
+            ["bash", "-c", local], cwd=daemon.folder, capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout.splitlines()
+
+    random_address, chosen, *answer = run(f"{create}; echo; {choose} | tee answer.json; echo; {token}; {read}")
     assert '"address":' in random_address
     assert '"address":"signup-test@tmpmaild.test"' in chosen
     assert answer[0].startswith("HTTP/1.1 200")
     assert answer[-1] == '{"messages":[]}'
+    mail = b"Subject: Please confirm\r\n\r\nYour verification code is 481516.\r\n"
+    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
+        client.sendmail("a@example.com", ["signup-test@tmpmaild.test"], mail)
+    (shown,) = run(f"{token}; {wait}")
+    assert '"codes":[{"value":"481516"' in shown
+    run(f"{token}; {delete}")
+    assert run(f"{token}; {read}")[0].startswith("HTTP/1.1 410")
 
 
 def test_the_answer_shown_has_the_fields_of_a_real_one(start, command):
@@ -40,5 +50,6 @@ def test_the_answer_shown_has_the_fields_of_a_real_one(start, command):
     address = daemon.create()
     command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
     (message,) = daemon.messages(address)
-    shown = re.search(r"```json\n(.*?)```", README, re.DOTALL)[1]
-    assert set(re.findall(r'"(\w+)":', shown)) == {"messages", *message}
+    (shown,) = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])["messages"]
+    assert shown.keys() == message.keys()
+    assert shown["codes"] == message["codes"]

@@ -15,6 +15,12 @@ def connect(port):
     return client, client.makefile("rb")
 
 
+def ask(daemon, target):
+    client, lines = connect(daemon.http_port)
+    client.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return client, lines
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_with_everybody_connected_and_says_good_bye(start, number):
     daemon = start()
@@ -24,11 +30,20 @@ def test_it_stops_with_everybody_connected_and_says_good_bye(start, number):
     kept, kept_lines = connect(daemon.http_port)
     kept.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n")
     assert kept_lines.readline().startswith(b"HTTP/1.1 404")
+    address = daemon.create()
+    following, events = ask(daemon, f"/api/v1/addresses/{address}/events")
+    while events.readline() != b"retry: 10000\n":
+        pass
+    waiting, answer = ask(daemon, f"/api/v1/addresses/{address}/messages?wait=50")
+    time.sleep(0.2)  # nothing tells from outside that a request is waiting
     began = time.monotonic()
     assert daemon.stop(number) == 0
     assert time.monotonic() - began < STOPS_WITHIN_SECONDS
     assert idle_lines.read() == b"421 4.3.2 Service is stopping\r\n"
-    for client in (idle, silent_http, kept):
+    assert events.read().endswith(b"\r\n0\r\n\r\n")
+    assert answer.readline().startswith(b"HTTP/1.1 503")
+    assert b'"code":"stopping"' in answer.read()
+    for client in (idle, silent_http, kept, following, waiting):
         client.close()
     assert daemon.errors() == ""
 

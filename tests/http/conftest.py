@@ -13,6 +13,7 @@ from tmpmaild.addresses import Mailbox
 from tmpmaild.http.app import Settings, create_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.model import Envelope
+from tmpmaild.ratelimit import RateLimits
 from tmpmaild.service import InboxService, Rules
 from tmpmaild.storage.sqlite import Settings as StorageSettings
 from tmpmaild.storage.sqlite import open_storage
@@ -44,7 +45,10 @@ class Client:
         self.app = app
         self.peer = peer
 
-    async def ask(self, method, target, headers=(), body=b"", *, host="tmpmaild.test", peer=None, parts=None):
+    async def ask(
+        self, method, target, headers=(), body=b"", *, host="tmpmaild.test", peer=None, parts=None, stays=False
+    ):
+        """Ask; a client that ``stays`` is there until the answer is complete, or until that event."""
         path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
         peer = peer or self.peer
         given = [(name.lower().encode(), value.encode("latin-1")) for name, value in dict(headers).items()]
@@ -69,6 +73,8 @@ class Client:
 
         async def receive():
             if not chunks:
+                if stays:
+                    await (stays if isinstance(stays, anyio.Event) else anyio.Event()).wait()
                 return {"type": "http.disconnect"}
             chunk = chunks.pop(0)
             if chunk is None:
@@ -103,9 +109,10 @@ class World:
         self.service = service
         self.storage = storage
         self.clock = clock
+        self.page_buckets = None
 
     def app(self, buckets=None, **settings):
-        return create_app(self.service, Settings(**settings), buckets)
+        return create_app(self.service, Settings(**settings), RateLimits(buckets, self.page_buckets))
 
     def client(self, buckets=None, **settings):
         return Client(self.app(buckets, **settings))
@@ -122,7 +129,7 @@ class World:
 @pytest.fixture
 def open_world(tmp_path, clock):
     @asynccontextmanager
-    async def opened(*, require_token=False, seed=1, **storage_settings):
+    async def opened(*, require_token=False, seed=1, max_lifetime_ms=0, **storage_settings):
         settings = {
             "path": tmp_path / "mail.db",
             "max_bytes": 1 << 30,
@@ -135,7 +142,7 @@ def open_world(tmp_path, clock):
         async with open_storage(StorageSettings(**{**settings, **storage_settings}), clock) as storage:
             service = InboxService(
                 storage,
-                Rules(("tmpmaild.test", "second.test"), LIFETIME_MS, require_token),
+                Rules(("tmpmaild.test", "second.test"), LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms),
                 clock=clock,
                 choice=chosen.choice,
                 new_token=lambda: f"{chosen.getrandbits(256):064x}",

@@ -65,8 +65,11 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
                 "sha256": hashlib.sha256(b"hello").hexdigest(),
                 "inline": False,
                 "content_id": None,
+                "url": f"/api/v1/addresses/{inbox}/messages/{message_id}/attachments/0",
             }
         ],
+        "codes": [],
+        "links": [],
     }
     assert message["body"].rstrip("\n") == "line one\nline two"
 

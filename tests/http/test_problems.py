@@ -63,8 +63,13 @@ async def test_every_producer_gives_the_same_kind_of_document(world, code, metho
     ("target", "allow"),
     [
         (ADDRESSES, "OPTIONS, POST"),
-        (INBOX, "GET, HEAD, OPTIONS"),
+        (INBOX, "DELETE, GET, HEAD, OPTIONS, PATCH"),
         (INBOX + "/messages", "GET, HEAD, OPTIONS"),
+        (INBOX + "/messages/x", "DELETE, GET, HEAD, OPTIONS"),
+        (INBOX + "/messages/x/view", "OPTIONS, POST"),
+        (INBOX + "/events", "GET, HEAD, OPTIONS"),
+        ("/api/v1/domains", "GET, HEAD, OPTIONS"),
+        ("/docs", "GET, HEAD, OPTIONS"),
         ("/problems/not-found", "GET, HEAD, OPTIONS"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from tmpmaild.http.middleware import Guard, RateLimit
 from tmpmaild.http.problems import Problems
-from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.ratelimit import RateLimits, TokenBuckets
 
 ADDRESSES = "/api/v1/addresses"
 NOBODY = ADDRESSES + "/unknown@tmpmaild.test"
@@ -41,7 +41,7 @@ def limited(world, ticks, client):
         guarded = Guard(world.app(), problems=Problems(""), allowed_hosts=())
         app = RateLimit(
             guarded,
-            buckets=TokenBuckets(10, 10) if buckets is None else buckets,
+            limits=RateLimits(TokenBuckets(10, 10) if buckets is None else buckets, TokenBuckets(2, 2, name="page")),
             problems=Problems(""),
             trusted_proxies=trusted_proxies,
             exempt=exempt,

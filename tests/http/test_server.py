@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tmpmaild.http import answers, connection, routes, server
+from tmpmaild.http import answers, connection, resource, server
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.service import Wish
 
@@ -215,7 +215,7 @@ async def test_headers_that_come_slowly_are_not_waited_for(world, serve, monkeyp
 
 
 async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch):
-    monkeypatch.setattr(routes, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(resource, "_BODY_SECONDS", 0.05)
     monkeypatch.setattr(connection, "_LINGER_SECONDS", 0.05)
     received = await served.ask(b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
     assert received.startswith(b"HTTP/1.1 408")

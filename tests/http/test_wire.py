@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.http import wire
 from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import CreateRequest, read_body
+from tmpmaild.http.wire import Wire
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
-from tmpmaild.service import Wish
 
 OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -85,7 +85,7 @@ async def test_any_header_gets_an_answer(client, authorization, host):
 @given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))
 def test_any_body_is_a_wish_or_a_mistake_of_the_client(body, content_type):
     with suppress(BadRequest, InvalidRequest):
-        wire.read_wish(body, content_type)
+        read_body(body, content_type, CreateRequest)
 
 
 MESSAGE = st.builds(
@@ -110,7 +110,7 @@ INBOX = Inbox("1", "chosen@tmpmaild.test", 0, 1, private=False, token_hash=None,
 
 @given(message=MESSAGE)
 def test_what_leaves_as_json_comes_back_as_it_was(message):
-    encoded = msgspec.json.encode(wire.message_list(Listing(INBOX, (message,), has_more=False)))
+    encoded = msgspec.json.encode(Wire("").message_list(Listing(INBOX, (message,), has_more=False)))
     (item,) = json.loads(encoded)["messages"]
     assert (item["from"], item["from_name"], item["to"]) == (message.from_address, message.from_name, message.recipient)
     assert (item["subject"], item["body"], item["size"]) == (message.subject, message.body, message.size_bytes)
@@ -129,18 +129,22 @@ def test_what_leaves_as_json_comes_back_as_it_was(message):
         (Page(limit=2, after="msg_a"), "limit=2&after=msg_a&before=msg_0"),
         (Page(limit=3, before="msg_z"), "limit=3&before=msg_0"),
         (Page(limit=4, before="msg_z", ascending=True), "limit=4&order=asc&after=msg_0&before=msg_z"),
+        (
+            Page(limit=5, sender="a&b", subject="ü +", text="#"),
+            "limit=5&from=a%26b&subject=%C3%BC%20%2B&q=%23&before=msg_0",
+        ),
     ],
 )
 def test_the_next_page_lies_behind_the_last_message_of_this_one(page, query):
     message = Message("msg_0", 0, "", "", "", "", "", truncated=False, size_bytes=0, has_html=False, attachments=())
-    link = wire.next_page_link("/mail", Listing(INBOX, (message,), has_more=True), page)
+    link = Wire("/mail").next_page_link(Listing(INBOX, (message,), has_more=True), page)
     assert link == f'</mail/api/v1/addresses/chosen@tmpmaild.test/messages?{query}>; rel="next"'
 
 
 def test_the_path_of_an_address_is_a_path():
-    assert wire.address_path("", "a/b?c#d%e <f>@x") == "/api/v1/addresses/a%2Fb%3Fc%23d%25e%20%3Cf%3E@x"
+    assert Wire("").address_path("a/b?c#d%e <f>@x") == "/api/v1/addresses/a%2Fb%3Fc%23d%25e%20%3Cf%3E@x"
 
 
 @pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
 def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
-    assert wire.read_wish(b'{"x": ' + number + b"}", None) == Wish()
+    assert read_body(b'{"x": ' + number + b"}", None, CreateRequest) == CreateRequest()

@@ -117,7 +117,7 @@ class House:
 
     async def messages(self, name):
         """Return what a reader sees in an inbox, newest first."""
-        return (await self.service.list_messages(f"{name}@ours.test", Page(limit=1000))).messages
+        return (await self.service.mail.list(f"{name}@ours.test", Page(limit=1000))).messages
 
     def read(self, sql):
         """Ask the database what is on disk."""

@@ -73,7 +73,7 @@ async def test_a_bomb_is_taken_and_shown_soon_with_its_source_as_it_came(serve, 
         assert time.monotonic() - began < TAKEN_WITHIN_SECONDS
         began = time.monotonic()
         (message,) = await house.messages("abc")
-        _, shown = await house.service.read_source("abc@ours.test", message.id)
+        _, shown = await house.service.mail.source("abc@ours.test", message.id)
         assert time.monotonic() - began < SHOWN_WITHIN_SECONDS
         assert (message.subject, message.size_bytes) == ("boom", len(source))
         assert shown == source

@@ -13,7 +13,7 @@ MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 
 
 async def messages(house, name="abc"):
-    return (await house.service.list_messages(f"{name}@ours.test", Page())).messages
+    return (await house.service.mail.list(f"{name}@ours.test", Page())).messages
 
 
 # Mail

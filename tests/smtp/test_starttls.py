@@ -39,7 +39,7 @@ async def test_a_mail_comes_over_tls(serve, certificate):
         assert said[-1].startswith("354")
         assert (await client.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as")
         assert await client.say("STARTTLS") == [replies.BAD_SEQUENCE]
-        assert (await house.service.list_messages("abc@ours.test", Page())).messages[0].subject == "sealed"
+        assert (await house.service.mail.list("abc@ours.test", Page())).messages[0].subject == "sealed"
         await client.say("QUIT")
         await house.until(lambda: not house.server._sessions)
 

@@ -15,6 +15,7 @@ from tmpmaild.model import Listing
 IN_LOOP_BYTES = 64 * 1024
 """What is larger is not sent in one piece; texts count by their characters."""
 
+_IN_LOOP_LINKS = 1000
 _SLICE_BYTES = 256 * 1024
 _SLICE_SECONDS = 10
 _SEND_SECONDS = 60
@@ -29,26 +30,30 @@ class JsonResponse(Response):
     media_type = "application/json"
 
 
-class MailResponse(Response):
-    """A mail, to be kept as a file.
+class FileResponse(Response):
+    """Octets of strangers, to be kept as a file; a browser that shows them all the same shows them powerless.
 
     In a large answer ``tail`` follows the body: joining the two would copy megabytes in the event loop.
     """
 
-    media_type = "message/rfc822"
-
-    def __init__(self, message_id: str, body: bytes, tail: bytes = b"") -> None:
+    def __init__(self, content_type: str, disposition: str, body: bytes, tail: bytes = b"") -> None:
         headers = {
-            "Content-Disposition": f'attachment; filename="{message_id}.eml"',
+            "Content-Type": content_type,
+            "Content-Disposition": disposition,
             "Content-Length": str(len(body) + len(tail)),
+            "Content-Security-Policy": "default-src 'none'; sandbox",
         }
         super().__init__(body, headers=headers)
         self.tail = tail
 
 
 def is_large(listing: Listing) -> bool:
-    """Tell from its bodies whether a page would hold the event loop, and much memory while it leaves."""
-    return sum([len(message.body) for message in listing.messages]) > IN_LOOP_BYTES
+    """Tell from its texts whether a page would hold the event loop, and much memory while it leaves."""
+    messages = listing.messages
+    return (
+        sum([len(message.body) for message in messages]) > IN_LOOP_BYTES
+        or sum([len(message.findings.links) for message in messages]) > _IN_LOOP_LINKS
+    )
 
 
 async def encode_in_thread(value: msgspec.Struct) -> bytes:
@@ -114,7 +119,7 @@ async def _send_slices(response: Response, send: Send) -> None:
 
 
 def _slices(response: Response) -> Iterator[bytes]:
-    for octets in (response.body, response.tail if isinstance(response, MailResponse) else b""):
+    for octets in (response.body, response.tail if isinstance(response, FileResponse) else b""):
         view = memoryview(octets)
         for start in range(0, len(view), _SLICE_BYTES):
             yield bytes(view[start : start + _SLICE_BYTES])

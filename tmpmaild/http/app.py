@@ -7,16 +7,28 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from tmpmaild.clients import Networks
 from tmpmaild.errors import RequestError
+from tmpmaild.http import openapi
+from tmpmaild.http.addresses import Addresses
+from tmpmaild.http.answers import JsonResponse, Places
 from tmpmaild.http.cors import Cors
+from tmpmaild.http.files import docs_files
+from tmpmaild.http.messages import Messages
 from tmpmaild.http.middleware import Guard, RateLimit
+from tmpmaild.http.operations import OPERATIONS
+from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.routes import Api, Resource
-from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.http.resource import Endpoint, Resource
+from tmpmaild.http.streams import Streams
+from tmpmaild.http.views import Views
+from tmpmaild.http.wire import Wire
+from tmpmaild.ratelimit import RateLimits
 from tmpmaild.service import InboxService
 
 
@@ -28,20 +40,18 @@ class Settings(Struct, frozen=True):
     exempt: Networks = ()
     allowed_hosts: Sequence[str] = ()
     cors_origins: Sequence[str] = ()
+    max_streams_per_client: int = 20
 
 
-def create_app(service: InboxService, settings: Settings, buckets: TokenBuckets | None) -> ASGIApp:
-    """Return the whole application; without ``buckets`` there is no rate limit."""
+def create_app(service: InboxService, settings: Settings, limits: RateLimits) -> ASGIApp:
+    """Return the whole application. Reads the files it serves."""
     base_path = urlsplit(settings.public_url).path.rstrip("/")
     problems = Problems(base_path)
-    api = Api(service, base_path)
     app = Starlette(
         routes=[
-            _Route("/api/v1/addresses/{address}/messages", Resource(get=api.messages)),
-            _Route("/api/v1/addresses/{address}/messages/{id}/raw", Resource(get=api.source)),
-            _Route("/api/v1/addresses/{address}", Resource(get=api.address)),
-            _Route("/api/v1/addresses", Resource(post=api.create)),
+            *_api_routes(_endpoints(service, base_path, settings.max_streams_per_client)),
             _Route("/problems/{code}", Resource(get=problems.page)),
+            *[_Route(path, Resource(get=file)) for path, file in docs_files().items()],
         ],
         exception_handlers={
             RequestError: problems.on_request_error,
@@ -54,12 +64,50 @@ def create_app(service: InboxService, settings: Settings, buckets: TokenBuckets 
     guarded = Guard(app, problems=problems, allowed_hosts=settings.allowed_hosts)
     limited = RateLimit(
         guarded,
-        buckets=buckets,
+        limits=limits,
         problems=problems,
         trusted_proxies=settings.trusted_proxies,
         exempt=settings.exempt,
     )
     return Cors(limited, origins=settings.cors_origins) if settings.cors_origins else limited
+
+
+def _endpoints(service: InboxService, base_path: str, max_streams_per_client: int) -> dict[str, Endpoint]:
+    """Return what answers each operation, by its id."""
+    wire, places, stream_places = Wire(base_path), Places(), StreamPlaces(max_streams_per_client)
+    addresses = Addresses(service, wire)
+    messages = Messages(service, wire, places, stream_places)
+    views = Views(service.viewer, wire, places)
+    description = openapi.document()
+
+    async def describe(_request: Request) -> Response:
+        return JsonResponse(description)
+
+    return {
+        "createAddress": addresses.create,
+        "getAddress": addresses.show,
+        "extendAddress": addresses.extend,
+        "deleteAddress": addresses.delete,
+        "listDomains": addresses.domains,
+        "listMessages": messages.list,
+        "getMessage": messages.show,
+        "deleteMessage": messages.delete,
+        "getSource": messages.source,
+        "getAttachment": messages.attachment,
+        "createView": views.create,
+        "lookAtView": views.show,
+        "followAddress": Streams(service.follower, wire, stream_places).events,
+        "describe": describe,
+    }
+
+
+def _api_routes(endpoints: dict[str, Endpoint]) -> list[Route]:
+    at_path: dict[str, dict[str, Endpoint]] = {}
+    for operation in OPERATIONS:
+        at_path.setdefault(operation.path, {})[operation.method.lower()] = endpoints[operation.id]
+    # Most who ask, ask for messages; routes are tried in order.
+    ordered = sorted(at_path, key=lambda path: not path.endswith("/messages"))
+    return [_Route(path, Resource(**at_path[path])) for path in ordered]
 
 
 class _Route(Route):

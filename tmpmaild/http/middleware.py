@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.http.headers import EVERYWHERE, UNCACHED, UNCACHED_PATHS
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.routes import Client
-from tmpmaild.ratelimit import Decision, TokenBuckets
+from tmpmaild.http.resource import Client
+from tmpmaild.ratelimit import Decision, RateLimits, TokenBuckets
 
 _MAX_HEADER_BYTES = 16 * 1024
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
@@ -21,35 +21,34 @@ access_log = logging.getLogger("tmpmaild.access")
 
 
 class RateLimit:
-    """Outside of everything else: finds out who asks, and takes a token for each request below ``/api/``."""
+    """Outside of everything else: finds out who asks, and takes a token for each request that has a policy."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        buckets: TokenBuckets | None,
+        limits: RateLimits,
         problems: Problems,
         trusted_proxies: Networks,
         exempt: Networks,
         clock_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
-        self._buckets = buckets
+        self._limits = limits
         self._problems = problems
         self._trusted_proxies = trusted_proxies
         self._exempt = exempt
         self._clock_seconds = clock_seconds
-        if buckets is not None:
-            self._policy = f'"default";q={buckets.tokens_per_minute};w=60'.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         client = scope["tmpmaild.client"] = self._client(scope)
-        if self._buckets is None or client.exempt or not _is_limited(scope):
+        buckets = None if client.exempt else self._buckets(scope)
+        if buckets is None:
             await self._app(scope, receive, send)
             return
-        decision = self._buckets.take(client.name, self._clock_seconds())
-        send = self._announcing(decision, send)
+        decision = buckets.take(client.name, self._clock_seconds())
+        send = _announcing(buckets, decision, send)
         if decision.allowed:
             await self._app(scope, receive, send)
             return
@@ -65,16 +64,12 @@ class RateLimit:
         ip = client_ip(peer, forwarded_for, self._trusted_proxies)
         return Client(client_name(ip), belongs(ip, self._exempt))
 
-    def _announcing(self, decision: Decision, send: Send) -> Send:
-        state = f'"default";r={decision.remaining};t={decision.next_token_seconds}'
-        headers = ((b"ratelimit-policy", self._policy), (b"ratelimit", state.encode()))
-
-        async def announce(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *headers]
-            await send(message)
-
-        return announce
+    def _buckets(self, scope: Scope) -> TokenBuckets | None:
+        if scope["method"] == "OPTIONS":
+            return None
+        if scope["path"].startswith("/api/"):
+            return self._limits.default
+        return self._limits.page if scope["path"].startswith("/view/") else None
 
 
 class Guard:
@@ -124,8 +119,17 @@ class Guard:
         return None
 
 
-def _is_limited(scope: Scope) -> bool:
-    return bool(scope["path"].startswith("/api/")) and scope["method"] != "OPTIONS"
+def _announcing(buckets: TokenBuckets, decision: Decision, send: Send) -> Send:
+    policy = f'"{buckets.name}";q={buckets.tokens_per_minute};w=60'
+    state = f'"{buckets.name}";r={decision.remaining};t={decision.next_token_seconds}'
+    headers = ((b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode()))
+
+    async def announce(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *headers]
+        await send(message)
+
+    return announce
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:

@@ -50,6 +50,9 @@ PROBLEMS: dict[str, Problem] = {
     "unsupported-media-type": Problem(415, "Unsupported media type", "A request body is application/json."),
     "invalid-request": Problem(422, "Invalid request", "The errors say which part was not as expected."),
     "rate-limited": Problem(429, "Too many requests", "Each client has a number of requests a minute; wait and retry."),
+    "too-many-streams": Problem(
+        429, "Too many streams", "Each client has a number of event streams and waits; close one first."
+    ),
     "headers-too-large": Problem(431, "Headers too large", "All header fields together have at most 16 KiB."),
     "internal-error": Problem(500, "Internal error", "A fault of this server; the id finds it in the operator's log."),
     "busy": Problem(503, "Busy", "Too many large answers are on their way; ask again, or for fewer messages at once."),
@@ -75,6 +78,7 @@ _FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-
 _EXTRA_HEADERS = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
     "request-timeout": {"Connection": "close"},
+    "too-many-streams": {"Retry-After": "5"},
     "busy": {"Retry-After": "10"},
     "storage-full": {"Retry-After": "60"},
     "storage-unavailable": {"Retry-After": "5"},

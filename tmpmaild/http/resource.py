@@ -1,28 +1,22 @@
-"""The endpoints of API version 1: each takes a request apart, asks the service, and puts the answer together."""
+"""What lives at a path, and how a request is taken apart before an endpoint sees it; no endpoint is here."""
 
+import re
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import anyio
-import msgspec
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tmpmaild.http import wire
-from tmpmaild.http.answers import (
-    IN_LOOP_BYTES,
-    JsonResponse,
-    LargeAnswer,
-    MailResponse,
-    Places,
-    encode_in_thread,
-    is_large,
-)
+from tmpmaild.errors import Unauthorized
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.model import Listing, Page
-from tmpmaild.service import InboxService
+
+T = TypeVar("T")
+
+is_number = re.compile(r"[0-9]{1,9}").fullmatch
 
 MAX_BODY_BYTES = 64 * 1024
 _BODY_SECONDS = 10
@@ -59,64 +53,28 @@ class Client(Struct, frozen=True):
     exempt: bool
 
 
-class Api:
-    """The endpoints over one service. ``base_path`` is the path of ``http.public_url``."""
-
-    def __init__(self, service: InboxService, base_path: str) -> None:
-        self._service = service
-        self._base_path = base_path
-        self._places = Places()
-
-    async def create(self, request: Request) -> Response:
-        """``POST /api/v1/addresses``: give out an address."""
-        wish = wire.read_wish(await _body(request), request.headers.get("content-type"))
-        client: Client = request.scope["tmpmaild.client"]
-        inbox, token = await self._service.create(wish, None if client.exempt else client.name)
-        body = msgspec.json.encode(wire.address_resource(inbox, token))
-        return JsonResponse(body, 201, {"Location": wire.address_path(self._base_path, inbox.address)})
-
-    async def address(self, request: Request) -> Response:
-        """``GET /api/v1/addresses/{address}``: how an address stands."""
-        inbox = await self._service.find(request.path_params["address"], _token(request))
-        return JsonResponse(msgspec.json.encode(wire.address_resource(inbox)))
-
-    async def messages(self, request: Request) -> ASGIApp:
-        """``GET /api/v1/addresses/{address}/messages``: a page of its mail."""
-        page = wire.read_page(request.query_params)
-        address, token = request.path_params["address"], _token(request)
-        listing = await self._service.list_messages(address, page, token)
-        if not is_large(listing):
-            return self._page(listing, page, msgspec.json.encode(wire.message_list(listing)))
-
-        async def again() -> Response:
-            large = await self._service.list_messages(address, page, token)
-            return self._page(large, page, await encode_in_thread(wire.message_list(large)))
-
-        return LargeAnswer(self._places, request.scope["tmpmaild.client"].name, again)
-
-    async def source(self, request: Request) -> ASGIApp:
-        """``GET /api/v1/addresses/{address}/messages/{id}/raw``: a mail as it came, below our trace fields."""
-        address, message_id, token = request.path_params["address"], request.path_params["id"], _token(request)
-        fields, raw = await self._service.read_source(address, message_id, token, up_to_bytes=IN_LOOP_BYTES)
-        if raw is not None:
-            return MailResponse(message_id, fields + raw)
-
-        async def again() -> Response:
-            fields, raw = await self._service.read_source(address, message_id, token)
-            assert raw is not None
-            return MailResponse(message_id, fields, raw)
-
-        return LargeAnswer(self._places, request.scope["tmpmaild.client"].name, again)
-
-    def _page(self, listing: Listing, page: Page, body: bytes) -> Response:
-        response = JsonResponse(body)
-        if listing.has_more:
-            response.headers["Link"] = wire.next_page_link(self._base_path, listing, page)
-        return response
+def client(request: Request) -> Client:
+    """Return who asks."""
+    found: Client = request.scope["tmpmaild.client"]
+    return found
 
 
-async def _body(request: Request) -> bytes:
-    """Read a small body that comes soon."""
+def token(request: Request) -> str | None:
+    """Return the bearer token (RFC 6750 §2.1), None without one."""
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" and text.strip() else None
+
+
+def holder_token(request: Request) -> str:
+    """Return the bearer token of a request that changes something. Raises ``Unauthorized``."""
+    found = token(request)
+    if found is None:
+        raise Unauthorized("whatever changes something needs the token")
+    return found
+
+
+async def body(request: Request) -> bytes:
+    """Read a small body that comes soon. Raises ``BadRequest``."""
     octets = bytearray()
     try:
         with anyio.fail_after(_BODY_SECONDS):
@@ -131,6 +89,23 @@ async def _body(request: Request) -> bytes:
     return bytes(octets)
 
 
-def _token(request: Request) -> str | None:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+async def unless_gone(receive: Receive, ask: Callable[[], Awaitable[T]]) -> T | None:
+    """Return what ``ask`` returns, but None as soon as the client has gone: a server does not cancel its request."""
+    outcome: list[T] = []
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)
+        try:
+            outcome.append(await ask())
+        except Exception as error:  # noqa: BLE001 - a task group would wrap it
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return outcome[0] if outcome else None
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass  # a body that nobody asked for
+    scope.cancel()

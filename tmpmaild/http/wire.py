@@ -1,62 +1,98 @@
-"""The JSON forms of API version 1, and how a request becomes the service's words. ``docs/api.md`` describes them."""
+"""The JSON forms of API version 1 as they leave. How a request is read stands in ``requests.py``."""
 
-import re
-from collections.abc import Mapping
 from functools import lru_cache
+from typing import Annotated
 from urllib.parse import quote
 
-import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from tmpmaild import ids
-from tmpmaild.errors import InvalidRequest
-from tmpmaild.http.problems import BadRequest
-from tmpmaild.model import Inbox, Listing, Message, Page
-from tmpmaild.service import Wish
+from tmpmaild.following import Event, InboxExpired
+from tmpmaild.http.requests import MessageId
+from tmpmaild.model import (
+    Attachment,
+    ExpiryMoved,
+    Inbox,
+    InboxDeleted,
+    Listing,
+    MailAddress,
+    Message,
+    MessageDeleted,
+    Page,
+)
+from tmpmaild.reading import Letter
 from tmpmaild.times import rfc3339
+from tmpmaild.viewing import Grant
 
-_MAX_LIMIT = 100
-_is_number = re.compile(r"[0-9]{1,9}").fullmatch
 _time = lru_cache(maxsize=4096)(rfc3339)  # who polls an inbox sees the same times again
+
+Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
+Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]
+Confidence = Annotated[float, Meta(ge=0, le=1, examples=[0.95])]
+MailAddressText = Annotated[str, Meta(examples=["no-reply@shop.example"])]
+Recipient = Annotated[
+    str, Meta(description="As the sender wrote it, tag included.", examples=["k7m3wq9xt2ab+shop@tmpmaild.test"])
+]
 
 
 class AddressResource(Struct, frozen=True):
     """An address; ``token`` only in the answer to create."""
 
-    address: str
-    created_at: str
-    expires_at: str
+    address: Annotated[str, Meta(examples=["k7m3wq9xt2ab@tmpmaild.test"])]
+    created_at: Time
+    expires_at: Time
     private: bool
-    message_count: int
-    token: str | UnsetType = UNSET
+    message_count: Annotated[int, Meta(examples=[1])]
+    token: Annotated[str, Meta(description="Only in the answer to create.", examples=["…"])] | UnsetType = UNSET
 
 
 class AttachmentItem(Struct, frozen=True, gc=False):
-    """What is known of an attachment."""
+    """What is known of an attachment; size and hash are of its decoded content."""
 
     index: int
-    filename: str
-    content_type: str
-    size: int
+    filename: Annotated[str, Meta(examples=["terms.pdf"])]
+    content_type: Annotated[str, Meta(examples=["application/pdf"])]
+    size: Annotated[int, Meta(examples=[48213])]
     sha256: str
-    inline: bool
+    inline: Annotated[bool, Meta(description="The HTML may show it, by its `content_id`.")]
     content_id: str | None
+    url: Path
+
+
+class CodeItem(Struct, frozen=True, gc=False):
+    """A one-time password or verification code, as somebody would type it."""
+
+    value: Annotated[str, Meta(examples=["481516"])]
+    confidence: Confidence
+
+
+class LinkItem(Struct, frozen=True, gc=False):
+    """A link to the web; confidence is that following it is what the mail asks for."""
+
+    href: Annotated[str, Meta(examples=["https://shop.example/confirm?token=a1b2c3"])]
+    text: Annotated[str, Meta(examples=["Confirm my address"])]
+    confidence: Confidence
 
 
 class MessageItem(Struct, frozen=True, gc=False):
     """A message in a list; ``to`` is the envelope's recipient as it was written."""
 
-    id: str
-    sender: str = field(name="from")
-    from_name: str
-    to: str
-    subject: str
-    body: str
-    received_at: str
-    size: int
+    id: MessageId
+    sender: Annotated[
+        MailAddressText, Meta(description="Bare address; empty when neither header nor envelope have one.")
+    ] = field(name="from")
+    from_name: Annotated[str, Meta(examples=["The Shop"])]
+    to: Recipient
+    subject: Annotated[str, Meta(examples=["Confirm your address"])]
+    body: Annotated[str, Meta(examples=["Your code is 481 516.\n"])]
+    received_at: Time
+    size: Annotated[int, Meta(examples=[2112])]
     has_html: bool
     attachments: list[AttachmentItem]
-    truncated: bool | UnsetType = UNSET
+    codes: list[CodeItem]
+    links: list[LinkItem]
+    truncated: Annotated[bool, Meta(description="Present and true where the body was cut to 1 KiB.")] | UnsetType = (
+        UNSET
+    )
 
 
 class MessageList(Struct, frozen=True):
@@ -65,97 +101,183 @@ class MessageList(Struct, frozen=True):
     messages: list[MessageItem]
 
 
-def address_resource(inbox: Inbox, token: str | UnsetType = UNSET) -> AddressResource:
-    """Turn an inbox into its JSON form."""
-    return AddressResource(
-        address=inbox.address,
-        created_at=rfc3339(inbox.created_at_ms),
-        expires_at=rfc3339(inbox.expires_at_ms),
-        private=inbox.private,
-        message_count=inbox.message_count,
-        token=token,
-    )
+class Person(Struct, frozen=True):
+    """A mailbox that a header field names."""
+
+    address: str
+    name: str
 
 
-def message_list(listing: Listing) -> MessageList:
-    """Turn a page of messages into its JSON form."""
-    return MessageList([_message_item(message) for message in listing.messages])
+class EnvelopeItem(Struct, frozen=True):
+    """The SMTP transaction that brought a message; ``to`` is this inbox's recipient alone."""
+
+    sender: MailAddressText = field(name="from")
+    to: Recipient
+    helo: Annotated[str, Meta(examples=["mx.shop.example"])]
+    remote_ip: Annotated[str, Meta(examples=["192.0.2.7"])]
+    tls: bool
 
 
-def _message_item(message: Message) -> MessageItem:
-    return MessageItem(
-        message.id,
-        message.from_address,
-        message.from_name,
-        message.recipient,
-        message.subject,
-        message.body,
-        _time(message.received_at_ms),
-        message.size_bytes,
-        message.has_html,
-        [AttachmentItem(*msgspec.structs.astuple(attachment)) for attachment in message.attachments],
-        truncated=True if message.truncated else UNSET,
-    )
+class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
+    """One message, whole."""
+
+    html: Annotated[str | None, Meta(description="As received: never put it into a page as it is.")]
+    headers: Annotated[list[tuple[str, str]], Meta(description="Name and decoded value, in order.")]
+    cc: list[Person]
+    reply_to: list[Person]
+    date: Annotated[Time | None, Meta(description="What the Date field says.")]
+    message_id: Annotated[str, Meta(description="The Message-ID field, without angle brackets.")]
+    envelope: EnvelopeItem
+    raw_url: Path
+    warnings: Annotated[list[str], Meta(description="What the parser had to forgive.")]
 
 
-def read_wish(body: bytes, content_type: str | None) -> Wish:
-    """Read the body of create; none at all is the plain wish. Raises ``BadRequest``, ``InvalidRequest``."""
-    if not body:
-        return Wish()
-    if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
-        raise BadRequest("unsupported-media-type", "")
-    try:
-        # Raw, since what is not known is not looked at: a number of 5,000 digits there is nobody's business.
-        msgspec.json.decode(body, type=msgspec.Raw)
-        return _wish(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(("", "expected an object")) from error
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadRequest("malformed-request", "The body is no JSON.") from error
+class ViewItem(Struct, frozen=True):
+    """Where the sanitised HTML of one message can be looked at for a minute."""
+
+    url: Path
+    expires_at: Time
+    remote_images: Annotated[int, Meta(description="How many images of the message stand elsewhere.")]
 
 
-def _wish(members: dict[str, msgspec.Raw]) -> Wish:
-    expected = {"local_part": (str, "a string"), "domain": (str, "a string"), "private": (bool, "true or false")}
-    given = {name: msgspec.json.decode(members[name]) for name in expected if name in members}
-    mistakes = [
-        (f"/{name}", f"expected {expected[name][1]}")
-        for name, value in given.items()
-        if not isinstance(value, expected[name][0])
-    ]
-    if mistakes:
-        raise InvalidRequest(*mistakes)
-    return Wish(**given)
+class DomainList(Struct, frozen=True):
+    """The domains that addresses can be created at; the first is the default."""
+
+    domains: Annotated[list[str], Meta(examples=[["tmpmaild.test"]])]
 
 
-def read_page(parameters: Mapping[str, str]) -> Page:
-    """Read the parameters of a list; unknown ones are ignored. Raises ``InvalidRequest``."""
-    mistakes = [
-        (name, "expected a message id")
-        for name in ("before", "after")
-        if name in parameters and not ids.is_message_id(parameters[name])
-    ]
-    limit = parameters.get("limit", str(_MAX_LIMIT))
-    if not _is_number(limit) or not 1 <= int(limit) <= _MAX_LIMIT:
-        mistakes.append(("limit", f"expected a number from 1 to {_MAX_LIMIT}"))
-    order = parameters.get("order", "desc")
-    if order not in ("asc", "desc"):
-        mistakes.append(("order", "expected asc or desc"))
-    if mistakes:
-        raise InvalidRequest(*mistakes)
-    return Page(
-        after=parameters.get("after"), before=parameters.get("before"), ascending=order == "asc", limit=int(limit)
-    )
+class Deletion(Struct, frozen=True):
+    """What was deleted: a message, or the address when there is no id."""
+
+    id: MessageId | UnsetType = UNSET
 
 
-def address_path(base_path: str, address: str) -> str:
-    """Return the path of an address below the path of ``http.public_url``; never with a host."""
-    return f"{base_path}/api/v1/addresses/{quote(address, safe='@')}"
+class Extension(Struct, frozen=True):
+    """When the address ends now."""
+
+    expires_at: Time
 
 
-def next_page_link(base_path: str, listing: Listing, page: Page) -> str:
-    """Return the Link field (RFC 8288) to the page behind this one."""
-    last_id = listing.messages[-1].id
-    after, before = (last_id, page.before) if page.ascending else (page.after, last_id)
-    query = {"limit": str(page.limit), "order": "asc" if page.ascending else None, "after": after, "before": before}
-    joined = "&".join(f"{name}={value}" for name, value in query.items() if value)
-    return f'<{address_path(base_path, listing.inbox.address)}/messages?{joined}>; rel="next"'
+class Nothing(Struct, frozen=True):
+    """An event that its name says all of."""
+
+
+class Wire:
+    """Turns the service's words into their JSON forms; paths lie below ``base_path``, that of ``http.public_url``."""
+
+    def __init__(self, base_path: str) -> None:
+        self._base_path = base_path
+
+    def address(self, inbox: Inbox, token: str | UnsetType = UNSET) -> AddressResource:
+        """Return an address."""
+        return AddressResource(
+            address=inbox.address,
+            created_at=rfc3339(inbox.created_at_ms),
+            expires_at=rfc3339(inbox.expires_at_ms),
+            private=inbox.private,
+            message_count=inbox.message_count,
+            token=token,
+        )
+
+    def message_list(self, listing: Listing) -> MessageList:
+        """Return a page of messages."""
+        return MessageList([self._message(listing.inbox.address, message) for message in listing.messages])
+
+    def full_message(self, letter: Letter) -> FullMessageItem:
+        """Return one message, whole."""
+        full, details, address = letter.full, letter.details, letter.inbox.address
+        envelope = full.envelope
+        item = self._message(address, full.message)
+        return FullMessageItem(
+            **{name: getattr(item, name) for name in item.__struct_fields__},
+            html=full.html,
+            headers=list(full.headers),
+            cc=_people(details.cc),
+            reply_to=_people(details.reply_to),
+            date=None if details.date_ms is None else rfc3339(details.date_ms),
+            message_id=details.message_id,
+            envelope=EnvelopeItem(
+                envelope.sender, envelope.recipients[0], envelope.helo, envelope.remote_ip, envelope.tls
+            ),
+            raw_url=f"{self._message_path(address, full.message.id)}/raw",
+            warnings=list(full.warnings),
+        )
+
+    def event(self, address: str, event: Event) -> tuple[str, Struct]:
+        """Return the name and the data of an event."""
+        match event:
+            case Message():
+                return "message", self._message(address, event)
+            case MessageDeleted():
+                return "deleted", Deletion(event.message_id)
+            case InboxDeleted():
+                return "deleted", Deletion()
+            case ExpiryMoved():
+                return "extended", Extension(rfc3339(event.expires_at_ms))
+            case InboxExpired():
+                return "expired", Nothing()
+
+    def view(self, grant: Grant, remote_images: int) -> ViewItem:
+        """Return where a message can be looked at."""
+        return ViewItem(self.view_path(grant), rfc3339(grant.expires_at_ms), remote_images)
+
+    def view_path(self, grant: Grant) -> str:
+        """Return the path of a view."""
+        return f"{self._base_path}/view/{grant.secret}"
+
+    def address_path(self, address: str) -> str:
+        """Return the path of an address; never with a host."""
+        return f"{self._base_path}/api/v1/addresses/{quote(address, safe='@')}"
+
+    def next_page_link(self, listing: Listing, page: Page) -> str:
+        """Return the Link field (RFC 8288) to the page behind this one."""
+        last_id = listing.messages[-1].id
+        after, before = (last_id, page.before) if page.ascending else (page.after, last_id)
+        query = {
+            "limit": str(page.limit),
+            "order": "asc" if page.ascending else None,
+            "from": page.sender,
+            "subject": page.subject,
+            "q": page.text,
+            "after": after,
+            "before": before,
+        }
+        joined = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items() if value)
+        return f'<{self.address_path(listing.inbox.address)}/messages?{joined}>; rel="next"'
+
+    def _message_path(self, address: str, message_id: str) -> str:
+        return f"{self.address_path(address)}/messages/{message_id}"
+
+    def _message(self, address: str, message: Message) -> MessageItem:
+        return MessageItem(
+            message.id,
+            message.from_address,
+            message.from_name,
+            message.recipient,
+            message.subject,
+            message.body,
+            _time(message.received_at_ms),
+            message.size_bytes,
+            message.has_html,
+            [self._attachment(address, message.id, attachment) for attachment in message.attachments],
+            [CodeItem(code.value, code.confidence) for code in message.findings.codes],
+            [LinkItem(link.href, link.text, link.confidence) for link in message.findings.links],
+            truncated=True if message.truncated else UNSET,
+        )
+
+    def _attachment(self, address: str, message_id: str, attachment: Attachment) -> AttachmentItem:
+        url = f"{self._message_path(address, message_id)}/attachments/{attachment.index}"
+        return AttachmentItem(
+            attachment.index,
+            attachment.filename,
+            attachment.content_type,
+            attachment.size_bytes,
+            attachment.sha256,
+            attachment.inline,
+            attachment.content_id,
+            url,
+        )
+
+
+def _people(mailboxes: tuple[MailAddress, ...]) -> list[Person]:
+    return [Person(one.address, one.name) for one in mailboxes]

@@ -1,0 +1,213 @@
+"""Extending, deleting, and the domains."""
+
+import json
+
+import anyio
+import pytest
+
+from tmpmaild.errors import AddressNotFound, MailboxFull
+from tmpmaild.model import Envelope
+
+NEVER = "/api/v1/addresses/never@tmpmaild.test"
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+class Held:
+    """An inbox and its token, as its holder asks about it."""
+
+    def __init__(self, client, created):
+        self.client = client
+        self.address = created["address"]
+        self.token = created["token"]
+        self.path = f"/api/v1/addresses/{self.address}"
+
+    async def ask(self, method, tail="", body=None, token=None):
+        octets = json.dumps(body).encode() if isinstance(body, dict) else body or b""
+        return await self.client.ask(method, self.path + tail, bearer(token or self.token), octets)
+
+
+@pytest.fixture
+async def held(client):
+    return Held(client, await client.create(local_part="chosen"))
+
+
+@pytest.fixture
+async def private(client):
+    return Held(client, await client.create(local_part="secret", private=True))
+
+
+async def test_a_deleted_address_is_gone_like_an_expired_one(world, client, held):
+    message_id = await world.deliver(held.address)
+    answer = await held.ask("DELETE")
+    assert (answer.status, answer.body) == (204, b"")
+    for tail in ("", "/messages", f"/messages/{message_id}", f"/messages/{message_id}/raw", "/events"):
+        answer = await client.get(held.path + tail)
+        assert (answer.status, answer.json()["code"]) == (410, "address-expired")
+    assert (await held.ask("DELETE")).status == 410
+    with pytest.raises(AddressNotFound):
+        await world.deliver(held.address)
+
+
+async def test_the_name_of_a_deleted_address_is_kept_for_a_day(client, held, clock):
+    await held.ask("DELETE")
+    assert (await client.post(body={"local_part": "chosen"})).status == 409
+    clock.advance(seconds=24 * 3600)
+    assert (await client.post(body={"local_part": "chosen"})).status == 201
+
+
+async def test_mail_on_its_way_to_an_address_that_is_deleted_meanwhile_is_refused(world, held):
+    inbox_id = (await world.service.find(held.address)).id
+    await held.ask("DELETE")
+    envelope = Envelope("a@example.org", (held.address,), "client.example", "192.0.2.7", tls=False)
+    with pytest.raises(AddressNotFound):
+        await world.service.deliver(envelope, [inbox_id], b"\r\nlate\r\n")
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+async def test_changing_without_a_token_is_401_whatever_the_address(client, held, private, method):
+    for path in (held.path, private.path, NEVER, "/api/v1/addresses/%00", f"{held.path}/messages/x"):
+        if method == "PATCH" and path.endswith("/x"):
+            continue
+        answer = await client.ask(method, path, body=b'{"expires_in_seconds": 5}')
+        assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
+        assert answer.header("www-authenticate") == "Bearer"
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+async def test_changing_with_a_wrong_token_is_the_404_of_an_address_that_never_was(
+    client, held, private, clock, method
+):
+    async def answers():
+        for path in (held.path, private.path, NEVER):
+            answer = await client.ask(method, path, bearer("wrong"), body=b'{"expires_in_seconds": 5}')
+            yield answer.status, answer.body, sorted(answer.headers)
+
+    found = [one async for one in answers()]
+    clock.advance(seconds=3600)
+    found += [one async for one in answers()]
+    assert all(one == found[0] for one in found)
+    assert found[0][0] == 404
+
+
+async def test_the_token_of_one_inbox_opens_no_other(client, held, private):
+    for one, other in ((held, private), (private, held)):
+        assert (await one.ask("DELETE", token=other.token)).status == 404
+        assert (await one.ask("PATCH", body={"expires_in_seconds": 5}, token=other.token)).status == 404
+    assert (await client.get(private.path, bearer(private.token))).status == 200
+
+
+async def test_an_address_can_be_shortened(client, held, clock):
+    answer = await held.ask("PATCH", body={"expires_in_seconds": 60})
+    assert answer.status == 200
+    assert answer.json()["expires_at"] == "2026-09-21T14:14:20.000Z"
+    assert "token" not in answer.json()
+    clock.advance(seconds=59)
+    assert (await client.get(held.path)).json()["expires_at"] == "2026-09-21T14:14:20.000Z"
+    clock.advance(seconds=1)
+    assert (await client.get(held.path)).status == 410
+    assert (await held.ask("PATCH", body={"expires_in_seconds": 60})).status == 410
+
+
+async def test_by_default_an_address_cannot_be_extended(held, clock):
+    clock.advance(seconds=600)
+    answer = await held.ask("PATCH", body={"expires_in_seconds": 3001})
+    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+    (error,) = answer.json()["errors"]
+    assert error == {
+        "pointer": "/expires_in_seconds",
+        "detail": "expected at most 3000 now: an address here lives 3600 seconds at most",
+    }
+    assert (await held.ask("PATCH", body={"expires_in_seconds": 3000})).status == 200
+
+
+async def test_where_the_operator_allows_it_an_address_lives_longer(open_world, clock):
+    async with open_world(max_lifetime_ms=2 * 3600 * 1000) as world:
+        held = Held(world.client(), await world.client().create())
+        assert (await held.ask("PATCH", body={"expires_in_seconds": 7200})).status == 200
+        clock.advance(seconds=3600)
+        assert (await held.client.get(held.path)).status == 200
+        await world.deliver(held.address)
+        assert (await held.ask("PATCH", body={"expires_in_seconds": 3601})).status == 422
+        clock.advance(seconds=3600)
+        assert (await held.client.get(held.path)).status == 410
+
+
+async def test_a_shortened_address_takes_no_mail_after_its_end(world, held, clock):
+    await world.deliver(held.address)  # from now on the address is known without asking the disk
+    await held.ask("PATCH", body={"expires_in_seconds": 1})
+    clock.advance(seconds=1)
+    with pytest.raises(AddressNotFound):
+        await world.deliver(held.address)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointer"),
+    [
+        (b"", 422, "/expires_in_seconds"),
+        (b"{}", 422, "/expires_in_seconds"),
+        *[
+            (b'{"expires_in_seconds": %b}' % value, 422, "/expires_in_seconds")
+            for value in (b"0", b"-1", b"1.5", b'"5"', b"true", b"null", b"[]", b"1e3", b"9" * 400)
+        ],
+        (b"[]", 422, ""),
+        (b"{", 400, None),
+        (b'{"expires_in_seconds": 1', 400, None),
+        (b"\xff", 400, None),
+        (b"x" * 65_537, 413, None),
+    ],
+)
+async def test_an_impossible_extension_is_refused(held, body, status, pointer):
+    answer = await held.ask("PATCH", body=body)
+    assert answer.status == status
+    if status == 422:
+        assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+
+
+async def test_another_media_type_is_refused(client, held):
+    headers = bearer(held.token) | {"Content-Type": "text/plain"}
+    assert (await client.ask("PATCH", held.path, headers, b'{"expires_in_seconds": 5}')).status == 415
+
+
+async def test_a_full_inbox_has_room_again_after_a_delete(open_world):
+    async with open_world(max_messages_per_inbox=2) as world:
+        client = world.client()
+        held = Held(client, await client.create())
+        first, _ = await world.deliver(held.address), await world.deliver(held.address)
+        with pytest.raises(MailboxFull):
+            await world.deliver(held.address)
+        assert (await held.ask("DELETE", f"/messages/{first}")).status == 204
+        await world.deliver(held.address)
+
+
+async def test_two_deletes_at_once_delete_once(world, held):
+    message_id = await world.deliver(held.address)
+    statuses = []
+
+    async def delete():
+        statuses.append((await held.ask("DELETE", f"/messages/{message_id}")).status)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(delete)
+    assert sorted(statuses) == [204, 404, 404, 404, 404]
+    assert (await held.client.get(held.path)).json()["message_count"] == 0
+
+
+async def test_deleting_works_while_the_storage_takes_nothing_new(open_world):
+    async with open_world(max_bytes=2_000_000, reserve_bytes=400_000) as world:
+        client = world.client()
+        held = Held(client, await client.create())
+        message_id = await world.deliver(held.address, b"\r\n" + b"x" * 500_000)
+        while world.service.has_room():
+            await world.deliver(held.address, b"\r\n" + b"x" * 50_000)
+        assert (await client.post()).status == 503
+        assert (await held.ask("DELETE", f"/messages/{message_id}")).status == 204
+        assert (await held.ask("DELETE")).status == 204
+
+
+async def test_the_domains_are_the_servers(client):
+    answer = await client.get("/api/v1/domains")
+    assert (answer.status, answer.json()) == (200, {"domains": ["tmpmaild.test", "second.test"]})

@@ -1,0 +1,139 @@
+"""Nothing crosses from one inbox to another: every endpoint, asked the way an attacker would ask."""
+
+import pytest
+
+from tmpmaild.model import Envelope
+
+SECRET = b"X-Secret: swordfish\r\n"
+RAW = (
+    b"From: bank@example.org\r\nSubject: swordfish\r\n" + SECRET + b"MIME-Version: 1.0\r\n"
+    b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+    b"--b\r\nContent-Type: text/plain\r\n\r\nswordfish: your verification code is 481516\r\n"
+    b"--b\r\nContent-Type: text/html\r\n\r\n<p>swordfish</p>\r\n"
+    b"--b\r\nContent-Type: application/x\r\nContent-Disposition: attachment; filename=a\r\n\r\nswordfish\r\n--b--\r\n"
+)
+
+
+class Party:
+    """Somebody with an inbox and one message in it."""
+
+    def __init__(self, created, message_id):
+        self.address = created["address"]
+        self.token = created["token"]
+        self.message_id = message_id
+        self.headers = {"Authorization": f"Bearer {self.token}"}
+
+    def messages(self, tail=""):
+        return f"/api/v1/addresses/{self.address}/messages{tail}"
+
+
+@pytest.fixture(params=[False, True], ids=["open", "private"])
+async def victim(request, world, client):
+    created = await client.create(local_part="victim", private=request.param)
+    return Party(created, await world.deliver(created["address"], RAW))
+
+
+@pytest.fixture
+async def attacker(world, client):
+    created = await client.create(local_part="attacker")
+    return Party(created, await world.deliver(created["address"]))
+
+
+OF_MESSAGE = [("GET", ""), ("DELETE", ""), ("GET", "/raw"), ("GET", "/attachments/0"), ("POST", "/view")]
+
+
+@pytest.mark.parametrize(("method", "tail"), OF_MESSAGE)
+async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, victim, method, tail):
+    answers = [
+        await client.ask(method, attacker.messages(f"/{message_id}{tail}"), attacker.headers)
+        for message_id in (victim.message_id, "msg_" + "0" * 26, attacker.message_id.replace("msg_0", "msg_7"))
+    ]
+    for answer in answers:
+        assert (answer.status, answer.json()["code"]) == (404, "message-not-found")
+        assert (answer.body, answer.headers) == (answers[0].body, answers[0].headers)
+    shown = await client.get(victim.messages(f"/{victim.message_id}"), victim.headers)
+    assert shown.json()["subject"] == "swordfish"
+
+
+TRICKS = [
+    "attacker@tmpmaild.test/../victim@tmpmaild.test",
+    "attacker@tmpmaild.test%2f..%2fvictim@tmpmaild.test",
+    "attacker@tmpmaild.test,victim@tmpmaild.test",
+    "attacker@tmpmaild.test%00victim@tmpmaild.test",
+    "attacker@tmpmaild.test%20victim@tmpmaild.test",
+    "%22attacker@tmpmaild.test%22@tmpmaild.test",
+    "attacker%@victim@tmpmaild.test",
+    "@tmpmaild.test:victim@tmpmaild.test",
+    "*@tmpmaild.test",
+    "%25@tmpmaild.test",
+    "victi_@tmpmaild.test",
+    "v%C4%B1ctim@tmpmaild.test",
+    "vict%D1%96m@tmpmaild.test",
+    "victim@tmpmaild.test.",
+    "victim@TMPMAILD%E3%80%82test",
+    "1",
+    "postmaster@tmpmaild.test",
+    "abuse@tmpmaild.test",
+]
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+@pytest.mark.parametrize("tail", ["", "/messages", "/messages?q=swordfish", "/messages?wait=1", "/events"])
+async def test_no_form_of_an_address_opens_an_inbox_it_does_not_name(client, attacker, victim, trick, tail):
+    path, _, query = tail.partition("?")
+    target = f"/api/v1/addresses/{trick}{path}" + (f"?{query}" if query else "")
+    answer = await client.get(target, attacker.headers, stays="wait" in query)
+    assert b"swordfish" not in answer.body
+    if victim.address not in answer.body.decode():
+        assert answer.status in (404, 422)
+
+
+async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacker, victim):
+    for query in ("q=swordfish", "from=bank", "after=msg_" + "0" * 26, f"before={victim.message_id}", "q=%25", "q=_"):
+        for name in ("messages", "messages?wait=1&x=x"):
+            joiner = "&" if "?" in name else "?"
+            answer = await client.get(
+                f"/api/v1/addresses/{attacker.address}/{name}{joiner}{query}", attacker.headers, stays=True
+            )
+            assert b"swordfish" not in answer.body
+            assert victim.message_id.encode() not in answer.body
+
+
+async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, victim):
+    for method, tail in (("DELETE", ""), ("PATCH", ""), ("DELETE", f"/messages/{victim.message_id}")):
+        answer = await client.ask(
+            method, f"/api/v1/addresses/{victim.address}{tail}", attacker.headers, b'{"expires_in_seconds": 1}'
+        )
+        assert answer.status == 404
+    assert (await client.get(victim.messages(), victim.headers)).json()["messages"]
+
+
+async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(world, client):
+    one, other = await client.create(local_part="one"), await client.create(local_part="other")
+    inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]
+    recipients = ("one+x@tmpmaild.test", "other+y@tmpmaild.test")
+    envelope = Envelope("a@example.org", recipients, "client.example", "192.0.2.7", tls=False)
+    await world.service.deliver(envelope, inbox_ids, RAW)
+    for held, mine, theirs in ((one, "one+x", "other"), (other, "other+y", "one")):
+        path = f"/api/v1/addresses/{held['address']}/messages"
+        (message,) = (await client.get(path)).json()["messages"]
+        assert message["to"] == f"{mine}@tmpmaild.test"
+        for tail in ("", f"/{message['id']}", f"/{message['id']}/raw"):
+            answer = await client.get(path + tail)
+            assert f"{theirs}@tmpmaild.test".encode() not in answer.body
+            assert f"{theirs}+".encode() not in answer.body
+
+
+async def test_a_shared_mail_that_one_deletes_stays_for_the_other(world, client):
+    one, other = await client.create(local_part="one"), await client.create(local_part="other")
+    inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]
+    envelope = Envelope("a@example.org", (one["address"], other["address"]), "client.example", "192.0.2.7", tls=False)
+    await world.service.deliver(envelope, inbox_ids, RAW)
+    first = (await client.get(f"/api/v1/addresses/{one['address']}/messages")).json()["messages"][0]["id"]
+    second = (await client.get(f"/api/v1/addresses/{other['address']}/messages")).json()["messages"][0]["id"]
+    headers = {"Authorization": f"Bearer {one['token']}"}
+    assert (await client.ask("DELETE", f"/api/v1/addresses/{one['address']}/messages/{second}", headers)).status == 404
+    assert (await client.ask("DELETE", f"/api/v1/addresses/{one['address']}/messages/{first}", headers)).status == 204
+    shown = await client.get(f"/api/v1/addresses/{other['address']}/messages/{second}/raw")
+    assert shown.body.endswith(RAW)
+    assert one["address"].encode() not in shown.body

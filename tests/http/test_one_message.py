@@ -1,0 +1,186 @@
+"""``GET`` and ``DELETE`` of one message, and its attachments."""
+
+import base64
+import hashlib
+
+import anyio
+import pytest
+
+RAW = (
+    b"From: Ann Other <ann@example.org>\r\n"
+    b'To: x@example.org\r\nCc: Bob <bob@example.org>, "Eve, C." <eve@example.org>\r\n'
+    b"Reply-To: noreply@example.org\r\nDate: Mon, 21 Sep 2026 16:13:20 +0200\r\n"
+    b"Message-ID: <unique@example.org>\r\nSubject: =?utf-8?q?gr=C3=BC=C3=9Fe?=\r\n"
+    b"MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+    b"--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nYour verification code is 481516.\r\n"
+    b'--b\r\nContent-Type: text/html\r\n\r\n<p>Your verification code is <b>481516</b></p><img src="cid:logo">\r\n'
+    b"--b\r\nContent-Type: image/png\r\nContent-ID: <logo>\r\nContent-Disposition: inline; filename=logo.png\r\n"
+    b"Content-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n"
+    b'--b\r\nContent-Type: application/pdf; name="../../x.pdf"\r\nContent-Disposition: attachment\r\n'
+    b"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n--b--\r\n"
+)
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
+
+
+@pytest.fixture
+def at(held):
+    return f"/api/v1/addresses/{held['address']}/messages"
+
+
+async def test_one_message_shows_exactly_these_fields(world, client, held, at):
+    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@tmpmaild.test")
+    answer = await client.get(f"{at}/{message_id}")
+    assert answer.status == 200
+    message = answer.json()
+    (in_list,) = (await client.get(at)).json()["messages"]
+    assert {name: message[name] for name in in_list} == in_list
+    assert {name: value for name, value in message.items() if name not in in_list} == {
+        "html": message["html"],
+        "headers": message["headers"],
+        "cc": [{"address": "bob@example.org", "name": "Bob"}, {"address": "eve@example.org", "name": "Eve, C."}],
+        "reply_to": [{"address": "noreply@example.org", "name": ""}],
+        "date": "2026-09-21T14:13:20.000Z",
+        "message_id": "unique@example.org",
+        "envelope": {
+            "from": "sender@example.org",
+            "to": "Chosen+tag@tmpmaild.test",
+            "helo": "client.example",
+            "remote_ip": "192.0.2.7",
+            "tls": False,
+        },
+        "raw_url": f"{at}/{message_id}/raw",
+        "warnings": [],
+    }
+    assert message["html"].rstrip() == '<p>Your verification code is <b>481516</b></p><img src="cid:logo">'
+    assert message["headers"][0] == ["From", "Ann Other <ann@example.org>"]
+    assert ["Subject", "grüße"] in message["headers"]
+    assert [code["value"] for code in message["codes"]] == ["481516"]
+
+
+async def test_what_a_mail_does_not_say_is_null_or_empty(world, client, held, at):
+    message_id = await world.deliver(held["address"], b"\r\nbody\r\n", sender="")
+    message = (await client.get(f"{at}/{message_id}")).json()
+    assert (message["html"], message["date"]) == (None, None)
+    assert (message["message_id"], message["cc"], message["reply_to"], message["codes"]) == ("", [], [], [])
+    assert message["envelope"]["from"] == ""
+
+
+async def test_attachments_are_fetched_by_their_url(world, client, held, at):
+    message_id = await world.deliver(held["address"], RAW)
+    (message,) = (await client.get(at)).json()["messages"]
+    logo, pdf = message["attachments"]
+    assert (logo["inline"], logo["content_id"], logo["url"]) == (True, "logo", f"{at}/{message_id}/attachments/0")
+    for attachment, content in ((logo, b"\x89PNG\r\n\x1a\n"), (pdf, b"hello")):
+        answer = await client.get(attachment["url"])
+        assert (answer.status, answer.body) == (200, content)
+        assert hashlib.sha256(answer.body).hexdigest() == attachment["sha256"]
+        assert int(answer.header("content-length")) == attachment["size"]
+        assert answer.header("content-disposition").startswith("attachment; ")
+        assert answer.header("x-content-type-options") == "nosniff"
+        assert "sandbox" in answer.header("content-security-policy")
+        assert answer.header("cache-control") == "no-store"
+    assert answer.header("content-type") == "application/pdf"
+    assert 'filename="x.pdf"' in answer.header("content-disposition")
+
+
+@pytest.mark.parametrize("index", ["2", "-1", "x", "", "0x0", "01", "1.0", "%C2%B2", "999999999", "9" * 100, "0%0a"])
+async def test_there_is_no_attachment_under_any_other_number(world, client, held, at, index):
+    message_id = await world.deliver(held["address"], RAW)
+    answer = await client.get(f"{at}/{message_id}/attachments/{index}")
+    assert (answer.status, answer.json()["code"]) in [(404, "message-not-found"), (404, "not-found")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../x", "a\r\nX-Evil: yes", "a\0b", "\u202egpj.exe", "x" * 4096, 'a"b\\c', "…", "=?utf-8?b?Li4vLi4veA==?="],
+)
+async def test_a_stranger_s_file_name_never_leaves_its_header(world, client, held, at, name):
+    encoded = "".join(f"%{octet:02X}" for octet in name.encode())
+    raw = (
+        b"Content-Type: application/octet-stream\r\n"
+        b"Content-Disposition: attachment; filename*=utf-8''" + encoded.encode() + b"\r\n\r\nx\r\n"
+    )
+    message_id = await world.deliver(held["address"], raw)
+    answer = await client.get(f"{at}/{message_id}/attachments/0")
+    assert answer.status == 200
+    disposition = answer.header("content-disposition")
+    assert len(disposition) < 1200
+    assert disposition.isprintable()
+    assert disposition.isascii()
+    assert "/" not in disposition
+    assert answer.header("x-evil") is None
+
+
+async def test_range_requests_get_the_whole(world, client, held, at):
+    message_id = await world.deliver(held["address"], RAW)
+    ranges = {"Range": "bytes=" + ",".join(f"{at}-" for at in range(1000))}
+    for tail in ("attachments/1", "raw", ""):
+        answer = await client.get(f"{at}/{message_id}/{tail}".rstrip("/"), ranges)
+        assert answer.status == 200
+        assert answer.header("content-range") is None
+
+
+async def test_a_large_message_comes_whole(world, client, held, at):
+    text = "ü" * 200_000
+    raw = (
+        b"MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n"
+        b"Content-Type: text/plain; charset=utf-8\r\n\r\n"
+        + text.encode()
+        + b"\r\n--b\r\nContent-Type: application/x\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        + base64.encodebytes(bytes(range(256)) * 4000).replace(b"\n", b"\r\n")
+        + b"--b--\r\n"
+    )
+    message_id = await world.deliver(held["address"], raw)
+    message = (await client.get(f"{at}/{message_id}")).json()
+    assert message["body"].rstrip("\n") == text
+    (attachment,) = message["attachments"]
+    assert (await client.get(attachment["url"])).body == bytes(range(256)) * 4000
+
+
+async def test_a_deleted_message_is_gone_and_its_neighbours_stay(world, client, held, at):
+    first, second, third = [await world.deliver(held["address"], RAW) for _ in range(3)]
+    answer = await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))
+    assert (answer.status, answer.body) == (204, b"")
+    for tail in ("", "/raw", "/attachments/0"):
+        answer = await client.get(f"{at}/{second}{tail}")
+        assert (answer.status, answer.json()["code"]) == (404, "message-not-found")
+    assert (await client.ask("POST", f"{at}/{second}/view")).status == 404
+    assert [message["id"] for message in (await client.get(at)).json()["messages"]] == [third, first]
+    assert (await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))).status == 404
+
+
+async def test_deleting_while_reading_page_by_page_skips_nothing(world, client, held, at):
+    sent = [await world.deliver(held["address"]) for _ in range(9)]
+    page = (await client.get(f"{at}?limit=3&order=asc")).json()["messages"]
+    seen = [message["id"] for message in page]
+    await client.ask("DELETE", f"{at}/{seen[-1]}", bearer(held["token"]))
+    await client.ask("DELETE", f"{at}/{sent[4]}", bearer(held["token"]))
+    for _ in range(3):
+        page = (await client.get(f"{at}?limit=3&order=asc&after={seen[-1]}")).json()["messages"]
+        seen += [message["id"] for message in page]
+    assert seen == [one for one in sent if one != sent[4]]
+
+
+async def test_a_message_that_is_deleted_while_it_is_read_is_whole_or_not_there(world, client, held, at):
+    for _ in range(5):
+        message_id = await world.deliver(held["address"], RAW + b"x" * 100_000)
+        answers = []
+
+        async def read(path=f"{at}/{message_id}", answers=answers):
+            answers.append(await client.get(path))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(read)
+            await client.ask("DELETE", f"{at}/{message_id}", bearer(held["token"]))
+        for answer in answers:
+            assert answer.status in (200, 404)
+            assert answer.status == 404 or answer.json()["subject"] == "grüße"

@@ -1,0 +1,260 @@
+"""``GET …/events``: what a follower sees, over a real connection."""
+
+import json
+import socket
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from tmpmaild.http import streams
+
+
+class Event:
+    """One event of a stream: ``id`` and ``name`` may be None, ``data`` is decoded."""
+
+    def __init__(self, block):
+        fields = [line.partition(": ") for line in block.splitlines()]
+        values = {name: value for name, _, value in fields}
+        assert len(values) == len(fields)
+        assert set(values) <= {"id", "event", "data", "retry"}
+        self.id = values.get("id")
+        self.name = values.get("event")
+        self.retry = values.get("retry")
+        self.data = json.loads(values["data"]) if "data" in values else None
+
+
+class Stream:
+    """A client that reads events off a socket."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.head = ""
+        self.comments = 0
+        self._text = ""
+        self._octets = b""
+
+    async def open(self):
+        while b"\r\n\r\n" not in self._octets:
+            self._octets += await self.socket.receive()
+        head, _, self._octets = self._octets.partition(b"\r\n\r\n")
+        self.head = head.decode()
+        return self
+
+    @property
+    def status(self):
+        return int(self.head.split()[1])
+
+    async def _chunk(self):
+        """Read one chunk of the body; None is the end."""
+        while b"\r\n" not in self._octets:
+            self._octets += await self.socket.receive()
+        size, _, self._octets = self._octets.partition(b"\r\n")
+        length = int(size, 16)
+        while len(self._octets) < length + 2:
+            self._octets += await self.socket.receive()
+        chunk, self._octets = self._octets[:length], self._octets[length + 2 :]
+        return chunk or None
+
+    async def next(self):
+        """Read the next event; None is the end of the stream."""
+        with anyio.fail_after(5):
+            while True:
+                while "\n\n" not in self._text:
+                    chunk = await self._chunk()
+                    if chunk is None:
+                        assert not self._text
+                        return None
+                    self._text += chunk.decode()
+                block, _, self._text = self._text.partition("\n\n")
+                if block.startswith(":"):
+                    self.comments += 1
+                elif not block.startswith("retry"):
+                    return Event(block)
+
+    async def ids(self, count):
+        return [(await self.next()).id for _ in range(count)]
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
+
+
+@pytest.fixture
+def follow(served, held):
+    @asynccontextmanager
+    async def opened(query="", *, address=None, headers=()):
+        lines = "".join(f"{name}: {value}\r\n" for name, value in dict(headers).items())
+        target = f"/api/v1/addresses/{address or held['address']}/events{query}"
+        async with await served.connect() as connection:
+            await connection.send(f"GET {target} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
+            with anyio.fail_after(5):
+                yield await Stream(connection).open()
+
+    return opened
+
+
+async def until(condition):
+    with anyio.fail_after(5):
+        while not condition():
+            await anyio.sleep(0.001)
+
+
+async def test_a_stream_is_what_browsers_and_proxies_expect(follow):
+    async with follow() as stream:
+        head = stream.head.lower()
+        assert stream.status == 200
+        for line in (
+            "content-type: text/event-stream",
+            "x-accel-buffering: no",
+            "cache-control: no-store",
+            "transfer-encoding: chunked",
+        ):
+            assert line in head
+        assert await stream._chunk() == b"retry: 10000\n\n"
+
+
+async def test_messages_come_as_a_list_shows_them_with_their_id(world, client, held, follow):
+    first = await world.deliver(held["address"], b"Subject: Your code\r\n\r\nYour verification code is 481516\r\n")
+    async with follow() as stream:
+        event = await stream.next()
+        assert (event.id, event.name) == (first, "message")
+        (listed,) = (await client.get(f"/api/v1/addresses/{held['address']}/messages")).json()["messages"]
+        assert event.data == listed
+        assert event.data["codes"][0]["value"] == "481516"
+        second = await world.deliver(held["address"])
+        assert (await stream.next()).id == second
+
+
+async def test_a_stream_goes_on_after_the_last_event_that_was_seen(world, held, follow):
+    sent = [await world.deliver(held["address"]) for _ in range(4)]
+    async with follow(headers={"Last-Event-ID": sent[1]}) as stream:
+        assert await stream.ids(2) == sent[2:]
+    async with follow(f"?after={sent[2]}") as stream:
+        assert await stream.ids(1) == sent[3:]
+    async with follow(f"?after={sent[0]}", headers={"Last-Event-ID": sent[2]}) as stream:
+        assert await stream.ids(1) == sent[3:]
+
+
+@pytest.mark.parametrize("value", ["x", "msg_", "msg_" + "!" * 26, "-1", "msg_8" + "0" * 25, "\x7f", "x" * 4000])
+async def test_a_malformed_last_event_id_counts_as_none(world, held, follow, value):
+    sent = [await world.deliver(held["address"]) for _ in range(2)]
+    async with follow(headers={"Last-Event-ID": value}) as stream:
+        assert await stream.ids(2) == sent
+    async with follow(f"?after={sent[0]}", headers={"Last-Event-ID": value}) as stream:
+        assert await stream.ids(1) == sent[1:]
+
+
+async def test_an_impossible_after_is_invalid(follow):
+    async with follow("?after=x") as stream:
+        assert stream.status == 422
+
+
+async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follow):
+    message_id = await world.deliver(held["address"])
+    async with follow(f"?after={message_id}") as stream:
+        await until(lambda: len(world.service._bus))
+        await world.service.delete_message(held["address"], message_id, held["token"])
+        event = await stream.next()
+        assert (event.id, event.name, event.data) == (None, "deleted", {"id": message_id})
+        await world.service.extend(held["address"], held["token"], 60)
+        event = await stream.next()
+        assert (event.id, event.name, event.data) == (None, "extended", {"expires_at": "2026-09-21T14:14:20.000Z"})
+        await world.service.delete(held["address"], held["token"])
+        event = await stream.next()
+        assert (event.id, event.name, event.data) == (None, "deleted", {})
+        assert await stream.next() is None
+
+
+async def test_expiry_is_told_and_ends_the_stream(world, held, follow, clock):
+    clock.advance(ms=3_600_000 - 50)
+    async with follow() as stream:
+        await until(lambda: len(world.service._bus))
+        clock.advance(ms=50)
+        event = await stream.next()
+        assert (event.id, event.name, event.data) == (None, "expired", {})
+        assert await stream.next() is None
+    assert len(world.service._bus) == 0
+
+
+async def test_a_stop_ends_the_stream_without_an_event(world, follow):
+    async with follow() as stream:
+        await until(lambda: len(world.service._bus))
+        world.service.stop_waiting()
+        assert await stream.next() is None
+
+
+async def test_a_quiet_stream_shows_that_it_lives(world, serve, held, monkeypatch):
+    monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.01)
+    async with serve(world.app()) as served, await served.connect() as connection:
+        await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        stream = await Stream(connection).open()
+        chunks = [await stream._chunk() for _ in range(4)]
+        assert chunks == [b"retry: 10000\n\n", b":\n\n", b":\n\n", b":\n\n"]
+
+
+async def test_mail_wakes_only_the_streams_of_its_inbox(world, client, held, follow):
+    other = await client.create()
+    async with follow() as mine, follow(address=other["address"]) as theirs:
+        await until(lambda: len(world.service._bus) == 2)
+        message_id = await world.deliver(held["address"])
+        assert (await mine.next()).id == message_id
+        with anyio.move_on_after(0.05) as waited:
+            await theirs._chunk()  # the retry
+            await theirs._chunk()
+        assert waited.cancelled_caught
+
+
+async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, held):
+    async with serve(world.app(max_streams_per_client=1)) as served:
+        request = f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        for _ in range(3):
+            async with await served.connect() as connection:
+                await connection.send(request)
+                assert (await Stream(connection).open()).status == 200
+                async with await served.connect() as another:
+                    await another.send(request)
+                    refused = await Stream(another).open()
+                    assert refused.status == 429
+                    assert "retry-after: 5" in refused.head.lower()
+            await until(lambda: not len(world.service._bus))
+
+
+async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):
+    monkeypatch.setattr(streams, "_SLICE_SECONDS", 0.1)
+    sent = [await world.deliver(held["address"], b"\r\n" + b"x" * 6000) for _ in range(200)]
+    async with serve(world.app()) as served:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await anyio.to_thread.run_sync(deaf.connect, served.address)
+            deaf.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            await until(lambda: len(world.service._bus))
+            await until(lambda: not len(world.service._bus))
+        async with await served.connect() as connection:
+            await connection.send(
+                f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+            )
+            seen = await (await Stream(connection).open()).ids(200)
+        assert seen == sent
+
+
+async def test_a_head_request_gets_the_head_alone(client, held, world):
+    with anyio.fail_after(5):
+        answer = await client.ask("HEAD", f"/api/v1/addresses/{held['address']}/events", stays=True)
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.header("content-type") == "text/event-stream"
+    assert len(world.service._bus) == 0
+
+
+async def test_there_is_nothing_to_follow_where_nothing_may_be_read(client, follow):
+    private = await client.create(private=True)
+    for address, headers in (
+        ("never@tmpmaild.test", {}),
+        (private["address"], {}),
+        (private["address"], {"Authorization": "Bearer wrong"}),
+    ):
+        async with follow(address=address, headers=headers) as stream:
+            assert stream.status == 404
+    async with follow(address=private["address"], headers={"Authorization": f"Bearer {private['token']}"}) as stream:
+        assert stream.status == 200

@@ -1,0 +1,135 @@
+"""``POST …/view``, and the page behind the path it gives."""
+
+import pytest
+
+from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.viewing import LIFETIME_MS
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+RAW = (
+    b"From: shop@example.org\r\nSubject: Hello\r\nMIME-Version: 1.0\r\n"
+    b"Content-Type: multipart/related; boundary=b\r\n\r\n"
+    b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+    b'<h1 onclick="steal()">Hello</h1><script>steal()</script><img src="cid:pixel">'
+    b'<img src="https://shop.example/logo.png" width=10><img src="http://track.example/1.gif">'
+    b'<a href="https://shop.example/confirm">Confirm</a>\r\n'
+    b"--b\r\nContent-Type: image/png\r\nContent-ID: <pixel>\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    + PIXEL.encode()
+    + b"\r\n--b--\r\n"
+)
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
+
+
+async def view(client, address, message_id, body=b"", headers=()):
+    return await client.post(f"/api/v1/addresses/{address}/messages/{message_id}/view", body, headers)
+
+
+async def test_a_view_is_a_path_that_works_for_a_minute(world, client, held, clock):
+    message_id = await world.deliver(held["address"], RAW)
+    answer = await view(client, held["address"], message_id)
+    assert answer.status == 201
+    found = answer.json()
+    assert answer.header("location") == found["url"]
+    assert len(found["url"]) >= len("/view/") + 22  # 128 bits
+    assert found["expires_at"] == "2026-09-21T14:14:20.000Z"
+    assert found["remote_images"] == 2
+    for _ in range(2):
+        assert (await client.get(found["url"])).status == 200
+    clock.advance(ms=LIFETIME_MS)
+    answer = await client.get(found["url"])
+    assert (answer.status, answer.json()["code"]) == (404, "not-found")
+
+
+async def test_the_page_is_sanitised_and_behind_a_policy(world, client, held):
+    message_id = await world.deliver(held["address"], RAW)
+    answer = await client.get((await view(client, held["address"], message_id)).json()["url"])
+    assert answer.header("content-type") == "text/html; charset=utf-8"
+    assert answer.header("content-security-policy") == (
+        "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; "
+        "style-src 'unsafe-inline'"
+    )
+    assert answer.header("cache-control") == "no-store"
+    page = answer.body.decode()
+    assert "<h1>Hello</h1>" in page
+    assert "steal" not in page
+    assert f"data:image/png;base64,{PIXEL}" in page
+    assert "shop.example/logo.png" not in page
+    assert 'href="https://shop.example/confirm"' in page
+
+
+async def test_remote_images_are_there_for_who_asks_for_them(world, client, held):
+    message_id = await world.deliver(held["address"], RAW)
+    found = (await view(client, held["address"], message_id, {"remote_images": True})).json()
+    answer = await client.get(found["url"])
+    assert "img-src data: https:;" in answer.header("content-security-policy")
+    assert 'src="https://shop.example/logo.png"' in answer.body.decode()
+    assert "http://track.example" not in answer.body.decode()
+
+
+async def test_a_mail_without_html_is_shown_as_its_text(world, client, held):
+    message_id = await world.deliver(held["address"], b"\r\n<script>one</script>\r\n  two & three\r\n")
+    page = (await client.get((await view(client, held["address"], message_id)).json()["url"])).body.decode()
+    assert "&lt;script&gt;one&lt;/script&gt;\n  two &amp; three" in page
+
+
+async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, held, clock):
+    urls = []
+    for _ in range(2):
+        message_id = await world.deliver(held["address"], RAW)
+        urls.append((await view(client, held["address"], message_id)).json()["url"])
+    await world.service.delete_message(held["address"], message_id, held["token"])
+    assert (await client.get(urls[1])).status == 404
+    assert (await client.get(urls[0])).status == 200
+    await world.service.delete(held["address"], held["token"])
+    assert (await client.get(urls[0])).status == 410
+
+
+async def test_a_private_message_is_viewed_through_its_token_alone(world, client):
+    private = await client.create(private=True)
+    message_id = await world.deliver(private["address"], RAW)
+    for headers in ((), {"Authorization": "Bearer wrong"}):
+        assert (await view(client, private["address"], message_id, headers=headers)).status == 404
+    answer = await view(client, private["address"], message_id, headers={"Authorization": f"Bearer {private['token']}"})
+    assert (await client.get(answer.json()["url"])).status == 200
+
+
+async def test_only_the_secret_leads_to_a_page(world, client, held):
+    await view(client, held["address"], await world.deliver(held["address"], RAW))
+    for path in ("/view/", "/view/x", "/view/%00", "/view/" + "a" * 4000, "/view/a/b"):
+        assert (await client.get(path)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{}", 201), (b'{"unknown": 1}', 201), (b'{"remote_images": 1}', 422), (b"[]", 422), (b"{", 400)],
+)
+async def test_what_is_asked_of_a_view_is_checked(world, client, held, body, status):
+    message_id = await world.deliver(held["address"], RAW)
+    assert (await view(client, held["address"], message_id, body)).status == status
+
+
+async def test_views_have_a_limit_of_their_own(world, held):
+    world.page_buckets = TokenBuckets(120, 2, name="page")
+    client = world.client(TokenBuckets(10, 10))
+    message_id = await world.deliver(held["address"], RAW)
+    answer = await view(client, held["address"], message_id)
+    assert answer.header("ratelimit").startswith('"default";r=9')
+    for left in (1, 0):
+        shown = await client.get(answer.json()["url"])
+        assert shown.header("ratelimit-policy") == '"page";q=120;w=60'
+        assert shown.header("ratelimit").startswith(f'"page";r={left}')
+    assert (await client.get(answer.json()["url"])).status == 429
+
+
+async def test_permissions_that_are_over_are_forgotten(world, client, held, clock):
+    message_id = await world.deliver(held["address"], RAW)
+    for _ in range(3):
+        await view(client, held["address"], message_id)
+    assert len(world.service.viewer._grants) == 3
+    clock.advance(ms=LIFETIME_MS)
+    world.service.forget_expired()
+    assert len(world.service.viewer._grants) == 0

@@ -1,0 +1,164 @@
+"""``GET …/messages?wait=``: how a test waits for its mail."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from tmpmaild.ratelimit import TokenBuckets
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
+
+
+def at(held, query):
+    return f"/api/v1/addresses/{held['address']}/messages?{query}"
+
+
+@asynccontextmanager
+async def waiting(world, client, target, **more):
+    """Have a request wait, asleep, and see to it that it ends."""
+    before = len(world.service._bus)
+    task = asyncio.ensure_future(client.get(target, stays=True, **more))
+    with anyio.fail_after(5):
+        while len(world.service._bus) == before and not task.done():
+            await anyio.sleep(0.001)
+    await anyio.sleep(0.01)
+    try:
+        yield task
+    finally:
+        task.cancel()
+
+
+async def finished(task):
+    with anyio.fail_after(5):
+        return await task
+
+
+async def test_mail_that_is_there_is_shown_at_once(world, client, held):
+    message_id = await world.deliver(held["address"])
+    answer = await finished(client.get(at(held, "wait=50"), stays=True))
+    assert [message["id"] for message in answer.json()["messages"]] == [message_id]
+
+
+async def test_mail_that_comes_is_shown_as_it_comes(world, client, held):
+    async with waiting(world, client, at(held, "wait=50")) as task:
+        assert not task.done()
+        message_id = await world.deliver(held["address"])
+        answer = await finished(task)
+    assert [message["id"] for message in answer.json()["messages"]] == [message_id]
+
+
+async def test_only_mail_that_matches_ends_a_wait(world, client, held):
+    first = await world.deliver(held["address"], b"From: Shop <news@shop.example>\r\nSubject: Your Code\r\n\r\n")
+    query = f"wait=50&after={first}&from=SHOP&subject=code"
+    async with waiting(world, client, at(held, query)) as task:
+        await world.deliver(held["address"], b"From: news@shop.example\r\nSubject: sale\r\n\r\n")
+        await world.deliver(held["address"], b"From: other@example.org\r\nSubject: code\r\n\r\n")
+        await anyio.sleep(0.02)
+        assert not task.done()
+        wanted = await world.deliver(held["address"], b"From: login@shop.example\r\nSubject: A code\r\n\r\n")
+        answer = await finished(task)
+    assert [message["id"] for message in answer.json()["messages"]] == [wanted]
+
+
+async def test_a_wait_for_nothing_is_an_empty_list(client, held):
+    answer = await finished(client.get(at(held, "wait=1"), stays=True))
+    assert (answer.status, answer.json()) == (200, {"messages": []})
+
+
+async def test_a_wait_of_no_seconds_and_a_head_request_do_not_wait(client, held):
+    assert (await finished(client.get(at(held, "wait=0"), stays=True))).json() == {"messages": []}
+    assert (await finished(client.ask("HEAD", at(held, "wait=50"), stays=True))).status == 200
+
+
+@pytest.mark.parametrize("value", ["51", "-1", "x", "", "1.5", "1e1", "%2B1", "9" * 400])
+async def test_an_impossible_wait_is_invalid(client, held, value):
+    answer = await client.get(at(held, f"wait={value}"))
+    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["wait"]
+
+
+async def test_expiry_ends_a_wait(world, client, held, clock):
+    clock.advance(ms=3_600_000 - 30)
+    async with waiting(world, client, at(held, "wait=50")) as task:
+        clock.advance(ms=30)
+        answer = await finished(task)
+    assert (answer.status, answer.json()["code"]) == (410, "address-expired")
+
+
+async def test_deletion_ends_a_wait(world, client, held):
+    async with waiting(world, client, at(held, "wait=50")) as task:
+        await world.service.delete(held["address"], held["token"])
+        answer = await finished(task)
+    assert (answer.status, answer.json()["code"]) == (410, "address-expired")
+
+
+async def test_a_stop_ends_a_wait(world, client, held):
+    async with waiting(world, client, at(held, "wait=50")) as task:
+        world.service.stop_waiting()
+        answer = await finished(task)
+    assert (answer.status, answer.json()["code"]) == (503, "stopping")
+    assert answer.header("retry-after") == "5"
+
+
+async def test_a_wait_costs_one_request(world, held):
+    client = world.client(TokenBuckets(10, 10))
+    async with waiting(world, client, at(held, "wait=50")) as task:
+        await world.deliver(held["address"])
+        answer = await finished(task)
+    assert answer.header("ratelimit").startswith('"default";r=9')
+
+
+async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_client(world, held):
+    client = world.client(max_streams_per_client=3)
+    tasks = []
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            tasks.append(anyio.CancelScope())
+            group.start_soon(wait_until_gone, client, at(held, "wait=50"), tasks[-1])
+        with anyio.fail_after(5):
+            while len(world.service._bus) < 3:
+                await anyio.sleep(0.001)
+        for _ in range(100):
+            answer = await client.get(at(held, "wait=50"), stays=True)
+            assert (answer.status, answer.json()["code"]) == (429, "too-many-streams")
+            assert answer.header("retry-after") == "5"
+        assert (await client.get(at(held, "limit=1"))).status == 200
+        async with waiting(world, client, at(held, "wait=50"), peer="192.0.2.77") as other:
+            assert not other.done()
+        tasks[0].cancel()
+        with anyio.fail_after(5):
+            while len(world.service._bus) > 2:
+                await anyio.sleep(0.001)
+        assert (await finished(client.get(at(held, "wait=1"), stays=True))).status == 200
+        group.cancel_scope.cancel()
+
+
+async def wait_until_gone(client, target, scope):
+    with scope:
+        await client.get(target, stays=True)
+
+
+async def test_a_client_that_goes_away_ends_its_wait(world, client, held):
+    gone = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: client.get(at(held, "wait=50"), stays=gone))
+        with anyio.fail_after(5):
+            while not len(world.service._bus):
+                await anyio.sleep(0.001)
+            gone.set()
+            while len(world.service._bus):
+                await anyio.sleep(0.001)
+
+
+async def test_a_private_inbox_is_waited_at_with_its_token_only(world, client):
+    private = await client.create(private=True)
+    assert (await client.get(at(private, "wait=50"), stays=True)).status == 404
+    headers = {"Authorization": f"Bearer {private['token']}"}
+    async with waiting(world, client, at(private, "wait=50"), headers=headers) as task:
+        await world.deliver(private["address"])
+        assert len((await finished(task)).json()["messages"]) == 1

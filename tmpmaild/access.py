@@ -1,0 +1,74 @@
+"""Who may do what with an inbox: reading needs its address, or its token too; changing it always needs the token."""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+
+from tmpmaild import addresses
+from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
+from tmpmaild.model import Inbox
+from tmpmaild.storage.base import Storage
+
+
+class Access:
+    """Finds live inboxes for those who may have them. With ``require_token`` every inbox is private.
+
+    ``clock`` gives Unix milliseconds.
+    """
+
+    def __init__(self, storage: Storage, clock: Callable[[], int], *, require_token: bool) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._require_token = require_token
+
+    async def find(self, address: str, token: str | None) -> Inbox:
+        """Find a live address, as a client wrote it, for reading.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
+        """
+        folded = self.fold(address, token)
+        now_ms = self._clock()
+        return self.admit(await self._storage.find_inbox(folded, now_ms), token, now_ms)
+
+    async def command(self, address: str, token: str) -> Inbox:
+        """Find a live address for changing it. Raises ``AddressNotFound`` and ``AddressExpired``."""
+        folded = self.fold(address, token)
+        now_ms = self._clock()
+        inbox = await self._storage.find_inbox(folded, now_ms)
+        if inbox is None or not _opens(inbox, token):
+            raise AddressNotFound("not for this client")
+        return self.living(inbox, now_ms)
+
+    def fold(self, address: str, token: str | None) -> str:
+        """Return the address that a client means. Raises ``AddressNotFound``, ``Unauthorized``."""
+        if self._require_token and token is None:
+            raise Unauthorized("every inbox needs its token here")
+        folded = addresses.fold(address)
+        if folded is None:
+            raise AddressNotFound("no address")
+        return folded
+
+    def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
+        """Let a client read an inbox: with the right token where one is needed, and while it lives."""
+        if inbox is None:
+            raise AddressNotFound("no such address")
+        if (inbox.private or self._require_token) and not _opens(inbox, token):
+            raise AddressNotFound("not for this client")
+        return self.living(inbox, now_ms)
+
+    def living(self, inbox: Inbox | None, now_ms: int) -> Inbox:
+        """Return an inbox that somebody who may have it has found, while it lives."""
+        if inbox is None:
+            raise AddressNotFound("no such address")
+        if inbox.expires_at_ms <= now_ms:
+            raise AddressExpired(inbox.expires_at_ms)
+        return inbox
+
+
+def digest(token: str) -> bytes:
+    """Return what is kept of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def _opens(inbox: Inbox, token: str | None) -> bool:
+    return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")

@@ -1,0 +1,125 @@
+"""Finds the words of a word list in a text, in any script; which words, and what they mean, is for codes and links.
+
+Words are compared without case and accents. In a list ``word*`` stands for all words that begin so, ``one_word`` for
+two words side by side, hyphenated or not. In scripts written without spaces a word counts wherever it stands.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from functools import lru_cache
+from typing import Generic, NamedTuple, TypeVar
+
+_LONGEST_WORD = 40
+_REMEMBERED_WORDS = 4096
+
+# Words of scripts with spaces, per cent signs, and runs of scripts without.
+_SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
+_WORD = re.compile(rf"[a-z\u00df-\u058f]+|[%\uff05]|[{_SPACELESS}]+")
+_FIRST_SPACELESS = "\u0590"
+_NUMBER_FOLLOWS = re.compile(r"[.:\u00ba\u00b0]? ?#?[0-9]")
+
+C = TypeVar("C", bound=IntEnum)
+
+
+class Mark(NamedTuple, Generic[C]):
+    """A word of a list in a text, from ``start`` to ``end``."""
+
+    start: int
+    end: int
+    cue: C
+
+
+class Lexicon(Generic[C]):
+    """Words by what they tell; a word can tell several things.
+
+    A word that ends in one of ``endings`` tells ``ending_cue`` too: Germanic languages write "verification code" as
+    one word.
+    """
+
+    def __init__(self, words: Mapping[C, str], endings: tuple[str, ...] = (), ending_cue: C | None = None) -> None:
+        entries = _entries(words)
+        self._whole = {entry.replace("_", " "): cues for entry, cues in entries.items() if not entry.endswith("*")}
+        self._stems = {entry[:-1]: cues for entry, cues in entries.items() if entry.endswith("*")}
+        self._longest_stem = max(map(len, self._stems), default=0)
+        self._second_words = {entry.partition(" ")[2] for entry in self._whole if " " in entry}
+        self._longest_from: dict[str, int] = {}
+        for entry in self._whole:
+            self._longest_from[entry[0]] = max(len(entry), self._longest_from.get(entry[0], 0))
+        self._endings = endings
+        self._ending_cues = () if ending_cue is None else (ending_cue,)
+        self._remembered = lru_cache(_REMEMBERED_WORDS)(self._cues)
+
+    def marks(self, text: str) -> list[Mark[C]]:
+        """Return the words of the list that stand in a text, in their order."""
+        found: list[Mark[C]] = []
+        previous, previous_start, previous_end = "", 0, 0
+        for match in _WORD.finditer(fold(text)):
+            word, start, end = match[0], match.start(), match.end()
+            if word >= _FIRST_SPACELESS and word != "\uff05":
+                found += self._in_run(word, start)
+                continue
+            if word in self._second_words and start - previous_end == 1:
+                found += [Mark(previous_start, end, cue) for cue in self._whole.get(f"{previous} {word}", ())]
+            cues = self._remembered(word)
+            if cues and _is_meant(text, word, start, end):
+                found += [Mark(start, end, cue) for cue in cues]
+            previous, previous_start, previous_end = word, start, end
+        return found
+
+    def _in_run(self, run: str, offset: int) -> Iterator[Mark[C]]:
+        """Look for the longest words first in a run of letters that are written without spaces."""
+        at = 0
+        while at < len(run):
+            step = 1
+            for length in range(self._longest_from.get(run[at], 0), 0, -1):
+                cues = self._whole.get(run[at : at + length])
+                if cues:
+                    yield from (Mark(offset + at, offset + at + length, cue) for cue in cues)
+                    step = length
+                    break
+            at += step
+
+    def _cues(self, word: str) -> tuple[C, ...]:
+        if word in self._whole:
+            return self._whole[word]
+        if len(word) > _LONGEST_WORD:
+            return ()
+        stems = (word[:length] for length in range(min(len(word), self._longest_stem), 1, -1))
+        cues = next((self._stems[stem] for stem in stems if stem in self._stems), ())
+        return cues + self._ending_cues if word.endswith(self._endings) else cues
+
+
+def fold(text: str) -> str:
+    """Return a text in lower case without accents, character by character: positions stay."""
+    lower = text.replace("\u0130", "i").lower()
+    return lower if lower.isascii() else lower.translate(_ACCENTS)
+
+
+def _accents() -> dict[int, str]:
+    """Return the base of each accented letter of Latin and Greek."""
+    table = {ord("\u0131"): "i", ord("\u0142"): "l", ord("\u00f8"): "o", ord("\u0111"): "d", ord("\u0451"): "\u0435"}
+    for number in (*range(0xE0, 0x250), *range(0x3AC, 0x3CF), *range(0x1E00, 0x1F00)):
+        base = unicodedata.normalize("NFD", chr(number))[0]
+        if ord(base) != number:
+            table[number] = base
+    return table
+
+
+_ACCENTS = _accents()
+
+
+def _entries(words: Mapping[C, str]) -> dict[str, tuple[C, ...]]:
+    found: dict[str, tuple[C, ...]] = {}
+    for cue, text in words.items():
+        for entry in dict.fromkeys(fold(text).split()):
+            found[entry] = (*found.get(entry, ()), cue)
+    return found
+
+
+def _is_meant(text: str, word: str, start: int, end: int) -> bool:
+    """Tell "TAN" from Spanish "tan", and "no. 5" from "no"."""
+    if word in {"tan", "tans"}:
+        return text.startswith("TAN", start)
+    return word != "no" or _NUMBER_FOLLOWS.match(text, end) is not None

@@ -1,0 +1,126 @@
+"""Waiting for mail, and following all that happens to an inbox; who wakes whom stands in ``events.py``."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+from msgspec import Struct
+
+from tmpmaild.access import Access
+from tmpmaild.errors import AddressExpired
+from tmpmaild.events import Bus, Subscription
+from tmpmaild.model import ExpiryMoved, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
+from tmpmaild.reading import MailReader
+
+# What a listener who does not read costs; a longer text is cut, and read as a message of its own.
+_MESSAGES_AT_ONCE = 10
+_BODIES_BYTES = 64 * 1024
+_LONGEST_SLEEP_SECONDS = 60  # so that a wall clock that was set is noticed
+
+
+class InboxExpired(Struct, frozen=True):
+    """An inbox has lived its time."""
+
+
+Event = Message | MessageDeleted | ExpiryMoved | InboxDeleted | InboxExpired
+
+
+class Follower:
+    """Lets readers wait. ``clock`` gives Unix milliseconds."""
+
+    def __init__(self, reader: MailReader, access: Access, bus: Bus, *, clock: Callable[[], int]) -> None:
+        self._reader = reader
+        self._access = access
+        self._bus = bus
+        self._clock = clock
+
+    async def wait(self, address: str, page: Page, token: str | None, seconds: float) -> Listing:
+        """Read a page as soon as it holds a message; without one after so many seconds.
+
+        Raises as ``MailReader.list``, ``AddressExpired`` as soon as it is true, and ``Stopping``.
+        """
+        deadline = anyio.current_time() + seconds
+        inbox = await self._access.find(address, token)
+        with self._bus.subscribe(inbox.id) as subscription:
+            while True:
+                listing = await self._reader.list(address, page, token)
+                left_seconds = deadline - anyio.current_time()
+                if listing.messages or left_seconds <= 0:
+                    return listing
+                await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
+
+    @asynccontextmanager
+    async def follow(self, address: str, after: str | None, token: str | None) -> AsyncIterator["Following"]:
+        """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``."""
+        inbox = await self._access.find(address, token)
+        with self._bus.subscribe(inbox.id) as subscription:
+            yield Following(self._reader, subscription, inbox, after=after, token=token, clock=self._clock)
+
+
+class Following:
+    """One listener's way through the events of an inbox."""
+
+    def __init__(
+        self,
+        reader: MailReader,
+        subscription: Subscription,
+        inbox: Inbox,
+        *,
+        after: str | None,
+        token: str | None,
+        clock: Callable[[], int],
+    ) -> None:
+        self.inbox = inbox
+        self._reader = reader
+        self._subscription = subscription
+        self._after = after
+        self._token = token
+        self._clock = clock
+        self._expires_at_ms = inbox.expires_at_ms
+        self._has_unread = True
+
+    async def next(self, seconds: float) -> Sequence[Event]:
+        """Return what has happened, a few events at a time; nothing when nothing does for so many seconds.
+
+        The end of the inbox is the last event. Raises ``Overflow``, ``Stopping``, ``StorageUnavailable``.
+        """
+        deadline = anyio.current_time() + seconds
+        while True:
+            events = await self._look()
+            left_seconds = deadline - anyio.current_time()
+            if events or left_seconds <= 0:
+                return events
+            await self._subscription.wait(min(left_seconds, seconds_until(self._expires_at_ms, self._clock())))
+
+    async def _look(self) -> Sequence[Event]:
+        self._has_unread = self._subscription.take_mail() or self._has_unread
+        if self._has_unread:
+            try:
+                messages = await self._read()
+            except AddressExpired:
+                return [self._end()]
+            if messages:
+                return messages
+        notices = self._subscription.take_notices()
+        for notice in notices:
+            if isinstance(notice, ExpiryMoved):
+                self._expires_at_ms = notice.expires_at_ms
+        return notices or ([InboxExpired()] if self._expires_at_ms <= self._clock() else [])
+
+    async def _read(self) -> Sequence[Message]:
+        page = Page(after=self._after, ascending=True, limit=_MESSAGES_AT_ONCE, bodies_bytes=_BODIES_BYTES)
+        listing = await self._reader.list(self.inbox.address, page, self._token)
+        self._has_unread = listing.has_more
+        if listing.messages:
+            self._after = listing.messages[-1].id
+        return listing.messages
+
+    def _end(self) -> InboxDeleted | InboxExpired:
+        # Storage may know of a deletion before its notice is here.
+        deleted = InboxDeleted() in self._subscription.take_notices() or self._clock() < self._expires_at_ms
+        return InboxDeleted() if deleted else InboxExpired()
+
+
+def seconds_until(expires_at_ms: int, now_ms: int) -> float:
+    """Return how long to sleep so as to wake when an inbox ends."""
+    return min(max((expires_at_ms - now_ms) / 1000, 0.001), _LONGEST_SLEEP_SECONDS)

@@ -1,0 +1,131 @@
+"""The endpoints of messages: lists that may wait, one message, its source and attachments."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from tmpmaild.errors import MessageNotFound
+from tmpmaild.http import disposition
+from tmpmaild.http.answers import (
+    IN_LOOP_BYTES,
+    FileResponse,
+    JsonResponse,
+    LargeAnswer,
+    Places,
+    encode_in_thread,
+    is_large,
+)
+from tmpmaild.http.places import StreamPlaces
+from tmpmaild.http.requests import PageQuery, page, read_query
+from tmpmaild.http.resource import client, holder_token, is_number, token, unless_gone
+from tmpmaild.http.wire import Wire
+from tmpmaild.model import Listing, Page
+from tmpmaild.service import InboxService
+
+
+class _Wanted(Struct, frozen=True):
+    """Which message a request is about, and who asks."""
+
+    address: str
+    message_id: str
+    token: str | None
+
+
+def _wanted(request: Request) -> _Wanted:
+    return _Wanted(request.path_params["address"], request.path_params["id"], token(request))
+
+
+class Messages:
+    """The endpoints over one service. Large answers share ``places``, waits and streams ``stream_places``."""
+
+    def __init__(self, service: InboxService, wire: Wire, places: Places, stream_places: StreamPlaces) -> None:
+        self._service = service
+        self._mail = service.mail
+        self._wire = wire
+        self._places = places
+        self._stream_places = stream_places
+
+    async def list(self, request: Request) -> ASGIApp:
+        """Show a page of an inbox, at once or as soon as it holds something."""
+        query = read_query(request.query_params, PageQuery)
+        wanted, address, key = page(query), request.path_params["address"], token(request)
+        if query.wait and request.method != "HEAD":
+            listing = await self._wait(request, wanted, query.wait)
+            if listing is None:
+                return Response(status_code=204)  # nobody is there to read it
+        else:
+            listing = await self._mail.list(address, wanted, key)
+        if not is_large(listing):
+            return self._page(listing, wanted, msgspec.json.encode(self._wire.message_list(listing)))
+
+        async def again() -> Response:
+            large = await self._mail.list(address, wanted, key)
+            return self._page(large, wanted, await encode_in_thread(self._wire.message_list(large)))
+
+        return self._large(request, again)
+
+    async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
+        wait = partial(self._service.follower.wait, request.path_params["address"], wanted, token(request), seconds)
+        with self._stream_places.take(client(request)):
+            return await unless_gone(request.receive, wait)
+
+    def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
+        response = JsonResponse(body)
+        if listing.has_more:
+            response.headers["Link"] = self._wire.next_page_link(listing, wanted)
+        return response
+
+    async def show(self, request: Request) -> ASGIApp:
+        """Show one message, whole."""
+        one = _wanted(request)
+        letter = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
+        if letter.full.complete:
+            return JsonResponse(msgspec.json.encode(self._wire.full_message(letter)))
+
+        async def again() -> Response:
+            large = await self._mail.message(one.address, one.message_id, one.token)
+            return JsonResponse(await encode_in_thread(self._wire.full_message(large)))
+
+        return self._large(request, again)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete one message."""
+        one = _wanted(request)
+        await self._service.delete_message(one.address, one.message_id, holder_token(request))
+        return Response(status_code=204)
+
+    async def source(self, request: Request) -> ASGIApp:
+        """Show a message as it came, below our trace fields."""
+        one = _wanted(request)
+        name = f'attachment; filename="{one.message_id}.eml"'
+        fields, raw = await self._mail.source(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
+        if raw is not None:
+            return FileResponse("message/rfc822", name, fields + raw)
+
+        async def again() -> Response:
+            fields, raw = await self._mail.source(one.address, one.message_id, one.token)
+            assert raw is not None
+            return FileResponse("message/rfc822", name, fields, raw)
+
+        return self._large(request, again)
+
+    async def attachment(self, request: Request) -> ASGIApp:
+        """Show the content of an attachment."""
+        one, text = _wanted(request), request.path_params["index"]
+        if not is_number(text) or text != str(int(text)):
+            raise MessageNotFound("no such attachment")
+
+        async def make() -> Response:
+            found, content = await self._mail.attachment(one.address, one.message_id, int(text), one.token)
+            name = disposition.attachment(found.filename, f"attachment-{found.index}")
+            return FileResponse(disposition.content_type(found.content_type), name, content)
+
+        return self._large(request, make)
+
+    def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
+        return LargeAnswer(self._places, client(request).name, make)

@@ -1,0 +1,159 @@
+"""The OpenAPI 3.1 document, built from the table of operations and the types that check and encode what is sent."""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tmpmaild import __version__
+from tmpmaild.http.operations import OPERATIONS, Answer, Operation
+from tmpmaild.http.problems import PROBLEMS, Document
+from tmpmaild.http.requests import MessageId
+from tmpmaild.http.resource import MAX_BODY_BYTES
+
+_REF = "#/components/schemas/{name}"
+_DESCRIPTION = f"""\
+Disposable mail addresses: create one, receive mail for it, read the mail until the address ends.
+
+Reading an inbox needs its address; a private one needs its token as well, and whatever changes something always does
+(`Authorization: Bearer …`). The address in a path is folded as SMTP folds it: any case, `+tag` ignored. Each client has
+a bucket of requests that refills evenly, and every answer says what is left. Errors are problem documents (RFC 9457)
+with a stable `code`. HEAD works where GET does; OPTIONS answers `Allow`. Bodies: {MAX_BODY_BYTES // 1024} KiB at most.
+Version 1 only grows: ignore members you do not know."""
+
+_TEXT = {"type": "string"}
+_PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "address": (
+        "The address, in any form that mail reaches it by.",
+        _TEXT | {"examples": ["k7m3wq9xt2ab@tmpmaild.test"]},
+    ),
+    "id": ("The id of a message.", msgspec.json.schema(MessageId)),
+    "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),
+    "secret": ("From the `url` of a view.", _TEXT),
+}
+_REQUEST_HEADERS = {"Last-Event-ID": "The id of the last event that was seen; one that is none counts as absent."}
+_RESPONSE_HEADERS = {
+    "Location": "The path of what was created.",
+    "Link": 'The next page, with `rel="next"`, where there is one (RFC 8288).',
+    "RateLimit-Policy": "How many requests a client has (IETF draft *RateLimit header fields*).",
+    "RateLimit": "How many are left (`r`), and in how many seconds there is one more (`t`).",
+    "Retry-After": "Seconds to wait.",
+    "WWW-Authenticate": "`Bearer`",
+}
+_EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
+_parameter = re.compile(r"{(\w+)}").findall
+
+
+def document() -> bytes:
+    """Return the document as JSON."""
+    structs = {kind for operation in OPERATIONS for kind in _kinds(operation)} | {Document}
+    ordered = sorted(structs, key=lambda kind: kind.__name__)
+    _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
+    described = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "tmpmaild",
+            "version": __version__,
+            "description": _DESCRIPTION,
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "../.."}],  # from where the document lies, whatever stands in front of it
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS)],
+        "paths": _paths(),
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "headers": {name: {"description": text, "schema": _TEXT} for name, text in _RESPONSE_HEADERS.items()},
+        },
+    }
+    return msgspec.json.encode(described)
+
+
+def _kinds(operation: Operation) -> list[type[Struct]]:
+    return [kind for kind in (operation.body, operation.answer.kind) if kind is not None]
+
+
+def _paths() -> dict[str, dict[str, Any]]:
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return paths
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": operation.description,
+        "security": {"open": [], "reading": [{}, {"token": []}], "changing": [{"token": []}]}[operation.access],
+        "parameters": _parameters(operation),
+        "responses": _responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": _has_required(operation.body),
+            "content": {"application/json": {"schema": _ref(operation.body)}},
+        }
+    return {name: value for name, value in described.items() if value or name == "security"}
+
+
+def _has_required(kind: type[Struct]) -> bool:
+    return any(one.required for one in msgspec.structs.fields(kind))
+
+
+def _ref(kind: type[Struct]) -> dict[str, str]:
+    return {"$ref": _REF.format(name=kind.__name__)}
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    in_path = [
+        {"name": name, "in": "path", "required": True, "description": text, "schema": schema}
+        for name in _parameter(operation.path)
+        for text, schema in [_PATH_PARAMETERS[name]]
+    ]
+    in_header = [
+        {"name": name, "in": "header", "description": _REQUEST_HEADERS[name], "schema": _TEXT}
+        for name in operation.headers
+    ]
+    return in_path + (_query(operation.query) if operation.query else []) + in_header
+
+
+def _query(kind: type[Struct]) -> list[dict[str, Any]]:
+    """Describe parameters; what may be left out is left out, never null."""
+    (_, schemas) = msgspec.json.schema_components([kind], ref_template=_REF)
+    described = []
+    for name, schema in schemas[kind.__name__]["properties"].items():
+        given, *_ = schema.get("anyOf", [schema])
+        given = {key: value for key, value in given.items() if value not in (None, "")}
+        described.append({"name": name, "in": "query", "description": given.pop("description", ""), "schema": given})
+    return described
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    responses = {str(operation.answer.status): _answer(operation.answer)}
+    by_status: dict[int, list[str]] = {}
+    for code in operation.problems:
+        by_status.setdefault(PROBLEMS[code].status, []).append(code)
+    for status, codes in sorted(by_status.items()):
+        responses[str(status)] = {
+            "description": " ".join(f"`{code}`: {PROBLEMS[code].explanation}" for code in codes),
+            "headers": _headers(_EXTRA_HEADERS.get(status, ())),
+            "content": {"application/problem+json": {"schema": _ref(Document)}},
+        }
+    return responses
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": answer.description, "headers": _headers(answer.headers)}
+    if answer.kind is not None:
+        described["content"] = {answer.media_type: {"schema": _ref(answer.kind)}}
+    elif answer.status != 204:  # noqa: PLR2004 - RFC 9110 §15.3.5: no content
+        described["content"] = {answer.media_type: {"schema": {}}}
+    return described
+
+
+def _headers(names: tuple[str, ...]) -> dict[str, Any]:
+    every = (*names, "RateLimit-Policy", "RateLimit")
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in every}

@@ -1,0 +1,32 @@
+"""How many event streams and waits a client may have open."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.resource import Client
+
+
+class StreamPlaces:
+    """The places that are taken. ``max_per_client`` 0 means no limit; who is exempt takes none."""
+
+    def __init__(self, max_per_client: int) -> None:
+        self._max_per_client = max_per_client
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def take(self, client: Client) -> Iterator[None]:
+        """Have a place. Raises ``BadRequest`` ("too-many-streams")."""
+        if client.exempt or not self._max_per_client:
+            yield
+            return
+        if self._taken[client.name] >= self._max_per_client:
+            raise BadRequest("too-many-streams", "")
+        self._taken[client.name] += 1
+        try:
+            yield
+        finally:
+            self._taken[client.name] -= 1
+            if not self._taken[client.name]:
+                del self._taken[client.name]

@@ -1,0 +1,54 @@
+"""The endpoints of views: a secret path for one message, and the sanitised page behind it."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from tmpmaild.errors import MessageNotFound
+from tmpmaild.http.answers import JsonResponse, LargeAnswer, Places
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import ViewRequest, read_body
+from tmpmaild.http.resource import body, client, token
+from tmpmaild.http.wire import Wire
+from tmpmaild.viewing import Viewer
+
+_POLICY = (
+    "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
+    "style-src 'unsafe-inline'"
+)
+
+
+class Views:
+    """The endpoints over one service."""
+
+    def __init__(self, viewer: Viewer, wire: Wire, places: Places) -> None:
+        self._viewer = viewer
+        self._wire = wire
+        self._places = places
+
+    async def create(self, request: Request) -> Response:
+        """Permit to look at one message for a minute."""
+        wanted = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
+        grant, remote_images = await self._viewer.permit(
+            request.path_params["address"],
+            request.path_params["id"],
+            token(request),
+            remote_images=wanted.remote_images,
+        )
+        path = self._wire.view_path(grant)
+        return JsonResponse(msgspec.json.encode(self._wire.view(grant, remote_images)), 201, {"Location": path})
+
+    async def show(self, request: Request) -> ASGIApp:
+        """Show the page."""
+
+        async def make() -> Response:
+            try:
+                grant, view = await self._viewer.look(request.path_params["secret"])
+            except MessageNotFound:
+                raise BadRequest("not-found", "") from None
+            images = "data: https:" if grant.remote_images else "data:"
+            policy = _POLICY.format(images=images)
+            return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})
+
+        return LargeAnswer(self._places, client(request).name, make)
