@@ -53,6 +53,7 @@ class Smtp(Struct, frozen=True, kw_only=True):
     max_connections_per_client: Count = 50
     new_connections_per_minute: Count = 600
     max_unknown_recipients: Count = 100
+    accept_unknown: Annotated[str, one_of("reject", "create")] = "reject"
     max_inflight_bytes: AtLeastOne = 64 * MIB
     tls_certificate: OptionalPath = ""
     tls_key: OptionalPath = ""
@@ -141,6 +142,11 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
         yield ("smtp.listen", "http.listen"), f"expected each place to listen once, found {shown} again"
     if bool(config.smtp.tls_certificate) != bool(config.smtp.tls_key):
         yield ("smtp.tls_certificate", "smtp.tls_key"), "expected both or none, found only one"
+    if config.smtp.accept_unknown == "create" and config.http.require_token:
+        yield (
+            ("smtp.accept_unknown", "http.require_token"),
+            "expected no required token where mail creates addresses: nobody is given one",
+        )
 
 
 def _kinds_of(struct: type[Struct]) -> dict[str, Kind]:

@@ -188,6 +188,7 @@ def _rules(config: Config) -> Rules:
         require_token=config.http.require_token,
         hostname=hostname(config),
         max_lifetime_ms=config.addresses.max_lifetime_seconds * 1000,
+        accept_unknown=config.smtp.accept_unknown == "create",
     )
 
 

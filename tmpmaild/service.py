@@ -29,6 +29,8 @@ _PARSE_IN_LOOP_BYTES = 32 * 1024
 _HEAVY_BYTES = 1024 * 1024  # above it one by one: what parsing and storing copy is several times the mail
 _GIVE_BACK_MS = 1000  # each time all that was free must be fetched from the system again
 _RANDOM_NAME_TRIES = 5
+_NOBODY = "0"  # no inbox has this id
+_TO_BE_CREATED = "new:"  # stands before the address of an inbox that its first mail creates
 
 
 class Wish(Struct, frozen=True):
@@ -43,7 +45,7 @@ class Rules(Struct, frozen=True):
     """What the operator has decided: the domains (the first is the default), the lifetime, who may read.
 
     ``hostname`` is our name in the ``Received`` lines of sources. Holders may have an address live longer, up to
-    ``max_lifetime_ms`` after its creation.
+    ``max_lifetime_ms`` after its creation. With ``accept_unknown`` mail to an address that never was creates it.
     """
 
     domains: tuple[str, ...]
@@ -51,6 +53,7 @@ class Rules(Struct, frozen=True):
     require_token: bool = False
     hostname: str = "localhost"
     max_lifetime_ms: int = 0
+    accept_unknown: bool = False
 
 
 class InboxService:
@@ -158,14 +161,16 @@ class InboxService:
         return inbox.id if inbox else None
 
     async def recipient(self, mailbox: Mailbox) -> str:
-        """Return the id of the inbox a recipient stands for.
+        """Return the id of the inbox a recipient stands for, or of one that ``deliver`` will create.
 
         Raises ``AddressNotFound`` alike for what never was, is over, or was deleted; ``MailboxFull``.
         """
         if addresses.is_operator(mailbox, self._rules.domains):
             return await self._operator()
-        now_ms = self._clock()
-        inbox = await self._storage.find_inbox(addresses.inbox_address(mailbox), now_ms)
+        now_ms, address = self._clock(), addresses.inbox_address(mailbox)
+        inbox = await self._storage.find_inbox(address, now_ms)
+        if inbox is None and self._rules.accept_unknown and _may_be_created(address):
+            return _TO_BE_CREATED + address
         if inbox is None or inbox.expires_at_ms <= now_ms:
             raise AddressNotFound("no live address")
         if inbox.full:
@@ -178,17 +183,35 @@ class InboxService:
             raise MailboxFull("the operator's inbox takes no more")
         return OPERATOR_INBOX_ID
 
-    async def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+    async def deliver(
+        self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, creator: str | None = None
+    ) -> str:
         """Store a mail for all of its inboxes that live; it is on disk when the first one's message id returns.
 
-        Raises ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
+        ``creator`` is the client whose share pays for inboxes that the mail creates, None for nobody's. Raises
+        ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
         """
+        if self._rules.accept_unknown:
+            inbox_ids = [await self._created(inbox_id, creator) for inbox_id in inbox_ids]
         if len(raw) <= _PARSE_IN_LOOP_BYTES:
             return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
         if len(raw) <= _HEAVY_BYTES:
             return await self._parse_and_store(envelope, inbox_ids, raw)
         async with self._heavy:
             return await self._parse_and_store(envelope, inbox_ids, raw)
+
+    async def _created(self, inbox_id: str, creator: str | None) -> str:
+        """Return the id of an inbox that is there, which may mean to create it now."""
+        if not inbox_id.startswith(_TO_BE_CREATED):
+            return inbox_id
+        address = inbox_id.removeprefix(_TO_BE_CREATED)
+        local_part, _, domain = address.rpartition("@")
+        try:
+            inbox, _ = await self._create(local_part, domain, Wish(), creator)
+        except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
+            known = await self._storage.find_inbox(address, self._clock())
+            return known.id if known else _NOBODY
+        return inbox.id
 
     async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
         parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=self._parsers)
@@ -242,6 +265,14 @@ class InboxService:
             creator=creator,
         )
         return await self._storage.create_inbox(new), token
+
+
+def _may_be_created(address: str) -> bool:
+    try:
+        addresses.check_local_part(address.rpartition("@")[0])
+    except LocalPartError:
+        return False
+    return True
 
 
 def _checked(local_part: str) -> str:

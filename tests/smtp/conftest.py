@@ -151,6 +151,7 @@ def serve(tmp_path, clock):
         storage_bytes=0,
         listener=None,
         limits=None,
+        accept_unknown=False,
         **settings,
     ):
         defaults = {
@@ -168,7 +169,7 @@ def serve(tmp_path, clock):
         async with open_storage(StorageSettings(**holds), clock) as storage:
             service = InboxService(
                 storage,
-                Rules(("ours.test", "second.test"), 3_600_000),
+                Rules(("ours.test", "second.test"), 3_600_000, accept_unknown=accept_unknown),
                 clock=clock,
                 choice=secrets.choice,
                 new_token=secrets.token_urlsafe,

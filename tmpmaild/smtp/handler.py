@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
@@ -33,11 +34,13 @@ class SmtpEnvelope(AiosmtpdEnvelope):
 class Handler:
     """The hooks ``handle_RCPT`` and ``handle_DATA``, and what can be said without waiting.
 
-    Each returns a whole reply and raises nothing.
+    Each returns a whole reply and raises nothing. ``creator`` names, by its IP address, the client whose share pays for
+    inboxes that its mail creates.
     """
 
-    def __init__(self, service: InboxService) -> None:
+    def __init__(self, service: InboxService, creator: Callable[[str], str | None]) -> None:
         self._service = service
+        self._creator = creator
 
     def mail_now(self) -> str:
         """Tell without waiting whether a mail would be welcome."""
@@ -79,7 +82,9 @@ class Handler:
             tls=session.ssl is not None,
         )
         try:
-            return replies.stored(await self._service.deliver(transaction, envelope.inbox_ids, envelope.content))
+            creator = self._creator(transaction.remote_ip)
+            stored = await self._service.deliver(transaction, envelope.inbox_ids, envelope.content, creator)
+            return replies.stored(stored)
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there

@@ -46,7 +46,7 @@ class SmtpServer:
     """All SMTP connections of the process. ``tls`` may be exchanged while it runs."""
 
     def __init__(self, service: InboxService, settings: Settings, tls: ssl.SSLContext | None = None) -> None:
-        self.handler = Handler(service)
+        self.handler = Handler(service, self._client)
         self.settings = settings
         self.tls = tls
         self.loop = asyncio.get_running_loop()
@@ -113,7 +113,11 @@ class SmtpServer:
 
     def new_account(self, remote_ip: str) -> Account:
         """Open the account of what a connection holds in memory."""
-        return Account(self.memory, None if self._is_exempt(remote_ip) else client_name(remote_ip))
+        return Account(self.memory, self._client(remote_ip))
+
+    def _client(self, remote_ip: str) -> str | None:
+        """Return the client that limits are kept for, None for one that is exempt."""
+        return None if self._is_exempt(remote_ip) else client_name(remote_ip)
 
     def admit(self, session: SmtpSession) -> str | None:
         """Count a new connection; return the reply to send it away with, if it is one too many."""

@@ -1,0 +1,95 @@
+"""``smtp.accept_unknown = "create"``: an address is created by its first mail."""
+
+import pytest
+
+from tmpmaild.errors import AddressNotFound
+from tmpmaild.smtp import replies
+
+
+@pytest.fixture
+def catch_all(serve):
+    return lambda **settings: serve(accept_unknown=True, **settings)
+
+
+async def test_an_address_that_never_was_is_there_after_its_first_mail(catch_all):
+    async with catch_all() as house:
+        client = await house.greeted()
+        for _ in range(2):
+            assert (await client.deliver("john.doe", mail="Subject: welcome\r\n\r\nhello")).startswith("250")
+        assert [message.subject for message in await house.messages("john.doe")] == ["welcome", "welcome"]
+        inbox = await house.service.find("john.doe@ours.test")
+        assert inbox.expires_at_ms - inbox.created_at_ms == 3_600_000
+        assert not inbox.private
+
+
+async def test_rcpt_alone_creates_nothing(catch_all):
+    async with catch_all() as house:
+        client = await house.greeted()
+        said = await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "RSET")
+        assert said[1] == replies.RECIPIENT_OK
+        with pytest.raises(AddressNotFound):
+            await house.service.find("john@ours.test")
+
+
+async def test_two_forms_of_one_address_in_a_mail_make_one_inbox_and_one_message(catch_all):
+    async with catch_all() as house:
+        client = await house.greeted()
+        assert (await client.deliver("john", "JOHN+tag", "mary")).startswith("250")
+        assert len(await house.messages("john")) == 1
+        assert len(await house.messages("mary")) == 1
+
+
+@pytest.mark.parametrize("name", ["ab", "webmaster", "admin", "o'brien", "a..b", "-abc", '"a b"', "x" * 65])
+async def test_a_name_that_could_not_be_chosen_is_not_created(catch_all, name):
+    async with catch_all() as house:
+        client = await house.greeted()
+        said = await client.say("MAIL FROM:<a@example.com>", f"RCPT TO:<{name}@ours.test>")
+        assert said[1][:3] in ("550", "501")
+
+
+async def test_other_domains_are_still_refused(catch_all):
+    async with catch_all() as house:
+        client = await house.greeted()
+        said = await client.say(
+            "MAIL FROM:<a@example.com>", "RCPT TO:<john@elsewhere.test>", "RCPT TO:<john@second.test>"
+        )
+        assert said[1] == replies.NOT_OURS
+        assert said[2] == replies.RECIPIENT_OK
+
+
+async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_all, clock):
+    async with catch_all() as house:
+        client = await house.greeted()
+        await client.deliver("john")
+        clock.advance(seconds=3600)
+        said = await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "RSET")
+        assert said[1].startswith("550 5.1.1")
+        clock.advance(seconds=24 * 3600)
+        assert (await client.deliver("john")).startswith("250")
+        assert len(await house.messages("john")) == 1
+
+
+async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail(catch_all):
+    async with catch_all() as house:
+        client = await house.greeted()
+        await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>", "DATA")
+        await house.create("john")
+        assert (await client.say("Subject: x\r\n\r\nhello\r\n."))[0].startswith("250")
+        assert len(await house.messages("john")) == 1
+
+
+async def test_the_sender_s_share_pays_for_what_its_mail_creates(catch_all):
+    limits = {"max_share_per_creator": 0.01}
+    async with catch_all(storage_bytes=10_000_000, limits=limits) as house:
+        client = await house.greeted()
+        assert (await client.deliver("john", mail="Subject: x\r\n\r\n" + ("y" * 70 + "\r\n") * 1000)).startswith("250")
+        mail = "Subject: x\r\n\r\n" + ("y" * 70 + "\r\n") * 1000
+        await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<mary@ours.test>", "DATA")
+        assert (await client.say(f"{mail}\r\n."))[0].startswith("452 4.2.2")
+
+
+async def test_by_default_an_unknown_address_is_refused(serve):
+    async with serve() as house:
+        client = await house.greeted()
+        said = await client.say("MAIL FROM:<a@example.com>", "RCPT TO:<john@ours.test>")
+        assert said[1].startswith("550 5.1.1")
