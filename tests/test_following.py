@@ -9,7 +9,7 @@ import pytest
 
 from tmpmaild.addresses import Mailbox
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
-from tmpmaild.following import InboxExpired, seconds_until
+from tmpmaild.following import Following, InboxExpired, seconds_until
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
 from tmpmaild.service import InboxService, Rules, Wish
 from tmpmaild.storage.sqlite import Settings, open_storage
@@ -262,7 +262,27 @@ async def test_a_long_body_is_cut_in_a_stream(house):
     assert len(message.body) == 1024
 
 
-def test_a_sleep_is_never_longer_than_a_minute_and_never_nothing():
-    assert seconds_until(10**15, 0) == 60
+def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
     assert seconds_until(1500, 1000) == 0.5
     assert seconds_until(0, 1000) == 0.001
+
+
+@pytest.mark.parametrize(("moved_seconds", "advance_ms"), [(7200, LIFETIME_MS), (1, 1000)])
+async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house, moved_seconds, advance_ms):
+    """The inbox as it was found is old by the time somebody subscribes."""
+    moved = await house.service.extend(house.inbox.address, house.token, moved_seconds)
+    with house.service._bus.subscribe(house.inbox.id) as subscription:
+        following = Following(house.service.mail, subscription, house.inbox, after=None, token=None, clock=house.clock)
+        assert await following.next(0) == []
+        house.clock.advance(ms=advance_ms)
+        expected = [InboxExpired()] if moved.expires_at_ms <= house.clock() else []
+        assert await following.next(0.01) == expected
+
+
+async def test_a_shortened_inbox_expires_and_is_not_taken_for_deleted(house):
+    async with house.follow() as following:
+        assert await following.next(0) == []
+        moved = await house.service.extend(house.inbox.address, house.token, 1)
+        house.clock.advance(ms=1000)
+        assert await following.next(60) == [ExpiryMoved(moved.expires_at_ms)]
+        assert await following.next(60) == [InboxExpired()]

@@ -48,6 +48,13 @@ class Access:
             raise AddressNotFound("no address")
         return folded
 
+    def permit(self, token: str | None, now_ms: int) -> Callable[[Inbox], object]:
+        """Return what admits a client to an inbox, for a reader to call before it reads anything else of it.
+
+        How long a refusal takes must not depend on what it refuses.
+        """
+        return lambda inbox: self.admit(inbox, token, now_ms)
+
     def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
         """Let a client read an inbox: with the right token where one is needed, and while it lives."""
         if inbox is None:

@@ -23,6 +23,7 @@ from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.service import InboxService, Rules
 from tmpmaild.smtp.server import Settings as SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.storage.base import Storage
 from tmpmaild.storage.sqlite import Settings as StorageSettings
 from tmpmaild.storage.sqlite import open_storage
 
@@ -71,14 +72,7 @@ async def _run(config: Config, announce: Announce) -> None:
     tls = _tls(config)
     async with open_storage(_storage_settings(config), clock_ms) as storage:
         http_sockets, smtp_sockets = _bind(config)
-        service = InboxService(
-            storage,
-            _rules(config),
-            clock=clock_ms,
-            choice=secrets.choice,
-            new_token=secrets.token_urlsafe,
-            give_memory_back=allocator.give_back,
-        )
+        service = _service(storage, config)
         limits = _rate_limits(config)
         http = server.HttpServer(
             app.create_app(service, _http_settings(config), limits), max_connections=config.http.max_connections
@@ -107,6 +101,17 @@ async def _run(config: Config, announce: Announce) -> None:
                 stopping.start_soon(smtp.stop, _GRACE_SECONDS)
                 stopping.start_soon(http.stop, _GRACE_SECONDS)
             tasks.cancel_scope.cancel()
+
+
+def _service(storage: Storage, config: Config) -> InboxService:
+    return InboxService(
+        storage,
+        _rules(config),
+        clock=clock_ms,
+        choice=secrets.choice,
+        new_token=secrets.token_urlsafe,
+        give_memory_back=allocator.give_back,
+    )
 
 
 async def _sweep_first(cleaner: Cleaner) -> None:

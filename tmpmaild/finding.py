@@ -3,6 +3,7 @@
 What a code or a link looks like is the business of ``codes.py`` and ``links.py``.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,6 +15,8 @@ from msgspec.structs import replace
 from tmpmaild import codes, htmltext, links
 from tmpmaild.model import Findings, Inbox, InboxChange, Link, Message, MessageDeleted, Texts
 from tmpmaild.storage.base import Storage
+
+log = logging.getLogger(__name__)
 
 _TEXT_CHARACTERS = 128 * 1024
 _LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
@@ -126,7 +129,15 @@ def _texts(message: Message) -> Texts:
 
 
 def _look(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
-    return [_findings(message.subject, texts) for message, texts in pairs]
+    return [_findings_or_none(message.subject, texts) for message, texts in pairs]
+
+
+def _findings_or_none(subject: str, texts: Texts) -> Findings:
+    try:
+        return _findings(subject, texts)
+    except Exception:  # what is found is a service; a mail must be readable without it
+        log.exception("looking for codes and links failed")
+        return Findings()
 
 
 def _findings(subject: str, texts: Texts) -> Findings:

@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from tmpmaild.access import Access
 from tmpmaild.errors import AddressExpired
-from tmpmaild.events import Bus, Subscription
+from tmpmaild.events import Bus, Notice, Subscription
 from tmpmaild.model import ExpiryMoved, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
 from tmpmaild.reading import MailReader
 
 # What a listener who does not read costs; a longer text is cut, and read as a message of its own.
 _MESSAGES_AT_ONCE = 10
 _BODIES_BYTES = 64 * 1024
-_LONGEST_SLEEP_SECONDS = 60  # so that a wall clock that was set is noticed
+_OTHER_CHARACTERS = 64 * 1024
 
 
 class InboxExpired(Struct, frozen=True):
@@ -82,7 +82,7 @@ class Following:
     async def next(self, seconds: float) -> Sequence[Event]:
         """Return what has happened, a few events at a time; nothing when nothing does for so many seconds.
 
-        The end of the inbox is the last event. Raises ``Overflow``, ``Stopping``, ``StorageUnavailable``.
+        The end of the inbox is the last event. Raises ``Overflow`` and the errors of ``MailReader.list``.
         """
         deadline = anyio.current_time() + seconds
         while True:
@@ -94,33 +94,47 @@ class Following:
 
     async def _look(self) -> Sequence[Event]:
         self._has_unread = self._subscription.take_mail() or self._has_unread
-        if self._has_unread:
+        # What ends it may have been moved since it was last read.
+        if self._has_unread or self._expires_at_ms <= self._clock():
             try:
                 messages = await self._read()
             except AddressExpired:
-                return [self._end()]
+                return self._last()
             if messages:
                 return messages
+        return self._notices()
+
+    def _notices(self) -> list[Notice]:
         notices = self._subscription.take_notices()
         for notice in notices:
             if isinstance(notice, ExpiryMoved):
                 self._expires_at_ms = notice.expires_at_ms
-        return notices or ([InboxExpired()] if self._expires_at_ms <= self._clock() else [])
+        return notices
 
     async def _read(self) -> Sequence[Message]:
-        page = Page(after=self._after, ascending=True, limit=_MESSAGES_AT_ONCE, bodies_bytes=_BODIES_BYTES)
+        page = Page(
+            after=self._after,
+            ascending=True,
+            limit=_MESSAGES_AT_ONCE,
+            bodies_bytes=_BODIES_BYTES,
+            other_characters=_OTHER_CHARACTERS,
+        )
         listing = await self._reader.list(self.inbox.address, page, self._token)
         self._has_unread = listing.has_more
+        self._expires_at_ms = listing.inbox.expires_at_ms
         if listing.messages:
             self._after = listing.messages[-1].id
         return listing.messages
 
-    def _end(self) -> InboxDeleted | InboxExpired:
-        # Storage may know of a deletion before its notice is here.
-        deleted = InboxDeleted() in self._subscription.take_notices() or self._clock() < self._expires_at_ms
-        return InboxDeleted() if deleted else InboxExpired()
+    def _last(self) -> Sequence[Event]:
+        """Return the events before the end of the inbox, and the end."""
+        notices = self._notices()
+        if InboxDeleted() in notices:
+            return notices
+        # Storage may know of a deletion before its notice is here: the inbox is over before its time.
+        return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
 
 
 def seconds_until(expires_at_ms: int, now_ms: int) -> float:
     """Return how long to sleep so as to wake when an inbox ends."""
-    return min(max((expires_at_ms - now_ms) / 1000, 0.001), _LONGEST_SLEEP_SECONDS)
+    return max((expires_at_ms - now_ms) / 1000, 0.001)

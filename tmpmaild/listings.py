@@ -7,7 +7,7 @@ An entry goes with the first commit to its inbox, which is told before the sende
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from tmpmaild.model import InboxChange, Listing, Message, Page
+from tmpmaild.model import InboxChange, Listing, Page
 
 _MAX_PAGES = 64
 _MAX_CHARACTERS = 64 * 1024
@@ -38,7 +38,7 @@ class ListingCache:
 
     def put(self, address: str, page: Page, listing: Listing, moment: int) -> None:
         """Remember a small page that was read after ``moment``, unless anything was committed meanwhile."""
-        if moment != self._commits or sum(map(_characters, listing.messages)) > _MAX_CHARACTERS:
+        if moment != self._commits or listing.characters > _MAX_CHARACTERS:
             return
         self._pages[address, page] = listing
         if len(self._pages) > _MAX_PAGES:
@@ -55,7 +55,3 @@ class ListingCache:
         """Drop what is over: no mail outlives its hour in memory either."""
         for key in [key for key, listing in self._pages.items() if listing.inbox.expires_at_ms <= now_ms]:
             del self._pages[key]
-
-
-def _characters(message: Message) -> int:
-    return len(message.body) + sum([len(link.href) + len(link.text) for link in message.findings.links])

@@ -165,7 +165,8 @@ class Page(Struct, frozen=True):
 
     ``sender`` (in address or name of the From field), ``subject`` and ``text`` (in either of them, or in the first
     ``SEARCHED_CHARACTERS`` of the body) are parts that a message must have, upper and lower case alike. Bodies are
-    whole as long as all of them, newest first, fit ``bodies_bytes``.
+    whole as long as all of them, newest first, fit ``bodies_bytes``; the page ends before what else the messages say,
+    such as the names of a thousand attachments, passes ``other_characters``.
     """
 
     after: str | None = None
@@ -176,6 +177,10 @@ class Page(Struct, frozen=True):
     subject: str | None = None
     text: str | None = None
     bodies_bytes: int = 4 * 1024 * 1024
+    other_characters: int = 2 * 1024 * 1024
+
+
+_ATTACHMENT_CHARACTERS = 400  # what its JSON form has beside the name
 
 
 class Message(Struct, frozen=True):
@@ -196,6 +201,15 @@ class Message(Struct, frozen=True):
     has_html: bool
     attachments: tuple[Attachment, ...]
     findings: Findings = Findings()
+
+    @property
+    def characters(self) -> int:
+        """How much text it is, roughly."""
+        plain = len(self.body) + len(self.subject) + len(self.from_name)
+        if not self.attachments and not self.findings.links:
+            return plain
+        attachments = sum([_ATTACHMENT_CHARACTERS + len(one.filename) for one in self.attachments])
+        return plain + attachments + sum([len(link.href) + len(link.text) for link in self.findings.links])
 
 
 class Texts(Struct, frozen=True):
@@ -260,3 +274,8 @@ class Listing(Struct, frozen=True):
     inbox: Inbox
     messages: tuple[Message, ...]
     has_more: bool
+
+    @property
+    def characters(self) -> int:
+        """How much text it is, roughly."""
+        return sum([message.characters for message in self.messages])

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tmpmaild import extracts, trace
 from tmpmaild.access import Access
-from tmpmaild.errors import MessageNotFound
+from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.finding import Finder
 from tmpmaild.listings import ListingCache
 from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page
@@ -52,11 +52,11 @@ class MailReader:
 
     async def _read_page(self, folded: str, page: Page, token: str | None, now_ms: int) -> Listing:
         moment = self._listings.moment
-        found = await self._storage.list_messages(folded, page, now_ms)
-        inbox = self._access.admit(found.inbox if found else None, token, now_ms)
-        assert found is not None
-        messages = await self._finder.complete(inbox, found.messages)
-        listing = Listing(inbox, messages, has_more=found.has_more)
+        found = await self._storage.list_messages(folded, page, now_ms, self._access.permit(token, now_ms))
+        if found is None:
+            raise AddressNotFound("no such address")
+        messages = await self._finder.complete(found.inbox, found.messages)
+        listing = replace(found, messages=messages)
         self._listings.put(folded, page, listing, moment)
         return listing
 
@@ -69,9 +69,11 @@ class MailReader:
         """
         folded = self._access.fold(address, token)
         now_ms = self._clock()
-        found = await self._storage.read_message(folded, message_id, now_ms, up_to_bytes)
-        inbox, full = found or (None, None)
-        inbox = self._access.admit(inbox, token, now_ms)
+        permit = self._access.permit(token, now_ms)
+        found = await self._storage.read_message(folded, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
+        if found is None:
+            raise AddressNotFound("no such address")
+        inbox, full = found
         if full is None:
             raise MessageNotFound("no such message in this inbox")
         (message,) = await self._finder.complete(inbox, [full.message])
@@ -87,25 +89,37 @@ class MailReader:
         """
         folded = self._access.fold(address, token)
         now_ms = self._clock()
-        found = await self._storage.read_source(folded, message_id, now_ms, up_to_bytes)
-        inbox, source = found or (None, None)
-        self._access.admit(inbox, token, now_ms)
+        permit = self._access.permit(token, now_ms)
+        found = await self._storage.read_source(folded, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
+        if found is None:
+            raise AddressNotFound("no such address")
+        source = found[1]
         if source is None:
             raise MessageNotFound("no such message in this inbox")
         return trace.fields(source, self._hostname), source.raw
 
-    async def attachment(
-        self, address: str, message_id: str, index: int, token: str | None = None
-    ) -> tuple[Attachment, bytes]:
-        """Read an attachment and its content, decoded. Raises ``MessageNotFound``, also where there is none."""
-        letter = await self.message(address, message_id, token, up_to_bytes=0)
-        attachments = letter.full.message.attachments
-        _, raw = await self.source(address, message_id, token) if index < len(attachments) else (b"", None)
-        if raw is None:
-            raise MessageNotFound("no such attachment")
-        content = await anyio.to_thread.run_sync(extracts.attachment, raw, index, limiter=self._extractors)
+    async def find_attachment(
+        self, address: str, message_id: str, index: str, token: str | None = None
+    ) -> tuple[Attachment, int]:
+        """Find an attachment by its index as it is written; the number is of octets in the source of its message.
+
+        Raises ``MessageNotFound``, also where there is none.
+        """
+        message = (await self.message(address, message_id, token, up_to_bytes=0)).full.message
+        for attachment in message.attachments:
+            if str(attachment.index) == index:
+                return attachment, message.size_bytes
+        raise MessageNotFound("no such attachment")
+
+    async def attachment_content(
+        self, address: str, message_id: str, attachment: Attachment, token: str | None = None
+    ) -> bytes:
+        """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
+        _, raw = await self.source(address, message_id, token)
+        assert raw is not None
+        content = await anyio.to_thread.run_sync(extracts.attachment, raw, attachment.index, limiter=self._extractors)
         assert content is not None
-        return attachments[index], content
+        return content
 
     def forget_expired(self) -> None:
         """Drop from memory what is over."""

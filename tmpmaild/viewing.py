@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from tmpmaild import extracts, htmlview
 from tmpmaild.access import Access
-from tmpmaild.errors import MessageNotFound
+from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.htmlview import View
-from tmpmaild.model import Inbox
-from tmpmaild.storage.base import Storage
+from tmpmaild.model import Inbox, Texts
+from tmpmaild.storage.base import Permit, Storage
 
 LIFETIME_MS = 60_000
 _MAX_GRANTS = 10_000
@@ -37,7 +37,7 @@ class Grant(Struct, frozen=True):
 class Viewer:
     """Gives out permissions, and the pages they are for.
 
-    ``clock`` gives Unix milliseconds, ``new_secret`` 128 random bits as they stand in a URL.
+    ``clock`` gives Unix milliseconds, ``new_secret`` at least 128 random bits as they stand in a URL.
     """
 
     def __init__(
@@ -58,14 +58,9 @@ class Viewer:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
         """
         folded = self._access.fold(address, token)
-        view = await self._render(
-            folded,
-            message_id,
-            lambda inbox, now_ms: self._access.admit(inbox, token, now_ms),
-            with_images=False,
-            remote_images=remote_images,
-        )
         now_ms = self._clock()
+        texts, _ = await self._texts(folded, message_id, self._access.permit(token, now_ms))
+        view = await self._render(texts, {}, remote_images=remote_images)
         self.forget_expired()
         if len(self._grants) >= _MAX_GRANTS:
             self._grants.popitem(last=False)
@@ -73,15 +68,22 @@ class Viewer:
         self._grants[grant.secret] = grant
         return grant, view.remote_images
 
-    async def look(self, secret: str) -> tuple[Grant, View]:
-        """Return the page that a secret permits to look at. Raises as ``permit``; to an unknown secret no message."""
+    async def find(self, secret: str) -> tuple[Grant, int]:
+        """Return what a secret permits to look at, and how many octets that message has.
+
+        Raises ``MessageNotFound``, also when the inbox is over or the secret unknown.
+        """
         grant = self._grants.get(secret)
         if grant is None or grant.expires_at_ms <= self._clock():
             raise MessageNotFound("no such view, or no longer")
-        view = await self._render(
-            grant.address, grant.message_id, self._access.living, with_images=True, remote_images=grant.remote_images
-        )
-        return grant, view
+        _, size_bytes = await self._texts(grant.address, grant.message_id, self._permit_living)
+        return grant, size_bytes
+
+    async def look(self, grant: Grant) -> View:
+        """Return the page that is permitted. Raises ``MessageNotFound``."""
+        texts, _ = await self._texts(grant.address, grant.message_id, self._permit_living)
+        images = await self._images(grant, texts.html) if texts.html else {}
+        return await self._render(texts, images, remote_images=grant.remote_images)
 
     def forget_expired(self) -> None:
         """Drop the permissions that are over."""
@@ -89,37 +91,35 @@ class Viewer:
         for secret in [secret for secret, grant in self._grants.items() if grant.expires_at_ms <= now_ms]:
             del self._grants[secret]
 
-    async def _render(
-        self,
-        address: str,
-        message_id: str,
-        admit: Callable[[Inbox | None, int], Inbox],
-        *,
-        with_images: bool,
-        remote_images: bool,
-    ) -> View:
-        now_ms = self._clock()
-        found = await self._storage.read_message(address, message_id, now_ms, 0)
-        inbox, full = found or (None, None)
-        inbox = admit(inbox, now_ms)
-        texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS) if full else ()
-        if not texts:
-            raise MessageNotFound("no such message in this inbox")
-        html = texts[0].html
-        images = await self._images(address, message_id, html) if with_images else {}
-        async with self._renderers:
-            return await anyio.to_thread.run_sync(_render, texts[0].body, html, images, remote_images)
+    def _permit_living(self, inbox: Inbox) -> None:
+        if inbox.expires_at_ms <= self._clock():
+            raise MessageNotFound("its inbox is over")
 
-    async def _images(self, address: str, message_id: str, html: str) -> dict[str, str]:
-        wanted = htmlview.content_ids(html)
-        found = await self._storage.read_source(address, message_id, self._clock()) if wanted else None
+    async def _texts(self, address: str, message_id: str, permit: Permit) -> tuple[Texts, int]:
+        found = await self._storage.read_message(address, message_id, self._clock(), permit, up_to_bytes=0)
+        if found is None:
+            raise AddressNotFound("no such address")
+        inbox, full = found
+        texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS) if full else ()
+        if full is None or not texts:
+            raise MessageNotFound("no such message in this inbox")
+        return texts[0], full.message.size_bytes
+
+    async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
+        return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)
+
+    async def _images(self, grant: Grant, html: str) -> dict[str, str]:
+        wanted = await anyio.to_thread.run_sync(htmlview.content_ids, html)
+        if not wanted:
+            return {}
+        found = await self._storage.read_source(grant.address, grant.message_id, self._clock(), self._permit_living)
         source = found and found[1]
         if not source or source.raw is None:
-            return {}
+            raise MessageNotFound("no such message in this inbox")
         return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, _IMAGES_BYTES)
 
 
-def _render(body: str, html: str, images: dict[str, str], remote_images: bool) -> View:  # noqa: FBT001 - for a thread
-    if not html:
-        return htmlview.render_text(body)
-    return htmlview.render(html, images, remote_images=remote_images)
+def _render(texts: Texts, images: dict[str, str], remote_images: bool) -> View:  # noqa: FBT001 - for a thread
+    if not texts.html:
+        return htmlview.render_text(texts.body)
+    return htmlview.render(texts.html, images, remote_images=remote_images)

@@ -356,3 +356,37 @@ async def test_large_answers_wait_for_each_other_and_all_come(world, inbox, monk
         for _ in range(5):
             tasks.start_soon(get)
     assert answers == [1] * 5
+
+
+def many_attachments(count, name="x" * 200):
+    part = f"--b\r\nContent-Type: application/x; name={name}\r\n\r\n"
+    return f"Content-Type: multipart/mixed; boundary=b\r\n\r\n{part * count}--b--\r\n".encode()
+
+
+async def test_a_page_ends_before_the_names_of_its_attachments_pass_all_bounds(world, client, inbox):
+    sent = [await world.deliver(inbox, many_attachments(900)) for _ in range(12)]
+    pages = await follow(client, path(inbox))
+    assert flat(pages) == sent[::-1]
+    assert max(map(len, pages)) < 12
+    assert len((await client.get(path(inbox))).body) < 6_000_000
+    assert flat(await follow(client, path(inbox, "?q=sender"))) == sent[::-1]
+
+
+async def test_a_page_of_names_is_as_large_as_one_of_texts(world, client, inbox, monkeypatch):
+    monkeypatch.setattr(answers_module, "_PLACES_PER_CLIENT", 1)
+    monkeypatch.setattr(answers_module, "_WAIT_SECONDS", 0.05)
+    await world.deliver(inbox, many_attachments(900))
+    taking = anyio.Event()
+
+    async def never_takes(_):
+        taking.set()
+        await anyio.sleep_forever()
+
+    scope = {"type": "http", "method": "GET", "headers": [(b"host", b"x")], "client": ("192.0.2.1", 1)}
+    scope |= {"path": path(inbox), "raw_path": path(inbox).encode(), "query_string": b"", "root_path": ""}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(client.app, scope, anyio.sleep_forever, never_takes)
+        await taking.wait()
+        assert (await client.get(path(inbox))).json()["code"] == "busy"
+        tasks.cancel_scope.cancel()
+    assert world.service.mail._listings._pages == {}

@@ -85,7 +85,7 @@ async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, he
     assert (await client.get(urls[1])).status == 404
     assert (await client.get(urls[0])).status == 200
     await world.service.delete(held["address"], held["token"])
-    assert (await client.get(urls[0])).status == 410
+    assert (await client.get(urls[0])).status == 404
 
 
 async def test_a_private_message_is_viewed_through_its_token_alone(world, client):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -15,7 +16,8 @@ from tmpmaild.model import Listing
 IN_LOOP_BYTES = 64 * 1024
 """What is larger is not sent in one piece; texts count by their characters."""
 
-_IN_LOOP_LINKS = 1000
+T = TypeVar("T")
+
 _SLICE_BYTES = 256 * 1024
 _SLICE_SECONDS = 10
 _SEND_SECONDS = 60
@@ -49,16 +51,12 @@ class FileResponse(Response):
 
 def is_large(listing: Listing) -> bool:
     """Tell from its texts whether a page would hold the event loop, and much memory while it leaves."""
-    messages = listing.messages
-    return (
-        sum([len(message.body) for message in messages]) > IN_LOOP_BYTES
-        or sum([len(message.findings.links) for message in messages]) > _IN_LOOP_LINKS
-    )
+    return listing.characters > IN_LOOP_BYTES
 
 
-async def encode_in_thread(value: msgspec.Struct) -> bytes:
-    """Encode what is large."""
-    return await anyio.to_thread.run_sync(msgspec.json.encode, value)
+async def encode_in_thread(form: Callable[[T], msgspec.Struct], value: T) -> bytes:
+    """Encode the form of something large."""
+    return await anyio.to_thread.run_sync(lambda: msgspec.json.encode(form(value)))
 
 
 class Places:

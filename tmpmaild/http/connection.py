@@ -5,11 +5,13 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import h11
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
+from hypercorn.asyncio.worker_context import EventWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h11 import H11Protocol
@@ -19,6 +21,7 @@ from hypercorn.utils import parse_socket_addr
 _UNSENT_BYTES = 64 * 1024
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
+_EARLY_BYTES = 64 * 1024
 _absolute = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
 
 _Address = tuple[str, int] | None
@@ -67,6 +70,7 @@ class Connection(TCPServer):
             self.protocol_send,
         )
         protocol.connection = _Http1(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        protocol.can_read = _Turn(partial(self._read_on, protocol))
         return protocol
 
     async def _read_data(self) -> None:
@@ -74,9 +78,31 @@ class Connection(TCPServer):
             while data := await self._receive():
                 if not self._discarding:
                     await self.protocol.handle(RawData(data))
+        except _ClientGoneError:
+            pass
         finally:
             self._received_all.set()
         await self.protocol.handle(Closed())
+
+    async def _read_on(self, protocol: H11Protocol, turn: asyncio.Event) -> None:
+        """Wait for the turn of a request that came before the answer to the last one was complete (pipelining).
+
+        What comes meanwhile is kept: only who goes on reading learns that the client has gone.
+        """
+        waiting = asyncio.ensure_future(turn.wait())
+        early = b""
+        try:
+            while not turn.is_set():
+                reading = asyncio.ensure_future(self._receive())
+                await asyncio.wait({waiting, reading}, return_when=asyncio.FIRST_COMPLETED)
+                data = await _result(reading)
+                if data == b"" or len(early) > _EARLY_BYTES:
+                    raise _ClientGoneError
+                early += data or b""
+        finally:
+            waiting.cancel()
+        if early:
+            protocol.connection.receive_data(early)
 
     async def _receive(self) -> bytes:
         try:
@@ -145,6 +171,31 @@ class Connection(TCPServer):
         return protocol is not None and protocol.connection.their_state is h11.SEND_BODY
 
 
+async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
+    """Return what was read; nothing was if reading has to be broken off."""
+    if reading.done():
+        return reading.result()
+    reading.cancel()
+    await asyncio.wait({reading})
+    return None
+
+
+class _ClientGoneError(Exception):
+    """The client has gone, or sends more than anybody who waits for answers."""
+
+
+class _Turn(EventWrapper):
+    """Whether the protocol may go on to the next request; ``wait`` is how to wait until it may."""
+
+    def __init__(self, wait: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+        super().__init__()
+        self._wait = wait
+
+    async def wait(self) -> None:
+        """Wait for the turn."""
+        await self._wait(self._event)
+
+
 class _Requests(TaskGroup):
     """The tasks of a connection. What an application is told of its client's end always finds room."""
 
@@ -160,12 +211,21 @@ class _Requests(TaskGroup):
 
         async def put(event: Any) -> None:
             if event["type"] == "http.disconnect":
-                while not events.empty():  # parts of a body that nobody asked for; whoever brings more waits for room
-                    events.get_nowait()
+                _make_room(events)
             await events.put(event)
 
         self.spawn(_answer, app, scope, events.get, send)
         return put
+
+
+def _make_room(events: asyncio.Queue[Any]) -> None:
+    """Make one event of the parts of a body, or none if it will never be whole; whoever brings more waits for room."""
+    parts = []
+    while not events.empty():
+        parts.append(events.get_nowait())
+    if parts and not parts[-1].get("more_body", False):
+        whole = b"".join([part.get("body", b"") for part in parts])
+        events.put_nowait({"type": "http.request", "body": whole, "more_body": False})
 
 
 async def _answer(app: Any, scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.errors import MessageNotFound
 from tmpmaild.http import disposition
 from tmpmaild.http.answers import (
     IN_LOOP_BYTES,
@@ -22,7 +21,7 @@ from tmpmaild.http.answers import (
 )
 from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.requests import PageQuery, page, read_query
-from tmpmaild.http.resource import client, holder_token, is_number, token, unless_gone
+from tmpmaild.http.resource import client, holder_token, token, unless_gone
 from tmpmaild.http.wire import Wire
 from tmpmaild.model import Listing, Page
 from tmpmaild.service import InboxService
@@ -65,7 +64,7 @@ class Messages:
 
         async def again() -> Response:
             large = await self._mail.list(address, wanted, key)
-            return self._page(large, wanted, await encode_in_thread(self._wire.message_list(large)))
+            return self._page(large, wanted, await encode_in_thread(self._wire.message_list, large))
 
         return self._large(request, again)
 
@@ -89,7 +88,7 @@ class Messages:
 
         async def again() -> Response:
             large = await self._mail.message(one.address, one.message_id, one.token)
-            return JsonResponse(await encode_in_thread(self._wire.full_message(large)))
+            return JsonResponse(await encode_in_thread(self._wire.full_message, large))
 
         return self._large(request, again)
 
@@ -116,16 +115,16 @@ class Messages:
 
     async def attachment(self, request: Request) -> ASGIApp:
         """Show the content of an attachment."""
-        one, text = _wanted(request), request.path_params["index"]
-        if not is_number(text) or text != str(int(text)):
-            raise MessageNotFound("no such attachment")
+        one = _wanted(request)
+        index = request.path_params["index"]
+        found, source_bytes = await self._mail.find_attachment(one.address, one.message_id, index, one.token)
 
         async def make() -> Response:
-            found, content = await self._mail.attachment(one.address, one.message_id, int(text), one.token)
+            content = await self._mail.attachment_content(one.address, one.message_id, found, one.token)
             name = disposition.attachment(found.filename, f"attachment-{found.index}")
             return FileResponse(disposition.content_type(found.content_type), name, content)
 
-        return self._large(request, make)
+        return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
     def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
         return LargeAnswer(self._places, client(request).name, make)

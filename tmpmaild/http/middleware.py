@@ -15,6 +15,7 @@ from tmpmaild.http.resource import Client
 from tmpmaild.ratelimit import Decision, RateLimits, TokenBuckets
 
 _MAX_HEADER_BYTES = 16 * 1024
+_VIEWS = "/view/"
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
 access_log = logging.getLogger("tmpmaild.access")
@@ -69,7 +70,7 @@ class RateLimit:
             return None
         if scope["path"].startswith("/api/"):
             return self._limits.default
-        return self._limits.page if scope["path"].startswith("/view/") else None
+        return self._limits.page if scope["path"].startswith(_VIEWS) else None
 
 
 class Guard:
@@ -144,5 +145,6 @@ def _with_headers(scope: Scope, send: Send) -> Send:
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:
-    # Paths hold addresses, which are keys to inboxes: above debug nobody logs them.
-    access_log.debug("%s %s %d %.1f ms", scope["method"], ascii(scope["path"]), status, seconds * 1000)
+    # Paths hold addresses, which are keys to inboxes: above debug nobody logs them. The secret of a view is never.
+    path = _VIEWS + "…" if scope["path"].startswith(_VIEWS) else scope["path"]
+    access_log.debug("%s %s %d %.1f ms", scope["method"], ascii(path), status, seconds * 1000)

@@ -185,7 +185,7 @@ OPERATIONS = (
         description="Sanitised, under a policy that allows neither scripts nor, unless asked for, anything remote.",
         access="open",
         answer=Answer(200, "A page for a sandboxed frame.", media_type="text/html"),
-        problems=("not-found", "address-expired", "address-not-found", "busy", "storage-unavailable", *_LIMITED),
+        problems=("not-found", "busy", "storage-unavailable", *_LIMITED),
     ),
     Operation(
         id="describe",

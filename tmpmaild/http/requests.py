@@ -102,16 +102,23 @@ def read_body(octets: bytes, content_type: str | None, kind: type[T]) -> T:
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
         raise BadRequest("unsupported-media-type", "")
     try:
+        octets.decode()
         # Raw, since what is not known is not looked at: a number of 5,000 digits there is nobody's business.
         msgspec.json.decode(octets, type=msgspec.Raw)
         members = msgspec.json.decode(octets, type=dict[str, msgspec.Raw])
-        return _checked(
-            {name: msgspec.json.decode(raw) for name, raw in members.items() if name in _fields(kind)}, kind
-        )
     except msgspec.ValidationError as error:
         raise InvalidRequest(("", "expected an object")) from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadRequest("malformed-request", "The body is no JSON.") from error
+    return _checked({name: _decoded(raw) for name, raw in members.items() if name in _fields(kind)}, kind)
+
+
+def _decoded(raw: msgspec.Raw) -> Any:
+    """Decode a member; what is JSON but no value here, such as 1e999, is one that fits nothing."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return object()
 
 
 def read_query(parameters: Mapping[str, str], kind: type[T]) -> T:

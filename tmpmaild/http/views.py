@@ -1,17 +1,19 @@
 """The endpoints of views: a secret path for one message, and the sanitised page behind it."""
 
+from functools import partial
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild.errors import MessageNotFound
-from tmpmaild.http.answers import JsonResponse, LargeAnswer, Places
+from tmpmaild.http.answers import IN_LOOP_BYTES, JsonResponse, LargeAnswer, Places
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import ViewRequest, read_body
 from tmpmaild.http.resource import body, client, token
 from tmpmaild.http.wire import Wire
-from tmpmaild.viewing import Viewer
+from tmpmaild.viewing import Grant, Viewer
 
 _POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
@@ -41,14 +43,15 @@ class Views:
 
     async def show(self, request: Request) -> ASGIApp:
         """Show the page."""
+        try:
+            grant, size_bytes = await self._viewer.find(request.path_params["secret"])
+            if size_bytes <= IN_LOOP_BYTES:
+                return await self._page(grant)
+        except MessageNotFound:
+            raise BadRequest("not-found", "") from None
+        return LargeAnswer(self._places, client(request).name, partial(self._page, grant))
 
-        async def make() -> Response:
-            try:
-                grant, view = await self._viewer.look(request.path_params["secret"])
-            except MessageNotFound:
-                raise BadRequest("not-found", "") from None
-            images = "data: https:" if grant.remote_images else "data:"
-            policy = _POLICY.format(images=images)
-            return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})
-
-        return LargeAnswer(self._places, client(request).name, make)
+    async def _page(self, grant: Grant) -> Response:
+        view = await self._viewer.look(grant)
+        policy = _POLICY.format(images="data: https:" if grant.remote_images else "data:")
+        return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})

@@ -6,6 +6,8 @@
   who has read up to an id finds everything newer by ``Page.after``.
 - A method that returns has committed, durably: a power cut takes nothing back. One that raises has changed
   nothing. A caller that is cancelled does not undo what was handed over, and disturbs nobody else.
+- Where a method takes a ``permit``, that is called with the inbox that was found before anything else is read; what it
+  raises is raised. It may be called in any thread.
 - Only the errors of ``tmpmaild.errors`` leave an engine for what can be expected to go wrong:
   ``StorageFull`` and ``StorageUnavailable`` from every method, others where they are named.
 """
@@ -27,6 +29,9 @@ from tmpmaild.model import (
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: always there, found by no address, with limits and a lifetime of its own."""
+
+Permit = Callable[[Inbox], object]
+"""Lets somebody have an inbox, or raises."""
 
 
 class Storage(Protocol):
@@ -53,7 +58,9 @@ class Storage(Protocol):
     async def operator_is_full(self) -> bool:
         """Tell whether the operator's inbox takes no more."""
 
-    async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
+    async def list_messages(
+        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
+    ) -> Listing | None:
         """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``.
 
         A search (``sender``, ``subject``, ``text``) may take several reads. Then the inbox is that of the first, and
@@ -67,7 +74,13 @@ class Storage(Protocol):
         """
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """Read one message and the inbox, both from one moment; None as ``find_inbox``.
 
@@ -76,7 +89,13 @@ class Storage(Protocol):
         """
 
     async def read_source(
-        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
     ) -> tuple[Inbox, Source | None] | None:
         """Read a message as it came, and the inbox, both from one moment; None as ``find_inbox``.
 

@@ -1,8 +1,9 @@
 """What a reader selects: an inbox, and a page of its messages. One message alone is read in ``messages.py``."""
 
 import sqlite3
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
 
 from msgspec import Struct, json
 
@@ -52,7 +53,7 @@ FROM message AS m JOIN readable AS c ON c.id = m.content_id
 _BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before"
 _OLDEST_FIRST = f"{_BETWEEN} ORDER BY m.id ASC LIMIT :limit"
 _NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
-_CHOSEN = f"{_MESSAGES} WHERE m.id IN (SELECT value FROM json_each(:keys)) ORDER BY m.id"
+_CHOSEN = f"{_MESSAGES} JOIN json_each(:keys) AS k ON k.value = m.id ORDER BY k.key"
 
 
 class Row(NamedTuple):
@@ -129,15 +130,29 @@ def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tu
         "small_bytes": _small_bytes(page),
     }
     sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
-    rows = [Row(*row) for row in connection.execute(sql, values).fetchall()]
-    return _messages(connection, rows[: page.limit], page), len(rows) > page.limit
+    with closing(connection.execute(sql, values)) as found:
+        rows, has_more = _up_to_the_end(found, page)
+    return _messages(connection, rows, page), has_more
 
 
-def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[Message, ...]:
-    """Read the messages with these keys in the order of the page, with bodies as in any page."""
+def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[Row], bool]:
+    """Take messages until the page is full, or as much as it may be; tell whether there are more."""
+    rows: list[Row] = []
+    characters = 0
+    for row in map(Row._make, found):
+        characters += len(row.attachments) + len(row.subject) + len(row.sender_name)
+        if len(rows) == page.limit or (rows and characters > page.other_characters):
+            return rows, True
+        rows.append(row)
+    return rows, False
+
+
+def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[tuple[Message, ...], bool]:
+    """Read the messages with these keys, in their order, as any page; tell whether it has room for all of them."""
     values = {"keys": json.encode(keys).decode(), "small_bytes": _small_bytes(page)}
-    rows = [Row(*row) for row in connection.execute(_CHOSEN, values).fetchall()]
-    return _messages(connection, rows if page.ascending else rows[::-1], page)
+    with closing(connection.execute(_CHOSEN, values)) as found:
+        rows, has_more = _up_to_the_end(found, page)
+    return _messages(connection, rows, page), has_more
 
 
 def _small_bytes(page: Page) -> int:

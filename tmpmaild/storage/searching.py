@@ -72,8 +72,8 @@ class Search:
         at_end = self._look(connection)
         if len(self._keys) <= self._page.limit and not at_end:
             return None
-        messages = select_chosen(connection, self._keys[: self._page.limit], self._page)
-        return Listing(self._inbox, messages, has_more=len(self._keys) > self._page.limit)
+        messages, has_more = select_chosen(connection, self._keys[: self._page.limit], self._page)
+        return Listing(self._inbox, messages, has_more=has_more or len(self._keys) > self._page.limit)
 
     def _look(self, connection: sqlite3.Connection) -> bool:
         """Take one step; True when there is nothing behind it."""

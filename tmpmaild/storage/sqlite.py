@@ -15,6 +15,7 @@ from msgspec import Struct
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage import database
+from tmpmaild.storage.base import Permit
 from tmpmaild.storage.deleting import DeleteInbox, DeleteMessage, MoveExpiry, Upkeep
 from tmpmaild.storage.delivery import forget_values
 from tmpmaild.storage.keys import holders_inbox_key, message_key
@@ -86,15 +87,24 @@ class SqliteStorage:
         """See ``Storage``."""
         return await self._reader.run(self._find(address, now_ms))
 
-    def _find(self, address: str, now_ms: int) -> Callable[[sqlite3.Connection], Inbox | None]:
+    def _find(
+        self, address: str, now_ms: int, permit: Permit = lambda _: None
+    ) -> Callable[[sqlite3.Connection], Inbox | None]:
         name_hash = keyed_hash(self._hash_key, address)
-        return lambda connection: self._finder.inbox(connection, address, name_hash, now_ms)
+
+        def find(connection: sqlite3.Connection) -> Inbox | None:
+            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
+            if inbox is not None:
+                permit(inbox)
+            return inbox
+
+        return find
 
     async def _read(
-        self, address: str, now_ms: int, read: Callable[[sqlite3.Connection, Inbox], T]
+        self, address: str, now_ms: int, permit: Permit, read: Callable[[sqlite3.Connection, Inbox], T]
     ) -> tuple[Inbox, T] | None:
         """Read something of an inbox that can be found, and the inbox, both from one moment."""
-        find = self._find(address, now_ms)
+        find = self._find(address, now_ms, permit)
 
         def find_and_read(connection: sqlite3.Connection) -> tuple[Inbox, T] | None:
             inbox = find(connection)
@@ -106,11 +116,14 @@ class SqliteStorage:
         """See ``Storage``."""
         return await self._reader.run(lambda connection: operator_is_full(connection, self._limits))
 
-    async def list_messages(self, address: str, page: Page, now_ms: int) -> Listing | None:
+    async def list_messages(
+        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
+    ) -> Listing | None:
         """See ``Storage``."""
         if is_search(page):
-            return await search(self._reader, self._find(address, now_ms), page)
-        found = await self._read(address, now_ms, lambda connection, inbox: select_messages(connection, inbox, page))
+            return await search(self._reader, self._find(address, now_ms, permit), page)
+        read = partial(select_messages, page=page)
+        found = await self._read(address, now_ms, permit, read)
         return found[1] if found else None
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
@@ -125,20 +138,36 @@ class SqliteStorage:
         return tuple(texts)
 
     async def read_message(
-        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
-        return await self._read(
-            address, now_ms, lambda connection, inbox: select_message(connection, inbox.id, message_id, up_to_bytes)
-        )
+
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
+            return select_message(connection, inbox.id, message_id, up_to_bytes)
+
+        return await self._read(address, now_ms, permit, read)
 
     async def read_source(
-        self, address: str, message_id: str, now_ms: int, up_to_bytes: int | None = None
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
     ) -> tuple[Inbox, Source | None] | None:
         """See ``Storage``."""
-        return await self._read(
-            address, now_ms, lambda connection, inbox: select_source(connection, inbox.id, message_id, up_to_bytes)
-        )
+
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
+            return select_source(connection, inbox.id, message_id, up_to_bytes)
+
+        return await self._read(address, now_ms, permit, read)
 
     async def add_message(self, mail: NewMail) -> str:
         """See ``Storage``."""

@@ -1,0 +1,70 @@
+"""Requests that come before the last answer is complete, and clients that go away behind them."""
+
+import json
+from contextlib import suppress
+
+import anyio
+import pytest
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
+
+
+def request(target, method="GET", body=b""):
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{method} {target} HTTP/1.1\r\nHost: x\r\n{length}\r\n".encode() + body
+
+
+async def until(condition):
+    with anyio.fail_after(5):
+        while not condition():
+            await anyio.sleep(0.001)
+
+
+@pytest.mark.parametrize("tail", ["events", "messages?wait=50"])
+@pytest.mark.parametrize("early", [b"G", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["piece", "whole"])
+async def test_a_client_that_pipelines_and_goes_frees_its_place_at_once(world, serve, held, tail, early):
+    async with serve(world.app(max_streams_per_client=1), max_connections=2) as served:
+        for _ in range(3):
+            async with await served.connect() as connection:
+                await connection.send(request(f"/api/v1/addresses/{held['address']}/{tail}") + early)
+                await until(lambda: len(world.service._bus))
+            await until(lambda: not len(world.service._bus))
+            await served.drained()
+
+
+async def test_pipelined_requests_are_answered_in_order(world, served, held):
+    path = f"/api/v1/addresses/{held['address']}"
+    asked = b"".join(request(f"{path}{tail}") for tail in ("/messages?wait=1", "", "/messages", "/none"))
+    async with await served.connect() as connection:
+        await connection.send(asked)
+        await until(lambda: len(world.service._bus))
+        message_id = await world.deliver(held["address"])
+        answers = b""
+        with anyio.fail_after(5):
+            while answers.count(b"HTTP/1.1 ") < 4 or not answers.endswith(b"}"):
+                answers += await connection.receive()
+    statuses = [int(part[:3]) for part in answers.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [200, 200, 200, 404]
+    assert answers.count(message_id.encode()) >= 2
+
+
+async def test_a_flood_of_pipelined_requests_is_cut_off(world, served, held):
+    async with await served.connect() as connection:
+        await connection.send(request(f"/api/v1/addresses/{held['address']}/events"))
+        await until(lambda: len(world.service._bus))
+        with anyio.fail_after(5), suppress(anyio.BrokenResourceError):
+            while True:
+                await connection.send(request("/") * 1000)
+    await until(lambda: not len(world.service._bus))
+
+
+async def test_a_whole_request_is_answered_although_its_client_has_said_its_last(served):
+    for body in (b"", json.dumps({"private": True}).encode()):
+        async with await served.connect() as connection:
+            await connection.send(request("/api/v1/addresses", "POST", body))
+            await connection.send_eof()
+            with anyio.fail_after(5):
+                assert (await connection.receive()).startswith(b"HTTP/1.1 201")

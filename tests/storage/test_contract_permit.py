@@ -1,0 +1,54 @@
+"""Who is not permitted an inbox learns nothing of it, and nothing of it is read for them."""
+
+import pytest
+
+from tmpmaild.errors import AddressNotFound
+from tmpmaild.model import Page
+
+ADA = "ada@tmpmaild.test"
+
+
+def refuse(_inbox):
+    raise AddressNotFound("not for you")
+
+
+def reads(storage, message_id, permit):
+    return [
+        lambda: storage.list_messages(ADA, Page(), 0, permit),
+        lambda: storage.list_messages(ADA, Page(text="hello"), 0, permit),
+        lambda: storage.read_message(ADA, message_id, 0, permit),
+        lambda: storage.read_source(ADA, message_id, 0, permit),
+    ]
+
+
+@pytest.fixture
+async def message_id(engine):
+    return await engine.add(await engine.inbox("ada"))
+
+
+async def test_what_the_permit_raises_is_raised(engine, message_id):
+    for read in reads(engine.storage, message_id, refuse):
+        with pytest.raises(AddressNotFound):
+            await read()
+
+
+async def test_the_permit_sees_the_inbox_and_is_asked_once(engine, message_id):
+    for read in reads(engine.storage, message_id, (seen := []).append):
+        seen.clear()
+        assert await read() is not None
+        assert [inbox.address for inbox in seen] == [ADA]
+
+
+async def test_nobody_is_asked_for_an_inbox_that_is_not_there(engine):
+    assert await engine.storage.list_messages("none@tmpmaild.test", Page(), 0, refuse) is None
+
+
+async def test_a_refusal_reads_no_message(engine, message_id):
+    """Otherwise the time that it takes would tell what stands in an inbox."""
+    statements = []
+    await engine.storage._reader.run(lambda connection: connection.set_trace_callback(statements.append))
+    for read in reads(engine.storage, message_id, refuse):
+        with pytest.raises(AddressNotFound):
+            await read()
+    assert len(statements) >= 8
+    assert [one for one in statements if "message AS m" in one or "content" in one] == []
