@@ -38,6 +38,7 @@ FLOORS = [
     {"storage"},
     {"access", "expiry", "finding", "following", "reading", "service", "viewing"},
     {"smtp", "http"},
+    {"client"},  # knows of the rest what the HTTP API says
     {"daemon", "allocator", "cli", "__main__", "listen", "logs", "notify", "postmaster"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -86,6 +87,16 @@ def test_the_edges_know_neither_each_other_nor_the_storage():
         if module.startswith("tmpmaild.") and _room(module) in strangers.get(room, set())
     ]
     assert met == []
+
+
+def test_the_client_knows_of_the_rest_what_the_http_api_says():
+    known = {
+        f"{path.relative_to(PACKAGE)} imports {module}"
+        for room, path in _modules()
+        for module in _imports(path)
+        if room == "client" and module.startswith("tmpmaild.") and _room(module) != "client"
+    }
+    assert known == set()
 
 
 def test_frameworks_stay_in_their_edges():

@@ -1,0 +1,361 @@
+"""The real service on a loop of its own, servers that answer what a test scripts, and one way to call both clients."""
+
+import inspect
+import json
+import random
+import socket
+import socketserver
+import ssl
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import takewhile
+
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from tmpmaild import client as api
+from tmpmaild.addresses import Mailbox
+from tmpmaild.http.app import Settings, create_app
+from tmpmaild.http.server import HttpServer
+from tmpmaild.model import Envelope
+from tmpmaild.ratelimit import RateLimits
+from tmpmaild.service import InboxService, Rules
+from tmpmaild.storage.sqlite import Settings as StorageSettings
+from tmpmaild.storage.sqlite import open_storage
+
+LIFETIME_MS = 3_600_000
+PLAIN = b"Subject: hello\r\n\r\nbody\r\n"
+
+
+class Clock:
+    """Unix milliseconds that pass only when told to."""
+
+    def __init__(self):
+        self.now_ms = 1_790_000_000_000
+
+    def __call__(self):
+        return self.now_ms
+
+
+class Time:
+    """What a client takes for time: sleeping makes it pass, at once."""
+
+    def __init__(self):
+        self.seconds = 1000.0
+        self.slept = []
+
+    def __call__(self):
+        return self.seconds
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        self.seconds += seconds
+
+
+class World:
+    """The real service behind a real port; everything is called from the test's own thread."""
+
+    def __init__(self, portal, service, clock):
+        self.portal = portal
+        self.service = service
+        self.clock = clock
+
+    def deliver(self, address, raw=PLAIN, sender="sender@example.org"):
+        return self.portal.call(self._deliver, address, raw, sender)
+
+    async def _deliver(self, address, raw, sender):
+        local_part, _, domain = address.rpartition("@")
+        inbox_id = await self.service.recipient(Mailbox(local_part, domain))
+        envelope = Envelope(sender, (address,), "client.example", "192.0.2.7", tls=False)
+        return await self.service.deliver(envelope, [inbox_id], raw)
+
+    @contextmanager
+    def served(self, buckets=None, **settings):
+        """Serve on a port; yield the URL."""
+        app = create_app(self.service, Settings(**settings), RateLimits(buckets, None))
+        with self.portal.wrap_async_context_manager(_bind(app)) as port:
+            yield f"http://127.0.0.1:{port}"
+
+    def listeners(self):
+        return len(self.service._bus)
+
+    @contextmanager
+    def listening(self, more=1):
+        """Go on only when so many more listen than before."""
+        wanted = self.listeners() + more
+        yield
+        _until(lambda: self.listeners() == wanted)
+
+
+def _until(condition):
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.001)
+
+
+@asynccontextmanager
+async def _bind(app):
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as the daemon does
+    server = HttpServer(app, max_connections=100)
+    await server.start([listener])
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        await server.stop(0.2)
+
+
+@asynccontextmanager
+async def _service(path, clock):
+    settings = StorageSettings(
+        path=path,
+        max_bytes=1 << 30,
+        reserve_bytes=0,
+        max_messages_per_inbox=0,
+        max_bytes_per_inbox=0,
+        max_share_per_creator=1.0,
+    )
+    chosen = random.Random(1)
+    async with open_storage(settings, clock) as storage:
+        service = InboxService(
+            storage,
+            Rules(("tmpmaild.test", "second.test"), LIFETIME_MS, require_token=False, max_lifetime_ms=2 * LIFETIME_MS),
+            clock=clock,
+            choice=chosen.choice,
+            new_token=lambda: f"{chosen.getrandbits(256):064x}",
+        )
+        yield service
+
+
+@pytest.fixture(scope="session")
+def portal():
+    with start_blocking_portal() as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def world(portal, tmp_path_factory):
+    clock = Clock()
+    path = tmp_path_factory.mktemp("client") / "mail.db"
+    with portal.wrap_async_context_manager(_service(path, clock)) as service:
+        yield World(portal, service, clock)
+
+
+@pytest.fixture(scope="session")
+def url(world):
+    with world.served() as one:
+        yield one
+
+
+class Awaited:
+    """An object of the async client, called as one of the other."""
+
+    KINDS = (api.AsyncClient, api.AsyncInbox, api.AsyncMail, api.AsyncAttachment)
+
+    def __init__(self, thing, portal):
+        self._thing = thing
+        self._portal = portal
+
+    def __repr__(self):
+        return repr(self._thing)
+
+    def __getattr__(self, name):
+        return self._plain(getattr(self._thing, name))
+
+    def _call(self, function, *arguments, **named):
+        taken = {name: value._thing if isinstance(value, Awaited) else value for name, value in named.items()}
+        return self._plain(function(*[one._thing if isinstance(one, Awaited) else one for one in arguments], **taken))
+
+    def _plain(self, value):
+        if inspect.isawaitable(value):
+            return self._plain(self._portal.call(_result, value))
+        if inspect.ismethod(value):
+            return partial(self._call, value)
+        if inspect.isasyncgen(value):
+            return self._iterated(value)
+        if isinstance(value, list | tuple):
+            return type(value)(map(self._plain, value))
+        if isinstance(value, api.Arrived):
+            return replace(value, mail=self._plain(value.mail))
+        return Awaited(value, self._portal) if isinstance(value, self.KINDS) else value
+
+    def _iterated(self, events):
+        try:
+            while True:
+                try:
+                    yield self._plain(self._portal.call(anext, events))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self._portal.call(events.aclose)
+
+
+async def _result(awaitable):
+    return await awaitable
+
+
+@pytest.fixture(scope="session")
+def http():
+    """Trusting no certificate spares each test the reading of all there are."""
+    with httpx2.Client(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def async_http(portal):
+    async def make():
+        return httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+    with portal.wrap_async_context_manager(portal.call(make)) as one:
+        yield one
+
+
+@pytest.fixture
+def connect_async(async_http):
+    """Return a function that makes an async client; ``time`` is what it takes for time."""
+
+    def connected(url=None, *, time=None, **more):
+        async def sleep(seconds):
+            time.sleep(seconds)
+
+        told = {"clock": time, "sleep": sleep} if time else {}
+        return api.AsyncClient(url, http=async_http, **told, **more)
+
+    return connected
+
+
+@pytest.fixture(params=["sync", "async"])
+def connect(request, portal, http, connect_async):
+    """Return a function that makes a client of either colour, to be called alike."""
+
+    def connected(url=None, *, time=None, **more):
+        if request.param == "async":
+            return Awaited(connect_async(url, time=time, **more), portal)
+        told = {"clock": time, "sleep": time.sleep} if time else {}
+        return api.Client(url, http=http, **told, **more)
+
+    return connected
+
+
+@pytest.fixture
+def client(connect, url):
+    return connect(url)
+
+
+@pytest.fixture
+def inbox(client):
+    return client.create()
+
+
+@pytest.fixture
+def at_once():
+    """Return a function that calls another in a thread of its own."""
+    with ThreadPoolExecutor(8) as pool:
+        yield pool.submit
+
+
+@pytest.fixture
+def fake_time():
+    return Time()
+
+
+class Asked:
+    """A request as a scripted server got it."""
+
+    def __init__(self, stream):
+        head = b"".join(takewhile(bytes.strip, iter(stream.readline, b"")))
+        first, *lines = head.decode("latin-1").splitlines()
+        self.method, self.target, _ = first.split(" ")
+        self.path, _, query = self.target.partition("?")
+        self.query = dict(pair.split("=", 1) for pair in query.split("&") if pair)
+        self.headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+        self.body = stream.read(int(self.headers.get("content-length", 0)))
+
+
+class Scripted:
+    """A server whose answers a test writes: ``answer`` gets a request and returns octets; then it hangs up."""
+
+    def __init__(self):
+        self.asked = []
+        self.answer = None
+        script = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                asked = Asked(self.rfile)
+                script.asked.append(asked)
+                self.wfile.write(script.answer(asked))
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.005,))
+        self._thread.start()
+
+    def say(self, *answers):
+        """Give these answers one after the other, the last one from then on."""
+        left = list(answers)
+        self.answer = lambda _asked: left.pop(0) if len(left) > 1 else left[0]
+
+    @staticmethod
+    def json(body, *headers, status="200 OK", kind="application/json"):
+        head = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", "Connection: close"]
+        return "\r\n".join([*head, *headers, "", ""]).encode() + body
+
+    @classmethod
+    def problem(cls, status, code, *headers, members=b""):
+        body = b'{"status": %d, "code": "%s", "detail": "No."%s}' % (status, code.encode(), members)
+        return cls.json(body, *headers, status=f"{status} No", kind="application/problem+json")
+
+    @classmethod
+    def gateway(cls, status=504):
+        return cls.json(b"<html>Gateway Time-out</html>", status=f"{status} Gateway", kind="text/html")
+
+    @classmethod
+    def messages(cls, *ids, headers=(), **members):
+        given = [{"id": one, "received_at": "2026-11-21T03:00:00.000Z", **members} for one in ids]
+        return cls.json(json.dumps({"messages": given}).encode(), *headers)
+
+    @classmethod
+    def address(cls, **members):
+        return cls.json(json.dumps({"address": "x@a.test", "expires_at": "2026-11-21T04:00:00Z", **members}).encode())
+
+    def close(self):
+        self.server.shutdown()
+        self._thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def scripted():
+    server = Scripted()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def scripted_inbox(connect, scripted, fake_time):
+    """Have an inbox at the scripted server; time passes for its client only when it sleeps."""
+    scripted.say(scripted.address())
+    inbox = connect(scripted.url, time=fake_time).inbox("x@a.test")
+    scripted.asked.clear()
+    return inbox
+
+
+@pytest.fixture
+def nobody():
+    """Name a place where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def until():
+    return _until

@@ -1,0 +1,203 @@
+"""What answers become: problems, other servers, nobody, older and newer servers; and that no error tells the token."""
+
+import ast
+import logging
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from traceback import TracebackException
+
+import httpx2
+import pytest
+
+from tmpmaild import client as api
+from tmpmaild.client import errors, transport
+from tmpmaild.client.commands import Request
+from tmpmaild.http.problems import PROBLEMS
+
+
+def test_every_problem_of_the_api_is_an_exception_of_its_name():
+    assert set(errors.PROBLEMS) == set(PROBLEMS)
+    for code, kind in errors.PROBLEMS.items():
+        assert kind.__name__ == "".join(word.capitalize() for word in code.split("-"))
+        assert getattr(api, kind.__name__) is kind
+
+
+@pytest.mark.parametrize("code", sorted(PROBLEMS))
+def test_a_problem_is_raised_under_its_name(connect, scripted, code):
+    status = PROBLEMS[code].status
+    members = b', "errors": [{"pointer": "/a", "detail": "b", "more": 1}], "more": 1'
+    scripted.say(scripted.problem(status, code, members=members))
+    with pytest.raises(errors.PROBLEMS[code]) as raised:
+        connect(scripted.url).domains()
+    error = raised.value
+    assert (error.status, error.code, error.detail) == (status, code, "No.")
+    assert error.errors == (api.FieldError("/a", "b"),)
+    assert str(error) == f"No.; /a: b ({status} {code})"
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.errors) == (type(error), str(error), error.errors)
+
+
+def test_a_problem_that_is_not_known_yet_is_a_problem_all_the_same(connect, scripted):
+    scripted.say(scripted.problem(418, "teapot", "Retry-After: Sat, 21 Nov 2026 03:00:00 GMT"))
+    with pytest.raises(api.Problem) as raised:
+        connect(scripted.url).domains()
+    assert type(raised.value) is api.Problem
+    assert (raised.value.status, raised.value.code, raised.value.retry_after_seconds) == (418, "teapot", None)
+
+
+def test_a_problem_reaches_a_terminal_without_control_characters(connect, scripted):
+    body = b'{"code": "\\u001b[31m", "detail": "a\\u0007\\u202eb\\n"}'
+    scripted.say(scripted.json(body, status="400 No"))
+    with pytest.raises(api.Problem) as raised:
+        connect(scripted.url).domains()
+    assert str(raised.value) == "a\ufffd\ufffdb\ufffd (400 \ufffd[31m)"
+
+
+def test_nobody_there_is_said_with_the_reason(connect, nobody):
+    with pytest.raises(api.ServiceUnreachable) as raised:
+        connect(nobody).create()
+    assert str(raised.value) == f"{nobody}: connection refused; is tmpmaild running there?"
+
+
+def test_a_name_that_nobody_has_is_said(connect):
+    with pytest.raises(
+        api.ServiceUnreachable, match=r"http://nowhere\.invalid: .*; is tmpmaild running there\?"
+    ) as raised:
+        connect("http://nowhere.invalid").create()
+    assert "nknown error" not in str(raised.value)
+
+
+def test_plain_http_behind_an_https_url_is_said(connect, url):
+    with pytest.raises(api.ServiceUnreachable, match="is tmpmaild running there"):
+        connect(url.replace("http", "https")).create()
+
+
+@pytest.mark.parametrize(
+    ("body", "more"),
+    [
+        (b"<html>Welcome</html>", {"kind": "text/html"}),
+        (b"<html>Not Found</html>", {"kind": "text/html", "status": "404 Not Found"}),
+        (b'{"error": "no"}', {"status": "500 Oops"}),
+        (b'{"domains": "all"}', {}),
+        (b"[]", {}),
+        (b"", {}),
+        (b"\xff", {}),
+        (b"not gzip", {"status": "200 OK\r\nContent-Encoding: gzip"}),
+    ],
+)
+def test_another_server_is_recognised(connect, scripted, body, more):
+    scripted.say(scripted.json(body, **more))
+    with pytest.raises(api.NotTmpmaild, match="is the URL right") as raised:
+        connect(scripted.url).domains()
+    assert scripted.url in str(raised.value)
+
+
+def test_a_server_that_is_none_for_http_is_recognised(connect, scripted):
+    scripted.say(b"SSH-2.0-OpenSSH_9.2p1\r\n\r\n")
+    with pytest.raises(api.NotTmpmaild, match="does not speak HTTP"):
+        connect(scripted.url).domains()
+
+
+def test_a_redirect_is_not_followed_but_told(connect, scripted):
+    place = "Location: https://mail.example/x/api/v1/domains"
+    scripted.say(scripted.json(b"", place, status="308 Permanent Redirect"))
+    with pytest.raises(api.NotTmpmaild, match=r"308 .*points to https://mail\.example/x; use that URL"):
+        connect(scripted.url).domains()
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_proxy_without_a_service_is_recognised(connect, scripted, status):
+    scripted.say(scripted.gateway(status))
+    with pytest.raises(api.ConnectionLost, match=f"{status} from a proxy; is tmpmaild running behind it"):
+        connect(scripted.url).domains()
+
+
+@pytest.mark.parametrize("octets", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
+def test_a_connection_that_breaks_is_said(connect, scripted, octets):
+    scripted.say(octets)
+    with pytest.raises(api.ConnectionLost, match="the connection broke"):
+        connect(scripted.url).domains()
+
+
+def test_an_older_server_lacks_fields_and_is_understood(connect, scripted):
+    scripted.say(scripted.address(), scripted.messages("msg_1"))
+    (mail,) = connect(scripted.url).inbox("x@a.test").messages()
+    assert (mail.sender, mail.subject, mail.text, mail.attachments, mail.code, mail.link) == (
+        "",
+        "",
+        "",
+        (),
+        None,
+        None,
+    )
+
+
+def test_a_newer_server_has_more_fields_and_is_understood(connect, scripted):
+    more = {"colour": ["red"], "codes": [{"value": "481516", "kind": "otp"}], "from": "a@b.test"}
+    scripted.say(scripted.address(owner={}), scripted.messages("msg_1", **more))
+    (mail,) = connect(scripted.url).inbox("x@a.test").messages()
+    assert (mail.sender, mail.code) == ("a@b.test", "481516")
+
+
+def test_the_plain_create_has_no_body(connect, scripted):
+    scripted.say(scripted.address(token="t"))
+    client = connect(scripted.url)
+    client.create()
+    client.create("name", private=True)
+    assert [asked.body for asked in scripted.asked] == [b"", b'{"local_part":"name","private":true}']
+
+
+def test_the_token_stands_in_one_header_and_nowhere_else(connect, scripted, caplog):
+    caplog.set_level(logging.DEBUG)
+    token = "5ecre7" * 8
+    scripted.say(scripted.address(token=token), scripted.problem(404, "address-not-found"), b"")
+    inbox = connect(scripted.url).create(private=True)
+    shown = [repr(inbox), str(inbox)]
+    for _ in range(2):
+        with pytest.raises(api.TmpmaildError) as raised:
+            inbox.delete()
+        shown += [repr(raised.value), *locals_of_the_client(raised.value)]
+    shown += [record.getMessage() for record in caplog.records if not record.name.startswith("httpcore")]
+    assert inbox.token == token
+    assert [asked.headers.get("authorization") for asked in scripted.asked] == [None, *[f"Bearer {token}"] * 2]
+    assert [text for text in [*shown, *[asked.target for asked in scripted.asked]] if token in text] == []
+
+
+def locals_of_the_client(error):
+    frames = TracebackException.from_exception(error, capture_locals=True).stack
+    return [text for frame in frames if "/tmpmaild/client/" in frame.filename for text in frame.locals.values()]
+
+
+def test_an_answer_that_does_not_come_is_said_with_how_long_it_was_waited_for():
+    request = Request("http://a.test", "GET", "/api/v1/domains", read_seconds=30)
+    error = transport.translated(request, httpx2.ReadTimeout("timed out"))
+    assert isinstance(error, api.ConnectionLost)
+    assert str(error) == "http://a.test: no answer within 30 s"
+
+
+def test_without_httpx2_it_says_what_to_install():
+    code = "import sys; sys.modules['httpx2'] = None; import tmpmaild.client"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith('ImportError: the client needs httpx2: pip install "tmpmaild[client]"\n')
+
+
+def test_the_token_is_not_shown_by_an_answer_to_create_that_is_not_understood(connect, scripted):
+    scripted.say(scripted.json(b'{"address": "x@a.test", "token": "5ecre7"}'))
+    with pytest.raises(api.NotTmpmaild) as raised:
+        connect(scripted.url).create()
+    assert "5ecre7" not in "".join([str(raised.value), *locals_of_the_client(raised.value)])
+
+
+def test_the_client_knows_nothing_of_the_server():
+    for path in Path(api.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("tmpmaild"):
+                assert f"{node.module}.".startswith("tmpmaild.client."), f"{path}: {node.module}"
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "ä", "\x7f"])
+def test_what_can_be_no_token_is_refused_and_not_shown(client, token):
+    with pytest.raises(ValueError, match=r"a token is made of printable ASCII characters$"):
+        client.inbox("x@tmpmaild.test", token)

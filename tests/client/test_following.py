@@ -1,0 +1,185 @@
+"""Following an inbox: at the real service, and over streams that break."""
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+
+from tmpmaild import client as api
+
+FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\nretry: 10000\n\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+EXPIRED = b"event: expired\ndata: {}\n\n"
+
+
+def message(message_id, **members):
+    data = {"id": message_id, "received_at": "2026-11-21T03:00:00.000Z", **members}
+    return f"id: {message_id}\nevent: message\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def chunk(octets):
+    return b"%x\r\n%s\r\n" % (len(octets), octets)
+
+
+def ids(events):
+    return [event.mail.id for event in events if isinstance(event, api.Arrived)]
+
+
+@pytest.fixture
+def play(scripted, scripted_inbox):
+    """Return a function that follows while the server gives one answer after the other."""
+
+    def played(*answers, **more):
+        scripted.say(*answers)
+        return list(scripted_inbox.follow(**more))
+
+    return played
+
+
+def test_all_that_happens_is_told_until_the_address_is_deleted(inbox, world, at_once):
+    sent = [world.deliver(inbox.address) for _ in range(2)]
+    events = inbox.follow()
+    assert [next(events).mail.id for _ in range(2)] == sent
+    inbox.messages()[0].delete()
+    assert next(events) == api.Deleted(sent[1])
+    ends_at = inbox.extend(7200)
+    assert next(events) == api.Extended(ends_at)
+    third = world.deliver(inbox.address)
+    assert next(events).mail.id == third
+    inbox.delete()
+    assert list(events) == [api.Deleted(None)]
+
+
+def test_expiry_is_the_last_event(client, world):
+    inbox = client.create()
+    sent = world.deliver(inbox.address)
+    world.clock.now_ms += 3_600_000 - 30
+    events = inbox.follow()
+    assert next(events).mail.id == sent
+    world.clock.now_ms += 30
+    assert list(events) == [api.Expired()]
+
+
+def test_following_begins_behind_a_mail(inbox, world):
+    sent = [world.deliver(inbox.address) for _ in range(3)]
+    with closing(inbox.follow(inbox.messages()[2])) as events:
+        assert next(events).mail.id == sent[1]
+    with closing(inbox.follow(after=sent[1])) as events:
+        assert next(events).mail.id == sent[2]
+
+
+def test_a_mail_that_is_followed_can_be_asked(inbox, world):
+    world.deliver(inbox.address)
+    with closing(inbox.follow()) as events:
+        assert next(events).mail.raw().endswith(b"body\r\n")
+
+
+def test_an_end_leaves_no_listener_behind(inbox, world, until):
+    before = world.listeners()
+    world.deliver(inbox.address)
+    with closing(inbox.follow()) as events:
+        next(events)
+        assert world.listeners() == before + 1
+    until(lambda: world.listeners() == before)
+
+
+def test_a_private_inbox_is_followed_with_its_token(client, world):
+    inbox = client.create(private=True)
+    sent = world.deliver(inbox.address)
+    with closing(inbox.follow()) as events:
+        assert next(events).mail.id == sent
+
+
+def test_an_address_that_is_over_already_is_an_error(inbox):
+    inbox.delete()
+    with pytest.raises(api.AddressExpired):
+        next(inbox.follow())
+
+
+def test_a_broken_stream_is_resumed_without_gap_or_double(play, scripted, fake_time):
+    whole = message(SECOND)
+    events = play(
+        HEAD + message(FIRST) + whole[:-1],
+        CHUNKED + chunk(message(FIRST) + whole + b"event: mess"),
+        HEAD + message(SECOND) + message(THIRD) + EXPIRED,
+    )
+    assert ids(events) == [FIRST, SECOND, THIRD]
+    assert events[-1] == api.Expired()
+    assert [asked.headers.get("last-event-id") for asked in scripted.asked] == [None, FIRST, SECOND]
+
+
+def test_a_position_that_was_given_is_kept_until_there_is_a_newer(play, scripted):
+    events = play(HEAD, HEAD + message(FIRST) + message(SECOND), HEAD + EXPIRED, after=FIRST)
+    assert ids(events) == [SECOND]
+    assert [asked.query for asked in scripted.asked] == [{"after": FIRST}] * 3
+    assert [asked.headers.get("last-event-id") for asked in scripted.asked] == [None, None, SECOND]
+
+
+def test_a_server_that_keeps_closing_is_asked_less_and_less_often(play, fake_time):
+    assert play(*[HEAD] * 7, HEAD + EXPIRED) == [api.Expired()]
+    assert fake_time.slept == [0.5, 1, 2, 4, 8, 10, 10]
+
+
+def test_a_stream_that_worked_is_resumed_quickly_again(play, fake_time):
+    play(*[HEAD] * 3, HEAD + message(FIRST), HEAD + EXPIRED)
+    assert fake_time.slept == [0.5, 1, 2, 0.5]
+
+
+def test_proxies_refusals_and_restarts_are_put_up_with(play, scripted, fake_time):
+    events = play(
+        HEAD + message(FIRST),
+        scripted.gateway(),
+        b"",
+        scripted.problem(503, "stopping", "Retry-After: 5"),
+        scripted.problem(429, "rate-limited", "Retry-After: 20"),
+        HEAD + message(SECOND) + EXPIRED,
+    )
+    assert ids(events) == [FIRST, SECOND]
+    assert fake_time.slept == [0.5, 1, 2, 5, 20]
+
+
+def test_a_server_that_does_not_come_back_is_given_up(play, scripted, fake_time):
+    with pytest.raises(api.ConnectionLost, match="502 from a proxy"):
+        play(HEAD + message(FIRST), *[scripted.gateway(502)] * 20)
+    assert 60 <= fake_time() - 1000 <= 80
+
+
+@pytest.mark.parametrize("refusal", ["rate-limited", "too-many-streams"])
+def test_a_refusal_at_the_beginning_is_raised(play, scripted, refusal):
+    with pytest.raises(api.Problem, match=refusal):
+        play(scripted.problem(429, refusal, "Retry-After: 6"))
+
+
+def test_an_address_that_ended_while_the_stream_was_broken_is_told_as_expired(play, scripted):
+    assert play(HEAD + message(FIRST), scripted.problem(410, "address-expired"))[1:] == [api.Expired()]
+
+
+def test_an_address_that_was_forgotten_while_the_stream_was_broken_is_an_error(play, scripted):
+    with pytest.raises(api.AddressNotFound):
+        play(HEAD, scripted.problem(404, "address-not-found"))
+
+
+def test_what_is_no_stream_is_an_error(play, scripted):
+    with pytest.raises(api.NotTmpmaild):
+        play(scripted.json(b"{}"))
+
+
+def test_events_of_newer_servers_are_passed_over_and_their_fields_too(play):
+    events = play(
+        HEAD
+        + b'id: x\nevent: opened\ndata: {"a": 1}\n\n:\n\n'
+        + message(FIRST, **{"from": "a@b.test", "score": {"spam": 1}})
+        + b'event: extended\ndata: {"expires_at": "2026-11-21T04:00:00.000Z", "by": 1}\n\n'
+        + EXPIRED
+    )
+    assert [type(event) for event in events] == [api.Arrived, api.Extended, api.Expired]
+    assert events[0].mail.sender == "a@b.test"
+    assert events[1].expires_at == datetime(2026, 11, 21, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"id": 1}', b'{"id": "msg_1"}', b"\xff"])
+def test_an_event_that_is_none_of_ours_is_an_error(play, data):
+    with pytest.raises(api.NotTmpmaild, match="'message'"):
+        play(HEAD + b"event: message\ndata: " + data + b"\n\n")

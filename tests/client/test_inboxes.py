@@ -1,0 +1,215 @@
+"""Addresses and their mail, through both clients at the real service."""
+
+import hashlib
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from tmpmaild import client as api
+from tmpmaild.ratelimit import TokenBuckets
+
+MIXED = (
+    b"From: The Shop <shop@shop.example>\r\nSubject: Your order\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
+    b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Hello <b>you</b></p>\r\n"
+    b'--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="terms.pdf"\r\n\r\n%PDF-1\r\n'
+    b"--b--\r\n"
+)
+
+
+def test_an_address_is_created_with_what_commands_it(client, world):
+    inbox = client.create()
+    assert inbox.address.endswith("@tmpmaild.test")
+    assert inbox.expires_at == datetime.fromtimestamp(world.clock() / 1000 + 3600, UTC)
+    assert len(inbox.token) == 64
+    assert inbox.messages() == []
+
+
+def test_an_address_can_be_chosen_and_is_taken_then(client):
+    name = f"chosen.{uuid4()}"
+    assert client.create(name, domain="second.test").address == f"{name}@second.test"
+    with pytest.raises(api.AddressTaken) as refused:
+        client.create(name, domain="second.test")
+    assert (refused.value.status, refused.value.code) == (409, "address-taken")
+
+
+def test_what_is_wrong_with_a_wish_is_said_part_by_part(client):
+    with pytest.raises(api.InvalidRequest, match=r"/local_part: .*\(422 invalid-request\)") as refused:
+        client.create("no")
+    assert [one.pointer for one in refused.value.errors] == ["/local_part"]
+
+
+def test_a_private_inbox_is_read_with_its_token_only(client, world):
+    inbox = client.create(private=True)
+    world.deliver(inbox.address)
+    assert [mail.subject for mail in inbox.messages()] == ["hello"]
+    assert [mail.subject for mail in client.inbox(inbox.address, inbox.token).messages()] == ["hello"]
+    with pytest.raises(api.AddressNotFound):
+        client.inbox(inbox.address)
+
+
+def test_an_inbox_that_exists_can_be_read_but_not_changed_without_its_token(client, inbox, world):
+    found = client.inbox(inbox.address.upper())
+    assert (found.address, found.token, found.expires_at) == (inbox.address, None, inbox.expires_at)
+    with pytest.raises(api.Unauthorized):
+        found.delete()
+    with pytest.raises(api.AddressNotFound):
+        client.inbox(inbox.address, "f" * 64).delete()
+    with pytest.raises(api.NotFound):
+        client.inbox("../../domains?@tmpmaild.test")
+
+
+def test_an_address_can_be_extended_and_shortened(client, inbox, world):
+    now = datetime.fromtimestamp(world.clock() / 1000, UTC)
+    assert (inbox.extend(7200) - now).total_seconds() == 7200
+    assert (inbox.extend(60) - now).total_seconds() == 60
+    assert (inbox.expires_at - now).total_seconds() == 60
+    with pytest.raises(api.InvalidRequest):
+        inbox.extend(10_000)
+
+
+def test_a_deleted_address_is_over(inbox):
+    inbox.delete()
+    with pytest.raises(api.AddressExpired, match="410 address-expired"):
+        inbox.messages()
+
+
+def test_the_domains_are_listed_the_default_first(client):
+    assert client.domains() == ["tmpmaild.test", "second.test"]
+
+
+def test_a_mail_shows_what_is_in_it(inbox, world):
+    message_id = world.deliver(inbox.address, MIXED)
+    (mail,) = inbox.messages()
+    assert (mail.id, mail.sender, mail.sender_name, mail.subject) == (
+        message_id,
+        "shop@shop.example",
+        "The Shop",
+        "Your order",
+    )
+    assert (mail.recipient, mail.text, mail.has_html, mail.truncated) == (inbox.address, "Hello you", True, False)
+    assert mail.received_at == datetime.fromtimestamp(world.clock() / 1000, UTC)
+    assert mail.html == "<p>Hello <b>you</b></p>"
+    assert mail.details().headers[1] == ("Subject", "Your order")
+    assert mail.details().envelope.sender == "sender@example.org"
+    assert mail.raw().endswith(MIXED)
+    assert mail.size_bytes == len(MIXED)
+
+
+def test_an_attachment_is_fetched_when_asked_for(inbox, world):
+    world.deliver(inbox.address, MIXED)
+    (mail,) = inbox.messages()
+    (attachment,) = mail.attachments
+    assert (attachment.filename, attachment.content_type, attachment.is_inline) == (
+        "terms.pdf",
+        "application/pdf",
+        False,
+    )
+    content = attachment.content()
+    assert content == b"%PDF-1"
+    assert (attachment.size_bytes, attachment.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    mail.delete()
+    with pytest.raises(api.MessageNotFound):
+        attachment.content()
+
+
+def test_a_mail_without_html_codes_and_links_says_so(inbox, world):
+    world.deliver(inbox.address)
+    (mail,) = inbox.messages()
+    assert (mail.html, mail.code, mail.link, mail.codes, mail.links, mail.attachments) == (None, None, None, (), (), ())
+
+
+def test_a_text_that_a_list_cuts_is_whole_in_the_details(inbox, world):
+    texts = [f"{number}".encode() * 3 * 1024 * 1024 for number in range(2)]
+    for text in texts:
+        world.deliver(inbox.address, b"Subject: long\r\n\r\n" + b"\r\n".join([text[:998]] * 2500) + b"\r\n")
+    _, first = inbox.messages()
+    assert first.truncated
+    assert len(first.text) <= 1024
+    first.details()
+    assert not first.truncated
+    assert len(first.text) > 2_000_000
+
+
+def test_mails_come_newest_first_over_as_many_pages_as_it_takes(inbox, world):
+    sent = [world.deliver(inbox.address) for _ in range(103)]
+    assert [mail.id for mail in inbox.messages()] == sent[::-1]
+    assert [mail.id for mail in inbox.messages(limit=101)] == sent[:1:-1]
+    assert [mail.id for mail in inbox.messages(limit=2)] == sent[:100:-1]
+    assert inbox.messages(limit=0) == []
+
+
+def test_pages_are_found_below_another_path_than_the_server_believes_in(connect, world):
+    with world.served(public_url="https://mail.example/inbox") as url:
+        inbox = connect(url).create()
+        sent = [world.deliver(inbox.address) for _ in range(101)]
+        assert len(inbox.messages()) == len(sent)
+
+
+def test_pages_that_never_end_are_not_read_for_ever(scripted_inbox, scripted):
+    link = 'Link: </api/v1/addresses/x@a.test/messages?before=msg_2>; rel="next"'
+    scripted.say(scripted.messages("msg_3", "msg_2", headers=[link]))
+    with pytest.raises(api.NotTmpmaild):
+        scripted_inbox.messages()
+
+
+def test_mails_are_kept_by_sender_subject_text_and_position(inbox, world):
+    first = world.deliver(inbox.address, b"From: A <a@shop.example>\r\nSubject: Welcome\r\n\r\ntext\r\n")
+    second = world.deliver(inbox.address, b"From: b@bank.example\r\nSubject: Your & code\r\n\r\nlorem ipsum\r\n")
+    for criteria, ids in [
+        ({"sender": "SHOP"}, [first]),
+        ({"subject": "r & C"}, [second]),
+        ({"text": "ipsum"}, [second]),
+        ({"after": first}, [second]),
+        ({"sender": "shop", "subject": "code"}, []),
+    ]:
+        assert [mail.id for mail in inbox.messages(**criteria)] == ids
+    (newest, oldest) = inbox.messages()
+    assert [mail.id for mail in inbox.messages(after=oldest)] == [newest.id]
+
+
+def test_a_path_before_the_api_is_part_of_the_url(connect, scripted):
+    scripted.say(scripted.json(b'{"domains": ["a.test"]}'))
+    assert connect(f"{scripted.url}/mail/").domains() == ["a.test"]
+    assert scripted.asked[0].target == "/mail/api/v1/domains"
+
+
+def test_the_url_comes_from_the_environment_or_is_the_default(connect, monkeypatch):
+    monkeypatch.setenv("TMPMAILD_URL", "https://mail.example/x/")
+    assert connect().url == "https://mail.example/x"
+    monkeypatch.delenv("TMPMAILD_URL")
+    assert connect().url == "http://127.0.0.1:8025"
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8025", "ftp://x", "http://", "http://x:port", "http://a:b@x", "http://x/?q", "http://[::1"]
+)
+def test_what_is_no_url_of_a_service_is_refused_at_once(connect, url):
+    with pytest.raises(ValueError, match="URL") as refused:
+        connect(url)
+    assert "a:b" not in str(refused.value)
+
+
+def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, world):
+    with world.served(TokenBuckets(10, 1)) as url:
+        client = connect(url)
+        client.domains()
+        with pytest.raises(api.RateLimited) as refused:
+            client.domains()
+        assert refused.value.retry_after_seconds == 6
+
+
+def test_a_patient_client_waits_as_long_as_it_is_told(connect, scripted, fake_time):
+    refusal = scripted.problem(429, "rate-limited", "Retry-After: 6")
+    answers = [refusal, refusal, scripted.json(b'{"domains": []}')]
+    scripted.say(*answers)
+    assert connect(scripted.url, time=fake_time, wait_out_rate_limit=True).domains() == []
+    assert fake_time.slept == [6, 6]
+
+
+def test_even_a_patient_client_waits_a_minute_at_most(connect, scripted, fake_time):
+    scripted.say(scripted.problem(429, "rate-limited", "Retry-After: 25"))
+    with pytest.raises(api.RateLimited):
+        connect(scripted.url, time=fake_time, wait_out_rate_limit=True).domains()
+    assert fake_time.slept == [25, 25]

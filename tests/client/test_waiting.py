@@ -1,0 +1,314 @@
+"""Waiting for mail: at the real service, and at servers and proxies that do not wait."""
+
+import pickle
+from datetime import UTC, datetime
+from math import inf
+
+import pytest
+
+from tmpmaild import client as api
+from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
+from tmpmaild.client.waiting import MAIL, Waiting
+from tmpmaild.client.wire import Address
+
+CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
+LINK = b"Subject: Confirm\r\n\r\nConfirm your address: https://shop.example/confirm?token=a1\r\n"
+FIRST, SECOND, THIRD = (f"msg_01m7y0sgyf00000000000000{number:02}" for number in (1, 2, 3))
+
+
+def test_what_is_there_already_counts(inbox, world):
+    first = world.deliver(inbox.address)
+    world.deliver(inbox.address)
+    assert inbox.wait_for().id == first
+    assert inbox.wait_for(timeout=0).id == first
+
+
+def test_a_mail_that_comes_ends_a_wait(inbox, world, at_once):
+    with world.listening():
+        found = at_once(inbox.wait_for, timeout=20)
+    sent = world.deliver(inbox.address)
+    assert found.result(5).id == sent
+
+
+def test_only_a_mail_that_was_meant_ends_a_wait(inbox, world, at_once):
+    before = world.deliver(inbox.address, CODE)
+    with world.listening():
+        found = at_once(inbox.wait_for, sender="SHOP", subject="confirm", after=before, timeout=20)
+    world.deliver(inbox.address)
+    world.deliver(inbox.address, b"From: other@example.org\r\nSubject: Confirm\r\n\r\n")
+    sent = world.deliver(inbox.address, CODE)
+    assert found.result(5).id == sent
+
+
+def test_the_next_mail_of_a_kind_is_waited_for_behind_the_first(inbox, world):
+    sent = [world.deliver(inbox.address, CODE) for _ in range(2)]
+    first = inbox.wait_for(subject="confirm")
+    assert [first.id, inbox.wait_for(subject="confirm", after=first).id] == sent
+
+
+def test_a_mail_without_a_code_does_not_end_a_wait_for_one(inbox, world, at_once):
+    world.deliver(inbox.address)
+    with world.listening():
+        code = at_once(inbox.wait_for_code, timeout=20)
+    world.deliver(inbox.address)
+    world.deliver(inbox.address, CODE)
+    assert code.result(5) == "481516"
+
+
+def test_a_mail_without_a_link_does_not_end_a_wait_for_one(scripted_inbox, scripted):
+    answers = [
+        scripted.messages(FIRST),
+        scripted.messages(SECOND, links=[{"href": "https://a.test/?x=1&y"}, {"href": "https://b.test"}]),
+    ]
+    scripted.say(*answers)
+    assert scripted_inbox.wait_for_link() == "https://a.test/?x=1&y"
+
+
+def test_two_clients_wait_at_one_inbox_and_both_get_the_mail(connect, url, inbox, world, at_once):
+    with world.listening(2):
+        both = [at_once(connect(url).inbox(inbox.address).wait_for, timeout=20) for _ in range(2)]
+    sent = world.deliver(inbox.address)
+    assert [one.result(5).id for one in both] == [sent, sent]
+
+
+def test_one_client_waits_at_many_inboxes_in_as_many_threads(client, world, at_once):
+    inboxes = [client.create() for _ in range(8)]
+    with world.listening(8):
+        waits = [at_once(inbox.wait_for, timeout=20) for inbox in inboxes]
+    sent = [world.deliver(inbox.address) for inbox in inboxes]
+    assert [wait.result(5).id for wait in waits] == sent
+
+
+def test_expiry_ends_a_wait(client, world, at_once):
+    inbox = client.create()
+    world.clock.now_ms += 3_600_000 - 30
+    with world.listening():
+        found = at_once(inbox.wait_for, timeout=20)
+    world.clock.now_ms += 30
+    with pytest.raises(api.AddressExpired):
+        found.result(5)
+
+
+def test_deletion_ends_a_wait(inbox, world, at_once):
+    with world.listening():
+        found = at_once(inbox.wait_for, timeout=20)
+    inbox.delete()
+    with pytest.raises(api.AddressExpired):
+        found.result(5)
+
+
+def test_a_wait_that_was_in_vain_says_what_came_instead(inbox, world):
+    world.deliver(inbox.address, b"From: a@shop.example\r\nSubject: \x1b[31mSale\xc2\x9b\r\n\r\n481516\r\n")
+    world.deliver(inbox.address, b"\r\n", sender="")
+    with pytest.raises(TimeoutError) as late:
+        inbox.wait_for(subject="confirm", sender="bank", timeout=0)
+    first, *lines = str(late.value).splitlines()
+    assert first == (
+        f"no mail with subject 'confirm' and sender 'bank' came to {inbox.address} within 0 s; what did come:"
+    )
+    assert [line.split("  ")[2:] for line in lines] == [
+        ["a@shop.example", "\ufffd[31mSale\ufffd"],
+        ["unknown sender", "(no subject)"],
+    ]
+    assert isinstance(late.value, api.WaitTimeout)
+    assert [message.sender for message in late.value.arrived] == ["a@shop.example", ""]
+    again = pickle.loads(pickle.dumps(late.value))
+    assert (str(again), again.arrived) == (str(late.value), late.value.arrived)
+
+
+def test_a_wait_that_was_in_vain_says_that_nothing_came(inbox):
+    with pytest.raises(api.WaitTimeout, match=r"within 0 s; nothing else did$") as late:
+        inbox.wait_for(timeout=0)
+    assert late.value.arrived == ()
+
+
+def test_a_wait_for_a_code_says_which_mails_had_none(inbox, world):
+    world.deliver(inbox.address)
+    with pytest.raises(api.WaitTimeout, match=r"no mail with a code came to .*\n.*hello"):
+        inbox.wait_for_code(timeout=0)
+
+
+def test_the_real_service_holds_a_wait_to_its_end(inbox):
+    with pytest.raises(api.WaitTimeout):
+        inbox.wait_for(timeout=0.9)
+
+
+def test_a_cancelled_wait_leaves_nothing_behind(connect_async, url, world, portal, until):
+    inbox = portal.call(connect_async(url).create)
+    before = world.listeners()
+    with world.listening():
+        wait = portal.start_task_soon(inbox.wait_for)
+    wait.cancel()
+    until(lambda: world.listeners() == before)
+
+
+def waiting_server(scripted, fake_time, arrives_after=None):
+    """Answer as a server that waits: after the asked time, or when the mail comes."""
+    begun = fake_time()
+
+    def answer(asked):
+        due = begun + arrives_after - fake_time() if arrives_after is not None else 1e9
+        wait = int(asked.query.get("wait", 0))
+        fake_time.seconds += max(min(due, wait), 0)
+        return scripted.messages(FIRST) if due <= wait else scripted.messages()
+
+    return answer
+
+
+def test_a_long_wait_is_made_of_several(scripted_inbox, scripted, fake_time):
+    scripted.answer = waiting_server(scripted, fake_time, arrives_after=110)
+    assert scripted_inbox.wait_for(timeout=120).id == FIRST
+    assert [asked.query["wait"] for asked in scripted.asked] == ["50", "50", "20"]
+    assert fake_time.slept == []
+
+
+def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):
+    answers = [scripted.messages(FIRST, SECOND), scripted.messages(THIRD, codes=[{"value": "481516"}])]
+    scripted.say(*answers)
+    assert scripted_inbox.wait_for_code(subject="a b") == "481516"
+    assert [asked.query.get("after") for asked in scripted.asked] == [None, SECOND]
+    assert {asked.query["subject"] for asked in scripted.asked} == {"a+b"}
+
+
+def test_all_that_is_there_is_looked_through_however_short_the_time(inbox, world):
+    for _ in range(101):
+        world.deliver(inbox.address)
+    world.deliver(inbox.address, CODE)
+    assert inbox.wait_for_code(timeout=0) == "481516"
+
+
+def test_an_old_server_that_shows_the_same_again_is_not_read_again(scripted_inbox, scripted, fake_time):
+    code = {"codes": [{"value": "481516"}]}
+    scripted.say(*[scripted.messages(FIRST, SECOND)] * 3, scripted.messages(FIRST, SECOND, THIRD, **code))
+    assert scripted_inbox.wait_for_code() == "481516"
+    assert fake_time.slept == [1, 1]
+
+
+def test_an_old_server_that_does_not_wait_is_asked_each_second(scripted_inbox, scripted, fake_time):
+    answers = [scripted.messages()] * 3 + [scripted.messages(FIRST)]
+    scripted.say(*answers)
+    assert scripted_inbox.wait_for(timeout=60).id == FIRST
+    assert fake_time.slept == [1, 1, 1]
+
+
+def test_an_old_server_is_asked_no_more_often_than_its_limit_allows(scripted_inbox, scripted, fake_time):
+    limit = 'RateLimit: "default";r=%d;t=6'
+    answers = [
+        scripted.messages(headers=[limit % 1]),
+        scripted.messages(headers=[limit % 0]),
+        scripted.messages(FIRST),
+    ]
+    scripted.say(*answers)
+    assert scripted_inbox.wait_for(timeout=60).id == FIRST
+    assert fake_time.slept == [1, 6]
+
+
+def test_an_old_server_is_looked_at_once_more_when_the_time_is_over(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.messages())
+    with pytest.raises(api.WaitTimeout, match="nothing else did"):
+        scripted_inbox.wait_for(timeout=2.5)
+    assert fake_time.slept == [1, 1, 0.5]
+    assert len(scripted.asked) == 4
+
+
+@pytest.mark.parametrize("way", [b"", "gateway"])
+def test_a_proxy_that_cuts_what_takes_long_is_asked_for_less(scripted_inbox, scripted, fake_time, way):
+    """It lets 30 seconds pass; the mail comes after 70."""
+    waiting = waiting_server(scripted, fake_time, arrives_after=70)
+    cut = scripted.gateway() if way == "gateway" else way
+
+    def answer(asked):
+        if int(asked.query.get("wait", 0)) > 30:
+            fake_time.seconds += 30
+            return cut
+        return waiting(asked)
+
+    scripted.answer = answer
+    assert scripted_inbox.wait_for(timeout=100).id == FIRST
+    assert [asked.query["wait"] for asked in scripted.asked] == ["50", "24", "24"]
+
+
+@pytest.mark.parametrize("way", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "gateway"])
+def test_a_proxy_that_lets_nothing_wait_is_asked_each_second(scripted_inbox, scripted, fake_time, way):
+    def answer(asked):
+        if "wait" in asked.query:
+            fake_time.seconds += 0.2
+            return scripted.gateway() if way == "gateway" else way
+        return scripted.messages(FIRST) if fake_time.seconds > 1010 else scripted.messages()
+
+    scripted.answer = answer
+    assert scripted_inbox.wait_for(timeout=60).id == FIRST
+    assert [asked.query.get("wait") for asked in scripted.asked][:3] == ["50", "6", None]
+    assert all(seconds <= 1 for seconds in fake_time.slept)
+
+
+def test_a_proxy_that_never_lets_anything_through_is_named_in_the_end(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.gateway(502))
+    with pytest.raises(api.WaitTimeout, match=r"the last request failed: http://.*: 502 from a proxy"):
+        scripted_inbox.wait_for(subject="x", timeout=10)
+    assert fake_time() == 1010
+
+
+@pytest.mark.parametrize(("left_seconds", "longest_seconds"), [(0, 5), (0.3, 5), (7, 7.5), (60, 55), (inf, 55)])
+def test_a_server_that_says_nothing_is_not_listened_to_for_much_longer_than_the_time(left_seconds, longest_seconds):
+    service = RemoteService("http://a.test", clock=lambda: 0.0, wait_out_rate_limit=False)
+    inbox = RemoteInbox(service, Address("x@a.test", datetime.now(UTC)), None)
+    ask = next(Waiting(inbox, Filter(), MAIL, left_seconds).steps())
+    assert ask.request.read_seconds == longest_seconds
+
+
+def test_refusals_for_the_rate_are_waited_out(scripted_inbox, scripted, fake_time):
+    answers = [scripted.problem(429, "rate-limited", "Retry-After: 6")] * 3 + [scripted.messages(FIRST)]
+    scripted.say(*answers)
+    assert scripted_inbox.wait_for(timeout=60).id == FIRST
+    assert fake_time.slept == [6, 6, 6]
+
+
+def test_a_storm_of_refusals_is_waited_out_within_the_time_only(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.problem(429, "rate-limited", "Retry-After: 6"))
+    with pytest.raises(api.WaitTimeout, match="429 rate-limited") as late:
+        scripted_inbox.wait_for(subject="x", timeout=20)
+    assert fake_time.slept == [6, 6, 6]
+    assert isinstance(late.value.__cause__, api.RateLimited)
+
+
+@pytest.mark.parametrize("code", ["stopping", "busy", "storage-unavailable"])
+def test_a_server_that_is_away_for_a_moment_is_waited_for(scripted_inbox, scripted, fake_time, code):
+    answers = [scripted.problem(503, code, "Retry-After: 5"), scripted.messages(FIRST)]
+    scripted.say(*answers)
+    assert scripted_inbox.wait_for().id == FIRST
+    assert fake_time.slept == [5]
+
+
+def test_too_many_waits_of_one_machine_take_turns(scripted_inbox, scripted, fake_time):
+    answers = [scripted.problem(429, "too-many-streams", "Retry-After: 5"), scripted.messages(FIRST)]
+    scripted.say(*answers)
+    assert scripted_inbox.wait_for().id == FIRST
+
+
+def test_a_server_that_goes_away_in_the_middle_is_waited_for(connect, scripted, fake_time):
+    scripted.say(scripted.address())
+    inbox = connect(scripted.url, time=fake_time).inbox("x@a.test")
+
+    def last_answer(asked):
+        scripted.server.socket.close()  # from now on connections are refused
+        return scripted.messages()
+
+    scripted.answer = last_answer
+    with pytest.raises(api.WaitTimeout, match=r"the last request failed: .*: connection refused"):
+        inbox.wait_for(timeout=5)
+
+
+def test_a_server_that_was_never_there_is_not_waited_for(connect, scripted, fake_time):
+    scripted.say(scripted.address())
+    inbox = connect(scripted.url, time=fake_time).inbox("x@a.test")
+    scripted.close()
+    with pytest.raises(api.ServiceUnreachable, match="connection refused; is tmpmaild running there"):
+        inbox.wait_for(timeout=5)
+    assert fake_time.slept == []
+
+
+def test_another_server_is_not_waited_for(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.json(b"<html>", kind="text/html"))
+    with pytest.raises(api.NotTmpmaild):
+        scripted_inbox.wait_for()

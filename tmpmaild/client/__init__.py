@@ -1,0 +1,104 @@
+"""The Python client of the HTTP API, for tests that receive mail; it needs nothing of the server but its URL.
+
+    from tmpmaild.client import Client
+
+    with Client("http://localhost:8025") as client:
+        inbox = client.create()
+        sign_up(inbox.address)
+        code = inbox.wait_for_code(subject="confirm", timeout=60)
+
+``AsyncClient`` is the same with ``await``. Both only carry out what the same core asks of them: what is asked and what
+an answer means stands in ``remote.py``, ``waiting.py`` and ``following.py``, which touch no socket.
+"""
+
+try:
+    import httpx2 as _httpx2
+except ImportError as error:
+    raise ImportError('the client needs httpx2: pip install "tmpmaild[client]"') from error
+
+from tmpmaild.client.aio import AsyncAttachment, AsyncClient, AsyncInbox, AsyncMail
+from tmpmaild.client.errors import (
+    AddressExpired,
+    AddressNotFound,
+    AddressTaken,
+    BadHost,
+    BodyTooLarge,
+    Busy,
+    ConnectionLost,
+    FieldError,
+    HeadersTooLarge,
+    InternalError,
+    InvalidRequest,
+    MalformedRequest,
+    MessageNotFound,
+    MethodNotAllowed,
+    NotFound,
+    NotTmpmaild,
+    Problem,
+    RateLimited,
+    RequestTimeout,
+    ServiceUnreachable,
+    Stopping,
+    StorageFull,
+    StorageUnavailable,
+    TmpmaildError,
+    TooManyStreams,
+    Unauthorized,
+    UnsupportedMediaType,
+    WaitTimeout,
+)
+from tmpmaild.client.following import Arrived, Deleted, Event, Expired, Extended
+from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
+from tmpmaild.client.wire import Code, Details, Envelope, Link, Message, Person
+
+del _httpx2
+
+__all__ = [
+    "AddressExpired",
+    "AddressNotFound",
+    "AddressTaken",
+    "Arrived",
+    "AsyncAttachment",
+    "AsyncClient",
+    "AsyncInbox",
+    "AsyncMail",
+    "Attachment",
+    "BadHost",
+    "BodyTooLarge",
+    "Busy",
+    "Client",
+    "Code",
+    "ConnectionLost",
+    "Deleted",
+    "Details",
+    "Envelope",
+    "Event",
+    "Expired",
+    "Extended",
+    "FieldError",
+    "HeadersTooLarge",
+    "Inbox",
+    "InternalError",
+    "InvalidRequest",
+    "Link",
+    "Mail",
+    "MalformedRequest",
+    "Message",
+    "MessageNotFound",
+    "MethodNotAllowed",
+    "NotFound",
+    "NotTmpmaild",
+    "Person",
+    "Problem",
+    "RateLimited",
+    "RequestTimeout",
+    "ServiceUnreachable",
+    "Stopping",
+    "StorageFull",
+    "StorageUnavailable",
+    "TmpmaildError",
+    "TooManyStreams",
+    "Unauthorized",
+    "UnsupportedMediaType",
+    "WaitTimeout",
+]

@@ -1,0 +1,84 @@
+"""What an answer means: a value, a problem by its code, or that this is no tmpmaild. Not what to do then."""
+
+import re
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tmpmaild.client.commands import Reply
+from tmpmaild.client.errors import PROBLEMS, ConnectionLost, FieldError, NotTmpmaild, Problem, TmpmaildError, printable
+from tmpmaild.client.wire import ProblemDocument
+
+T = TypeVar("T")
+
+_OF_PROXIES = (502, 503, 504)
+_next_page = re.compile(r'<([^<>]*)>; *rel="?next\b').search  # RFC 8288
+_rate_limit = re.compile(r";r=([0-9]{1,9});t=([0-9]{1,9})").search
+
+
+def checked(reply: Reply) -> Reply:
+    """Return a reply that is a success. Raises ``Problem``, ``NotTmpmaild``, ``ConnectionLost`` for a proxy's word."""
+    if not 200 <= reply.status < 300:  # noqa: PLR2004 - the statuses of success
+        raise _problem(reply) or _stranger(reply)
+    return reply
+
+
+def decoded(reply: Reply, kind: type[T]) -> T:
+    """Return what a successful reply says. Raises as ``checked``."""
+    checked(reply)
+    try:
+        return msgspec.json.decode(reply.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _stranger(reply) from error
+
+
+def stranger(reply: Reply) -> NotTmpmaild:
+    """Return the error for a reply that this API never gives."""
+    service = reply.request.service_url
+    what = f"{reply.status} {printable(reply.headers.get('content-type', 'without a type'))}"
+    if "location" in reply.headers:
+        return NotTmpmaild(f"{service} answered {what} and points to {printable(_place(reply))}; use that URL")
+    return NotTmpmaild(f"{service} answered {what}, which no tmpmaild does; is the URL right?")
+
+
+def next_page_query(reply: Reply) -> str | None:
+    """Return the query of the next page, if there is one. Its path is left: a proxy may show us under another."""
+    match = _next_page(reply.headers.get("link", ""))
+    return match[1].partition("?")[2] if match else None
+
+
+def seconds_to_token(reply: Reply) -> int:
+    """Return how long to wait so that the next request is not refused."""
+    match = _rate_limit(reply.headers.get("ratelimit", ""))
+    return int(match[2]) if match and match[1] == "0" else 0
+
+
+def _problem(reply: Reply) -> Problem | None:
+    try:
+        document = msgspec.json.decode(reply.body, type=ProblemDocument)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    retry_after = reply.headers.get("retry-after", "")
+    return PROBLEMS.get(document.code, Problem)(
+        reply.status,
+        printable(document.code),
+        document.detail,
+        [FieldError(str(one.get("pointer", "")), str(one.get("detail", ""))) for one in document.errors],
+        int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else None,
+    )
+
+
+def _stranger(reply: Reply) -> TmpmaildError:
+    if reply.status in _OF_PROXIES:
+        return ConnectionLost(
+            f"{reply.request.service_url}: {reply.status} from a proxy; is tmpmaild running behind it?"
+        )
+    return stranger(reply)
+
+
+def _place(reply: Reply) -> str:
+    """Return where a redirect points, without the path of this one request."""
+    target = urlsplit(reply.headers["location"])
+    path = target.path.removesuffix(urlsplit(reply.request.path).path)
+    return target._replace(path=path, query="", fragment="").geturl() or reply.headers["location"]

@@ -1,0 +1,181 @@
+"""Every error the client raises on purpose, as one tree; which answer becomes which stands in ``answers.py``.
+
+    TmpmaildError
+    ├── ServiceUnreachable    nobody answered
+    │   └── ConnectionLost    the request went out, and no answer of the service came back
+    ├── NotTmpmaild           somebody answered, but not as tmpmaild does
+    ├── WaitTimeout           (a TimeoutError too) the mail did not come in time; says which did
+    └── Problem               the service said no; one class below it for each ``code`` of the API
+
+What a server wrote stands in a message only with its control characters replaced: it may end on a terminal.
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tmpmaild.client.wire import Message
+
+_MAX_CHARACTERS = 200
+
+
+class FieldError(Struct, frozen=True):
+    """One part of a request that was not as expected; ``pointer`` is a JSON pointer or a parameter's name."""
+
+    pointer: str = ""
+    detail: str = ""
+
+
+class TmpmaildError(Exception):
+    """Base of everything below."""
+
+
+class ServiceUnreachable(TmpmaildError):
+    """Nobody answers at the URL: refused, no such host, TLS trouble, no connection in time."""
+
+
+class ConnectionLost(ServiceUnreachable):
+    """The request went out, and then the connection or a proxy gave up; whether it was carried out is not known."""
+
+
+class NotTmpmaild(TmpmaildError):
+    """What came is no answer of this API: a wrong URL, or some other server."""
+
+
+class WaitTimeout(TmpmaildError, TimeoutError):
+    """No mail that was wanted came in time.
+
+    ``arrived`` holds what did come instead, oldest first; where asking for it failed as well, what was seen until then.
+    """
+
+    def __init__(self, message: str, *, arrived: Sequence[Message] = ()) -> None:
+        super().__init__(message)
+        self.arrived = tuple(arrived)
+
+
+class Problem(TmpmaildError):
+    """The service said no (RFC 9457). A code that this client does not know is of this very class.
+
+    ``status`` is the HTTP status, ``code`` the stable name, ``detail`` is for people, ``errors`` says which parts of an
+    invalid request were wrong, ``retry_after_seconds`` is None where the server did not say.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str = "",
+        errors: Sequence[FieldError] = (),
+        retry_after_seconds: int | None = None,
+    ) -> None:
+        super().__init__(status, code, detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.retry_after_seconds = retry_after_seconds
+
+    def __str__(self) -> str:
+        mistakes = "".join(f"; {one.pointer}: {one.detail}" for one in self.errors)
+        return (
+            printable(f"{self.detail or self.code}{mistakes}", 10 * _MAX_CHARACTERS) + f" ({self.status} {self.code})"
+        )
+
+
+class MalformedRequest(Problem):
+    """The body was no JSON."""
+
+
+class BadHost(Problem):
+    """The server is not served under the name in the URL (``http.allowed_hosts``)."""
+
+
+class Unauthorized(Problem):
+    """A token is needed and none was given."""
+
+
+class AddressNotFound(Problem):
+    """There is no such address, or not for this token."""
+
+
+class MessageNotFound(Problem):
+    """The inbox holds no message with that id, or the message no such attachment."""
+
+
+class NotFound(Problem):
+    """Nothing lives at this path: an older server does not know what was asked for."""
+
+
+class MethodNotAllowed(Problem):
+    """The path is known, but not for this."""
+
+
+class RequestTimeout(Problem):
+    """The body of the request did not come in time."""
+
+
+class AddressTaken(Problem):
+    """The name is in use, or was in the last 24 hours."""
+
+
+class AddressExpired(Problem):
+    """The address has lived its time, or its holder deleted it."""
+
+
+class BodyTooLarge(Problem):
+    """The body of the request was too large."""
+
+
+class UnsupportedMediaType(Problem):
+    """The body of the request was not taken for JSON."""
+
+
+class InvalidRequest(Problem):
+    """Something impossible was asked for; ``errors`` says what."""
+
+
+class RateLimited(Problem):
+    """Too many requests; ``retry_after_seconds`` until the next one may pass."""
+
+
+class TooManyStreams(Problem):
+    """One machine waits and follows as often as the server allows; one must end first."""
+
+
+class HeadersTooLarge(Problem):
+    """The header of the request was too large."""
+
+
+class InternalError(Problem):
+    """A fault of the server; ``detail`` has the id that finds it in its log."""
+
+
+class Busy(Problem):
+    """The server sends as many large answers as it can; asking again helps."""
+
+
+class StorageFull(Problem):
+    """The server has no room at the moment."""
+
+
+class StorageUnavailable(Problem):
+    """The server's database did not answer; asking again may help."""
+
+
+class Stopping(Problem):
+    """The server is on its way down."""
+
+
+def printable(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
+    """Return a line that a terminal takes for text: what acts on one, or breaks it, is shown as U+FFFD."""
+    line = "".join(character if character.isprintable() else "\ufffd" for character in text[:max_characters])
+    return line if len(text) <= max_characters else line + "…"
+
+
+def _code(kind: type[Problem]) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
+
+
+PROBLEMS: dict[str, type[Problem]] = {_code(kind): kind for kind in Problem.__subclasses__()}
+"""The class of each code of the API."""

@@ -1,0 +1,178 @@
+"""Following an inbox over its stream of events, through broken connections; ``eventstream.py`` reads the stream."""
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from tmpmaild.client.answers import stranger
+from tmpmaild.client.commands import ReadStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.errors import (
+    AddressExpired,
+    Busy,
+    NotTmpmaild,
+    RateLimited,
+    ServiceUnreachable,
+    Stopping,
+    StorageUnavailable,
+    TmpmaildError,
+    TooManyStreams,
+)
+from tmpmaild.client.eventstream import EventStreamParser, ServerSentEvent
+from tmpmaild.client.remote import RemoteInbox
+from tmpmaild.client.wire import Deletion, Extension, Message
+
+M = TypeVar("M")
+
+_SILENCE_SECONDS = 45  # three of the server's heartbeats
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 10
+_GIVE_UP_SECONDS = 60
+_PASSING = (ServiceUnreachable, RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
+
+
+@dataclass(frozen=True)
+class Arrived(Generic[M]):
+    """A mail came."""
+
+    mail: M
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """A message was deleted; without an id it was the address, and this is the last event."""
+
+    message_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Extended:
+    """The address ends at another time now, which may be earlier."""
+
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Expired:
+    """The address is over, and this is the last event. So it also ends where its deletion was not seen happening."""
+
+
+Event: TypeAlias = Arrived[M] | Deleted | Extended | Expired
+
+
+class Following:
+    """One follower's way through the events of an inbox.
+
+    Every message comes once, whatever happens to connections; other events are lost while there is none. A server that
+    does not come back is given up after a minute, with the error of the last attempt.
+    """
+
+    def __init__(self, inbox: RemoteInbox, after: str | None) -> None:
+        self._inbox = inbox
+        self._clock = inbox.service.clock
+        self._after = after
+        self._last_id: str | None = None
+        self._stream: Request | None = None  # None while there is none
+        self._parser = EventStreamParser()
+        self._events: deque[Event[Message]] = deque()
+        self._has_begun = False
+        self._has_ended = False
+        self._opened_at = 0.0
+        self._failing_since: float | None = None
+        self._pause_seconds = _FIRST_PAUSE_SECONDS
+        self._retry_seconds: float = _LONGEST_PAUSE_SECONDS
+
+    def next(self) -> Steps[Event[Message] | None]:
+        """Return the next event; None after the last.
+
+        Raises as any request does, and what a server says that has forgotten the address.
+        """
+        while not self._events and not self._has_ended:
+            if self._stream is None:
+                yield from self._connect()
+            else:
+                yield from self._read(self._stream)
+        return self._events.popleft() if self._events else None
+
+    def _connect(self) -> Steps[None]:
+        if self._has_begun:
+            yield Sleep(self._pause_seconds)
+            self._pause_seconds = min(2 * self._pause_seconds, self._retry_seconds)
+        request = self._inbox.events_request(self._after, self._last_id, _SILENCE_SECONDS)
+        try:
+            self._begin((yield from self._inbox.service.open_stream(request)))
+        except AddressExpired:
+            if not self._has_begun:
+                raise
+            self._end(Expired())
+        except _PASSING as error:
+            if not self._has_begun:
+                raise
+            self._bear(error)
+
+    def _begin(self, reply: Reply) -> None:
+        if not reply.headers.get("content-type", "").startswith("text/event-stream"):
+            raise stranger(reply)
+        self._has_begun = True
+        self._opened_at = self._clock()
+        self._stream = reply.request
+        self._parser = EventStreamParser()
+
+    def _bear(self, error: TmpmaildError) -> None:
+        """Put up with a failure, but not for ever."""
+        now = self._clock()
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        if now - self._failing_since >= _GIVE_UP_SECONDS:
+            raise error
+        retry_after_seconds = getattr(error, "retry_after_seconds", None) or 0
+        self._pause_seconds = max(self._pause_seconds, min(retry_after_seconds, _GIVE_UP_SECONDS))
+
+    def _read(self, stream: Request) -> Steps[None]:
+        try:
+            octets = yield ReadStream(stream)
+        except ServiceUnreachable:
+            octets = b""
+        if not octets:
+            self._stream = None
+            return
+        self._failing_since = None
+        if self._clock() - self._opened_at >= _LONGEST_PAUSE_SECONDS:
+            self._pause_seconds = _FIRST_PAUSE_SECONDS
+        for event in self._parser.feed(octets):
+            self._take(event)
+        if self._parser.retry_ms is not None:
+            self._retry_seconds = max(self._parser.retry_ms / 1000, _FIRST_PAUSE_SECONDS)
+
+    def _take(self, event: ServerSentEvent) -> None:
+        """Understand an event; those of newer servers are passed over."""
+        self._pause_seconds = _FIRST_PAUSE_SECONDS
+        try:
+            match event.name:
+                case "message":
+                    self._take_message(msgspec.json.decode(event.data, type=Message))
+                case "deleted":
+                    self._take_deletion(msgspec.json.decode(event.data, type=Deletion))
+                case "extended":
+                    self._events.append(Extended(msgspec.json.decode(event.data, type=Extension).expires_at))
+                case "expired":
+                    self._end(Expired())
+        except msgspec.DecodeError as error:
+            raise NotTmpmaild(f"{self._inbox.service.url} sent an event {event.name!r} that is none of ours") from error
+
+    def _take_message(self, message: Message) -> None:
+        # Ids sort by arrival, and what a proxy or an odd server repeats is no news.
+        if message.id > (self._last_id or self._after or ""):
+            self._last_id = message.id
+            self._events.append(Arrived(message))
+
+    def _take_deletion(self, deletion: Deletion) -> None:
+        if deletion.id is None:
+            self._end(Deleted())
+        else:
+            self._events.append(Deleted(deletion.id))
+
+    def _end(self, event: Event[Message]) -> None:
+        self._has_ended = True
+        self._events.append(event)

@@ -1,0 +1,185 @@
+"""What can be asked of the service and of one inbox, as steps that any driver carries out; nothing here does I/O."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Struct
+
+from tmpmaild.client.answers import checked, decoded, next_page_query, stranger
+from tmpmaild.client.commands import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.errors import RateLimited
+from tmpmaild.client.wire import Address, Details, DomainList, Message, MessageList
+
+MAX_PAGE = 100
+_PATIENCE_SECONDS = 60
+
+
+class Filter(Struct, frozen=True):
+    """Which messages are meant: parts of the subject, of the sender's address or name, of any text; and after which."""
+
+    subject: str | None = None
+    sender: str | None = None
+    text: str | None = None
+    after: str | None = None
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether only the position counts."""
+        return not (self.subject or self.sender or self.text)
+
+    def query(self) -> dict[str, str]:
+        """Return the parameters that say so."""
+        given = {"subject": self.subject, "from": self.sender, "q": self.text, "after": self.after}
+        return {name: value for name, value in given.items() if value}
+
+    def __str__(self) -> str:
+        given = {"subject": self.subject, "sender": self.sender, "text": self.text}
+        return " and ".join(f"{name} {value!r}" for name, value in given.items() if value)
+
+
+class RemoteService:
+    """The service at a URL. ``clock`` gives seconds that only ever grow.
+
+    Requests raise ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. With ``wait_out_rate_limit`` a refusal by
+    the rate limit is waited out, up to a minute a call.
+    """
+
+    def __init__(self, url: str, *, clock: Callable[[], float], wait_out_rate_limit: bool) -> None:
+        self.url = url
+        self.clock = clock
+        self._patience_seconds = _PATIENCE_SECONDS if wait_out_rate_limit else 0
+
+    def create(self, local_part: str | None, domain: str | None, *, private: bool) -> Steps["RemoteInbox"]:
+        """Create an address."""
+        given = {"local_part": local_part, "domain": domain, "private": private or None}
+        members = {name: value for name, value in given.items() if value is not None}
+        request = self.request("POST", "addresses", body=members or None)
+        created = decoded((yield from self.ask(request)), Address)
+        return RemoteInbox(self, created, created.token)
+
+    def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:
+        """Find an address that exists. Raises ValueError for a token that can be none."""
+        if token is not None and not _looks_like_a_token(token):
+            raise ValueError("a token is made of printable ASCII characters")
+        reply = yield from self.ask(self.request("GET", _address(address), token=token))
+        return RemoteInbox(self, decoded(reply, Address), token)
+
+    def domains(self) -> Steps[list[str]]:
+        """List the domains."""
+        reply = yield from self.ask(self.request("GET", "domains"))
+        return list(decoded(reply, DomainList).domains)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Mapping[str, object] | None = None,
+        read_seconds: float = READ_SECONDS,
+    ) -> Request:
+        """Return a request for a path of the API."""
+        content = None if body is None else msgspec.json.encode(body)
+        return Request(self.url, method, f"/api/v1/{path}", token, headers or {}, content, read_seconds)
+
+    def ask(self, request: Request) -> Steps[Reply]:
+        """Send a request until it is not refused for its rate; return the success."""
+        return (yield from self._patiently(Ask(request)))
+
+    def open_stream(self, request: Request) -> Steps[Reply]:
+        """Open a stream likewise."""
+        return (yield from self._patiently(OpenStream(request)))
+
+    def _patiently(self, command: Ask | OpenStream) -> Steps[Reply]:
+        deadline = self.clock() + self._patience_seconds
+        while True:
+            try:
+                return checked((yield command))
+            except RateLimited as error:
+                pause_seconds = error.retry_after_seconds or 1
+                if self.clock() + pause_seconds > deadline:
+                    raise
+            yield Sleep(pause_seconds)
+
+
+class RemoteInbox:
+    """One inbox of a service, and the token for it if that is known."""
+
+    def __init__(self, service: RemoteService, shown: Address, token: str | None) -> None:
+        self.service = service
+        self.address = shown.address
+        self.expires_at = shown.expires_at
+        self.token = token
+
+    def extend(self, seconds: int) -> Steps[datetime]:
+        """Have the address end so many seconds from now."""
+        reply = yield from self._ask("PATCH", body={"expires_in_seconds": seconds})
+        self.expires_at = decoded(reply, Address).expires_at
+        return self.expires_at
+
+    def delete(self) -> Steps[None]:
+        """Delete the address."""
+        yield from self._ask("DELETE")
+
+    def messages(self, wanted: Filter, limit: int | None) -> Steps[list[Message]]:
+        """List messages, newest first, over as many pages as it takes."""
+        found: list[Message] = []
+        query: str | None = urlencode({**wanted.query(), "limit": min(limit or MAX_PAGE, MAX_PAGE)})
+        while query is not None and (limit is None or len(found) < limit):
+            reply = yield from self.service.ask(self.list_request(query))
+            page = decoded(reply, MessageList).messages
+            if found and page and page[0].id >= found[-1].id:
+                raise stranger(reply)  # or it might never end
+            found += page
+            query = next_page_query(reply) if page else None
+        return found[:limit]
+
+    def details(self, message_id: str) -> Steps[Details]:
+        """Read one message, whole."""
+        return decoded((yield from self._ask("GET", _message(message_id))), Details)
+
+    def raw(self, message_id: str) -> Steps[bytes]:
+        """Read the source of a message."""
+        return (yield from self._ask("GET", f"{_message(message_id)}/raw")).body
+
+    def attachment(self, message_id: str, index: int) -> Steps[bytes]:
+        """Read the content of an attachment."""
+        return (yield from self._ask("GET", f"{_message(message_id)}/attachments/{index}")).body
+
+    def delete_message(self, message_id: str) -> Steps[None]:
+        """Delete one message."""
+        yield from self._ask("DELETE", _message(message_id))
+
+    def list_request(self, query: str, read_seconds: float = READ_SECONDS) -> Request:
+        """Return the request for a page."""
+        return self.service.request(
+            "GET", self._path(f"/messages?{query}"), token=self.token, read_seconds=read_seconds
+        )
+
+    def events_request(self, after: str | None, last_event_id: str | None, read_seconds: float) -> Request:
+        """Return the request for the stream of events."""
+        query = f"?{urlencode({'after': after})}" if after else ""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
+        path = self._path(f"/events{query}")
+        return self.service.request("GET", path, token=self.token, headers=headers, read_seconds=read_seconds)
+
+    def _ask(self, method: str, path: str = "", body: Mapping[str, object] | None = None) -> Steps[Reply]:
+        return self.service.ask(self.service.request(method, self._path(path), token=self.token, body=body))
+
+    def _path(self, path: str) -> str:
+        return _address(self.address) + path
+
+
+def _address(address: str) -> str:
+    return f"addresses/{quote(address, safe='@')}"
+
+
+def _message(message_id: str) -> str:
+    return f"/messages/{quote(message_id, safe='')}"
+
+
+def _looks_like_a_token(text: str) -> bool:
+    return text.isascii() and text.isprintable() and bool(text) and " " not in text

@@ -1,0 +1,291 @@
+"""The client for code without ``await``: carries out over httpx2 what the core asks, and decides nothing itself."""
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+import httpx2
+
+from tmpmaild.client import transport
+from tmpmaild.client.commands import Ask, Command, OpenStream, ReadStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.errors import TmpmaildError
+from tmpmaild.client.following import Arrived, Event, Following
+from tmpmaild.client.remote import RemoteInbox, RemoteService
+from tmpmaild.client.views import AttachmentView, InboxView, MailView, wanted
+from tmpmaild.client.waiting import CODE, LINK, MAIL, Waiting
+from tmpmaild.client.wire import AttachmentItem, Details, Message
+
+T = TypeVar("T")
+
+
+class Driver:
+    """Runs steps of the core; holds the one stream they may open."""
+
+    def __init__(self, http: httpx2.Client, sleep: Callable[[float], None]) -> None:
+        self._http = http
+        self._sleep = sleep
+        self._stream: httpx2.Response | None = None
+        self._pieces: Iterator[bytes] = iter(())
+
+    def apart(self) -> "Driver":
+        """Return a driver for steps that open a stream."""
+        return Driver(self._http, self._sleep)
+
+    def run(self, steps: Steps[T]) -> T:
+        """Return what the steps do."""
+        try:
+            command = next(steps)
+            while True:
+                try:
+                    result = self._carry_out(command)
+                except TmpmaildError as error:
+                    command = steps.throw(error)
+                else:
+                    command = steps.send(result)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Close the stream."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _carry_out(self, command: Command) -> Any:
+        match command:
+            case Ask(request):
+                return self._ask(request)
+            case OpenStream(request):
+                return self._open(request)
+            case ReadStream(request):
+                return self._read(request)
+            case Sleep(seconds):
+                return self._sleep(seconds)
+
+    def _ask(self, request: Request) -> Reply:
+        try:
+            response = self._send(request)
+            with closing(response):
+                return transport.reply(request, response, response.read())
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    def _open(self, request: Request) -> Reply:
+        self.close()
+        try:
+            response = self._stream = self._send(request)
+            if response.status_code == httpx2.codes.OK:
+                self._pieces = response.iter_bytes()
+                return transport.reply(request, response, b"")
+            return transport.reply(request, response, response.read())
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    def _read(self, request: Request) -> bytes:
+        try:
+            return next(self._pieces, b"")
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    def _send(self, request: Request) -> httpx2.Response:
+        prepared = self._http.build_request(**transport.arguments(request))
+        return self._http.send(prepared, stream=True, follow_redirects=False)
+
+
+class Client:
+    """A tmpmaild service, as seen by its URL (default: ``$TMPMAILD_URL``, else ``http://127.0.0.1:8025``).
+
+    With ``wait_out_rate_limit`` every call waits when it is refused for its rate, up to a minute; waits for mail always
+    do. ``http`` is for what only httpx2 can be told (certificates, proxies); whoever gives it closes it. ``clock`` (in
+    seconds) and ``sleep`` are for tests of tests. Threads may share a client. All calls raise
+    ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError for what is no URL.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        wait_out_rate_limit: bool = False,
+        http: httpx2.Client | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        found_url = transport.service_url(url, os.environ)
+        self._remote = RemoteService(found_url, clock=clock, wait_out_rate_limit=wait_out_rate_limit)
+        self._http = http or httpx2.Client(limits=transport.LIMITS)
+        self._owns_http = http is None
+        self._driver = Driver(self._http, sleep)
+
+    @property
+    def url(self) -> str:
+        """Where the service is."""
+        return self._remote.url
+
+    def create(self, local_part: str | None = None, *, domain: str | None = None, private: bool = False) -> "Inbox":
+        """Create an address; without a local part a random one. A private one is read with its token only.
+
+        Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
+        """
+        return Inbox(self._driver.run(self._remote.create(local_part, domain, private=private)), self._driver)
+
+    def inbox(self, address: str, token: str | None = None) -> "Inbox":
+        """Return an inbox that exists; the token is needed to change it, and to read it if it is private.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
+        """
+        return Inbox(self._driver.run(self._remote.find(address, token)), self._driver)
+
+    def domains(self) -> list[str]:
+        """Return the domains that addresses can be created at, the default first."""
+        return self._driver.run(self._remote.domains())
+
+    def close(self) -> None:
+        """Close all connections; to be called at the end, or use ``with``."""
+        if self._owns_http:
+            self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Inbox(InboxView):
+    """An address and its mail. All calls raise ``AddressExpired``, ``AddressNotFound``, ``Unauthorized`` as well."""
+
+    def __init__(self, remote: RemoteInbox, driver: Driver) -> None:
+        super().__init__(remote)
+        self._driver = driver
+
+    def messages(
+        self,
+        *,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "Mail | str | None" = None,
+        limit: int | None = None,
+    ) -> list["Mail"]:
+        """Return the mails, newest first, at most ``limit``.
+
+        ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks in both and in
+        the text; ``after`` is a mail or its id.
+        """
+        found = self._remote.messages(wanted(subject, sender, text, after), limit)
+        return [Mail(self._remote, message, self._driver) for message in self._driver.run(found)]
+
+    def wait_for(
+        self,
+        *,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "Mail | str | None" = None,
+        timeout: float = 60,
+    ) -> "Mail":
+        """Return the oldest mail that matches (as ``messages`` has it) and comes within ``timeout`` seconds.
+
+        What is there already counts; for a second mail of the same kind give the first as ``after``. Raises
+        ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
+        for longer than what is left); ``AddressExpired`` as soon as the address ends.
+        """
+        found = Waiting(self._remote, wanted(subject, sender, text, after), MAIL, timeout)
+        return Mail(self._remote, self._driver.run(found.steps()), self._driver)
+
+    def wait_for_code(
+        self,
+        *,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "Mail | str | None" = None,
+        timeout: float = 60,
+    ) -> str:
+        """Return the code of the oldest such mail that has one; else as ``wait_for``."""
+        found = Waiting(self._remote, wanted(subject, sender, text, after), CODE, timeout)
+        return self._driver.run(found.steps())
+
+    def wait_for_link(
+        self,
+        *,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "Mail | str | None" = None,
+        timeout: float = 60,
+    ) -> str:
+        """Return the link to follow in the oldest such mail that has one; else as ``wait_for``."""
+        found = Waiting(self._remote, wanted(subject, sender, text, after), LINK, timeout)
+        return self._driver.run(found.steps())
+
+    def follow(self, after: "Mail | str | None" = None) -> Generator["Event[Mail]", None, None]:
+        """Yield what happens, from the beginning or after a mail, until the address ends.
+
+        ``Arrived`` comes once for each mail, however often the connection breaks; ``Deleted``, ``Extended`` and
+        ``Expired`` only while there is one, except that the end is always told. Raises ``ServiceUnreachable`` (or the
+        ``Problem`` it was) when the service has been away for a minute.
+        """
+        following = Following(self._remote, wanted(None, None, None, after).after)
+        with closing(self._driver.apart()) as driver:
+            while (event := driver.run(following.next())) is not None:
+                yield self._event(event)
+
+    def extend(self, seconds: int) -> datetime:
+        """Have the address end ``seconds`` from now, which may be earlier; return when. Raises ``InvalidRequest``."""
+        return self._driver.run(self._remote.extend(seconds))
+
+    def delete(self) -> None:
+        """Delete the address and its mail."""
+        self._driver.run(self._remote.delete())
+
+    def _event(self, event: Event[Message]) -> "Event[Mail]":
+        return Arrived(Mail(self._remote, event.mail, self._driver)) if isinstance(event, Arrived) else event
+
+
+class Mail(MailView):
+    """A mail in an inbox. What asks the service raises ``MessageNotFound`` when the mail was deleted."""
+
+    def __init__(self, remote: RemoteInbox, message: Message, driver: Driver) -> None:
+        super().__init__(remote, message)
+        self._driver = driver
+
+    @property
+    def html(self) -> str | None:
+        """The HTML part as it was received, or None. Fetched the first time."""
+        return self.details().html
+
+    @property
+    def attachments(self) -> tuple["Attachment", ...]:
+        """The attachments, in order."""
+        items = self._message.attachments
+        return tuple(Attachment(self._remote, self.id, item, self._driver) for item in items)
+
+    def details(self) -> Details:
+        """Return the headers, the HTML, the whole text. Fetched the first time."""
+        if self._details is None:
+            self._details = self._driver.run(self._remote.details(self.id))
+        return self._details
+
+    def raw(self) -> bytes:
+        """Return the source, octet by octet, below the service's ``Return-Path`` and ``Received``."""
+        return self._driver.run(self._remote.raw(self.id))
+
+    def delete(self) -> None:
+        """Delete it from its inbox."""
+        self._driver.run(self._remote.delete_message(self.id))
+
+
+class Attachment(AttachmentView):
+    """An attachment of a mail."""
+
+    def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: Driver) -> None:
+        super().__init__(remote, message_id, item)
+        self._driver = driver
+
+    def content(self) -> bytes:
+        """Return the content, decoded."""
+        return self._driver.run(self._remote.attachment(self._message_id, self._item.index))

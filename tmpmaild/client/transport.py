@@ -1,0 +1,101 @@
+"""What both drivers have in common: requests, answers and errors as httpx2 has them, and as the core does."""
+
+import os
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx2
+
+from tmpmaild.client.commands import Reply, Request
+from tmpmaild.client.errors import ConnectionLost, NotTmpmaild, ServiceUnreachable, TmpmaildError, printable
+
+DEFAULT_URL = "http://127.0.0.1:8025"
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)  # a hundred waits at once are legitimate
+HTTP_ERRORS = (httpx2.TransportError, httpx2.DecodingError)
+
+_CONNECT_SECONDS = 10
+_WRITE_SECONDS = 30
+
+
+def service_url(given: str | None, environ: Mapping[str, str]) -> str:
+    """Return the URL of the service: as given, else ``$TMPMAILD_URL``, else the default. Raises ValueError."""
+    text = (given or environ.get("TMPMAILD_URL") or DEFAULT_URL).strip()
+    try:
+        url = httpx2.URL(text)
+    except httpx2.InvalidURL as error:
+        raise ValueError(f"{text!r} is no URL: {error}") from error
+    if url.userinfo:
+        raise ValueError("the URL of the service holds no user and no password")
+    if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+        raise ValueError(f"{text!r} is no URL of a service; one looks like {DEFAULT_URL}")
+    return str(url).rstrip("/")
+
+
+def arguments(request: Request) -> dict[str, Any]:
+    """Return what ``build_request`` of either client takes."""
+    headers = dict(request.headers)
+    if request.token is not None:
+        headers["Authorization"] = f"Bearer {request.token}"
+    if request.body is not None:
+        headers["Content-Type"] = "application/json"
+    return {
+        "method": request.method,
+        "url": request.service_url + request.path,
+        "headers": headers,
+        "content": request.body,
+        "timeout": httpx2.Timeout(connect=_CONNECT_SECONDS, read=request.read_seconds, write=_WRITE_SECONDS, pool=None),
+    }
+
+
+def reply(request: Request, response: httpx2.Response, body: bytes) -> Reply:
+    """Return an answer as the core knows it."""
+    return Reply(request, response.status_code, {name.lower(): value for name, value in response.headers.items()}, body)
+
+
+def translated(request: Request, error: httpx2.RequestError) -> TmpmaildError:
+    """Return what an exception means."""
+    service = request.service_url
+    match error:
+        case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | httpx2.UnsupportedProtocol():
+            return ServiceUnreachable(f"{service}: {_reason(error)}; is tmpmaild running there?")
+        case httpx2.TimeoutException():
+            return ConnectionLost(f"{service}: no answer within {request.read_seconds:g} s")
+        case httpx2.RemoteProtocolError() if not _is_cut(error):
+            return NotTmpmaild(f"{service} does not speak HTTP; is the URL right?")
+        case httpx2.DecodingError():
+            return NotTmpmaild(f"{service} sent a body that cannot be decoded; is the URL right?")
+    return ConnectionLost(f"{service}: the connection broke: {_reason(error)}")
+
+
+def _is_cut(error: httpx2.RemoteProtocolError) -> bool:
+    return any(word in str(error) for word in ("disconnected", "peer closed"))
+
+
+def _reason(error: httpx2.RequestError) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return f"no connection within {_CONNECT_SECONDS} s"
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.errno:
+            text = _said_by_the_system(cause)
+            return printable(text[:1].lower() + text[1:])
+    return printable(str(error).rstrip(".") or type(error).__name__)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Walk to what the operating system said; several attempts (IPv6, IPv4) count by the last."""
+    while error is not None:
+        yield error
+        error = _last(error) if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
+
+
+def _said_by_the_system(error: OSError) -> str:
+    """Return the system's words; asyncio puts its own in their place, and those two have numbers of their own."""
+    if isinstance(error, socket.gaierror | ssl.SSLError):
+        return error.strerror or str(error)
+    return os.strerror(error.errno or 0)
+
+
+def _last(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    return group.exceptions[-1]

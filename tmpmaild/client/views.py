@@ -1,0 +1,160 @@
+"""What inboxes, mails and attachments show without asking anybody; what asks stands in ``sync.py`` and ``aio.py``."""
+
+from datetime import datetime
+
+from tmpmaild.client.remote import Filter, RemoteInbox
+from tmpmaild.client.wire import AttachmentItem, Code, Details, Link, Message
+
+
+class InboxView:
+    """An inbox: its ``address``, the ``token`` that commands it (None where it is not known), when it ends."""
+
+    def __init__(self, remote: RemoteInbox) -> None:
+        self._remote = remote
+
+    @property
+    def address(self) -> str:
+        """The address that mail goes to."""
+        return self._remote.address
+
+    @property
+    def token(self) -> str | None:
+        """What whoever holds it may change and delete with; keep it out of logs."""
+        return self._remote.token
+
+    @property
+    def expires_at(self) -> datetime:
+        """When the address ends, in UTC, as far as this object has been told."""
+        return self._remote.expires_at
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address}>"
+
+
+class MailView:
+    """A mail as lists show it. ``text`` is whole unless ``truncated`` says otherwise; ``details`` has it whole."""
+
+    def __init__(self, remote: RemoteInbox, message: Message) -> None:
+        self._remote = remote
+        self._message = message
+        self._details: Details | None = None
+
+    @property
+    def id(self) -> str:
+        """The id; ids sort by arrival."""
+        return self._message.id
+
+    @property
+    def sender(self) -> str:
+        """The bare address of the From field, else of the envelope; ``""`` without either."""
+        return self._message.sender
+
+    @property
+    def sender_name(self) -> str:
+        """The name in the From field, or ``""``."""
+        return self._message.sender_name
+
+    @property
+    def recipient(self) -> str:
+        """The address it was sent to as its sender wrote it, a tag included."""
+        return self._message.recipient
+
+    @property
+    def subject(self) -> str:
+        """The subject, decoded; ``""`` without one."""
+        return self._message.subject
+
+    @property
+    def text(self) -> str:
+        """The text part, else the text of the HTML, with LF line ends."""
+        return self._details.text if self._details else self._message.text
+
+    @property
+    def truncated(self) -> bool:
+        """Whether ``text`` is only the beginning, as of huge mails and in long lists."""
+        return self._message.truncated and self._details is None
+
+    @property
+    def received_at(self) -> datetime:
+        """When it came, in UTC."""
+        return self._message.received_at
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the source is."""
+        return self._message.size_bytes
+
+    @property
+    def has_html(self) -> bool:
+        """Whether there is an HTML part."""
+        return self._message.has_html
+
+    @property
+    def codes(self) -> tuple[Code, ...]:
+        """The one-time passwords and verification codes in it, best first."""
+        return self._message.codes
+
+    @property
+    def code(self) -> str | None:
+        """The best of ``codes``, or None."""
+        return self._message.code
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The links to the web, the one to confirm or log in with first."""
+        return self._message.links
+
+    @property
+    def link(self) -> str | None:
+        """The target of the first of ``links``, or None."""
+        return self._message.link
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} from {self.sender!r}: {self.subject!r}>"
+
+
+class AttachmentView:
+    """What is known of an attachment without fetching it; sizes and hashes are of its decoded content."""
+
+    def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem) -> None:
+        self._remote = remote
+        self._message_id = message_id
+        self._item = item
+
+    @property
+    def filename(self) -> str:
+        """The name its sender gave it. Never a path to write to as it is."""
+        return self._item.filename
+
+    @property
+    def content_type(self) -> str:
+        """The media type it claims."""
+        return self._item.content_type
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the content is."""
+        return self._item.size_bytes
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the content, in hexadecimal."""
+        return self._item.sha256
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether the HTML may show it, by its ``content_id``."""
+        return self._item.is_inline
+
+    @property
+    def content_id(self) -> str | None:
+        """The Content-ID, without angle brackets."""
+        return self._item.content_id
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.filename!r} {self.content_type} {self.size_bytes} bytes>"
+
+
+def wanted(subject: str | None, sender: str | None, text: str | None, after: MailView | str | None) -> Filter:
+    """Return the filter that a caller described; ``after`` is a mail or its id."""
+    return Filter(subject, sender, text, after.id if isinstance(after, MailView) else after)

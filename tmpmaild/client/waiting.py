@@ -1,0 +1,170 @@
+"""Waiting for a mail on the server's own wait, and what to do about proxies and old servers that do not wait."""
+
+import math
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from tmpmaild.client.answers import decoded, seconds_to_token
+from tmpmaild.client.commands import Ask, Reply, Sleep, Steps
+from tmpmaild.client.errors import (
+    Busy,
+    ConnectionLost,
+    Problem,
+    RateLimited,
+    ServiceUnreachable,
+    Stopping,
+    StorageUnavailable,
+    TmpmaildError,
+    TooManyStreams,
+    WaitTimeout,
+    printable,
+)
+from tmpmaild.client.remote import MAX_PAGE, Filter, RemoteInbox
+from tmpmaild.client.wire import Message, MessageList
+
+T = TypeVar("T")
+
+_LONGEST_WAIT_SECONDS = 50
+_GRACE_SECONDS = 5
+_SLACK_SECONDS = 0.5  # so that the server's own "nothing" comes before we hang up
+_PAUSE_SECONDS = 1
+_MAX_LISTED = 20
+_PASSING = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
+
+
+class Pick(Struct, Generic[T], frozen=True):
+    """What is wanted of a mail; one that does not have it does not end a wait."""
+
+    name: str
+    take: Callable[[Message], T | None]
+    messages_at_once: int = MAX_PAGE
+
+
+MAIL: Pick[Message] = Pick("", lambda message: message, messages_at_once=1)
+CODE: Pick[str] = Pick("a code", lambda message: message.code)
+LINK: Pick[str] = Pick("a link", lambda message: message.link)
+
+
+class Waiting(Generic[T]):
+    """One wait for the oldest mail that a filter keeps and that has what is to be picked.
+
+    Raises ``WaitTimeout``, and as any request does where waiting on is no use: ``AddressExpired`` as soon as it is
+    true, ``ServiceUnreachable`` only if nobody was there from the start.
+    """
+
+    def __init__(
+        self,
+        inbox: RemoteInbox,
+        wanted: Filter,
+        pick: Pick[T],
+        timeout_seconds: float,
+    ) -> None:
+        self._inbox = inbox
+        self._clock = inbox.service.clock
+        self._wanted = wanted
+        self._pick = pick
+        self._timeout_seconds = timeout_seconds
+        self._deadline = self._clock() + timeout_seconds
+        self._longest_wait_seconds = _LONGEST_WAIT_SECONDS
+        self._after = wanted.after
+        self._passed_over: list[Message] = []
+        self._has_answered = False
+        self._trouble: TmpmaildError | None = None
+
+    def steps(self) -> Steps[T]:
+        """Return what was picked."""
+        while True:
+            found, pause_seconds = yield from self._ask()
+            if found is not None:
+                return found
+            if pause_seconds is None:
+                continue
+            left_seconds = self._left_seconds()
+            if left_seconds <= 0 or pause_seconds > max(left_seconds, _PAUSE_SECONDS):
+                raise (yield from self._timed_out()) from self._trouble
+            if pause_seconds > 0:
+                yield Sleep(min(pause_seconds, left_seconds))
+
+    def _left_seconds(self) -> float:
+        return self._deadline - self._clock()
+
+    def _ask(self) -> Steps[tuple[T | None, float | None]]:
+        """Ask once; return what was picked, or how long not to ask again; None if there may be more by now."""
+        left_seconds = max(self._left_seconds(), 0)
+        wait_seconds = math.ceil(min(self._longest_wait_seconds, left_seconds))
+        read_seconds = min(wait_seconds + _GRACE_SECONDS, max(left_seconds + _SLACK_SECONDS, _GRACE_SECONDS))
+        started = self._clock()
+        try:
+            reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
+            # An older server may not know positions; ids sort by arrival.
+            messages = [one for one in decoded(reply, MessageList).messages if one.id > (self._after or "")]
+        except (*_PASSING, ServiceUnreachable) as error:
+            return None, self._after_trouble(error, self._clock() - started)
+        self._has_answered, self._trouble = True, None
+        pause_seconds = None if messages else self._until_next(reply, self._clock() - started)
+        return self._first_pick(messages), pause_seconds
+
+    def _query(self, wait_seconds: int) -> str:
+        after = {"after": self._after} if self._after else {}
+        wait = {"wait": wait_seconds} if wait_seconds else {}
+        return urlencode(
+            {**self._wanted.query(), **after, "order": "asc", "limit": self._pick.messages_at_once, **wait}
+        )
+
+    def _first_pick(self, messages: list[Message]) -> T | None:
+        for message in messages:
+            picked = self._pick.take(message)
+            if picked is not None:
+                return picked
+            self._after = max(self._after or "", message.id)
+            self._passed_over.append(message)
+        return None
+
+    def _until_next(self, reply: Reply, took_seconds: float) -> float:
+        """Tell an answer that was waited for from that of a server that does not wait."""
+        return 0 if took_seconds >= _PAUSE_SECONDS else max(_PAUSE_SECONDS, seconds_to_token(reply))
+
+    def _after_trouble(self, error: Problem | ServiceUnreachable, took_seconds: float) -> float:
+        self._trouble = error
+        if isinstance(error, Problem):
+            return error.retry_after_seconds or _PAUSE_SECONDS
+        if isinstance(error, ConnectionLost):
+            # Most likely a proxy that cuts what takes long: stay below what it let pass.
+            shorter = max(int(took_seconds * 0.8), self._longest_wait_seconds // 8)
+            self._longest_wait_seconds = min(shorter, self._longest_wait_seconds)
+        elif not self._has_answered:
+            raise error
+        return max(_PAUSE_SECONDS - took_seconds, 0)
+
+    def _timed_out(self) -> Steps[WaitTimeout]:
+        wanted = " and ".join(part for part in (str(self._wanted), self._pick.name) if part)
+        wanted = f"no mail with {wanted}" if wanted else "no mail"
+        text = f"{wanted} came to {self._inbox.address} within {self._timeout_seconds:g} s"
+        arrived = self._passed_over
+        if self._trouble is None and not self._wanted.takes_any:
+            arrived = yield from self._arrived()
+        if self._trouble is not None:
+            text += f"; the last request failed: {self._trouble}"
+        elif not arrived:
+            text += "; nothing else did"
+        if arrived:
+            text += "; what did come:" + "".join(f"\n  {_line(message)}" for message in arrived)
+        return WaitTimeout(text, arrived=arrived)
+
+    def _arrived(self) -> Steps[list[Message]]:
+        """List what came, whether or not it was wanted."""
+        query = urlencode({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
+        try:
+            reply = yield Ask(self._inbox.list_request(query, _GRACE_SECONDS))
+            return list(reversed(decoded(reply, MessageList).messages))
+        except TmpmaildError as error:
+            self._trouble = error
+            return self._passed_over
+
+
+def _line(message: Message) -> str:
+    time = message.received_at.isoformat(sep=" ", timespec="seconds")
+    return f"{time}  {printable(message.sender) or 'unknown sender'}  {printable(message.subject) or '(no subject)'}"

@@ -1,0 +1,145 @@
+"""What the service answers, as typed values. Newer fields are ignored; those an older server lacks have defaults."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+Time = Annotated[datetime, Meta(tz=True)]
+
+
+class Address(Struct, frozen=True):
+    """An address; ``token`` only in the answer to create."""
+
+    address: str
+    expires_at: Time
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Address({self.address!r}, expires_at={self.expires_at.isoformat()})"
+
+
+class Code(Struct, frozen=True):
+    """A one-time password or verification code, as one would type it; ``confidence`` is between 0 and 1."""
+
+    value: str
+    confidence: float = 0.0
+
+
+class Link(Struct, frozen=True):
+    """A link to the web, ``href`` exactly as in the mail; ``confidence`` (0 to 1) is that it is the one to follow."""
+
+    href: str
+    text: str = ""
+    confidence: float = 0.0
+
+
+class AttachmentItem(Struct, frozen=True):
+    """What is known of an attachment without fetching it; size and hash are of its decoded content."""
+
+    index: int
+    filename: str = ""
+    content_type: str = "application/octet-stream"
+    size_bytes: int = field(name="size", default=0)
+    sha256: str = ""
+    is_inline: bool = field(name="inline", default=False)
+    content_id: str | None = None
+
+
+class Message(Struct, frozen=True):
+    """A message as a list shows it.
+
+    ``id`` sorts by arrival. ``sender`` is the bare address (``""`` without one), ``recipient`` the envelope's as the
+    sender wrote it. ``size_bytes`` is that of the source. ``text`` is cut where ``truncated`` is true.
+    """
+
+    id: str
+    received_at: Time
+    sender: str = field(name="from", default="")
+    sender_name: str = field(name="from_name", default="")
+    recipient: str = field(name="to", default="")
+    subject: str = ""
+    text: str = field(name="body", default="")
+    size_bytes: int = field(name="size", default=0)
+    has_html: bool = False
+    attachments: tuple[AttachmentItem, ...] = ()
+    codes: tuple[Code, ...] = ()
+    links: tuple[Link, ...] = ()
+    truncated: bool = False
+
+    @property
+    def code(self) -> str | None:
+        """The best code."""
+        return self.codes[0].value if self.codes else None
+
+    @property
+    def link(self) -> str | None:
+        """The link to follow."""
+        return self.links[0].href if self.links else None
+
+
+class MessageList(Struct, frozen=True):
+    """A page of messages."""
+
+    messages: tuple[Message, ...]
+
+
+class Person(Struct, frozen=True):
+    """A mailbox that a header field names."""
+
+    address: str = ""
+    name: str = ""
+
+
+class Envelope(Struct, frozen=True):
+    """The SMTP transaction that brought a message."""
+
+    sender: str = field(name="from", default="")
+    recipient: str = field(name="to", default="")
+    helo: str = ""
+    remote_ip: str = ""
+    tls: bool = False
+
+
+class Details(Struct, frozen=True):
+    """What only a message that is asked for alone shows; its ``text`` is never cut.
+
+    ``html`` is as it was received (None without), ``headers`` are pairs of name and decoded value, in order, ``date``
+    is what the Date field says, ``warnings`` tell what the parser had to forgive.
+    """
+
+    text: str = field(name="body", default="")
+    html: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    cc: tuple[Person, ...] = ()
+    reply_to: tuple[Person, ...] = ()
+    date: Time | None = None
+    message_id: str = ""
+    envelope: Envelope = Envelope()
+    warnings: tuple[str, ...] = ()
+
+
+class DomainList(Struct, frozen=True):
+    """The domains that addresses can be created at; the first is the default."""
+
+    domains: tuple[str, ...]
+
+
+class Deletion(Struct, frozen=True):
+    """What a ``deleted`` event says: which message, or, without an id, that it was the address."""
+
+    id: str | None = None
+
+
+class Extension(Struct, frozen=True):
+    """What an ``extended`` event says."""
+
+    expires_at: Time
+
+
+class ProblemDocument(Struct, frozen=True):
+    """A problem document (RFC 9457 §3); without ``code`` it is not one of ours."""
+
+    code: str
+    detail: str = ""
+    errors: tuple[dict[str, object], ...] = ()
