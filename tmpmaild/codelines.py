@@ -1,42 +1,51 @@
-"""One line of a mail: which of its words name which of its numbers; other lines and confidence are in codes."""
+"""A line of a mail: what may be a code in it, and its cues, each with the meaning it has in its phrase.
+
+Which number a cue names is for codenaming.
+"""
 
 import re
-from typing import NamedTuple
+from typing import TypeAlias
 
 from tmpmaild import cues
+from tmpmaild.codecues import Cue
 from tmpmaild.codeshapes import Kind, Shape
-from tmpmaild.codewords import LEXICON, Cue
+from tmpmaild.codewords import LEXICON, PLAIN_WORDS
 
-Mark = cues.Mark[Cue]
+Mark: TypeAlias = cues.Mark[Cue]
 
 NOUNS = frozenset({Cue.OTP, Cue.CODE})
-VERIFYING = frozenset({Cue.VERIFY, Cue.ONCE, Cue.PASSWORD})
-_ELSE = frozenset({Cue.LABEL, Cue.TRADE})
-_CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.PASSWORD, Cue.NUMBER})
-_OTHER_NAMES = _ELSE | {Cue.NUMBER, Cue.THING}
+VERIFYING = frozenset({Cue.VERIFY, Cue.ONCE})
+OTHER_KINDS = frozenset({Cue.LABEL, Cue.TRADE})
+_QUALIFYING = frozenset({Cue.CONFIRM, Cue.AUTHORIZE, Cue.PASSWORD})
+_KNOWN = VERIFYING | _QUALIFYING | NOUNS | {Cue.ENTER, Cue.HINT, Cue.LASTS, Cue.IS, Cue.NUMBER, Cue.FOLLOWING}
+_KNOWN_BEFORE = _KNOWN | {Cue.THING}
+_CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD, Cue.NUMBER})
 
-NEAR_CHARACTERS = 60
 _TOUCHING_CHARACTERS = 4
-_NAMING_CHARACTERS = 12
+_PRONOUN_CHARACTERS = 5
+_ADVERB_CHARACTERS = 7
+_NEGATION_CHARACTERS = 8
+_LONGEST_WORD = 40
+_SHORT_WORD = 3
+_MOST_MODIFIERS = 3
 
 # "code promo", "code de suivi", "mot de passe à usage unique"
-_OF = re.compile(r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?)?")
-_CLAUSE_END = re.compile(r"[,;(|\u3001\uff0c]")
-_LETTER = re.compile(r"[^\W\d_]")
-_OPENS_VALUE = frozenset(":=>-*\"'([{|_\uff1a\u2013\u2014\u300c\u300e\u3010\u00ab\u201c\u201e\u2018")
+OF = re.compile(r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?)?")
+LETTER = re.compile(r"[^\W\d_]")
+OPENS_VALUE = frozenset(
+    ":=>-*\"'([{|_\uff1a\u2013\u2014\u300c\u300e\u3010\u00ab\u201c\u201e\u2018\u2192\u27a1\U0001f449"
+)
 
-
-class Naming(NamedTuple):
-    """What a line says of a number: ``noun`` names it, the more surely the nearer ``closeness`` is to 1.
-
-    Without a noun something else names it.
-    """
-
-    noun: Mark | None
-    closeness: float
-
-
-_SOMETHING_ELSE = Naming(None, 0)
+_PAUSE = re.compile(r"[.,;!?]")
+_NEGATED = re.compile(
+    r"(?:n['\u2019]t|\b(?:not|never|nicht|nie|pas|no|n[a\u00e3]o|non|niet|\u043d\u0435)) \Z",
+    re.IGNORECASE,
+)
+# Particles of Chinese, Japanese and Korean end a word without a space.
+_WORD_BEFORE = re.compile(r"()([^\W\d_]++)(?<![\u7684\u306e\u306f\ub294\uc740\uc758])[ -]?\Z")
+_WORD_BEHIND = re.compile(r" ((?:de|di|do|da|du|des|del|della|van) |d['\u2019]|dell['\u2019])?([^\W\d_]++)")
+_TOLD_MORE_BEHIND = re.compile("codi.*|cod|codul.*|claves?|kod(?:y|em|om|ow|i|o)?|\u043a\u043e\u0434.*")
+_FIRST_EAST_ASIAN = "\u1100"
 
 
 class Line:
@@ -46,15 +55,26 @@ class Line:
         self.text = text
         self.shapes = shapes
         self._marks: list[Mark] | None = None
+        self._cues: frozenset[Cue] | None = None
         self._used: set[int] = set()
 
     @property
     def marks(self) -> list[Mark]:
-        """The cues, with "promo code" as a LABEL and "verification code" as an OTP."""
+        """The cues and where they stand, with "promo code" as a LABEL and "verification code" as an OTP."""
         if self._marks is None:
             found = LEXICON.marks(self.text)
-            self._marks = [mark._replace(cue=_in_its_phrase(self.text, found, at)) for at, mark in enumerate(found)]
+            self._marks = [
+                mark._replace(cue=_in_its_phrase(self.text, found, at)) if mark.cue in _CHANGED_BY_ITS_PHRASE else mark
+                for at, mark in enumerate(found)
+            ]
         return self._marks
+
+    @property
+    def cues(self) -> frozenset[Cue]:
+        """The cues, wherever they stand."""
+        if self._cues is None:
+            self._cues = frozenset(mark.cue for mark in self.marks)
+        return self._cues
 
     def nouns(self) -> list[Mark]:
         """Return the nouns that have not named a number yet."""
@@ -64,130 +84,125 @@ class Line:
         """Let a noun have named its number."""
         self._used.add(noun.start)
 
-    def has_letters_outside(self, shape: Shape) -> bool:
-        """Tell whether there are words beside a number."""
-        return bool(_LETTER.search(self.text[: shape.start]) or _LETTER.search(self.text[shape.end :]))
+    def is_alone(self, shape: Shape) -> bool:
+        """Tell whether there are no words beside a number, and no numbers beside a word."""
+        outside = self.text[: shape.start] + self.text[shape.end :]
+        if shape.kind in {Kind.DIGITS, Kind.MIXED}:
+            return not LETTER.search(outside)
+        return not any(map(str.isalnum, outside))
 
-    def entered(self, shape: Shape) -> bool:
-        """Tell whether a verb stands right before a number: "enter 1234"."""
-        return self._joins(Cue.ENTER, shape)
-
-    def equals(self, shape: Shape) -> bool:
+    def is_said(self, shape: Shape) -> bool:
         """Tell whether a copula stands right before a number: "is 1234"."""
-        return self._joins(Cue.IS, shape)
+        return self._leads_to(shape, Cue.IS, _ADVERB_CHARACTERS)
 
-    def _joins(self, cue: Cue, shape: Shape) -> bool:
-        return any(mark.cue is cue and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS - 1 for mark in self.marks)
+    def says(self, shape: Shape) -> bool:
+        """Tell whether a copula stands right behind a number: "1234 is"."""
+        return self._follows(shape, Cue.IS)
+
+    def is_entered(self, shape: Shape) -> bool:
+        """Tell whether a verb stands right before a number: "enter 1234"."""
+        return self._leads_to(shape, Cue.ENTER, _PRONOUN_CHARACTERS)
+
+    def is_asked_for(self, shape: Shape) -> bool:
+        """Tell whether a line asks to enter a number, in whatever order of words."""
+        if self.is_entered(shape) or self._follows(shape, Cue.ENTERED):
+            return True
+        if self.says(shape) and Cue.ENTER in self.cues:
+            return True
+        return any(mark.cue is Cue.ENTER and self._opens(mark, shape) for mark in self.marks)
+
+    def _leads_to(self, shape: Shape, cue: Cue, gap_characters: int) -> bool:
+        return any(
+            mark.cue is cue
+            and 0 <= shape.start - mark.end <= gap_characters
+            and not _PAUSE.search(self.text, mark.end, shape.start)
+            and not self._is_negated(mark)
+            for mark in self.marks
+        )
+
+    def _follows(self, shape: Shape, cue: Cue) -> bool:
+        return any(mark.cue is cue and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in self.marks)
+
+    def _opens(self, verb: Mark, shape: Shape) -> bool:
+        """Tell whether a number ends what a verb begins: "enter in the app: 1234", "enter here to go on 1234"."""
+        gap = self.text[verb.end : shape.start]
+        if verb.end > shape.start or _PAUSE.search(gap) or any(map(str.isdigit, gap)) or self._is_negated(verb):
+            return False
+        return gap.rstrip()[-1:] in OPENS_VALUE or PLAIN_WORDS.issuperset(cues.fold(gap).split())
+
+    def _is_negated(self, verb: Mark) -> bool:
+        return _NEGATED.search(self.text, max(verb.start - _NEGATION_CHARACTERS, 0), verb.start) is not None
 
 
 def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
     """Return what a cue means together with those beside it."""
-    mark = found[at]
-    if mark.cue not in _CHANGED_BY_ITS_PHRASE:
-        return mark.cue
-    before, behind = _before(text, found, at), _behind(text, found, at)
-    if mark.cue is Cue.CODE:
-        if before & _ELSE:
-            return Cue.LABEL
-        if before & VERIFYING:
-            return Cue.OTP
-        if behind & _ELSE and Cue.CONFIRM not in before:
-            return Cue.LABEL
-        return Cue.OTP if behind & VERIFYING else Cue.CODE
-    wanted = {Cue.ONCE} if mark.cue is Cue.PASSWORD else VERIFYING
-    return Cue.OTP if (before | behind) & wanted else mark.cue
+    cue = found[at].cue
+    before, behind = _touching_before(text, found, at), _touching_behind(text, found, at)
+    if cue is Cue.PASSWORD:
+        return Cue.OTP if (before | behind) & {Cue.ONCE, Cue.DELIVERY} else cue
+    if cue is Cue.NUMBER and not (before | behind) & (VERIFYING | {Cue.OTP}):
+        return Cue.CODE if Cue.FOLLOWING in before | behind else cue
+    if before & OTHER_KINDS or (behind & OTHER_KINDS and Cue.CONFIRM not in before):
+        return Cue.LABEL
+    if (before | behind) & (VERIFYING | {Cue.DELIVERY, Cue.OTP}):
+        return Cue.OTP
+    if cue is Cue.CODE or (before | behind) & _QUALIFYING or _is_entered(found, at):
+        return Cue.CODE
+    return Cue.LABEL
 
 
-def _before(text: str, found: list[Mark], at: int) -> set[Cue]:
+def _touching_before(text: str, found: list[Mark], at: int) -> set[Cue]:
     """Return the cues that touch a word from before, those of its own parts included."""
     start = found[at].start
     return {
         mark.cue
         for mark in (*found[max(at - 4, 0) : at], *found[at + 1 : at + 3])
-        if mark.start <= start and (mark.end >= start or _OF.fullmatch(text, mark.end, start))
+        if mark.start <= start and (mark.end >= start or OF.fullmatch(text, mark.end, start))
     }
 
 
-def _behind(text: str, found: list[Mark], at: int) -> set[Cue]:
+def _touching_behind(text: str, found: list[Mark], at: int) -> set[Cue]:
     end = found[at].end
-    return {
-        mark.cue for mark in found[at + 1 : at + 5] if mark.start >= end and _OF.fullmatch(text, end, mark.start)
-    }
+    return {mark.cue for mark in found[at + 1 : at + 5] if mark.start >= end and OF.fullmatch(text, end, mark.start)}
 
 
-def naming(line: Line, index: int) -> Naming | None:
-    """Return what the words of a line say of its number ``index``; None when they say nothing."""
-    shape = line.shapes[index]
-    begin = line.shapes[index - 1].end if index else 0
-    names = [mark for mark in line.marks if begin <= mark.start and mark.end <= shape.start and mark.cue in _OTHER_NAMES]
-    noun = next((mark for mark in reversed(line.nouns()) if mark.end <= shape.start), None)
-    if noun is not None:
-        if _another_is_nearer(line, noun, [name for name in names if name.start >= noun.end], shape):
-            return _SOMETHING_ELSE
-        closeness = _closeness(line, noun, shape)
-        return Naming(noun, closeness) if closeness else None
-    noun = _noun_behind(line, index)
-    closeness = _closeness_from_behind(line, shape, noun) if noun else 0
-    if names and shape.start - names[-1].end <= _NAMING_CHARACTERS and closeness < 1:
-        return _SOMETHING_ELSE
-    return Naming(noun, closeness) if closeness else None
+def _is_entered(found: list[Mark], at: int) -> bool:
+    """Tell whether a verb stands just before: "enter the token"."""
+    before = found[max(at - 2, 0) : at]
+    return any(mark.cue is Cue.ENTER and found[at].start - mark.end <= _PRONOUN_CHARACTERS for mark in before)
 
 
-def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) -> bool:
-    """Tell whether another name stands between a noun and a number and takes it: "with the code call 1234"."""
-    if not names or shape.start - names[-1].end > _NAMING_CHARACTERS:
+def touching(line: Line, noun: Mark) -> set[Cue]:
+    """Return the cues right beside a noun, those of its own parts included."""
+    at = line.marks.index(noun)
+    return _touching_before(line.text, line.marks, at) | _touching_behind(line.text, line.marks, at)
+
+
+def is_plain(line: Line, noun: Mark, rest: str) -> bool:
+    """Tell whether no word of unknown meaning makes a noun another kind of code: "access code", not "gym code".
+
+    ``rest`` is what stands between the noun and its number; when short it may tell more: "codice palestra".
+    """
+    if line.text[: noun.start].endswith("("):
         return False
-    name = names[-1]
-    if _CLAUSE_END.search(line.text, noun.end, name.start):
+    if touching(line, noun) & _QUALIFYING:
         return True
-    if line.equals(shape) or (name.cue is Cue.THING and ":" in line.text[name.end : shape.start]):
-        return False
-    return not _is_of_one_phrase(line, noun, name)
+    before = _WORD_BEFORE.search(line.text, max(noun.start - _LONGEST_WORD, 0), noun.start)
+    if before and not _is_harmless(line, before, _KNOWN_BEFORE):
+        word = cues.fold(line.text[noun.start : noun.end])
+        if not _TOLD_MORE_BEHIND.fullmatch(word):
+            return False
+    behind = _WORD_BEHIND.match(line.text, noun.end) if rest else None
+    if behind is None or not (behind[1] or rest.count(" ") <= _MOST_MODIFIERS + 1):
+        return True
+    return _is_harmless(line, behind, _KNOWN)
 
 
-def _is_of_one_phrase(line: Line, noun: Mark, name: Mark) -> bool:
-    """Tell "code for receipt of order 1234" from "code for order 1234"."""
-    qualifiers = [mark for mark in line.marks if noun.end <= mark.start < name.start and mark.cue is Cue.VERIFY]
-    return bool(qualifiers) and _OF.fullmatch(line.text, qualifiers[-1].end, name.start) is not None
-
-
-def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
-    """Return how closely a noun is joined to a number behind it."""
-    gap = line.text[noun.end : shape.start]
-    if gap.rstrip()[-1:] in _OPENS_VALUE or line.equals(shape) or line.entered(shape):
-        return 1
-    if shape.kind not in {Kind.DIGITS, Kind.MIXED}:
-        return 0
-    if len(gap) <= _TOUCHING_CHARACTERS:
-        return 1
-    asked = any(mark.cue is Cue.ENTER and mark.end <= shape.start for mark in line.marks)
-    if len(gap) <= NEAR_CHARACTERS:
-        return 0.95 if asked else 0.7
-    return 0.8 if asked else 0.5
-
-
-def _noun_behind(line: Line, index: int) -> Mark | None:
-    """Return the noun that may name a number before it, unless there is one behind it that it names rather."""
-    shape = line.shapes[index]
-    nouns = (mark for mark in line.nouns() if shape.end <= mark.start <= shape.end + NEAR_CHARACTERS)
-    noun = next(nouns, None)
-    following = line.shapes[index + 1] if index + 1 < len(line.shapes) else None
-    if noun is None or following is None:
-        return noun
-    if following.start < noun.start or following.start - noun.end <= 2 * _TOUCHING_CHARACTERS:
-        return None
-    return noun
-
-
-def _closeness_from_behind(line: Line, shape: Shape, noun: Mark) -> float:
-    """Return how closely a noun is joined to a number before it: "1234 is your code", but not "1234 lines of code"."""
-    gap = line.text[shape.end : noun.start]
-    if shape.kind is Kind.WORDS:
-        return 0
-    if any(mark.cue is Cue.IS and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in line.marks):
-        return 1
-    if not _LETTER.search(gap) or not gap[:2].strip().isalnum() or line.entered(shape):
-        return 0.98
-    if noun.cue is Cue.OTP:
-        return 0.95 if len(gap) <= NEAR_CHARACTERS / 2 else 0.75
-    return 0
+def _is_harmless(line: Line, found: re.Match[str], known: frozenset[Cue]) -> bool:
+    """Tell whether a word is short, one of ``known``, or a name in capitals."""
+    word, start, end = found[2], found.start(2), found.end(2)
+    if len(word) <= _SHORT_WORD and word < _FIRST_EAST_ASIAN:
+        return True
+    if (word != word.lower() and start > 0) or cues.fold(word) in PLAIN_WORDS:
+        return True
+    return any(mark.cue in known and (mark.start == start or mark.end == end) for mark in line.marks)

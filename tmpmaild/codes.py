@@ -4,22 +4,30 @@ A number is a code when words call it one. What calls it so is a noun ("code"), 
 verification stands near it; it names a number behind it ("your code is 1234"), before it ("1234 is your code") or
 alone in a line below, and only one. What something else names ("order no. 1234") is no code, whatever it looks like.
 
-The looks are in codeshapes, the words in codewords, what a line says by itself in codelines.
+The looks are in codeshapes, the words in codewords; what a line says by itself is for codelines and codenaming.
 """
 
-from tmpmaild import codelines, codeshapes
-from tmpmaild.codelines import NEAR_CHARACTERS, NOUNS, VERIFYING, Line, Mark
+from tmpmaild import codelines, codenaming, codeshapes
+from tmpmaild.codecues import Cue
+from tmpmaild.codelines import NOUNS, VERIFYING, Line, Mark
+from tmpmaild.codenaming import NEAR_CHARACTERS
 from tmpmaild.codeshapes import Kind, Shape
-from tmpmaild.codewords import Cue
 from tmpmaild.model import Code
+
+_NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
+_CONFIRMING = frozenset({Cue.CONFIRM, Cue.PASSWORD})
 
 _LEAST = 0.45
 _LEAST_BESIDES_THE_BEST = 0.7
+_STRONG = 0.85
 
 _LINES_ABOVE = 4
 _LINES_BELOW = 2
 _LINES_AROUND = 3
 _LABEL_CHARACTERS = 40
+_OLD_CHARACTERS = 15
+_TOUCHING_CHARACTERS = 2
+_LEAST_UNNAMED_DIGITS = 5
 
 
 class _Mail:
@@ -36,10 +44,10 @@ class _Mail:
     def subject(self) -> list[Line]:
         return self.lines[: self.first]
 
-    def around(self, number: int, *, above: int, below: int) -> set[Cue]:
+    def around(self, number: int, *, above: int, below: int) -> frozenset[Cue]:
         """Return the cues of the lines around one, and of the subject."""
         lines = self.lines[max(number - above, self.first) : number + below + 1] + self.subject()
-        return {mark.cue for line in lines for mark in line.marks}
+        return frozenset[Cue]().union(*(line.cues for line in lines))
 
 
 def find(subject: str, text: str) -> tuple[Code, ...]:
@@ -64,64 +72,92 @@ def _confidence(mail: _Mail, number: int, index: int) -> float:
     """Return how surely something is a code, 0 when no word calls it one."""
     line = mail.lines[number]
     shape = line.shapes[index]
-    if _is_amount(line, shape):
+    if not line.cues & _NAMING:
+        return shape.score * _named_elsewhere(mail, number, shape)
+    if _is_amount(line, shape) or _is_word(line, shape):
         return 0
-    naming = codelines.naming(line, index)
+    naming = codenaming.naming(line, index)
     if naming is None:
-        return shape.score * (_asked_for(mail, number, shape) or _named_elsewhere(mail, number, shape))
+        asked = _asked_for(mail, number, shape) or _named_password(mail, number, shape)
+        return shape.score * (asked or _named_elsewhere(mail, number, shape))
     if naming.noun is None:
         return 0
-    line.use(naming.noun)
-    return shape.score * naming.closeness * _strength(mail, number, naming.noun, shape)
+    confidence = (
+        shape.score
+        * naming.closeness
+        * _strength(mail, number, naming.noun, shape, line.text[naming.noun.end : shape.start])
+    )
+    if confidence >= _LEAST:
+        line.use(naming.noun)
+    return confidence
 
 
 def _is_amount(line: Line, shape: Shape) -> bool:
     """Tell whether a unit follows: "4815 points"."""
     return shape.kind is Kind.DIGITS and any(
-        mark.cue is Cue.UNIT and 0 <= mark.start - shape.end <= 1 for mark in line.marks
+        mark.cue is Cue.UNIT and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in line.marks
+    )
+
+
+def _is_word(line: Line, shape: Shape) -> bool:
+    """Tell whether letters are one of the words that speak of codes."""
+    return shape.kind in {Kind.LETTERS, Kind.WORDS} and any(
+        mark.start < shape.end and shape.start < mark.end for mark in line.marks
     )
 
 
 def _asked_for(mail: _Mail, number: int, shape: Shape) -> float:
-    """Rate "enter 1234 to sign in", where no noun stands."""
-    if shape.kind not in {Kind.DIGITS, Kind.MIXED} or not mail.lines[number].entered(shape):
+    """Rate "enter 1234 to sign in" and "1234 is what to enter", where no noun stands."""
+    line = mail.lines[number]
+    if shape.kind not in {Kind.DIGITS, Kind.MIXED} or not line.is_asked_for(shape):
         return 0
-    cues = mail.around(number, above=2, below=0)
-    if Cue.TRADE in cues:
+    around = mail.around(number, above=2, below=0)
+    if Cue.TRADE in around:
         return 0
-    if cues & (NOUNS | VERIFYING):
+    if around & (NOUNS | VERIFYING):
         return 0.85
-    return 0.7 if Cue.CONFIRM in cues else 0
+    return 0.7 if Cue.CONFIRM in around else 0
+
+
+def _named_password(mail: _Mail, number: int, shape: Shape) -> float:
+    """Rate "password: 1234" where nobody must be told, or something gets authorized."""
+    line = mail.lines[number]
+    passwords = [mark for mark in line.marks if mark.cue is Cue.PASSWORD and mark.end <= shape.start]
+    if shape.kind is not Kind.DIGITS or not passwords or not codenaming.is_joined(line, passwords[-1], shape):
+        return 0
+    around = mail.around(number, above=1, below=2)
+    return 0.6 if Cue.TRADE not in around and around & {Cue.HINT, Cue.AUTHORIZE} else 0
 
 
 def _named_elsewhere(mail: _Mail, number: int, shape: Shape) -> float:
     """Rate a number that stands by itself, by the lines above and below and the subject."""
-    if mail.lines[number].has_letters_outside(shape) and not _continues(mail, number, shape):
+    if not mail.lines[number].is_alone(shape) and not _continues(mail, number, shape):
         return 0
     for distance in range(1, min(_LINES_ABOVE, number - mail.first) + 1):
         above = mail.lines[number - distance]
         nouns = above.nouns()
         if nouns:
             above.use(nouns[-1])
-            return (1.04 - 0.04 * distance) * _strength(mail, number - distance, nouns[-1], shape)
-        if distance == 1 and _is_label(above):
+            nearness = 1.04 - 0.04 * distance
+            return nearness * _strength(mail, number - distance, nouns[-1], shape, above.text[nouns[-1].end :])
+        if distance == 1 and _is_short(above) and above.cues & {Cue.LABEL, Cue.NUMBER}:
             return 0
     return _named_below(mail, number, shape) or _named_by_subject(mail, number, shape)
 
 
 def _continues(mail: _Mail, number: int, shape: Shape) -> bool:
     """Tell whether a number begins its line and belongs to the one above: "Your code:", then "1234 (10 minutes)"."""
-    text = mail.lines[number].text
-    if number <= mail.first or any(map(str.isalpha, text[: shape.start])):
+    line = mail.lines[number]
+    if number <= mail.first or any(map(str.isalpha, line.text[: shape.start])):
         return False
-    if mail.lines[number - 1].text.endswith((":", "\uff1a")) and not text[shape.end :].lstrip()[:1].isalpha():
+    if mail.lines[number - 1].text.endswith((":", "\uff1a")) and not line.text[shape.end :].lstrip()[:1].isalpha():
         return True
-    behind = [mark for mark in mail.lines[number].marks if mark.start >= shape.end]
-    return bool(behind) and behind[0].cue is Cue.HINT and behind[0].start - shape.end <= 2
+    behind = next((mark for mark in line.marks if mark.start >= shape.end), None)
+    return behind is not None and behind.cue is Cue.HINT and behind.start - shape.end <= _TOUCHING_CHARACTERS
 
 
-def _is_label(line: Line) -> bool:
-    return len(line.text) <= _LABEL_CHARACTERS and any(mark.cue in {Cue.LABEL, Cue.NUMBER} for mark in line.marks)
+def _is_short(line: Line) -> bool:
+    return len(line.text) <= _LABEL_CHARACTERS
 
 
 def _named_below(mail: _Mail, number: int, shape: Shape) -> float:
@@ -129,7 +165,7 @@ def _named_below(mail: _Mail, number: int, shape: Shape) -> float:
         line = mail.lines[below]
         nouns = line.nouns()
         if nouns and not line.shapes:
-            return 0.9 * _strength(mail, below, nouns[0], shape)
+            return 0.9 * _strength(mail, below, nouns[0], shape, "")
     return 0
 
 
@@ -138,17 +174,20 @@ def _named_by_subject(mail: _Mail, number: int, shape: Shape) -> float:
     for above, line in enumerate(mail.subject()):
         nouns = line.nouns()
         if nouns:
-            return 0.9 * _strength(mail, above, nouns[0], shape)
-    cues = mail.around(number, above=2, below=0)
-    if shape.kind is not Kind.DIGITS or len(shape.value) == 4 or cues & {Cue.TRADE, Cue.LABEL}:
+            return 0.9 * _strength(mail, above, nouns[0], shape, line.text[nouns[0].end :])
+    around = mail.around(number, above=2, below=0)
+    if shape.kind is not Kind.DIGITS or len(shape.value) < _LEAST_UNNAMED_DIGITS or around & {Cue.TRADE, Cue.LABEL}:
         return 0
-    if cues & VERIFYING:
+    if around & VERIFYING:
         return 0.65
-    return 0.55 if Cue.CONFIRM in cues else 0
+    return 0.55 if Cue.CONFIRM in around else 0
 
 
-def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape) -> float:
-    """Return how surely a noun means a code for verification, by the words around it."""
+def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> float:
+    """Return how surely a noun means a code for verification, by the words around it.
+
+    ``rest`` is what stands between the noun and the number, or behind the noun in its line.
+    """
     line = mail.lines[number]
     near = {
         mark.cue
@@ -157,28 +196,66 @@ def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape) -> float:
     }
     if noun.cue is Cue.OTP:
         strength = 0.75 if Cue.TRADE in near else 1.0
+    elif Cue.AUTHORIZE in codelines.touching(line, noun):
+        strength = 0.66 if line.is_said(shape) else _strength_of_authorization(mail, number)
     else:
-        strength = _strength_of_code(mail.around(number, above=_LINES_AROUND, below=_LINES_AROUND), near)
-    if any(mark.cue is Cue.OLD and 0 <= noun.start - mark.end <= NEAR_CHARACTERS / 4 for mark in line.marks):
+        is_plain = codelines.is_plain(line, noun, rest)
+        strength = _strength_of_code(mail, number, near, is_plain=is_plain)
+    if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
         strength /= 2
-    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < 0.85:
+    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < _STRONG:
         strength *= 0.75
     return strength
 
 
-def _strength_of_code(around: set[Cue], near: set[Cue]) -> float:
+def _is_next_to(mark: Mark, noun: Mark, shape: Shape) -> bool:
+    """Tell "your old code" and "1234 has expired" from what is said of other codes."""
+    return 0 <= noun.start - mark.end <= _OLD_CHARACTERS or 0 <= mark.start - shape.end <= _OLD_CHARACTERS
+
+
+def _strength_of_code(mail: _Mail, number: int, near: set[Cue], *, is_plain: bool) -> float:
     """Return how surely the mere word "code" means one for verification."""
     if Cue.TRADE in near:
         return 0.3
-    trade = 0.45 if Cue.TRADE in around else 1.0
+    above = mail.around(number, above=_LINES_AROUND, below=0)
+    trade = 0.45 if Cue.TRADE in above else 1.0
+    plain = 1.0 if is_plain else 0.8
     if near & VERIFYING:
-        return 0.98 * max(trade, 0.8)
+        return 0.98 * max(trade, 0.8) * plain
+    if above & VERIFYING:
+        return 0.86 * trade * plain
+    around = above | mail.around(number, above=0, below=_LINES_AROUND)
+    if Cue.TRADE in around - above:
+        trade = 0.85 if Cue.CONFIRM in above - near else 0.45
+    return trade * (_strength_of_plain_code(near, around) if is_plain else _strength_of_unknown_code(around))
+
+
+def _strength_of_plain_code(near: set[Cue], around: frozenset[Cue]) -> float:
+    if near & _CONFIRMING:
+        return 0.88
     for cues, strength in (
-        (near & {Cue.CONFIRM}, 0.88),
-        (around & VERIFYING, 0.86),
-        (around & {Cue.CONFIRM}, 0.82),
-        (around & {Cue.HINT}, 0.78),
+        (VERIFYING, 0.86),
+        (_CONFIRMING, 0.82),
+        ({Cue.HINT}, 0.78),
+        ({Cue.LASTS, Cue.ENTER}, 0.7),
     ):
-        if cues:
-            return strength * trade
-    return 0.66 * trade
+        if around & cues:
+            return strength
+    return 0.66
+
+
+def _strength_of_authorization(mail: _Mail, number: int) -> float:
+    """Return how surely an "authorization code" is still to be entered, and not printed on a receipt."""
+    around = mail.around(number, above=_LINES_AROUND, below=_LINES_AROUND)
+    if Cue.TRADE in around:
+        return 0.3
+    if around & (VERIFYING | {Cue.CONFIRM, Cue.ENTER, Cue.HINT}):
+        return 0.82
+    return 0.3 if Cue.UNIT in around else 0.66
+
+
+def _strength_of_unknown_code(around: frozenset[Cue]) -> float:
+    """Return how surely "gym code" means one for verification after all."""
+    if around & VERIFYING:
+        return 0.69
+    return 0.62 if Cue.HINT in around else 0.3

@@ -7,7 +7,7 @@ web and mail addresses, whose numbers are never codes.
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from enum import Enum, auto
+from enum import IntEnum, auto
 from itertools import accumulate, islice
 from typing import NamedTuple
 
@@ -16,7 +16,9 @@ MAX_SHAPES = 100
 MAX_LOOKS = 5000
 
 _SHORTEST = 4
+_SMALLEST_EVEN_GROUP = 3
 _LONGEST_RUN = 40
+_LONGEST_LINE = 800
 
 # What no reader sees, and accents that stand apart from their letters; a keycap's frame too.
 _UNSEEN = re.compile(
@@ -24,16 +26,20 @@ _UNSEEN = re.compile(
 )
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]+")
 _WIDE_LETTERS = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
-_WEB_ADDRESS = re.compile(r"[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++")
+_WIDE_OFFSET = 0xFEE0
+_WEB_ADDRESS = re.compile(
+    r"[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
+)
 _MAIL_ADDRESS = re.compile(r"(?<![\w.%+*-])[\w.%+*-]++@[\w.-]++", re.ASCII)
+_LEFT_OUT = " \ufffc "
 _EMPTY_LINES = re.compile(r"\n\s+")
-# "No." and "Tel." end no sentence.
-_SENTENCE_END = re.compile(r"[.!?](?<=[\w%)]{4}.) ")
+# "No." and "Tel." end no sentence, unless a capital letter follows.
+_SENTENCE_END = re.compile(
+    r"[.!?](?:(?<=\w{4}.)|(?<=[%)$\u20a0-\u20cf].)|(?<=\w{3}.)(?= [A-Z\u00c0-\u00de\u0410-\u042f])) ",
+)
 _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
 _ONE_A_LINE = re.compile(r"\n[0-9A-Z](?:\n[0-9A-Z]){3,7}(?=\n)")
-_LONGEST_LINE = 800
 _PIECES = re.compile(rf".{{1,{_LONGEST_LINE}}}(?:\s|$)|.{{{_LONGEST_LINE}}}")
-_LEFT_OUT = " \ufffc "
 
 _IN_WORD = "0-9A-Za-z_\u00c0-\u058f"
 _JOINT = " ?[-\u2010-\u2015|\u00b7\u2022] ?| "
@@ -47,23 +53,40 @@ _TOKEN = re.compile(
     r"|[a-z]{3,}+(?:-[a-z]++)+"
     rf")(?![{_IN_WORD}])",
 )
+
+_CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
+# Behind these a number is an amount, a part of something longer, or the rest of a masked one; "**1234**" is emphasis.
+_NO_START = re.compile(
+    rf"(?:[+/.@\\]|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2,}}[ -]?|[.\u2026]{{2,}}|\u2026|[0-9]\) ?)\Z",
+)
+_NO_START_CHARACTERS = 6
+_NO_END = re.compile(rf"\) ?[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]")
+_NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
+_NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9]{4} [0-9]{4} ")
+
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
 )
-_MASKED = re.compile(r"(?:[*\u2022\u00b7xX#]{2,}|[.\u2026]{2,}|\u2026)[ -]?$")
-_CURRENCY = re.compile("[$\u00a2-\u00a5\u0e3f\u20a0-\u20cf]")
-_FILE_NAME_REST = re.compile(r"\.[a-z]{2,4}\b")
-_MEASURE = re.compile(r"[0-9]+[a-z]{1,4}")
+_SMALL_OR_NO_NUMBER = re.compile(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|.*:.*")
+_MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-([0-9]{4,8})")
 _WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
+_THREE_WORDS = re.compile(r".*-.*-.*")
+_GROUPS = re.compile(r"(?=.{7})(?!\d+(?:-\d+)*\Z)[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}")
 
-_LENGTH_SCORES = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
+_DIGIT_SCORES = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
+_YEAR_SCORE = 0.55
+_DAY_SCORE = 0.75
+_LETTER_SCORES = dict.fromkeys(range(4, 11), 0.8)
+_MIXED_SCORES = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
+_COUPON_SCORE = 0.55
+_SMALL_LETTERS_COST = 0.15
 
 
-class Kind(Enum):
-    """What a shape is made of; the later ones need plainer words around them."""
+class Kind(IntEnum):
+    """What a shape is made of; letters and words need plainer words around them."""
 
     DIGITS = auto()
     MIXED = auto()
@@ -85,32 +108,38 @@ class Shape(NamedTuple):
 
 
 def plain_lines(text: str) -> list[str]:
-    """Return the lines and sentences of a text as the shapes are looked for; at most MAX_LINES."""
+    """Return the lines and sentences of a text as the shapes are looked for; at most about MAX_LINES."""
     if not text.isascii():
-        text = _UNSEEN.sub("", text)
-        foreign = {*"".join(_FOREIGN_DIGITS.findall(text)), *_WIDE_LETTERS.findall(text)}
-        if foreign:
-            text = text.translate({ord(character): _to_ascii(character) for character in foreign})
+        text = _with_ascii_digits(_UNSEEN.sub("", text))
     text = _WEB_ADDRESS.sub(_LEFT_OUT, text)
     if "@" in text:
         text = _MAIL_ADDRESS.sub(_LEFT_OUT, text)
     lines = _EMPTY_LINES.sub("\n", text).split("\n", MAX_LINES)[:MAX_LINES]
     text = "\n".join(" ".join(line.split()) for line in lines)
     text = _ONE_A_LINE.sub(lambda match: "\n" + " ".join(match[0].split()), f"\n{text}\n")
-    text = _SENTENCE_END.sub(lambda match: match[0][0] + "\n", text)
+    text = _SENTENCE_END.sub(lambda match: f"{match[0][0]}\n", text)
     if not text.isascii():
         text = _WIDE_SENTENCE_END.sub("\n", text)
     lines = text.strip("\n").split("\n", MAX_LINES)[:MAX_LINES]
     return [piece for line in lines for piece in _pieces(line)]
 
 
+def _with_ascii_digits(text: str) -> str:
+    """Turn digits of all scripts, and the wide letters of East Asia, into those that are typed."""
+    foreign = {*"".join(_FOREIGN_DIGITS.findall(text)), *_WIDE_LETTERS.findall(text)}
+    if not foreign:
+        return text
+    return text.translate(
+        {
+            ord(character): str(int(character)) if character.isdecimal() else ord(character) - _WIDE_OFFSET
+            for character in foreign
+        },
+    )
+
+
 def _pieces(line: str) -> list[str]:
     """Break a line of inhuman length, so that what is done for each number in it stays cheap."""
     return [line] if len(line) <= _LONGEST_LINE else _PIECES.findall(line)
-
-
-def _to_ascii(character: str) -> str:
-    return str(int(character)) if character.isdecimal() else chr(ord(character) - 0xFEE0)
 
 
 def find(lines: list[str]) -> dict[int, list[Shape]]:
@@ -130,18 +159,21 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
 
 def _shapes(text: str) -> Iterator[Shape]:
     for match in islice(_NUMBER.finditer(text), MAX_LOOKS):
-        yield from _of_number(text, match.start(), match.end())
+        if match.end() - match.start() >= _SHORTEST:
+            yield from _of_number(text, match.start(), match.end())
     for match in islice(_TOKEN.finditer(text), MAX_LOOKS):
-        yield from _of_token(text, match.start(), match[0])
+        token = match[0]
+        if _SHORTEST <= len(token) <= _LONGEST_RUN and not token.isdigit():
+            yield from _of_token(text, match.start(), token)
 
 
 def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
     """Judge a run of digits and what joins them."""
     run = text[start:end]
-    if not _SHORTEST <= len(run) <= _LONGEST_RUN or not _may_begin(text, start):
+    if len(run) > _LONGEST_RUN or not _may_begin(text, start, end):
         return
     parts = [run] if run.isdigit() else _JOINTS.split(run)
-    if not _may_end(text, end):
+    if _NO_END.match(text, end):
         # "481516 2nd": what runs on into a word does not belong to the number before.
         end -= len("".join(parts[-2:]))
         del parts[-2:]
@@ -152,98 +184,75 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
         yield from _longest_atom(start, parts)
 
 
+def _may_begin(text: str, start: int, end: int) -> bool:
+    """Tell whether a number may stand behind what is before it."""
+    if _NO_START.search(text, max(start - _NO_START_CHARACTERS, 0), start) is None:
+        return True
+    return text[start - 1] == "*" == text[end : end + 1]
+
+
 def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
-    score = _LENGTH_SCORES.get(len(value), 0)
-    if end - start == len(value) and (_YEAR.fullmatch(value) or _DAY.fullmatch(value)):
-        score = 0.5 if len(value) == 4 else 0.75
+    score = _DIGIT_SCORES.get(len(value), 0)
+    if end - start == len(value):
+        if _YEAR.fullmatch(value):
+            score = _YEAR_SCORE
+        elif _DAY.fullmatch(value):
+            score = _DAY_SCORE
     if score:
         yield Shape(start, end, value, score, Kind.DIGITS)
 
 
 def _longest_atom(start: int, parts: list[str]) -> Iterator[Shape]:
     """Judge a number beside others that are plainly not of it, as in "481516 10 min"."""
-    atoms = parts[::2]
-    longest = max(atoms, key=len)
-    others = [atom for atom in atoms if atom is not longest]
+    longest = max(parts[::2], key=len)
     at = parts.index(longest)
-    apart = all(" " in joint for joint in parts[max(at - 1, 0) : at + 2 : 2] if joint is not longest)
-    if longest.isdigit() and apart and all(len(atom) < 3 or _YEAR.fullmatch(atom) or ":" in atom for atom in others):
+    others = [*parts[:at:2], *parts[at + 2 :: 2]]
+    is_apart = all(" " in joint for joint in (*parts[at - 1 : at], *parts[at + 1 : at + 2]))
+    if longest.isdigit() and is_apart and all(map(_SMALL_OR_NO_NUMBER.fullmatch, others)):
         before = start + len("".join(parts[:at]))
         yield from _digits(before, before + len(longest), longest)
-
-
-def _may_begin(text: str, start: int) -> bool:
-    """Tell whether a number may stand behind what is before it: no amount, card ending, name of a file."""
-    before = text[max(start - 6, 0) : start]
-    if not before:
-        return True
-    if before[-1] in "+/.@=\\" or (before[-1] == "-" and before[-2:-1].isalnum()):
-        return False
-    if _CURRENCY.match(before.rstrip(" ")[-1:]):
-        return False
-    return not _MASKED.search(before) or before.endswith("**")
-
-
-def _may_end(text: str, end: int) -> bool:
-    """Tell whether a number may stand before what is behind it."""
-    after = text[end : end + 6]
-    if not after:
-        return True
-    if after[0] in "/%@=\\\u00b0" or re.match(rf"-?[{_IN_WORD}]", after) or _FILE_NAME_REST.match(after):
-        return False
-    after = after.lstrip(" ")
-    return not (after.startswith("%") or _CURRENCY.match(after))
 
 
 def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
     """Judge a word of letters and digits."""
     end = start + len(token)
-    if len(token) > _LONGEST_RUN or token.isdigit() or not _token_stands_free(text, start, end):
+    if _NO_TOKEN_START.search(text, max(start - 2, 0), start) or _NO_TOKEN_END.match(text, end):
         return
     prefixed = _PREFIXED.fullmatch(token)
-    if prefixed:
-        yield Shape(start, end, prefixed[1], 0.95, Kind.DIGITS)
-    elif " " in token:
-        value = token.replace(" ", "")
-        if not value.isdigit():
-            yield Shape(start, end, value, 0.9, Kind.LETTERS if value.isalpha() else Kind.MIXED)
-    elif _WORDS.fullmatch(token):
-        yield Shape(start, end, token, 0.9 if token.count("-") > 1 else 0.6, Kind.WORDS)
-    else:
-        score = _group_score(token) if "-" in token else _word_score(token)
-        if score:
-            letters = token.replace("-", "").isalpha()
-            yield Shape(start, end, token, score, Kind.LETTERS if letters else Kind.MIXED)
+    value = prefixed[1] if prefixed else token.replace(" ", "")
+    kind, score = (Kind.DIGITS, 0.95) if prefixed else _kind_and_score(token, value)
+    if score and not (value.isdigit() and not prefixed):
+        yield Shape(start, end, value, score, kind)
 
 
-def _token_stands_free(text: str, start: int, end: int) -> bool:
-    before, after = text[max(start - 2, 0) : start], text[end : end + 6]
-    if before[-1:] and before[-1] in "#/@=\\+&$" or (before[-1:] in {".", "'"} and before[:1].isalnum()):
-        return False
-    return not (after[:1] and after[0] in "/@=\\+%") and not _FILE_NAME_REST.match(after)
+def _kind_and_score(token: str, value: str) -> tuple[Kind, float]:
+    if _WORDS.fullmatch(token):
+        return Kind.WORDS, 0.9 if _THREE_WORDS.fullmatch(token) else 0.6
+    kind = Kind.LETTERS if value.replace("-", "").isalpha() else Kind.MIXED
+    if token != value:  # one character per cell
+        return kind, 0.9
+    return kind, _group_score(token, kind) if "-" in token else _word_score(token)
 
 
 def _word_score(token: str) -> float:
     """Score letters with digits, or capital letters, in one piece."""
-    length = len(token)
-    if not 4 <= length <= 12 or _MEASURE.fullmatch(token):
+    if _MEASURE.fullmatch(token):
         return 0
     if token.isalpha():
-        return 0.8 if length <= 10 else 0
+        return _LETTER_SCORES.get(len(token), 0)
     if _COUPON.fullmatch(token):
-        return 0.55
-    score = 0.9 if 5 <= length <= 10 else 0.65
-    return score if token.isupper() else score - 0.15
+        return _COUPON_SCORE
+    score = _MIXED_SCORES.get(len(token), 0)
+    return score if token.isupper() else max(score - _SMALL_LETTERS_COST, 0)
 
 
-def _group_score(token: str) -> float:
+def _group_score(token: str, kind: Kind) -> float:
     """Score two to four groups joined by hyphens."""
-    groups = token.split("-")
-    sizes = [len(group) for group in groups]
-    if not (2 <= len(groups) <= 4 and 2 <= min(sizes) and max(sizes) <= 6 and sum(sizes) >= 6):
+    if not _GROUPS.fullmatch(token):
         return 0
-    if token.replace("-", "").isdigit():
+    sizes = {len(group) for group in token.split("-")}
+    if len(sizes) == 1 and min(sizes) >= _SMALLEST_EVEN_GROUP:
+        return 0.9 if token.isupper() else 0.75
+    if kind is Kind.LETTERS:
         return 0
-    if len(set(sizes)) > 1 or min(sizes) == 2:
-        return 0 if token.replace("-", "").isalpha() else 0.5 if max(sizes) - min(sizes) <= 1 else 0.35
-    return 0.9 if token.isupper() else 0.75
+    return 0.5 if max(sizes) - min(sizes) <= 1 else 0.35

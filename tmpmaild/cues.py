@@ -14,10 +14,12 @@ from typing import Generic, NamedTuple, TypeVar
 _LONGEST_WORD = 40
 _REMEMBERED_WORDS = 4096
 
-# Words of scripts with spaces, per cent signs, and runs of scripts without.
+# Words of scripts with spaces, signs of money and per cent, and runs of scripts without spaces.
 _SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
-_WORD = re.compile(rf"[a-z\u00df-\u058f]+|[%\uff05]|[{_SPACELESS}]+")
+_SIGNS = "%\uff05$\u00a3\u00a5\u20a0-\u20cf"
+_WORD = re.compile(rf"[a-z\u00df-\u058f]+|[{_SIGNS}]|[{_SPACELESS}]+")
 _FIRST_SPACELESS = "\u0590"
+_DOUBTFUL = frozenset({"tan", "tans", "usa", "no", "n"})
 _NUMBER_FOLLOWS = re.compile(r"[.:\u00ba\u00b0]? ?#?[0-9]")
 
 C = TypeVar("C", bound=IntEnum)
@@ -47,6 +49,7 @@ class Lexicon(Generic[C]):
         self._longest_from: dict[str, int] = {}
         for entry in self._whole:
             self._longest_from[entry[0]] = max(len(entry), self._longest_from.get(entry[0], 0))
+        self._signs = {entry for entry in self._whole if not entry[0].isalpha()}
         self._endings = endings
         self._ending_cues = () if ending_cue is None else (ending_cue,)
         self._remembered = lru_cache(_REMEMBERED_WORDS)(self._cues)
@@ -54,18 +57,20 @@ class Lexicon(Generic[C]):
     def marks(self, text: str) -> list[Mark[C]]:
         """Return the words of the list that stand in a text, in their order."""
         found: list[Mark[C]] = []
-        previous, previous_start, previous_end = "", 0, 0
+        previous = None
         for match in _WORD.finditer(fold(text)):
-            word, start, end = match[0], match.start(), match.end()
-            if word >= _FIRST_SPACELESS and word != "\uff05":
-                found += self._in_run(word, start)
+            word = match[0]
+            if word >= _FIRST_SPACELESS and word not in self._signs:
+                found += self._in_run(word, match.start())
                 continue
-            if word in self._second_words and start - previous_end == 1:
-                found += [Mark(previous_start, end, cue) for cue in self._whole.get(f"{previous} {word}", ())]
+            if word in self._second_words and previous is not None and match.start() - previous.end() == 1:
+                cues = self._whole.get(f"{previous[0]} {word}", ())
+                found += [Mark(previous.start(), match.end(), cue) for cue in cues]
             cues = self._remembered(word)
-            if cues and _is_meant(text, word, start, end):
+            if cues and (word not in _DOUBTFUL or _is_meant(text, word, *match.span())):
+                start, end = match.span()
                 found += [Mark(start, end, cue) for cue in cues]
-            previous, previous_start, previous_end = word, start, end
+            previous = match
         return found
 
     def _in_run(self, run: str, offset: int) -> Iterator[Mark[C]]:
@@ -119,7 +124,9 @@ def _entries(words: Mapping[C, str]) -> dict[str, tuple[C, ...]]:
 
 
 def _is_meant(text: str, word: str, start: int, end: int) -> bool:
-    """Tell "TAN" from Spanish "tan", and "no. 5" from "no"."""
+    """Tell "TAN" from Spanish "tan", Spanish "usa" from "USA", and "no. 5" from "no"."""
+    if word == "usa":
+        return not text.startswith("USA", start)
     if word in {"tan", "tans"}:
         return text.startswith("TAN", start)
-    return word != "no" or _NUMBER_FOLLOWS.match(text, end) is not None
+    return _NUMBER_FOLLOWS.match(text, end) is not None

@@ -8,11 +8,13 @@ beforehand. For text it is enough to know which tags break lines and which hide 
 import html as entities
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from tmpmaild import charsets
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TAGS = 100_000
+MAX_TOKENS_FOR_LINKS = 20_000
 BEFORE_CHARACTERS = 200
 
 
@@ -48,7 +50,8 @@ _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"[\t\n\r]")
 _AROUND_ADDRESS = "".join(map(chr, range(0x21)))
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
-_SPACE = re.compile(r"\s+")
+_INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
+_STEP_CHARACTERS = 64 * 1024
 # Newsletters pad their preview line with hundreds of these.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u200b\u2060\ufeff]++"
@@ -74,14 +77,14 @@ def to_text(html: str) -> str:
 
 
 def links(html: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the text before it, the address and the text of each link of the HTML that has an address, in order.
+    """Yield the text before it, the address and the text of each link of the HTML to the web, in order.
 
     The text before reaches back to the link before, or BEFORE_CHARACTERS; an image is its alternative text. The
     address is what a browser would follow: without spaces around it, and without line ends. White space is
     collapsed. Of very large HTML the beginning is read.
     """
     before, link, href = "", "", ""
-    for kind, text, attributes in _tokens(charsets.scrub(html[:MAX_CHARACTERS])):
+    for kind, text, attributes in islice(_tokens(charsets.scrub(html[:MAX_CHARACTERS])), MAX_TOKENS_FOR_LINKS):
         if kind == "text":
             piece = _unescaped(text)
         elif text == "img" and kind == "start":
@@ -103,7 +106,9 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _address(attributes: str) -> str:
-    return _LINE_ENDS.sub("", _attributes(attributes).get("href", "")).strip(_AROUND_ADDRESS)
+    """Return the address of a link when it is of the web, else ""."""
+    address = _LINE_ENDS.sub("", _attributes(attributes).get("href", "")).strip(_AROUND_ADDRESS)
+    return address if _WEB_ADDRESS.match(address) else ""
 
 
 def _tokens(source: str) -> Iterator[tuple[str, str, str]]:
@@ -280,4 +285,8 @@ class _Page:
 
 def _collapsed(text: str) -> str:
     """Make each run of white space, no-break spaces included, one space."""
-    return _SPACE.sub(" ", _INVISIBLE.sub("", text)).strip()
+    if any(character in text for character in _INVISIBLE_CHARACTERS):
+        # One call of a pattern over megabytes would keep the GIL all the while.
+        steps = range(0, len(text), _STEP_CHARACTERS)
+        text = "".join([_INVISIBLE.sub("", text[start : start + _STEP_CHARACTERS]) for start in steps])
+    return " ".join(text.split())

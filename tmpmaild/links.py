@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from tmpmaild import cues, htmltext
+from tmpmaild import htmltext
 from tmpmaild.linkwords import LEXICON, Cue
 from tmpmaild.model import Link
 
@@ -18,18 +18,19 @@ MAX_HREF_CHARACTERS = 8192
 MAX_TEXT_CHARACTERS = 200
 
 _LEAST_TO_COME_FIRST = 0.5
-_LOOKED_AT = 1000
+_LOOKED_AT = 300
 _CONTEXT_CHARACTERS = 160
 _NEAR_CHARACTERS = 80
 _PATH_CHARACTERS = 1000
 _LEAST_RANDOM_CHARACTERS = 12
 _MOST_RANDOM_CHARACTERS = 100
+_LEAST_DIGITS = 2
 
 # Not the quotes and the East Asian text that may follow an address without a space.
 _ADDRESS = re.compile(
     r"[hH][tT][tT][pP][sS]?://[^\s<>\"`\u2018-\u201f\u00ab\u00bb\u2026\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
 )
-_WEB = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
+_WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
 _PARTS = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PATH = re.compile(
@@ -53,6 +54,7 @@ _PATH_BONUS = 0.3
 _TOKEN_BONUS = 0.1
 _VERIFY_BONUS = 0.45
 _SIGN_IN_BONUS = 0.25
+_TOLD_BONUS = 0.1
 _DOUBTFUL_BONUS = 0.2
 _AROUND_BONUS = 0.35
 
@@ -141,7 +143,7 @@ def _confidence(link: _Found) -> float:
     if Cue.VERIFY in said:
         score += _DOUBTFUL_BONUS if Cue.ASIDE in said else _VERIFY_BONUS
     elif Cue.SIGN_IN in said:
-        score += _SIGN_IN_BONUS + (_TOKEN_BONUS if Cue.VERIFY in around else 0)
+        score += _SIGN_IN_BONUS + (_TOLD_BONUS if around & {Cue.VERIFY, Cue.SIGN_IN, Cue.HERE} else 0)
     elif Cue.VERIFY in around:
         score += _AROUND_BONUS
     return round(score, 2)
@@ -170,4 +172,4 @@ def _has_token(path: str) -> bool:
 
 def _looks_random(part: str) -> bool:
     digits = sum(map(str.isdigit, part))
-    return len(part) >= _LEAST_RANDOM_CHARACTERS and 2 <= digits < len(part) and " " not in part
+    return len(part) >= _LEAST_RANDOM_CHARACTERS and _LEAST_DIGITS <= digits < len(part) and " " not in part

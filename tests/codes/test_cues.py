@@ -1,0 +1,79 @@
+"""Words of a list in texts of many scripts."""
+
+from enum import IntEnum
+
+import pytest
+
+from tmpmaild import codewords, linkwords
+from tmpmaild.cues import Lexicon, fold
+
+
+class Kind(IntEnum):
+    FRUIT = 1
+    ANIMAL = 2
+    THING = 3
+
+
+LEXICON = Lexicon(
+    {
+        Kind.FRUIT: "apple pear* passion_fruit κεράσι 苹果 苹 tan no",
+        Kind.ANIMAL: "crab_apple кот* pear",
+        Kind.THING: "usa %",
+    },
+    endings=("haus",),
+    ending_cue=Kind.THING,
+)
+
+
+def found(text):
+    return [(text[mark.start : mark.end], mark.cue.name) for mark in LEXICON.marks(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("", []),
+        ("an apple a day", [("apple", "FRUIT")]),
+        ("APPLES", []),
+        ("Äpple ÀPPLE", [("Äpple", "FRUIT"), ("ÀPPLE", "FRUIT")]),
+        ("pears", [("pears", "FRUIT")]),
+        ("pear", [("pear", "ANIMAL")]),
+        ("passion fruit, passion-fruit, passion  fruit", [("passion fruit", "FRUIT"), ("passion-fruit", "FRUIT")]),
+        ("crab apple", [("crab apple", "ANIMAL"), ("apple", "FRUIT")]),
+        ("КОТЫ", [("КОТЫ", "ANIMAL")]),
+        ("Κεράσι", [("Κεράσι", "FRUIT")]),
+        ("吃苹果和苹", [("苹果", "FRUIT"), ("苹", "FRUIT")]),
+        ("5% und", [("%", "THING")]),
+        ("Obsthaus Pearhaus", [("Obsthaus", "THING"), ("Pearhaus", "FRUIT"), ("Pearhaus", "THING")]),
+        ("apple1 1apple", [("apple", "FRUIT"), ("apple", "FRUIT")]),
+    ],
+)
+def test_words_are_found_whatever_their_case_accents_and_script(text, marks):
+    assert found(text) == marks
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("TAN", [("TAN", "FRUIT")]),
+        ("tan", []),
+        ("no. 5", [("no", "FRUIT")]),
+        ("no five", []),
+        ("usa", [("usa", "THING")]),
+        ("USA", []),
+    ],
+)
+def test_what_only_looks_like_a_word_is_left_out(text, marks):
+    assert found(text) == marks
+
+
+@pytest.mark.parametrize("text", ["İSTANBUL ığüşöç", "Straße", "ﬁ", "Ǆ", "ΆΈΉ", "\U0001d400", "e\u0301", "\ud800"])
+def test_folding_keeps_every_position(text):
+    assert len(fold(text)) == len(text)
+
+
+@pytest.mark.parametrize("lexicon", [codewords.LEXICON, linkwords.LEXICON])
+def test_any_character_can_be_read(lexicon):
+    lexicon.marks("".join(map(chr, range(0x3000))))
+    lexicon.marks("x" * 20_000)
+    lexicon.marks("码" * 20_000)

@@ -1,0 +1,286 @@
+"""Links of a mail: which are found, how they are written, which comes first."""
+# ruff: noqa: RUF001 (the dotless i is a letter of Turkish)
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tmpmaild import htmltext, links
+
+TOKEN = "8fK2ab91LmPq77zX"
+TRACKED = f"https://click.mail.example/ls/c?u={TOKEN}"
+
+
+def hrefs(body, html=""):
+    return [link.href for link in links.find(body, html)]
+
+
+def confidence_of(text, href=TRACKED):
+    return links.find("", f'<a href="{href}">{text}</a>')[0].confidence
+
+
+@pytest.mark.parametrize(
+    ("body", "href"),
+    [
+        ("https://x.example", "https://x.example"),
+        ("HTTP://X.example/A", "HTTP://X.example/A"),
+        ("see https://x.example/a.", "https://x.example/a"),
+        ("see https://x.example/a, and", "https://x.example/a"),
+        ("(https://x.example/a)", "https://x.example/a"),
+        ("(https://x.example/a_(b))", "https://x.example/a_(b)"),
+        ("<https://x.example/a?b=c>", "https://x.example/a?b=c"),
+        ("text <https://x.example/a>.", "https://x.example/a"),
+        ("[here](https://x.example/a)", "https://x.example/a"),
+        ("[https://x.example/a]", "https://x.example/a"),
+        ('"https://x.example/a"', "https://x.example/a"),
+        ("„https://x.example/a“", "https://x.example/a"),
+        ("**https://x.example/a**", "https://x.example/a"),
+        ("https://x.example/a?b=c&d=e#f!", "https://x.example/a?b=c&d=e#f"),
+        ("https://x.example/a-_~%20;=@b", "https://x.example/a-_~%20;=@b"),
+        ("https://münchen.example/ä", "https://münchen.example/ä"),
+        ("https://x.example/aをクリック", "https://x.example/a"),
+        ("「https://x.example/a」", "https://x.example/a"),
+        ("https://x.example/a。", "https://x.example/a"),
+        ("https://[2001:db8::1]/a", "https://[2001:db8::1]/a"),
+    ],
+)
+def test_an_address_in_a_text_ends_where_a_reader_would_end_it(body, href):
+    assert hrefs(body) == [href]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no link",
+        "www.x.example",
+        "mailto:a@x.example",
+        "ftp://x.example",
+        "https://",
+        "https://.",
+        "javascript:alert(1)",
+    ],
+)
+def test_what_is_no_address_of_the_web_is_no_link(text):
+    assert hrefs(text) == []
+    assert hrefs("", f'<a href="{text}">x</a>') == []
+
+
+@pytest.mark.parametrize(
+    ("html", "href", "text"),
+    [
+        ('<a href="https://x.example/?a=1&amp;b=2">T</a>', "https://x.example/?a=1&b=2", "T"),
+        ("<A HREF=https://x.example/a>T</A>", "https://x.example/a", "T"),
+        ("<a class=b href='https://x.example/a'>T</a>", "https://x.example/a", "T"),
+        ('<a href=" https://x.example/\n a b ">T</a>', "https://x.example/ a b", "T"),
+        ('<a href="https://x.example/a"> A <b>bold</b>&nbsp; <i>link</i>\n</a>', "https://x.example/a", "A bold link"),
+        ('<a href="https://x.example/a"><div>One</div><div>Two</div></a>', "https://x.example/a", "One Two"),
+        ('<a href="https://x.example/a"><img src=x alt="The &amp; logo"></a>', "https://x.example/a", "The & logo"),
+        ('<a href="https://x.example/a">never closed', "https://x.example/a", "never closed"),
+        ('<a href="&#104;ttps://x.example/a">T</a>', "https://x.example/a", "T"),
+    ],
+)
+def test_a_link_of_html_is_its_address_and_its_text(html, href, text):
+    (link,) = links.find("", html)
+    assert (link.href, link.text) == (href, text)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<!-- <a href='https://x.example'>x</a> -->",
+        "<script>'<a href=https://x.example>x</a>'</script>",
+        "<a name=top>x</a>",
+        "<a href='/verify'>x</a>",
+        "<a href='data:text/html,x'>x</a>",
+        "<a href='JavaScript:x'>x</a>",
+        "https://x.example in plain sight",
+    ],
+)
+def test_what_is_no_link_of_html_is_none(html):
+    assert links.find("", html) == ()
+
+
+def test_the_text_is_read_where_the_html_has_no_link():
+    assert hrefs("https://t.example/", "<p>none</p>") == ["https://t.example/"]
+    assert hrefs("https://t.example/", "<a href=https://h.example/>x</a>") == ["https://h.example/"]
+
+
+def test_an_address_is_listed_once_with_its_better_text():
+    html = '<a href="https://x.example/v"><img></a><a href="https://x.example/v">Verify</a><a href="https://x.example/v">x</a>'
+    (link,) = links.find("", html)
+    assert (link.text, link.confidence) == ("Verify", links.find("", html[38:])[0].confidence)
+
+
+def test_the_one_to_follow_comes_first_and_the_others_keep_their_order():
+    html = "".join(
+        f'<a href="https://x.example/{path}">{text}</a> '
+        for path, text in [
+            ("a", "Shop"),
+            ("u", "Unsubscribe"),
+            ("verify?t=" + TOKEN, "Verify e-mail"),
+            ("b", "Blog"),
+            ("c", "News"),
+        ]
+    )
+    assert [href[18:19] for href in hrefs("", html)] == ["v", "a", "u", "b", "c"]
+
+
+def test_without_one_to_follow_all_keep_their_order():
+    html = '<a href="https://x.example/a">Shop</a><a href="https://x.example/b">News</a><a href="https://x.example/c">Log in</a>'
+    assert [href[18:] for href in hrefs("", html)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    """
+    Confirm email address|Verify my email|Activate your account|Reset password|Set a new password|Accept invitation
+    Yes, it was me|Approve sign-in|Unlock account|Confirm subscription|E-Mail-Adresse bestätigen|Konto aktivieren
+    Passwort zurücksetzen|Einladung annehmen|Confirmer mon adresse e-mail|Activer mon compte|Valider mon inscription
+    Réinitialiser mon mot de passe|Confirmar correo|Activar cuenta|Restablecer contraseña|Aceptar invitación
+    Confirmar e-mail|Ativar conta|Redefinir senha|Aceitar convite|Conferma indirizzo email|Attiva account
+    Reimposta password|Accetta invito|E-mailadres bevestigen|Account activeren|Uitnodiging accepteren
+    Potwierdź adres e-mail|Aktywuj konto|Zresetuj hasło|Przyjmij zaproszenie|Подтвердить email|Активировать аккаунт
+    Сбросить пароль|Принять приглашение|Підтвердити пошту|Активувати обліковий запис|Скинути пароль|Прийняти запрошення
+    E-postanı doğrula|Hesabı etkinleştir|Şifreyi sıfırla|Daveti kabul et|验证邮箱|激活账号|重置密码|接受邀请|驗證電子郵件
+    啟用帳戶|重設密碼|メールアドレスを確認する|アカウントを有効化|パスワードを再設定|招待を承認する|이메일 인증하기|계정 활성화
+    비밀번호 재설정|초대 수락
+    """.strip()
+    .replace("\n", "|")
+    .split("|"),
+)
+def test_a_button_to_verify_is_known_in_every_language(text):
+    assert confidence_of(text.strip()) >= 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    """
+    Unsubscribe|Privacy Policy|View in browser|Help Center|Manage preferences|Contact us|Terms of use|Follow us on Twitter
+    Abmelden|Datenschutz|Impressum|Se désabonner|Politique de confidentialité|Darse de baja|Política de privacidad
+    Cancelar inscrição|Annulla iscrizione|Informativa sulla privacy|Uitschrijven|Privacybeleid|Wypisz się
+    Polityka prywatności|Отписаться|Политика конфиденциальности|Відписатися|Abonelikten çık|Gizlilik politikası
+    退订|隐私政策|取消訂閱|配信停止|プライバシーポリシー|수신거부|개인정보처리방침
+    """.strip()
+    .replace("\n", "|")
+    .split("|"),
+)
+def test_what_stands_below_a_mail_is_never_what_it_was_sent_for(text):
+    assert confidence_of(text.strip(), f"https://x.example/token/{TOKEN}") < 0.2
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "https://www.facebook.com/verify",
+        "https://x.com/confirm",
+        "https://apps.apple.com/app/id481516",
+        "https://play.google.com/store/apps/details?id=login",
+        "https://help.x.example/reset",
+        "https://x.example/logo-login.png",
+        "https://x.example/unsubscribe?confirm=1",
+    ],
+)
+def test_some_addresses_are_never_what_a_mail_was_sent_for(href):
+    assert confidence_of("", href) < 0.2
+
+
+def test_the_words_before_a_bare_address_tell_what_it_is_for():
+    verify, privacy = links.find(
+        f"Confirm your e-mail:\nhttps://x.example/c/{TOKEN}\n\nPrivacy: https://x.example/p/{TOKEN}9", ""
+    )
+    assert (verify.text, privacy.text) == ("", "")
+    assert verify.confidence > 0.5 > privacy.confidence
+
+
+def test_a_link_that_says_only_here_is_for_what_stands_before_it():
+    before = "To activate your account click"
+    assert links.find("", f'<p>{before} <a href="{TRACKED}">here</a>')[0].confidence >= 0.5
+    assert links.find("", f'<p>{before} <a href="{TRACKED}">Our shop</a>')[0].confidence < 0.5
+
+
+def test_at_most_a_hundred_links_are_listed():
+    html = "".join(f"<a href=https://x.example/{number}>t</a>" for number in range(250))
+    assert len(links.find("", html)) == links.MAX_LINKS
+
+
+def test_a_very_long_address_is_left_out_and_a_very_long_text_is_cut():
+    long = "https://x.example/" + "a" * 8200
+    assert hrefs(f"{long} https://x.example/") == ["https://x.example/"]
+    assert links.find("", f"<a href={long}>t</a><a href=https://x.example/>{'t ' * 500}</a>")[0].text == "t " * 99 + "t"
+
+
+PIECES = [
+    *"< > ( ) [ ] a & ' \" \n".split(" "),
+    " ",
+    "<a>",
+    "<a href=",
+    "<a href=x>",
+    "<a href=http://x>",
+    "<a href=http://x>verify click here ",
+    "<a href='https://x.example/" + "1a" * 4000 + "'>t</a>",
+    "</a>",
+    "<b>",
+    "<td>",
+    "<img alt=x>",
+    "<!-->",
+    "&amp;",
+    "http://",
+    "http://x ",
+    "https://x.example/)))",
+    "https://x.example/" + "a" * 100 + " ",
+    "https://x.example/" + "1a" * 4000 + " ",
+    "Unsubscribe https://x.example/a1 ",
+    "verify ",
+    "\u0301",
+    "\ud800",
+]
+
+
+def seconds_for(body, html):
+    started = time.perf_counter()
+    links.find(body, html)
+    return time.perf_counter() - started
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_four_times_the_text_takes_no_more_than_about_four_times_as_long(piece):
+    text = piece * (128 * 1024 // len(piece))
+    quarter = text[: len(text) // 4]
+    for arguments, fewer in (((text, ""), (quarter, "")), (("", text), ("", quarter))):
+        whole = min(seconds_for(*arguments) for _ in range(2))
+        assert whole < 10 * min(seconds_for(*fewer) for _ in range(3)) + 0.01
+
+
+MAILS = st.text(max_size=200) | st.lists(
+    st.sampled_from([*PIECES, "https://x.example/verify?a=b", "Verify"]), max_size=30
+).map("".join)
+
+
+@settings(deadline=None)
+@given(MAILS, MAILS)
+def test_any_mail_gives_sound_links(body, html):
+    found = links.find(body, html)
+    assert len({link.href for link in found}) == len(found) <= links.MAX_LINKS
+    for link in found:
+        assert link.href.lower().startswith(("http://", "https://"))
+        assert 0 < link.confidence <= 1
+        assert len(link.text) <= links.MAX_TEXT_CHARACTERS
+        (link.href + link.text).encode(errors="surrogatepass" if "\ud800" in body else "strict")
+
+
+def test_html_tells_what_stands_before_each_link():
+    html = (
+        "<p>Go <a href=https://x.example/1>one</a> or</p><p>even <img alt=more><a href=https://x.example/2>two</a></p>"
+    )
+    assert list(htmltext.links(html)) == [
+        ("Go", "https://x.example/1", "one"),
+        ("or even more", "https://x.example/2", "two"),
+    ]
+
+
+def test_html_remembers_only_the_last_words_before_a_link():
+    ((before, _, _),) = htmltext.links("x" * 10_000 + "<a href=https://x.example>t</a>")
+    assert before == "x" * htmltext.BEFORE_CHARACTERS

@@ -1,0 +1,120 @@
+"""Whole mails, in ``mails/*.txt``: which code and which link a reader in a hurry wants; a missed mail becomes a new case.
+
+A case is written so, the HTML only where there is some:
+
+    === what is special about it
+    codes: 481516            the code wanted first, or "none"
+    link: https://…          the link wanted first; may be left out
+    Subject: Your code
+
+    the text part
+
+    --- html
+    <p>the HTML</p>
+
+``sentences/*.txt`` has one sentence a line, by language, each with ◊ where a number stands: in ``codes.txt`` it is a
+code, in ``none.txt`` it is not. ``mails/not-reached.txt`` is what the rules are known to miss.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tmpmaild import codes, htmltext, links
+
+HERE = Path(__file__).parent
+CODES_SHOWN = ("481516", "7302", "481 516")
+OTHER_NUMBERS = ("481516", "48151623", "K7M3Q9")
+FRAME = (
+    "Hello Anna,\n\n{}\n\nAcme Corp, 1200 Example Ave, Suite 4815, Springfield 62704\n© 2026 Acme. Tel. 1-800-555-0199"
+)
+
+
+class Case(NamedTuple):
+    name: str
+    code: str
+    link: str
+    subject: str
+    body: str
+    html: str
+
+    @property
+    def text(self):
+        return self.body or htmltext.to_text(self.html)
+
+
+def read(path):
+    for block in re.split(r"^=== ", path.read_text(), flags=re.MULTILINE)[1:]:
+        head, _, rest = block.partition("\n\n")
+        name, *lines = head.split("\n")
+        fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+        body, _, html = f"\n{rest}".partition("\n--- html\n")
+        yield Case(
+            f"{path.stem}: {name}",
+            fields["codes"],
+            fields.get("link", ""),
+            fields.get("Subject", ""),
+            body.strip(),
+            html,
+        )
+
+
+ALL = [case for path in sorted((HERE / "mails").glob("*.txt")) for case in read(path)]
+NOT_REACHED = [case for case in ALL if case.name.startswith("not-reached")]
+REACHED = [case for case in ALL if case not in NOT_REACHED]
+WITH_CODE = [case for case in REACHED if case.code != "none"]
+WITHOUT_CODE = [case for case in REACHED if case.code == "none"]
+WITH_LINK = [case for case in REACHED if case.link]
+
+
+def sentences(name):
+    lines = (HERE / "sentences" / name).read_text().splitlines()
+    return [line.replace("\\n", "\n") for line in lines if line and not line.startswith("#")]
+
+
+def name_of(case):
+    return case.name
+
+
+@pytest.mark.parametrize("case", WITH_CODE, ids=name_of)
+def test_the_code_comes_first(case):
+    found = codes.find(case.subject, case.text)
+    assert [code.value for code in found][:1] == [case.code]
+
+
+@pytest.mark.parametrize("case", WITHOUT_CODE, ids=name_of)
+def test_nothing_is_invented(case):
+    assert codes.find(case.subject, case.text) == ()
+
+
+@pytest.mark.parametrize("case", NOT_REACHED, ids=name_of)
+def test_what_is_not_reached_is_not_misread(case):
+    assert codes.find(case.subject, case.text) == ()
+
+
+@pytest.mark.parametrize("case", WITH_LINK, ids=name_of)
+def test_the_link_comes_first(case):
+    assert links.find(case.body, case.html)[0].href == case.link
+
+
+def test_hardly_any_mail_shows_a_second_code():
+    assert sum(len(codes.find(case.subject, case.text)) > 1 for case in WITH_CODE) <= len(WITH_CODE) / 100
+
+
+def test_the_cases_are_told_apart_by_their_names():
+    assert len({case.name for case in ALL}) == len(ALL)
+
+
+@pytest.mark.parametrize("sentence", sentences("codes.txt"))
+def test_a_sentence_is_enough(sentence):
+    for shown in CODES_SHOWN:
+        found = codes.find("Acme", FRAME.format(sentence.replace("◊", shown)))
+        assert [code.value for code in found] == [shown.replace(" ", "")]
+
+
+@pytest.mark.parametrize("sentence", sentences("none.txt"))
+def test_other_numbers_are_left_alone(sentence):
+    for shown in OTHER_NUMBERS:
+        assert codes.find("Acme", FRAME.format(sentence.replace("◊", shown))) == ()
