@@ -37,17 +37,17 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP) install --constraint constraints.txt --editable .
+	@$(PIP) install --constraint constraints.txt --editable '.[client]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@$(PIP) install --constraint constraints.txt --editable '.[client,dev]'
 	@touch $@ $(VENV)/.run
 
 # Pin anew what pyproject.toml allows: a fresh venv, the newest of everything, frozen.
 constraints: pyproject.toml
 	rm -rf $(VENV)-pin && $(PYTHON) -m venv $(VENV)-pin
-	$(VENV)-pin/bin/python -m pip --disable-pip-version-check --quiet install '.[dev]'
+	$(VENV)-pin/bin/python -m pip --disable-pip-version-check --quiet install '.[client,dev]'
 	{ echo '# Made by "make constraints" from pyproject.toml. Exact versions that the tests passed with.'; \
 	  $(VENV)-pin/bin/python -m pip --disable-pip-version-check freeze --exclude tmpmaild; } > constraints.txt
 	rm -rf $(VENV)-pin

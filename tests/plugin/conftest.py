@@ -1,0 +1,84 @@
+"""pytest runs of their own, in folders of their own: the plugin is tested as its users have it."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+
+PLUGIN = "tmpmaild.pytest_plugin"
+
+
+class Run(NamedTuple):
+    """One run of pytest that has ended."""
+
+    status: int
+    text: str
+
+
+def environment(python_path="", **more):
+    """Return an environment where no plugin is loaded but those named, however many are installed here."""
+    path = os.pathsep.join(filter(None, [str(python_path), os.environ.get("PYTHONPATH")]))
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TMPMAILD_", "PYTEST_"))}
+    return {**clean, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONWARNINGS": "error", "PYTHONPATH": path, **more}
+
+
+def command(*arguments, plugin=PLUGIN):
+    return [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", "-W", "error", *arguments]
+
+
+def run_pytest(folder, *arguments, tests=None, ini="", plugin=PLUGIN, **variables):
+    """Run the tests, given as text or already in the folder."""
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --import-mode=importlib --strict-config\n{ini}")
+    if tests is not None:
+        (folder / "test_it.py").write_text(tests)
+    done = subprocess.run(
+        command(f"--basetemp={folder / 'temp'}", *arguments, plugin=plugin),
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Run(done.returncode, done.stdout + done.stderr)
+
+
+@pytest.fixture(scope="module")
+def run_in():
+    """Return the function that runs pytest in a folder."""
+    return run_pytest
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs pytest in a folder of this test."""
+    return partial(run_pytest, tmp_path)
+
+
+@pytest.fixture
+def start_pytest(tmp_path):
+    """Return a function that starts pytest and leaves it running."""
+    started = []
+
+    def start(tests, *arguments):
+        (tmp_path / "test_it.py").write_text(tests)
+        started.append(
+            subprocess.Popen(
+                command(f"--basetemp={tmp_path / 'temp'}", "-s", *arguments),
+                cwd=tmp_path,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                process_group=0,
+            )
+        )
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,158 @@
+"""What the fixtures give to a test, with the daemon that the plugin starts itself."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+TESTS = """
+import smtplib, warnings
+import pytest
+from tmpmaild.client import AddressExpired, AsyncInbox, Client, Inbox
+
+seen = []
+
+def send(smtp, recipient, text="Your code is 481516."):
+    with smtplib.SMTP(*smtp, local_hostname="localhost") as client:
+        client.sendmail("shop@shop.example", [recipient], f"Subject: Welcome\\r\\n\\r\\n{text}\\r\\n")
+
+def test_a_code(inbox, tmpmail_smtp):
+    assert type(inbox) is Inbox
+    send(tmpmail_smtp, inbox.address)
+    assert inbox.wait_for_code(subject="welcome", timeout=10) == "481516"
+
+def test_privacy(inbox, tmpmail):
+    assert type(tmpmail) is Client
+    seen.append((inbox.address, inbox.token))
+    with pytest.raises(Exception, match="address-not-found"):
+        tmpmail.inbox(inbox.address)
+
+def test_freshness(inbox, tmpmail):
+    (address, token), = seen
+    assert inbox.address != address
+    with pytest.raises(AddressExpired):
+        tmpmail.inbox(address, token)
+
+def test_a_failure(new_inbox):
+    inbox = new_inbox()
+    seen[:] = [(inbox.address, inbox.token)]
+    assert "this one" == "fails"
+
+def test_deletion_after_a_failure(tmpmail):
+    (address, token), = seen
+    with pytest.raises(AddressExpired):
+        tmpmail.inbox(address, token)
+
+def test_several(new_inbox, inbox, tmpmail):
+    one, other = new_inbox(), new_inbox("chosen.by.test", private=False)
+    assert len({inbox.address, one.address, other.address}) == 3
+    assert tmpmail.inbox("chosen.by.test@tmpmaild.test").messages() == []
+
+def test_one_deleted_by_the_test(inbox, async_inbox):
+    inbox.delete()
+
+def test_unknown_recipients(tmpmail_smtp):
+    with pytest.raises(smtplib.SMTPRecipientsRefused):
+        send((tmpmail_smtp.host, tmpmail_smtp.port), "nobody@tmpmaild.test")
+
+def test_no_rate_limit(tmpmail):
+    for _ in range(30):
+        tmpmail.domains()
+
+async def test_await(async_inbox, tmpmail_smtp):
+    assert type(async_inbox) is AsyncInbox
+    send(tmpmail_smtp, async_inbox.address)
+    assert await async_inbox.wait_for_code(timeout=10) == "481516"
+    async for event in async_inbox.follow():
+        assert event.mail.code == "481516"
+        break
+
+async def test_a_fixture_asked_for_while_a_loop_is_running(request):
+    assert await request.getfixturevalue("async_inbox").messages() == []
+"""
+
+
+@pytest.fixture(scope="module")
+def passed(run_in, tmp_path_factory):
+    """Run the tests above once; the machine's own settings, a proxy and a configuration among them, change nothing."""
+    variables = {"TMPMAILD_HTTP__LISTEN": "nonsense", "TMPMAILD_SMTP": "nonsense:1", "HTTP_PROXY": "http://127.0.0.1:9"}
+    arguments = ("-rA", "-p", "anyio")
+    folder = tmp_path_factory.mktemp("fixtures")
+    return run_in(folder, *arguments, tests=TESTS, ini="anyio_mode = auto\n", **variables)
+
+
+@pytest.mark.parametrize("name", re.findall(r"def (test_(?!a_failure)\w+)", TESTS))
+def test_the_fixtures_give_what_they_promise(passed, name):
+    assert re.search(rf"^PASSED test_it.py::{name}\b", passed.text, re.MULTILINE), passed.text
+
+
+def test_nothing_else_fails_or_warns(passed):
+    assert passed.status == 1
+    assert re.search(r"=+ 1 failed, \d+ passed in", passed.text), passed.text
+
+
+def test_an_inbox_that_cannot_be_deleted_only_warns(run):
+    tests = """
+import os, signal, threading
+
+def test_it(inbox):
+    with open(f"/proc/self/task/{threading.get_native_id()}/children") as children:
+        daemon = int(children.read())
+    os.kill(daemon, signal.SIGKILL)
+    os.waitid(os.P_PID, daemon, os.WEXITED | os.WNOWAIT)
+"""
+    status, text = run(tests=tests)
+    assert (status, "1 passed, 1 warning" in text) == (0, True), text
+    assert re.search(r"UserWarning: tmpmaild: \S+@tmpmaild.test was not deleted: http://\S+: connection refused", text)
+
+
+def test_a_daemon_that_does_not_start_says_why(run, tmp_path):
+    (tmp_path / "aiosmtpd.py").write_text("raise SystemExit('broken on purpose')")
+    tests = "def test_one(inbox): pass\ndef test_two(tmpmail_smtp): pass\ndef test_three(): pass\n"
+    status, text = run(tests=tests, python_path=tmp_path)
+    assert (status, "1 passed, 2 errors" in text) == (1, True), text
+    assert "tmpmaild: the embedded daemon did not start (exit 1); it said:\nbroken on purpose" in text
+
+
+def test_under_xdist_each_worker_has_a_daemon_of_its_own_and_no_async_plugin_is_needed(run):
+    pytest.importorskip("xdist", reason="needs the Python package pytest-xdist")
+    tests = """
+import asyncio, os, pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_it(number, async_inbox, tmpmail, record_property):
+    assert asyncio.run(async_inbox.messages()) == []
+    record_property("daemon", tmpmail.url)
+    assert number < 3
+"""
+    status, text = run("-p", "xdist", "-n", "2", "--dist", "each", "--junitxml=report.xml", tests=tests)
+    assert (status, "2 failed, 6 passed" in text) == (1, True), text
+    assert text.count("- tmpmaild: mails of ") == 2
+
+
+def test_under_pytest_asyncio_with_every_address_at_hand(run):
+    pytest.importorskip("pytest_asyncio", reason="needs the Python package pytest-asyncio")
+    tests = """
+import smtplib
+
+async def test_it(async_inbox, tmpmail, tmpmail_smtp):
+    assert await async_inbox.messages() == []
+    with smtplib.SMTP(*tmpmail_smtp, local_hostname="localhost") as client:
+        client.sendmail("a@example.com", ["never.created@tmpmaild.test"], "Subject: hello\\r\\n\\r\\n")
+    assert tmpmail.inbox("never.created@tmpmaild.test").wait_for(timeout=10).subject == "hello"
+"""
+    ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\ntmpmaild_accept_unknown = true\n"
+    status, text = run("-p", "pytest_asyncio.plugin", tests=tests, ini=ini)
+    assert (status, "1 passed" in text) == (0, True), text
+
+
+def test_loading_the_plugin_loads_neither_the_client_nor_an_event_loop():
+    heavy = ("httpx2", "asyncio", "anyio", "msgspec", "tmpmaild.client", "subprocess")
+    script = f"""
+import sys, pytest
+before = set(sys.modules)
+import tmpmaild.pytest_plugin
+assert not (set(sys.modules) - before) & {set(heavy)}, sorted(set(sys.modules) - before)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,119 @@
+"""What a failed test shows of its mails."""
+
+import re
+
+import pytest
+
+TESTS = r"""
+import smtplib
+import pytest
+
+def send(smtp, recipient, text):
+    with smtplib.SMTP(*smtp, local_hostname="localhost") as client:
+        client.sendmail("shop@shop.example", [recipient], text)
+
+@pytest.fixture
+def mailed(inbox, tmpmail_smtp):
+    print("token", inbox.token)
+    send(tmpmail_smtp, inbox.address, "Subject: Wel\x1b[31mcome\r\n\r\n"
+        "Your code is 481516.\x1b[2J\u202e\r\n\r\nhttps://shop.example/confirm?t=1\r\n".encode())
+    return inbox
+
+def test_plain(mailed):
+    assert False
+
+async def test_with_await(async_inbox, tmpmail_smtp):
+    send(tmpmail_smtp, async_inbox.address, "Subject: awaited\r\n\r\n")
+    assert False
+
+@pytest.fixture
+def broken(mailed):
+    raise ValueError("in a fixture")
+
+def test_whose_fixture_fails(broken):
+    pass
+
+def test_several(new_inbox, tmpmail_smtp):
+    new_inbox()
+    send(tmpmail_smtp, new_inbox().address, "Subject: second\r\n\r\n")
+    assert False
+
+def test_many(inbox, tmpmail_smtp):
+    for number in range(12):
+        text = f"Subject: number {number}\r\n\r\n" + f"{'x' * 900}\r\n" * 1000
+        send(tmpmail_smtp, inbox.address, text)
+    assert False
+
+def test_deleted(inbox):
+    inbox.delete()
+    assert False
+
+def test_without():
+    assert False
+
+def test_good(mailed):
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def shown(run_in, tmp_path_factory):
+    """Return what is reported of each test."""
+    folder = tmp_path_factory.mktemp("report")
+    text = run_in(folder, "-p", "anyio", "-l", tests=TESTS, ini="anyio_mode = auto\n").text
+    parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+)\S* _+$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def listing(text):
+    """Return the lines below the title of each section of ours."""
+    sections = re.findall(r"^-+ tmpmaild: mails of \S+@tmpmaild\.test -+\n((?:(?![-_=]{3}).*\n?)*)", text, re.MULTILINE)
+    return [one.splitlines() for one in sections]
+
+
+@pytest.mark.parametrize("name", ["test_plain", "test_whose_fixture_fails"])
+def test_a_failure_shows_sender_subject_code_link_and_text_and_nothing_that_acts_on_a_terminal(shown, name):
+    ((first, *rest),) = listing(shown[name])
+    assert re.fullmatch(r"2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00  shop@shop\.example  Wel\ufffd\[31mcome", first)
+    assert rest == [
+        "  code: 481516",
+        "  link: https://shop.example/confirm?t=1",
+        "  | Your code is 481516.\ufffd[2J\ufffd",
+        "  | https://shop.example/confirm?t=1",
+    ]
+
+
+def test_the_token_is_never_shown(shown):
+    (token,) = re.findall(r"^token (\S+)$", shown["test_plain"], re.MULTILINE)
+    assert len(token) > 30
+    assert shown["test_plain"].count(token) == 1
+
+
+def test_an_inbox_with_await_is_shown_too(shown):
+    ((mail,),) = listing(shown["test_with_await"])
+    assert mail.endswith("  shop@shop.example  awaited")
+
+
+def test_every_inbox_is_shown(shown):
+    empty, (mail,) = listing(shown["test_several"])
+    assert empty == ["none came"]
+    assert mail.endswith("second")
+
+
+def test_what_is_shown_is_bounded(shown):
+    ((older, *lines),) = listing(shown["test_many"])
+    assert older == "(older ones are left out; these are the 10 newest)"
+    assert [line.rpartition(" ")[2] for line in lines if "  number " in line] == [str(one) for one in range(2, 12)]
+    assert len(lines) < 200
+    assert max(map(len, lines)) < 220
+
+
+def test_an_inbox_that_cannot_be_read_is_said_below_the_failure(shown):
+    ((line,),) = listing(shown["test_deleted"])
+    assert "assert False" in shown["test_deleted"]
+    assert re.fullmatch(r"they cannot be read: .*\(410 address-expired\)", line)
+
+
+def test_nothing_is_shown_where_no_inbox_was_used_or_nothing_failed(shown):
+    assert listing(shown["test_without"]) == []
+    assert "test_good" not in shown

@@ -1,0 +1,63 @@
+"""Which service the tests talk to, and where mail for it goes."""
+
+import pytest
+
+from tmpmaild.pytest_plugin import services
+
+TESTS = """
+def test_it(tmpmail, tmpmail_smtp):
+    print("asked", tmpmail.url, *tmpmail_smtp)
+"""
+INI = "tmpmaild_url = http://ini.test:8025\ntmpmaild_smtp = mx.ini.test\n"
+ENVIRONMENT = {"TMPMAILD_URL": "https://env.test/tmp", "TMPMAILD_SMTP": "[::1]:2525"}
+OPTIONS = ("--tmpmaild-url=http://option.test", "--tmpmaild-smtp=mx.option.test:26")
+
+
+@pytest.mark.parametrize(
+    ("options", "ini", "variables", "shown"),
+    [
+        (OPTIONS, INI, ENVIRONMENT, "http://option.test mx.option.test 26"),
+        ((), INI, ENVIRONMENT, "http://ini.test:8025 mx.ini.test 25"),
+        ((), "", ENVIRONMENT, "https://env.test/tmp ::1 2525"),
+    ],
+    ids=["option", "ini key", "environment"],
+)
+def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environment(run, options, ini, variables, shown):
+    status, text = run("-rP", *options, tests=TESTS, ini=ini, **variables)
+    assert (status, f"asked {shown}\n" in text) == (0, True), text
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("localhost", ("localhost", 1025)),
+        ("127.0.0.9", ("127.0.0.9", 1025)),
+        ("[::1]", ("::1", 1025)),
+        ("mx.example.org", ("mx.example.org", 25)),
+        ("192.0.2.7:2525", ("192.0.2.7", 2525)),
+    ],
+)
+def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, place):
+    assert services._smtp_server(text) == place
+
+
+@pytest.mark.parametrize("text", ["", ":25", "mx.test:smtp", "mx.test:99999", "mx.test/path", "smtp://mx.test", "::1"])
+def test_what_is_no_mail_server_is_said(text):
+    with pytest.raises(services.NoService, match="is no mail server, expected HOST or HOST:PORT"):
+        services._smtp_server(text)
+
+
+def test_what_is_no_url_is_said_without_a_traceback(run):
+    status, text = run("--tmpmaild-url=mail.example.org:8025", tests=TESTS)
+    assert (status, "Traceback" in text) == (1, False)
+    assert "tmpmaild: 'mail.example.org:8025' is no URL of a service; one looks like http://127.0.0.1:8025" in text
+
+
+def test_once_installed_the_plugin_is_loaded_by_its_name_and_not_twice(run, tmp_path):
+    installed = tmp_path / "installed-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: installed\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[pytest11]\ntmpmaild = tmpmaild.pytest_plugin\n")
+    options = ("-rP", "--tmpmaild-url=http://option.test")
+    status, text = run(*options, tests=TESTS, plugin="tmpmaild", python_path=tmp_path)
+    assert (status, "asked http://option.test option.test 25\n" in text) == (0, True), text

@@ -1,0 +1,124 @@
+"""The inboxes of one test: opening, deleting, and what the report of a failed test shows of their mail."""
+
+import warnings
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import anyio
+import httpx2
+
+from tmpmaild.client import (
+    AddressExpired,
+    AddressNotFound,
+    AsyncClient,
+    AsyncInbox,
+    AsyncMail,
+    Client,
+    Inbox,
+    Mail,
+    TmpmaildError,
+)
+from tmpmaild.pytest_plugin.services import Service
+
+_MAX_MAILS = 10
+_MAX_LINES = 15
+_MAX_CHARACTERS = 200
+_MAX_LINK_CHARACTERS = 2000
+
+
+class Opened(NamedTuple):
+    """An inbox of the running test, whichever client opened it; ``newest`` takes how many mails to return at most."""
+
+    address: str
+    newest: Callable[[int], Sequence[Mail | AsyncMail]]
+    delete: Callable[[], None]
+
+
+@contextmanager
+def client(service: Service) -> Iterator[Client]:
+    """Open the client of the session. Raises ValueError for what is no URL of a service."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+    with httpx2.Client(limits=limits, trust_env=not service.is_embedded) as http:
+        yield Client(service.url, wait_out_rate_limit=True, http=http)
+
+
+@contextmanager
+def async_client(service: Service) -> Iterator[AsyncClient]:
+    """Open the asynchronous client of the session: it keeps no connection, so each call may be on another loop."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
+    http = httpx2.AsyncClient(limits=limits, trust_env=not service.is_embedded)
+    try:
+        yield AsyncClient(service.url, wait_out_rate_limit=True, http=http)
+    finally:
+        apart(http.aclose)
+
+
+def apart(function: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any) -> Any:
+    """Run a coroutine function on a loop of its own in a thread: a loop may be running in this one.
+
+    (pytest-playwright, for one, keeps a loop running while it runs tests without ``await``.)
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, partial(function, *arguments, **named)).result()
+
+
+def opened(inbox: Inbox) -> Opened:
+    """Return what the report and the teardown need of an inbox."""
+    return Opened(inbox.address, lambda limit: inbox.messages(limit=limit), inbox.delete)
+
+
+def opened_async(inbox: AsyncInbox) -> Opened:
+    """Return the same of one with ``await``."""
+    return Opened(inbox.address, lambda limit: apart(inbox.messages, limit=limit), lambda: apart(inbox.delete))
+
+
+def delete(inbox: Opened) -> None:
+    """Delete an inbox, if the test has not; warn if that fails, since the test says nothing about it."""
+    try:
+        inbox.delete()
+    except (AddressExpired, AddressNotFound):
+        pass
+    except TmpmaildError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")  # where warnings are errors it stays a warning
+            warnings.warn(f"tmpmaild: {inbox.address} was not deleted: {error}", stacklevel=2)
+
+
+def section(inbox: Opened) -> tuple[str, str]:
+    """Return title and text of a report's section. Never raises: the failure it stands below is what counts."""
+    try:
+        newest = inbox.newest(_MAX_MAILS + 1)
+        text = "\n".join(_listing(newest)) or "none came"
+    except Exception as error:  # noqa: BLE001 - see above
+        text = f"they cannot be read: {_printable(str(error))}"
+    return f"tmpmaild: mails of {_printable(inbox.address)}", text
+
+
+def _listing(newest: Sequence[Mail | AsyncMail]) -> Iterator[str]:
+    if len(newest) > _MAX_MAILS:
+        yield f"(older ones are left out; these are the {_MAX_MAILS} newest)"
+    for mail in reversed(newest[:_MAX_MAILS]):
+        time = mail.received_at.isoformat(sep=" ", timespec="seconds")
+        sender = _printable(mail.sender) or "unknown sender"
+        yield f"{time}  {sender}  {_printable(mail.subject) or '(no subject)'}"
+        if mail.code:
+            yield f"  code: {_printable(mail.code)}"
+        if mail.link:
+            yield f"  link: {_printable(mail.link, _MAX_LINK_CHARACTERS)}"
+        yield from _beginning(mail.text)
+
+
+def _beginning(text: str) -> Iterator[str]:
+    lines = [line for line in text[: _MAX_LINES * _MAX_CHARACTERS].split("\n") if line.strip()]
+    yield from (f"  | {_printable(line)}" for line in lines[:_MAX_LINES])
+    if len(lines) > _MAX_LINES or len(text) > _MAX_LINES * _MAX_CHARACTERS:
+        yield "  | …"
+
+
+def _printable(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
+    """Return a line that no terminal acts on."""
+    line = "".join(character if character.isprintable() else "\ufffd" for character in text[:max_characters])
+    return line if len(text) <= max_characters else line + "…"
