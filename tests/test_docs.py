@@ -47,7 +47,7 @@ def test_every_problem_stands_in_the_api_reference_with_its_status():
 
 
 def test_every_command_stands_in_the_documentation():
-    text = README + (ROOT / "docs/operations.md").read_text()
+    text = README + (ROOT / "docs/operations.md").read_text() + (ROOT / "docs/commands.md").read_text()
     assert [name for name in main.commands if name not in text] == []
 
 

@@ -42,7 +42,19 @@ FLOORS = [
     {"access", "expiry", "finding", "following", "reading", "service", "viewing"},
     {"smtp", "http"},
     {"client"},  # knows of the rest what the HTTP API says
-    {"daemon", "allocator", "cli", "__main__", "listen", "logs", "notify", "postmaster"},
+    {"terminal"},
+    {
+        "daemon",
+        "allocator",
+        "cli",
+        "commands",
+        "__main__",
+        "listen",
+        "logs",
+        "notify",
+        "postmaster",
+        "pytest_plugin",
+    },
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 FRAMEWORKS = {"starlette", "hypercorn", "aiosmtpd", "click"}
@@ -103,7 +115,7 @@ def test_the_client_knows_of_the_rest_what_the_http_api_says():
 
 
 def test_frameworks_stay_in_their_edges():
-    allowed = {"http": {"starlette", "hypercorn"}, "smtp": {"aiosmtpd"}, "cli": {"click"}}
+    allowed = {"http": {"starlette", "hypercorn"}, "smtp": {"aiosmtpd"}, "cli": {"click"}, "commands": {"click"}}
     met = [
         f"{path.relative_to(PACKAGE)} imports {module}"
         for room, path in _modules()

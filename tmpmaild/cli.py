@@ -1,4 +1,7 @@
-"""The command line: each command reads the configuration, says what is wrong with it, and hands over."""
+"""The operator's command line: each command reads the configuration, says what is wrong with it, and hands over.
+
+The commands for users of a service stand in ``commands``.
+"""
 
 import os
 import smtplib
@@ -11,7 +14,7 @@ from typing import Any, BinaryIO
 import anyio
 import click
 
-from tmpmaild import __version__, configfile, daemon, postmaster
+from tmpmaild import __version__, commands, configfile, postmaster
 from tmpmaild.config import Config
 from tmpmaild.configkinds import parse_endpoint
 from tmpmaild.errors import StartError
@@ -64,6 +67,8 @@ def serve(config_path: Path | None) -> None:
     With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain tmpmaild.test, and
     tmpmaild.db in the current folder.
     """
+    from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
+
     config = configfile.load(config_path, os.environ)
     with logging_to_stderr(config.log.level, config.log.format):
         anyio.run(daemon.run, config, _announcer(config), backend_options={"use_uvloop": _has_uvloop()})
@@ -77,7 +82,7 @@ def _has_uvloop() -> bool:
     return True
 
 
-def _announcer(config: Config) -> daemon.Announce:
+def _announcer(config: Config) -> Callable[[list[str], list[str]], None]:
     def announce(http: list[str], smtp: list[str]) -> None:
         api = f"http://{_reachable(http[0])}/api/v1/addresses"
         server = "" if smtp[0] in Config().smtp.listen else f" --server {_reachable(smtp[0])}"
@@ -142,6 +147,8 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     """
     if raw and message_id is None:
         raise click.UsageError("--raw needs the ID of a mail")
+    from tmpmaild import daemon  # noqa: PLC0415 - as for serve
+
     config = configfile.load(config_path, os.environ)
     path = Path(config.storage.path)
     if raw and message_id is not None:
@@ -194,3 +201,7 @@ def _reason(error: Exception) -> str:
 def version() -> None:
     """Print the version."""
     click.echo(f"tmpmaild {__version__}")
+
+
+for _command in commands.COMMANDS:
+    main.add_command(_command)

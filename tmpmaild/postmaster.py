@@ -1,6 +1,5 @@
 """The operator's inbox as text for a console. Strangers wrote what stands in it: no control character gets through."""
 
-import unicodedata
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +7,8 @@ from tmpmaild import trace
 from tmpmaild.errors import StartError
 from tmpmaild.model import Attachment, Message
 from tmpmaild.storage.sources import look, operator_message, operator_messages, operator_source
+from tmpmaild.terminal import shown
+from tmpmaild.terminal import width as _width
 from tmpmaild.times import rfc3339
 
 NO_MAIL = "no mail for postmaster or abuse\n"
@@ -15,9 +16,6 @@ NO_MAIL = "no mail for postmaster or abuse\n"
 _HEADINGS = ("ID", "RECEIVED", "SIZE", "FROM", "TO", "SUBJECT")
 _MAX_ADDRESS = 40
 _MAX_SUBJECT = 80
-# Controls, marks that turn the direction of text around, halves of characters, line separators (UAX #44, table 12).
-_UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_JOINERS = "\u200c\u200d"  # Cf too, but emoji and Persian need them
 
 
 def listing(path: Path) -> str:
@@ -72,28 +70,12 @@ def source(path: Path, message_id: str, hostname: str) -> bytes:
     return trace.fields(found, hostname) + found.raw
 
 
-def shown(text: str, keep: str = "") -> str:
-    """Replace by U+FFFD what would move a terminal's cursor, change its state, or hide what stands there."""
-    unshown = {
-        ord(character): "\ufffd"
-        for character in set(text) - set(keep + _JOINERS)
-        if unicodedata.category(character) in _UNSHOWN
-    }
-    return text.translate(unshown)
-
-
 def _attachment(attachment: Attachment) -> str:
     return f"{attachment.filename or 'unnamed'} ({attachment.content_type}, {attachment.size_bytes} octets)"
 
 
 def _cut(text: str, characters: int) -> str:
     return text if len(text) <= characters else text[: characters - 1] + "…"
-
-
-def _width(text: str) -> int:
-    """Count the columns a text takes on a terminal (UAX #11)."""
-    marks = sum(unicodedata.category(character) in ("Mn", "Me", "Cf") for character in text)
-    return len(text) - marks + sum(unicodedata.east_asian_width(character) in "WF" for character in text)
 
 
 def _no_such_mail() -> StartError:

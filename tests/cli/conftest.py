@@ -1,0 +1,260 @@
+"""The real daemon, commands beside it in processes of their own, a terminal for them, and servers that are none."""
+
+import fcntl
+import http.server
+import os
+import pty
+import re
+import select
+import signal
+import smtplib
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tmpmaild import client as api
+from tmpmaild.cli import main
+
+PATIENCE_SECONDS = 15
+CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
+SETTINGS = {
+    "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
+    "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
+    "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
+    "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
+    "TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS": "7200",
+}
+
+
+def environment(**settings):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TMPMAILD_", "PYTHONUNBUF"))}
+    return {**clean, "PYTHONWARNINGS": "error", "TERM": "xterm", **settings}
+
+
+class Daemon:
+    """A running ``tmpmaild serve``."""
+
+    def __init__(self, folder, **settings):
+        self._folder = folder
+        self._settings = {**SETTINGS, **settings}
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tmpmaild", "serve"],
+            cwd=self._folder,
+            env=environment(**self._settings),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        head = "".join(self.process.stdout.readline() for _ in range(3))
+        self.http_port, self.smtp_port = map(int, re.findall(r"127\.0\.0\.1:(\d+)", head))
+        self.url = f"http://127.0.0.1:{self.http_port}"
+
+    def restart(self):
+        """Stop, and start where it was."""
+        self.close()
+        self._settings["TMPMAILD_HTTP__LISTEN"] = f"127.0.0.1:{self.http_port}"
+        self.start()
+
+    def deliver(self, address, mail=CODE):
+        with smtplib.SMTP("127.0.0.1", self.smtp_port, local_hostname="localhost", timeout=PATIENCE_SECONDS) as smtp:
+            smtp.ehlo()
+            smtp.sendmail("sender@example.org", [address], mail)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE_SECONDS)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory):
+    one = Daemon(tmp_path_factory.mktemp("cli"))
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def mortal_daemon(tmp_path):
+    """Have a daemon that a test may stop and start."""
+    one = Daemon(tmp_path)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def client(daemon):
+    with api.Client(daemon.url) as one:
+        yield one
+
+
+@pytest.fixture
+def inbox(client):
+    return client.create()
+
+
+class Running:
+    """A command in a process of its own; what it writes is read when a test waits for something in it."""
+
+    def __init__(self, arguments, environ, columns, ignored):
+        self._ignored = ignored
+        self.has_terminal = columns is not None
+        self.output, theirs = pty.openpty() if self.has_terminal else os.pipe()
+        if self.has_terminal:
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tmpmaild", *map(str, arguments)],
+            env=environ,
+            stdin=theirs if self.has_terminal else subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=self._prepare,  # noqa: PLW1509 - ctrl-C needs a controlling terminal
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def _prepare(self):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+        for number in self._ignored:
+            signal.signal(number, signal.SIG_IGN)
+        if self.has_terminal:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def until(self, text):
+        """Read until a text has been written; return all that has been."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while text not in self.seen:
+            assert select.select([self.output], [], [], deadline - time.monotonic())[0], f"{text!r} not in {self.seen}"
+            assert self._read(), f"it ended without {text!r}: {self.seen}{self.errors()}"
+        return self.seen
+
+    def until_line(self, text):
+        """Read until a line that holds a text is complete; return that line."""
+        self.until(text)
+        while "\n" not in self.seen[self.seen.index(text) :]:
+            assert self._read()
+        return next(line for line in self.seen.splitlines() if text in line)
+
+    def end(self):
+        """Read to the end; return the exit code."""
+        while self._read():
+            pass
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def interrupt(self):
+        """Press ctrl-C, or send what that would."""
+        if self.has_terminal:
+            os.write(self.output, b"\x03")
+        else:
+            self.process.send_signal(signal.SIGINT)
+        return self.end()
+
+    def catches(self, number):
+        """Tell whether a signal has a handler."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1)
+
+    def errors(self):
+        return self.process.stderr.read().decode()
+
+    def errors_until(self, text):
+        """Read standard error until the line that holds a text."""
+        return next(line for line in iter(self.process.stderr.readline, b"") if text in line.decode())
+
+    def _read(self):
+        try:
+            octets = os.read(self.output, 65536)
+        except OSError:  # a terminal that nobody writes to any more
+            return False
+        self.seen += octets.decode()
+        return bool(octets)
+
+    def hang_up(self):
+        """Read no more."""
+        os.close(self.output)
+        self.output = None
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+        if self.output is not None:
+            os.close(self.output)
+
+
+@pytest.fixture
+def run(daemon):
+    """Return a function that starts a command; with ``columns`` at a terminal so wide."""
+    started = []
+
+    def run(*arguments, columns=None, ignored=(), **settings):
+        environ = environment(**{"TMPMAILD_URL": daemon.url, **settings})
+        started.append(Running(arguments, environ, columns, ignored))
+        return started[-1]
+
+    yield run
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def call(daemon, monkeypatch):
+    """Return a function that runs a command to its end in this process."""
+    for name in list(os.environ):
+        if name.startswith("TMPMAILD_"):
+            monkeypatch.delenv(name)
+
+    def call(*arguments, **settings):
+        return CliRunner().invoke(main, [*map(str, arguments)], env={"TMPMAILD_URL": daemon.url, **settings})
+
+    return call
+
+
+@pytest.fixture
+def scripted():
+    """Return a function that serves answers, (status, headers, body) one after the other, and gives the URL."""
+    servers = []
+
+    def serve(*answers, on_last=lambda: None):
+        left = list(answers)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                status, headers, body = left.pop(0) if left else (503, {}, b"")
+                if not left:
+                    on_last()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_POST(self):
+                self.do_GET()
+
+            def do_DELETE(self):
+                serve.deleted.append(self.path)
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        servers.append(http.server.HTTPServer(("127.0.0.1", 0), Handler))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.005,)).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
+
+    serve.deleted = []
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()

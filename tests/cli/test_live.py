@@ -1,0 +1,273 @@
+"""``tmpmaild new`` and ``tmpmaild watch``: what comes is shown as it comes, and nothing is left behind."""
+
+import json
+import re
+import signal
+import socket
+import termios
+import threading
+
+import pytest
+
+from tmpmaild import client as api
+from tmpmaild.terminal import width
+
+BOTH = (
+    "From: Shop <shop@shop.example>\r\nSubject: =?utf-8?b?5L2g5aW96K+356Gu6K6k5L2g55qE55S15a2Q6YKu5Lu25Zyw5Z2A?= and a good deal more than fits\r\n"
+    "Content-Type: text/plain; charset=utf-8\r\n\r\nYour verification code is 481516\r\n"
+    "or follow https://shop.example/confirm?token=0123456789abcdefghijklmnopqrstuvwxyz\r\n\r\n"
+    "你好请确认你的电子邮件地址你好请确认你的电子邮件地址你好请确认你的电子邮件地址\r\n"
+    "\x1b[2J\x1b]0;owned\x07 \u202ekcab\r\n"
+).encode()
+
+
+def address_of(running):
+    return running.until_line("@tmpmaild.test")
+
+
+def is_alive(client, address):
+    try:
+        return client.inbox(address).address == address
+    except api.AddressExpired:
+        return False
+
+
+def lines_of(seen):
+    """Return what a terminal shows line by line, the states of the countdown apart, without styles."""
+    plain = re.sub(r"\x1b\[[0-9;]*[mK]", "", seen)
+    return [state for line in plain.split("\r\n") for state in line.split("\r")]
+
+
+def test_the_first_line_is_the_bare_address_and_ctrl_c_leaves_nothing_behind(run, client, daemon):
+    new = run("new")
+    address = new.until_line("@tmpmaild.test")
+    assert client.inbox(address).address == address
+    daemon.deliver(address)
+    assert new.until_line("Code") == "Code: 481516"
+    assert new.interrupt() == 130
+    assert new.errors() == ""
+    assert not is_alive(client, address)
+
+
+def test_a_mail_in_plain_lines(run, daemon, inbox):
+    daemon.deliver(inbox.address, BOTH)
+    watch = run("watch", inbox.address)
+    watch.until("owned")
+    mail = inbox.messages()[0]
+    received = mail.received_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    inbox.delete()
+    assert watch.end() == 0
+    head, lines = watch.seen.splitlines()[:2], watch.seen.splitlines()[2:]
+    assert head[0] == inbox.address
+    assert lines == [
+        "Code: 481516",
+        "Link: https://shop.example/confirm?token=0123456789abcdefghijklmnopqrstuvwxyz",
+        "From: Shop <shop@shop.example>",
+        "Subject: 你好请确认你的电子邮件地址 and a good deal more than fits",
+        f"Received: {received}",
+        f"Id: {mail.id}",
+        "  Your verification code is 481516",
+        "  or follow https://shop.example/confirm?token=0123456789abcdefghijklmnopqrstuvwxyz",
+        "  你好请确认你的电子邮件地址你好请确认你的电子邮件地址你好请确认你的电子邮件地址",
+        "  \ufffd[2J\ufffd]0;owned\ufffd \ufffdkcab",
+        "",
+        "The address was deleted",
+    ]
+
+
+def test_ctrl_c_while_the_address_is_created_leaves_nothing_behind(run, scripted):
+    is_asked, is_pressed = threading.Event(), threading.Event()
+    created = b'{"address": "a@a.test", "expires_at": "2030-01-01T00:00:00Z", "token": "secret"}'
+
+    def press():
+        is_asked.set()
+        is_pressed.wait(10)
+
+    new = run("new", "--server", scripted((201, {}, created), on_last=press))
+    assert is_asked.wait(10)
+    new.process.send_signal(signal.SIGINT)
+    while new.catches(signal.SIGTERM):  # until it has seen the first signal
+        pass
+    is_pressed.set()
+    assert new.end() == 130
+    assert scripted.deleted == ["/api/v1/addresses/a@a.test"]
+
+
+def test_the_address_stays_when_it_is_to_be_kept(run, client):
+    new = run("new", "--keep")
+    address = address_of(new)
+    assert new.until_line("Token")
+    assert new.interrupt() == 130
+    assert is_alive(client, address)
+
+
+def test_a_terminated_command_leaves_nothing_behind_either(run, client):
+    new = run("new")
+    address = address_of(new)
+    new.process.send_signal(signal.SIGTERM)
+    assert new.end() == 143
+    assert not is_alive(client, address)
+
+
+def test_a_signal_that_is_ignored_stays_so(run, daemon):
+    new = run("new", ignored=[signal.SIGHUP])
+    address = address_of(new)
+    new.process.send_signal(signal.SIGHUP)
+    daemon.deliver(address)
+    new.until_line("Code")
+    assert new.interrupt() == 130
+
+
+def test_watching_never_deletes(run, client, inbox):
+    watch = run("watch", inbox.address)
+    address_of(watch)
+    assert watch.interrupt() == 130
+    assert is_alive(client, inbox.address)
+
+
+def test_everything_that_happens_is_a_line_of_json(run, client, daemon):
+    new = run("new", "--json", "--name", "json", "--private")
+    created = json.loads(new.until_line("expires_at"))
+    assert created["address"] == "json@tmpmaild.test"
+    inbox = client.inbox(created["address"], created["token"])
+    daemon.deliver(inbox.address, BOTH)
+    message = json.loads(new.until_line('"message"'))
+    assert (message["code"], message["from_name"]) == ("481516", "Shop")
+    inbox.messages()[0].delete()
+    new.until_line('"deleted"')
+    inbox.extend(1)
+    assert new.end() == 0
+    assert new.seen.isascii()
+    assert [json.loads(line) for line in new.seen.splitlines()[2:]] == [
+        {"event": "deleted", "id": message["id"]},
+        {"event": "extended", "expires_at": inbox.expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")},
+        {"event": "expired"},
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_a_terminal_of_any_width_shows_code_and_link_first(run, daemon, client, columns):
+    new = run("new", columns=columns)
+    new.until(" left, 0 mails")
+    address = lines_of(new.seen)[0]
+    before = termios.tcgetattr(new.output)
+    daemon.deliver(address, BOTH)
+    new.until(" left, 1 mail,")
+    shown = lines_of(new.seen)
+    link = "https://shop.example/confirm?token=0123456789abcdefghijklmnopqrstuvwxyz"
+    code_at, link_at = shown.index("    481516"), shown.index(link)
+    from_at = shown.index("From     Shop <shop@shop.example>")
+    assert code_at < link_at < from_at
+    assert [line for line in shown if width(line) > columns and line != link] == []
+    assert max(map(width, shown)) > columns * 0.8
+    assert "ctrl-C deletes it" in shown[-1]
+    assert new.interrupt() == 130
+    assert new.seen.endswith("\r\x1b[K")
+    assert termios.tcgetattr(new.output) == before
+    assert not is_alive(client, address)
+
+
+def test_a_countdown_never_wraps(run, inbox):
+    watch = run("watch", inbox.address, columns=24)
+    watch.until(" left, 0 mails")
+    watch.interrupt()
+    assert re.search(r"left, 0 mails, c…\x1b", watch.seen)
+
+
+def test_of_what_strangers_wrote_nothing_moves_the_terminal(run, daemon, inbox):
+    daemon.deliver(inbox.address, BOTH)
+    watch = run("watch", inbox.address, columns=80)
+    watch.until(" left, 1 mail,")
+    inbox.messages()[0].delete()
+    inbox.delete()
+    assert watch.end() == 0
+    assert "The address was deleted" in watch.seen
+    ours = re.sub(r"\x1b\[(K|0m|1m|2m|1;32m)|\r|\n", "", watch.seen)
+    assert ours.isprintable()
+    assert "owned" in ours
+
+
+@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_nothing_is_coloured_for_those_who_want_none(run, daemon, inbox, setting):
+    daemon.deliver(inbox.address)
+    watch = run("watch", inbox.address, columns=80, **setting)
+    watch.until("481516")
+    inbox.delete()
+    assert watch.end() == 0
+    assert set(re.findall(r"\x1b\[.*?[A-Za-z]", watch.seen)) <= {"\x1b[K"}
+    assert ("\x1b" in watch.seen) == ("NO_COLOR" in setting)
+
+
+def test_a_restart_of_the_service_is_told_once_and_lived_through(run, mortal_daemon):
+    watch = run("new", TMPMAILD_URL=mortal_daemon.url)
+    address = address_of(watch)
+    mortal_daemon.deliver(address)
+    watch.until_line("Code")
+    mortal_daemon.restart()
+    mortal_daemon.deliver(address, b"Subject: after\r\n\r\n")
+    watch.until_line("Subject: after")
+    assert watch.interrupt() == 130
+    assert watch.errors() == "tmpmaild: connection lost, reconnecting\ntmpmaild: connected again\n"
+    assert watch.seen.count("Code: ") == 1
+
+
+def test_an_address_that_cannot_be_deleted_is_named(run, mortal_daemon):
+    new = run("new", TMPMAILD_URL=mortal_daemon.url)
+    address = address_of(new)
+    mortal_daemon.deliver(address)
+    new.until_line("Code")
+    mortal_daemon.process.kill()
+    new.errors_until("connection lost")
+    assert new.interrupt() == 130
+    assert new.errors() == (
+        f"tmpmaild: {address} is not deleted: {mortal_daemon.url}: connection refused; is tmpmaild running there?\n"
+    )
+
+
+def test_a_reader_who_goes_ends_the_command_and_the_address(run, client):
+    new = run("new")
+    address = address_of(new)
+    new.hang_up()
+    assert new.process.wait(10) == 0
+    assert new.errors() == ""
+    assert not is_alive(client, address)
+
+
+def test_a_mail_that_nobody_reads_any_more_is_no_error(run, client, daemon):
+    new = run("new")
+    address = address_of(new)
+    new.until("Expires")
+    new.hang_up()
+    daemon.deliver(address)
+    assert new.process.wait(10) == 0
+    assert new.errors() == ""
+    assert not is_alive(client, address)
+
+
+def test_a_name_that_is_taken_is_one_line(call, inbox):
+    done = call("new", "--name", inbox.address.partition("@")[0])
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert done.stderr.endswith("(409 address-taken)\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_address_that_never_was_cannot_be_watched(call):
+    done = call("watch", "nobody@tmpmaild.test")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert done.stderr.endswith("(404 address-not-found)\n")
+
+
+@pytest.mark.parametrize("arguments", [["new"], ["watch", "a@tmpmaild.test"]])
+def test_nobody_there_is_one_line(call, arguments):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    done = call(*arguments, "--server", f"http://127.0.0.1:{port}")
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert done.stderr == f"tmpmaild: http://127.0.0.1:{port}: connection refused; is tmpmaild running there?\n"
+
+
+@pytest.mark.parametrize("arguments", [["new", "--server", "nonsense"], ["watch", "a@a.test", "--token", "ü"]])
+def test_wrong_usage_is_told(call, arguments):
+    done = call(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")

@@ -1,0 +1,207 @@
+"""``tmpmaild wait``: the value alone on standard output, and an exit code that a script can go by."""
+
+import json
+import socket
+import threading
+
+import pytest
+
+CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
+LINK = b"Subject: Confirm\r\n\r\nConfirm your address: https://shop.example/confirm?token=a1\r\n"
+PLAIN = b"From: ada@example.com\r\nSubject: hello\r\n\r\nHello.\r\n\r\nAda\r\n"
+ADDRESS = b'{"address": "a@a.test", "expires_at": "2030-01-01T00:00:00Z"}'
+HOSTILE = (
+    "From: =?utf-8?q?=1B]0;owned=07?= <evil@example.com>\r\nSubject: =?utf-8?b?G1sySlJlPcKbMzFtIOKArg==?=\r\n"
+    "Content-Type: text/plain; charset=utf-8\r\n\r\nred \x1b[31m \x9b2J \u202eback\x07 \x7f\r\n"
+).encode()
+
+
+def answer(done):
+    """Return what is left of a command that ended: exit code, output, errors."""
+    return done.exit_code, done.stdout, done.stderr
+
+
+def one_line(done):
+    (line,) = done.stderr.splitlines()
+    assert done.stdout == ""
+    return line
+
+
+def test_the_text_is_printed_when_nothing_else_is_asked_for(call, daemon, inbox):
+    daemon.deliver(inbox.address, PLAIN)
+    assert answer(call("wait", inbox.address)) == (0, "Hello.\n\nAda\n", "")
+
+
+@pytest.mark.parametrize(
+    ("option", "mail", "value"),
+    [("code", CODE, "481516"), ("link", LINK, "https://shop.example/confirm?token=a1")],
+    ids=["code", "link"],
+)
+def test_a_mail_without_the_value_does_not_end_the_wait(call, daemon, inbox, *, option, mail, value):
+    daemon.deliver(inbox.address, PLAIN)
+    assert call("wait", inbox.address, f"--{option}", "--timeout", "0").exit_code == 1
+    daemon.deliver(inbox.address, mail)
+    assert answer(call("wait", inbox.address, f"--{option}")) == (0, f"{value}\n", "")
+
+
+def test_json_has_all_there_is_to_the_mail_on_one_line(call, daemon, inbox):
+    daemon.deliver(inbox.address, CODE)
+    (line,) = call("wait", inbox.address, "--json").stdout.splitlines()
+    mail = json.loads(line)
+    assert (mail["from"], mail["from_name"], mail["subject"], mail["code"], mail["link"]) == (
+        "shop@shop.example",
+        "Shop",
+        "Confirm",
+        "481516",
+        None,
+    )
+    assert mail["id"] == inbox.messages()[0].id
+
+
+@pytest.mark.parametrize("given", [["--subject", "CONF"], ["--from", "shop"], ["--text", "verification"]])
+def test_only_a_mail_that_was_meant_is_taken(call, daemon, inbox, given):
+    daemon.deliver(inbox.address, PLAIN)
+    daemon.deliver(inbox.address, CODE)
+    assert call("wait", inbox.address, *given).stdout == "Your verification code is 481516\n"
+
+
+def test_the_next_mail_is_found_after_the_id_of_the_first(call, daemon, inbox):
+    daemon.deliver(inbox.address, CODE)
+    daemon.deliver(inbox.address, PLAIN)
+    first = json.loads(call("wait", inbox.address, "--json").stdout)["id"]
+    assert call("wait", inbox.address, "--after", first).stdout == "Hello.\n\nAda\n"
+
+
+def test_a_timeout_says_what_did_arrive(call, daemon, inbox):
+    daemon.deliver(inbox.address, PLAIN)
+    done = call("wait", inbox.address, "--subject", "invoice", "--timeout", "0")
+    assert (done.exit_code, done.stdout) == (1, "")
+    first, second = done.stderr.splitlines()
+    assert first.startswith("tmpmaild: no mail with subject 'invoice' came")
+    assert second.endswith("ada@example.com  hello")
+
+
+def test_a_private_inbox_is_read_with_its_token(call, client, daemon):
+    inbox = client.create(private=True)
+    daemon.deliver(inbox.address)
+    assert call("wait", inbox.address, "--code").exit_code == 3
+    assert call("wait", inbox.address, "--code", "--token", inbox.token).stdout == "481516\n"
+    assert call("wait", inbox.address, "--code", TMPMAILD_TOKEN=inbox.token).stdout == "481516\n"
+
+
+def test_an_address_that_never_was_and_one_that_is_over_are_told_by_the_exit_code(call, inbox):
+    done = call("wait", "nobody@tmpmaild.test")
+    assert (done.exit_code, one_line(done)[-23:]) == (3, "(404 address-not-found)")
+    inbox.delete()
+    done = call("wait", inbox.address)
+    assert (done.exit_code, one_line(done)[-21:]) == (3, "(410 address-expired)")
+
+
+def test_a_wait_ends_when_the_address_expires(call, inbox):
+    inbox.extend(1)
+    done = call("wait", inbox.address, "--timeout", "30")
+    assert (done.exit_code, one_line(done)[-21:]) == (3, "(410 address-expired)")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        ["a@tmpmaild.test", "--code", "--link"],
+        ["a@tmpmaild.test", "--timeout", "-1"],
+        ["a@tmpmaild.test", "--timeout", "nan"],
+        ["a@tmpmaild.test", "--server", "ftp://a.test"],
+        ["a@tmpmaild.test", "--server", "a.test:80"],
+        ["a@tmpmaild.test", "--token", "a b"],
+        ["\udcff@tmpmaild.test"],
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
+    done = call("wait", *given)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")
+
+
+def test_nobody_there_is_one_line(call):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    done = call("wait", "a@tmpmaild.test", "--server", f"http://127.0.0.1:{port}")
+    assert (done.exit_code, one_line(done)) == (
+        4,
+        f"tmpmaild: http://127.0.0.1:{port}: connection refused; is tmpmaild running there?",
+    )
+
+
+def test_another_server_is_one_line(call, scripted):
+    url = scripted((200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>"))
+    done = call("wait", "a@tmpmaild.test", "--server", url)
+    assert (done.exit_code, one_line(done)) == (
+        4,
+        f"tmpmaild: {url} answered 200 text/html, which no tmpmaild does; is the URL right?",
+    )
+
+
+def test_an_old_server_is_one_line(call, scripted):
+    url = scripted((404, {"Content-Type": "application/problem+json"}, b'{"code": "not-found"}'))
+    done = call("wait", "a@tmpmaild.test", "--server", url)
+    assert (done.exit_code, one_line(done)) == (
+        4,
+        "tmpmaild: not-found (404 not-found); is the service older than this command?",
+    )
+
+
+def test_a_refusal_for_the_rate_is_waited_out_while_there_is_time(call, scripted):
+    refusal = (429, {"Retry-After": "1"}, b'{"code": "rate-limited"}')
+    mail = b'{"messages": [{"id": "msg_1", "received_at": "2026-01-01T00:00:00Z", "body": "Hi."}]}'
+    url = scripted(refusal, (200, {}, ADDRESS), (200, {}, mail), refusal)
+    assert call("wait", "a@a.test", "--server", url).stdout == "Hi.\n"
+    done = call("wait", "a@a.test", "--server", url, "--timeout", "0")
+    assert (done.exit_code, one_line(done)[-18:]) == (4, "(429 rate-limited)")
+
+
+def test_a_text_that_was_cut_is_fetched_whole(call, scripted):
+    mail = b'{"messages": [{"id": "msg_1", "received_at": "2026-01-01T00:00:00Z", "body": "Hi", "truncated": true}]}'
+    url = scripted((200, {}, ADDRESS), (200, {}, mail), (200, {}, b'{"body": "Hi, all of you."}'))
+    assert call("wait", "a@a.test", "--server", url).stdout == "Hi, all of you.\n"
+
+
+def test_nothing_that_a_terminal_would_act_on_is_printed(call, daemon, inbox):
+    daemon.deliver(inbox.address, HOSTILE)
+    done = call("wait", inbox.address)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("red \ufffd[31m ")
+    late = call("wait", inbox.address, "--subject", "no", "--timeout", "0")
+    assert late.stderr.count("\n") == 2
+    (line,) = call("wait", inbox.address, "--json").stdout.splitlines()
+    assert all(character.isprintable() for character in (done.stdout + late.stderr).replace("\n", "") + line)
+    assert line.isascii()
+    assert "\u202e" in json.loads(line)["subject"]
+
+
+@pytest.mark.parametrize("option", ["--code", "--link", "--text=", "--json"])
+def test_not_even_a_service_can_have_a_terminal_act(call, scripted, option):
+    evil = "\x1b]0;owned\x07"
+    mail = {"id": evil, "received_at": "2026-01-01T00:00:00Z", "body": evil, "subject": evil, "from": evil}
+    found = {"codes": [{"value": evil}], "links": [{"href": evil}]}
+    url = scripted((200, {}, ADDRESS), (200, {}, json.dumps({"messages": [{**mail, **found}]}).encode()))
+    done = call("wait", "a@a.test", option, "--server", url)
+    assert "owned" in done.stdout
+    assert done.stdout.rstrip("\n").isprintable()
+
+
+def test_two_who_wait_on_one_inbox_both_get_the_mail(run, daemon, inbox):
+    both = [run("wait", inbox.address, "--code") for _ in range(2)]
+    daemon.deliver(inbox.address)
+    assert [(one.end(), one.seen) for one in both] == [(0, "481516\n")] * 2
+
+
+def test_ctrl_c_ends_a_wait_without_a_word(run, scripted):
+    is_asked = threading.Event()
+    refusal = (429, {"Retry-After": "30"}, b'{"code": "rate-limited"}')
+    waiting = run(
+        "wait", "a@a.test", "--server", scripted((200, {}, ADDRESS), refusal, on_last=is_asked.set), columns=80
+    )
+    assert is_asked.wait(10)
+    assert waiting.interrupt() == 130
+    assert waiting.seen == "^C"
+    assert waiting.errors() == ""

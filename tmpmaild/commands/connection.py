@@ -1,0 +1,43 @@
+"""Tells a person when the connection to the service is lost and when it is back; the client mends it."""
+
+from collections.abc import Callable
+
+import anyio
+import httpx2
+
+
+class Connection:
+    """Watches a client from where it pauses and where answers come in.
+
+    A break that the first new attempt mends, as behind a proxy that cuts what takes long, is told the first time only.
+    """
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._is_refused = False
+        self._pauses = 0
+        self._is_told = False
+        self._was_told = False
+
+    async def pause(self, seconds: float) -> None:
+        """Sleep as the client asks, which it does before it tries again."""
+        if self._is_refused:
+            self._note(f"too many requests for the service; trying again in {seconds:g} s")
+            self._is_refused = False
+        else:
+            self._tell_once()
+        await anyio.sleep(seconds)
+
+    async def answered(self, response: httpx2.Response) -> None:
+        """See an answer; a stream is what was waited for."""
+        self._is_refused = response.status_code == httpx2.codes.TOO_MANY_REQUESTS
+        if response.is_success and response.headers.get("content-type", "").startswith("text/event-stream"):
+            if self._is_told:
+                self._note("connected again")
+            self._is_told, self._pauses = False, 0
+
+    def _tell_once(self) -> None:
+        self._pauses += 1
+        if not self._is_told and (self._pauses > 1 or not self._was_told):
+            self._is_told = self._was_told = True
+            self._note("connection lost, reconnecting")

@@ -1,0 +1,64 @@
+"""Mail and events as JSON, one object a line, pure ASCII; the members are named as in the HTTP API."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended, Mail
+from tmpmaild.times import rfc3339
+
+
+def line(members: dict[str, Any]) -> str:
+    """Return one object; what a terminal would act on is escaped."""
+    return json.dumps(members)
+
+
+def event(happened: Event[AsyncMail]) -> dict[str, Any]:
+    """Return an event. ``deleted`` without an ``id`` is the end of the address, as is ``expired``."""
+    match happened:
+        case Arrived(arrived):
+            return {"event": "message", **mail(arrived)}
+        case Deleted(None):
+            return {"event": "deleted"}
+        case Deleted(message_id):
+            return {"event": "deleted", "id": message_id}
+        case Extended(expires_at):
+            return {"event": "extended", "expires_at": timestamp(expires_at)}
+        case Expired():
+            return {"event": "expired"}
+
+
+def mail(one: AsyncMail | Mail) -> dict[str, Any]:
+    """Return what lists of the API show of a mail, and the best ``code`` and ``link``."""
+    return {
+        "id": one.id,
+        "from": one.sender,
+        "from_name": one.sender_name,
+        "to": one.recipient,
+        "subject": one.subject,
+        "body": one.text,
+        "truncated": one.truncated,
+        "received_at": timestamp(one.received_at),
+        "size": one.size_bytes,
+        "has_html": one.has_html,
+        "attachments": [
+            {
+                "filename": item.filename,
+                "content_type": item.content_type,
+                "size": item.size_bytes,
+                "sha256": item.sha256,
+            }
+            for item in one.attachments
+        ],
+        "code": one.code,
+        "link": one.link,
+        "codes": msgspec.to_builtins(one.codes),
+        "links": msgspec.to_builtins(one.links),
+    }
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a time as the API writes it (RFC 3339, UTC, milliseconds)."""
+    return rfc3339(round(moment.timestamp() * 1000))
