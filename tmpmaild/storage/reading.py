@@ -53,7 +53,9 @@ FROM message AS m JOIN readable AS c ON c.id = m.content_id
 _BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before"
 _OLDEST_FIRST = f"{_BETWEEN} ORDER BY m.id ASC LIMIT :limit"
 _NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
-_CHOSEN = f"{_MESSAGES} JOIN json_each(:keys) AS k ON k.value = m.id ORDER BY k.key"
+_CHOSEN = f"{_MESSAGES} WHERE m.id IN (SELECT value FROM json_each(:keys))"
+_CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
+_CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
 
 
 class Row(NamedTuple):
@@ -148,9 +150,10 @@ def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[R
 
 
 def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[tuple[Message, ...], bool]:
-    """Read the messages with these keys, in their order, as any page; tell whether it has room for all of them."""
+    """Read the messages with these keys as any page; tell whether it has no room for all of them."""
     values = {"keys": json.encode(keys).decode(), "small_bytes": _small_bytes(page)}
-    with closing(connection.execute(_CHOSEN, values)) as found:
+    sql = _CHOSEN_OLDEST_FIRST if page.ascending else _CHOSEN_NEWEST_FIRST
+    with closing(connection.execute(sql, values)) as found:
         rows, has_more = _up_to_the_end(found, page)
     return _messages(connection, rows, page), has_more
 
