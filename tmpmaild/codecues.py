@@ -13,7 +13,7 @@ class Cue(IntEnum):
     """Names a code of whatever kind."""
 
     COMPOUND = auto()
-    """May name a code together with what qualifies it, such as a word of German that ends in "code"."""
+    """May name a code together with what qualifies it or is said of it: a word of German that ends in "code"."""
 
     PASSWORD = auto()
     """Names a password; beside ONCE, a one-time password."""
@@ -51,8 +51,23 @@ class Cue(IntEnum):
     NUMBER = auto()
     """"Number": names another number, but beside VERIFY a code."""
 
+    DIGITS = auto()
+    """Says of what a number is made; to be entered, a code."""
+
     FOLLOWING = auto()
     """Points at what stands below; beside NUMBER, at a code."""
+
+    ASKED = auto()
+    """A password, number or token that one is asked to enter: a code where something is verified."""
+
+    PARCEL = auto()
+    """Says that a mail is about a parcel, and that a box with a code may hold it."""
+
+    PREMISES = auto()
+    """Doors, boxes and networks: their codes stay, unless a parcel waits behind them."""
+
+    OPENING = auto()
+    """Opens a door, a box or an account: of a code, that of a parcel's box."""
 
     THING = auto()
     """What a code may be for and what has a number of its own."""

@@ -9,17 +9,20 @@ from typing import TypeAlias
 from tmpmaild import cues
 from tmpmaild.codecues import Cue
 from tmpmaild.codeshapes import Kind, Shape
-from tmpmaild.codewords import LEXICON, PLAIN_WORDS
+from tmpmaild.codewords import DETERMINERS, LEXICON, PLAIN_WORDS
 
 Mark: TypeAlias = cues.Mark[Cue]
 
-NOUNS = frozenset({Cue.OTP, Cue.CODE})
+NOUNS = frozenset({Cue.OTP, Cue.CODE, Cue.COMPOUND, Cue.ASKED})
+OF_A_BOX = frozenset({Cue.PREMISES, Cue.OPENING})
 VERIFYING = frozenset({Cue.VERIFY, Cue.ONCE})
 OTHER_KINDS = frozenset({Cue.LABEL, Cue.TRADE})
+_NUMBERS = frozenset({Cue.NUMBER, Cue.DIGITS})
+_PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.AUTHORIZE, Cue.PARCEL}
 _QUALIFYING = frozenset({Cue.CONFIRM, Cue.AUTHORIZE, Cue.PASSWORD})
-_KNOWN = VERIFYING | _QUALIFYING | NOUNS | {Cue.ENTER, Cue.HINT, Cue.LASTS, Cue.IS, Cue.NUMBER, Cue.FOLLOWING}
+_KNOWN = VERIFYING | _QUALIFYING | NOUNS | _NUMBERS | {Cue.ENTER, Cue.HINT, Cue.LASTS, Cue.IS, Cue.FOLLOWING}
 _KNOWN_BEFORE = _KNOWN | {Cue.THING}
-_CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD, Cue.NUMBER})
+_CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | _NUMBERS
 
 _TOUCHING_CHARACTERS = 4
 _PRONOUN_CHARACTERS = 5
@@ -27,10 +30,15 @@ _ADVERB_CHARACTERS = 7
 _NEGATION_CHARACTERS = 8
 _LONGEST_WORD = 40
 _SHORT_WORD = 3
+_WORDS_AROUND = 12
+_TOLD_BEFORE_CHARACTERS = 30
+_TOLD_BEHIND_CHARACTERS = 20
 _MOST_MODIFIERS = 3
 
 # "code promo", "code de suivi", "mot de passe à usage unique"
-OF = re.compile(r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?)?")
+OF = re.compile(
+    r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?|\u7528?\u306e?)",
+)
 LETTER = re.compile(r"[^\W\d_]")
 OPENS_VALUE = frozenset(
     ":=>-*\"'([{|_\uff1a\u2013\u2014\u300c\u300e\u3010\u00ab\u201c\u201e\u2018\u2192\u27a1\U0001f449"
@@ -97,7 +105,7 @@ class Line:
 
     def says(self, shape: Shape) -> bool:
         """Tell whether a copula stands right behind a number: "1234 is"."""
-        return self._follows(shape, Cue.IS)
+        return self._follows(shape, Cue.IS) and not _PAUSE.match(self.text, shape.end)
 
     def is_entered(self, shape: Shape) -> bool:
         """Tell whether a verb stands right before a number: "enter 1234"."""
@@ -139,16 +147,48 @@ def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
     cue = found[at].cue
     before, behind = _touching_before(text, found, at), _touching_behind(text, found, at)
     if cue is Cue.PASSWORD:
-        return Cue.OTP if (before | behind) & {Cue.ONCE, Cue.DELIVERY} else cue
-    if cue is Cue.NUMBER and not (before | behind) & (VERIFYING | {Cue.OTP}):
-        return Cue.CODE if Cue.FOLLOWING in before | behind else cue
+        return _password(found, at, before | behind)
+    if cue in _NUMBERS and not (before | behind) & (VERIFYING | {Cue.OTP}):
+        return _number(text, found, at, before | behind)
     if before & OTHER_KINDS or (behind & OTHER_KINDS and Cue.CONFIRM not in before):
         return Cue.LABEL
     if (before | behind) & (VERIFYING | {Cue.DELIVERY, Cue.OTP}):
         return Cue.OTP
-    if cue is Cue.CODE or (before | behind) & _QUALIFYING or _is_entered(found, at):
+    if cue is Cue.CODE or (before | behind) & (_QUALIFYING | OF_A_BOX):
         return Cue.CODE
-    return Cue.LABEL
+    return Cue.ASKED if is_told(found, at) else cue
+
+
+def _password(found: list[Mark], at: int, beside: set[Cue]) -> Cue:
+    if beside & {Cue.ONCE, Cue.DELIVERY}:
+        return Cue.OTP
+    if beside & OF_A_BOX:
+        return Cue.CODE
+    return Cue.ASKED if is_told(found, at) else Cue.PASSWORD
+
+
+def _number(text: str, found: list[Mark], at: int, beside: set[Cue]) -> Cue:
+    cue = found[at].cue
+    if beside & (OTHER_KINDS | {Cue.THING}):
+        return cue
+    if beside & OF_A_BOX:
+        return Cue.CODE
+    is_due = cue is Cue.DIGITS or (_is_for_a_purpose(found, at) and _is_unqualified(text, found, at))
+    return Cue.ASKED if Cue.FOLLOWING in beside or (is_due and is_told(found, at)) else cue
+
+
+def _is_unqualified(text: str, found: list[Mark], at: int) -> bool:
+    """Tell "enter the number" from "enter the member number" and "enter your number"."""
+    start = found[at].start
+    before = _WORD_BEFORE.search(text, max(start - _LONGEST_WORD, 0), start)
+    if before is None or cues.fold(before[2]) in DETERMINERS:
+        return True
+    return any(mark.cue is Cue.ENTER and mark.end == before.end(2) for mark in found[max(at - 3, 0) : at])
+
+
+def _is_for_a_purpose(found: list[Mark], at: int) -> bool:
+    """Tell whether the words around a number speak of verifying; only the near ones, for the sake of long lines."""
+    return any(mark.cue in _PURPOSES for mark in found[max(at - _WORDS_AROUND, 0) : at + _WORDS_AROUND])
 
 
 def _touching_before(text: str, found: list[Mark], at: int) -> set[Cue]:
@@ -166,10 +206,14 @@ def _touching_behind(text: str, found: list[Mark], at: int) -> set[Cue]:
     return {mark.cue for mark in found[at + 1 : at + 5] if mark.start >= end and OF.fullmatch(text, end, mark.start)}
 
 
-def _is_entered(found: list[Mark], at: int) -> bool:
-    """Tell whether a verb stands just before: "enter the token"."""
-    before = found[max(at - 2, 0) : at]
-    return any(mark.cue is Cue.ENTER and found[at].start - mark.end <= _PRONOUN_CHARACTERS for mark in before)
+def is_told(found: list[Mark], at: int) -> bool:
+    """Tell whether a verb asks to enter what a noun names: "type in the app the number", "numarayi girin"."""
+    start, end = found[at].start, found[at].end
+    return any(
+        mark.cue is Cue.ENTER
+        and (0 <= start - mark.end <= _TOLD_BEFORE_CHARACTERS or 0 <= mark.start - end <= _TOLD_BEHIND_CHARACTERS)
+        for mark in found[max(at - 6, 0) : at + 4]
+    )
 
 
 def touching(line: Line, noun: Mark) -> set[Cue]:

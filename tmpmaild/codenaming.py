@@ -4,14 +4,14 @@ import re
 from typing import NamedTuple
 
 from tmpmaild.codecues import Cue
-from tmpmaild.codelines import LETTER, OF, OPENS_VALUE, OTHER_KINDS, VERIFYING, Line, Mark
+from tmpmaild.codelines import LETTER, OF, OPENS_VALUE, OTHER_KINDS, VERIFYING, Line, Mark, is_told
 from tmpmaild.codeshapes import Kind, Shape
 
 NEAR_CHARACTERS = 60
 _NAMING_CHARACTERS = 12
 _TOUCHING_CHARACTERS = 4
 
-_OTHER_NAMES = OTHER_KINDS | {Cue.NUMBER, Cue.THING}
+_OTHER_NAMES = OTHER_KINDS | {Cue.NUMBER, Cue.DIGITS, Cue.THING}
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.DELIVERY}
 _CLAUSE_END = re.compile(r"[,;(|\u3001\uff0c]")
 _SENTENCE_END = re.compile(r"[.;!?](?!\w)")
@@ -84,12 +84,22 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
     gap = line.text[name.end : shape.start]
     if any(map(str.isdigit, gap)):
         return False
+    is_opened = gap.rstrip()[-1:] in OPENS_VALUE
+    if is_opened and _is_told_until(line, noun, name):
+        return False
     if _CLAUSE_END.search(line.text, noun.end, name.start):
         return True
-    is_opened = gap.rstrip()[-1:] in OPENS_VALUE
     if line.is_said(shape) or (is_opened and (name.cue is Cue.THING or LETTER.search(gap))):
         return False
     return not _is_of_one_phrase(line, noun, name, is_opened=is_opened)
+
+
+def _is_told_until(line: Line, noun: Mark, name: Mark) -> bool:
+    """Tell "enter the code on the page: 1234" and "give it, when he hands over the parcel: 1234"."""
+    if name.cue is Cue.NUMBER or not is_told(line.marks, line.marks.index(noun)):
+        return False
+    is_parcel = any(mark.cue is Cue.PARCEL and mark.start == name.start for mark in line.marks)
+    return is_parcel or not _CLAUSE_END.search(line.text, noun.end, name.start)
 
 
 def _is_of_one_phrase(line: Line, noun: Mark, name: Mark, *, is_opened: bool) -> bool:

@@ -9,13 +9,14 @@ The looks are in codeshapes, the words in codewords; what a line says by itself 
 
 from tmpmaild import codelines, codenaming, codeshapes
 from tmpmaild.codecues import Cue
-from tmpmaild.codelines import NOUNS, VERIFYING, Line, Mark
+from tmpmaild.codelines import NOUNS, OF_A_BOX, VERIFYING, Line, Mark
 from tmpmaild.codenaming import NEAR_CHARACTERS
 from tmpmaild.codeshapes import Kind, Shape
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
 _CONFIRMING = frozenset({Cue.CONFIRM, Cue.PASSWORD})
+_PARCEL_IN_BOX = frozenset({Cue.PARCEL, Cue.PREMISES})
 
 _LEAST = 0.45
 _LEAST_BESIDES_THE_BEST = 0.7
@@ -116,7 +117,7 @@ def _asked_for(mail: _Mail, number: int, shape: Shape) -> float:
         return 0
     if around & (NOUNS | VERIFYING):
         return 0.85
-    return 0.7 if Cue.CONFIRM in around else 0
+    return 0.7 if around & {Cue.CONFIRM, Cue.AUTHORIZE} else 0
 
 
 def _named_password(mail: _Mail, number: int, shape: Shape) -> float:
@@ -126,7 +127,8 @@ def _named_password(mail: _Mail, number: int, shape: Shape) -> float:
     if shape.kind is not Kind.DIGITS or not passwords or not codenaming.is_joined(line, passwords[-1], shape):
         return 0
     around = mail.around(number, above=1, below=2)
-    return 0.6 if Cue.TRADE not in around and around & {Cue.HINT, Cue.AUTHORIZE} else 0
+    is_due = around & {Cue.HINT, Cue.AUTHORIZE} or around >= _PARCEL_IN_BOX
+    return 0.6 if Cue.TRADE not in around and is_due else 0
 
 
 def _named_elsewhere(mail: _Mail, number: int, shape: Shape) -> float:
@@ -140,7 +142,7 @@ def _named_elsewhere(mail: _Mail, number: int, shape: Shape) -> float:
             above.use(nouns[-1])
             nearness = 1.04 - 0.04 * distance
             return nearness * _strength(mail, number - distance, nouns[-1], shape, above.text[nouns[-1].end :])
-        if distance == 1 and _is_short(above) and above.cues & {Cue.LABEL, Cue.NUMBER}:
+        if distance == 1 and _is_label(above):
             return 0
     return _named_below(mail, number, shape) or _named_by_subject(mail, number, shape)
 
@@ -156,8 +158,10 @@ def _continues(mail: _Mail, number: int, shape: Shape) -> bool:
     return behind is not None and behind.cue is Cue.HINT and behind.start - shape.end <= _TOUCHING_CHARACTERS
 
 
-def _is_short(line: Line) -> bool:
-    return len(line.text) <= _LABEL_CHARACTERS
+def _is_label(line: Line) -> bool:
+    """Tell whether a line names the number below it as something else; a salutation does not: "Dear customer,"."""
+    is_short = len(line.text) <= _LABEL_CHARACTERS and not line.text.endswith((",", "!", "\uff0c"))
+    return is_short and bool(line.cues & {Cue.LABEL, Cue.NUMBER, Cue.DIGITS})
 
 
 def _named_below(mail: _Mail, number: int, shape: Shape) -> float:
@@ -189,23 +193,35 @@ def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> 
     ``rest`` is what stands between the noun and the number, or behind the noun in its line.
     """
     line = mail.lines[number]
+    strength = _strength_of_noun(mail, number, noun, shape, rest)
+    if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
+        strength /= 2
+    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < _STRONG:
+        strength *= 0.75
+    return strength
+
+
+def _strength_of_noun(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> float:
+    """Return the same for the noun as such, without regard to what is said of old codes."""
+    line = mail.lines[number]
     near = {
         mark.cue
         for mark in line.marks
         if mark.start - noun.end <= NEAR_CHARACTERS and noun.start - mark.end <= NEAR_CHARACTERS
     }
     if noun.cue is Cue.OTP:
-        strength = 0.75 if Cue.TRADE in near else 1.0
-    elif Cue.AUTHORIZE in codelines.touching(line, noun):
-        strength = 0.66 if line.is_said(shape) else _strength_of_authorization(mail, number)
-    else:
-        is_plain = codelines.is_plain(line, noun, rest)
-        strength = _strength_of_code(mail, number, near, is_plain=is_plain)
-    if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
-        strength /= 2
-    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < _STRONG:
-        strength *= 0.75
-    return strength
+        return 0.75 if Cue.TRADE in near else 1.0
+    if Cue.AUTHORIZE in codelines.touching(line, noun):
+        return 0.66 if line.is_said(shape) else _strength_of_authorization(mail, number)
+    if noun.cue is Cue.COMPOUND:
+        return _strength_of_compound(mail, number)
+    if noun.cue is Cue.ASKED:
+        return _strength_of_asked(mail, number, near)
+    holds_parcel = near & OF_A_BOX and Cue.PARCEL in mail.around(number, above=_LINES_ABOVE, below=_LINES_BELOW)
+    if holds_parcel or (Cue.PREMISES in near and not near & VERIFYING):
+        return 0.9 if holds_parcel else 0.3
+    is_plain = codelines.is_plain(line, noun, rest)
+    return _strength_of_code(mail, number, near, is_plain=is_plain)
 
 
 def _is_next_to(mark: Mark, noun: Mark, shape: Shape) -> bool:
@@ -226,8 +242,14 @@ def _strength_of_code(mail: _Mail, number: int, near: set[Cue], *, is_plain: boo
         return 0.86 * trade * plain
     around = above | mail.around(number, above=0, below=_LINES_AROUND)
     if Cue.TRADE in around - above:
-        trade = 0.85 if Cue.CONFIRM in above - near else 0.45
+        trade = 0.85 if Cue.CONFIRM in above - near or _is_confirmed_by(mail, number, near) else 0.45
     return trade * (_strength_of_plain_code(near, around) if is_plain else _strength_of_unknown_code(around))
+
+
+def _is_confirmed_by(mail: _Mail, number: int, near: set[Cue]) -> bool:
+    """Tell whether "enter the confirmation code" stands in a mail that asks for confirmation elsewhere too."""
+    lines = mail.lines[max(number - _LINES_AROUND, mail.first) : number] + mail.subject()
+    return Cue.ENTER in near and any(Cue.CONFIRM in line.cues for line in lines)
 
 
 def _strength_of_plain_code(near: set[Cue], around: frozenset[Cue]) -> float:
@@ -241,7 +263,7 @@ def _strength_of_plain_code(near: set[Cue], around: frozenset[Cue]) -> float:
     ):
         if around & cues:
             return strength
-    return 0.66
+    return 0.4 if Cue.PREMISES in around else 0.66
 
 
 def _strength_of_authorization(mail: _Mail, number: int) -> float:
@@ -249,9 +271,33 @@ def _strength_of_authorization(mail: _Mail, number: int) -> float:
     around = mail.around(number, above=_LINES_AROUND, below=_LINES_AROUND)
     if Cue.TRADE in around:
         return 0.3
-    if around & (VERIFYING | {Cue.CONFIRM, Cue.ENTER, Cue.HINT}):
+    if around & (VERIFYING | {Cue.ENTER, Cue.HINT}):
         return 0.82
-    return 0.3 if Cue.UNIT in around else 0.66
+    if Cue.UNIT in around:
+        return 0.3
+    return 0.82 if Cue.CONFIRM in around else 0.66
+
+
+def _strength_of_asked(mail: _Mail, number: int, near: set[Cue]) -> float:
+    """Return how surely a password, number or token to be entered is for verification."""
+    above = mail.around(number, above=_LINES_AROUND, below=0)
+    around = above | mail.around(number, above=0, below=_LINES_AROUND)
+    if Cue.TRADE in near or (Cue.TRADE in above and Cue.HINT not in around):
+        return 0.3
+    if Cue.LABEL in near and not near & (VERIFYING | {Cue.CONFIRM, Cue.PARCEL}):
+        return 0.3
+    if near & (VERIFYING | {Cue.CONFIRM, Cue.AUTHORIZE}):
+        return 0.8
+    return 0.72 if around & (VERIFYING | {Cue.CONFIRM, Cue.HINT}) or around >= _PARCEL_IN_BOX else 0.3
+
+
+def _strength_of_compound(mail: _Mail, number: int) -> float:
+    """Return how surely a word such as "Sternencode" means one for verification: clubs and radios have codes too."""
+    around = mail.around(number, above=_LINES_AROUND, below=_LINES_AROUND)
+    is_due = Cue.HINT in around or around >= _PARCEL_IN_BOX or (Cue.ENTER in around and around & VERIFYING)
+    if Cue.TRADE in around or not is_due:
+        return 0.3
+    return 0.69 if around & VERIFYING else 0.62
 
 
 def _strength_of_unknown_code(around: frozenset[Cue]) -> float:

@@ -64,6 +64,9 @@ _NO_END = re.compile(rf"\) ?[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b
 _NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
 _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9]{4} [0-9]{4} ")
 
+# Chinese mail often writes "882016,5\u5206\u949f\u5185\u6709\u6548" with an ASCII comma.
+_COMMA_AND_MINUTES = re.compile("([0-9]{4,8}),[0-9]{1,2}(?=[\u5206\u5c0f])")
+
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
@@ -172,6 +175,9 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
     run = text[start:end]
     if len(run) > _LONGEST_RUN or not _may_begin(text, start, end):
         return
+    before_minutes = _COMMA_AND_MINUTES.match(text, start)
+    if before_minutes is not None:
+        run, end = before_minutes[1], before_minutes.end(1)
     parts = [run] if run.isdigit() else _JOINTS.split(run)
     if _NO_END.match(text, end):
         # "481516 2nd": what runs on into a word does not belong to the number before.

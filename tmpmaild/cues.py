@@ -78,7 +78,7 @@ class Lexicon(Generic[C]):
         at = 0
         while at < len(run):
             step = 1
-            for length in range(self._longest_from.get(run[at], 0), 0, -1):
+            for length in range(min(self._longest_from.get(run[at], 0), len(run) - at), 0, -1):
                 cues = self._whole.get(run[at : at + length])
                 if cues:
                     yield from (Mark(offset + at, offset + at + length, cue) for cue in cues)

@@ -49,6 +49,12 @@ def test_a_shape_knows_its_line_and_place():
     assert (shape.start, shape.end, shape.value, shape.kind) == (6, 13, "481516", Kind.DIGITS)
 
 
+def test_minutes_behind_an_ascii_comma_do_not_belong_to_a_number():
+    (shape,) = codeshapes.find(["码481516,5分钟"])[0]
+    assert (shape.end, shape.value) == (7, "481516")
+    assert not codeshapes.find(["481516,50元"])
+
+
 @pytest.mark.parametrize(
     ("line", "kinds"),
     [

@@ -67,6 +67,13 @@ def test_what_only_looks_like_a_word_is_left_out(text, marks):
     assert found(text) == marks
 
 
+def test_a_word_at_the_end_of_a_run_ends_there():
+    (mark,) = LEXICON.marks("苹果5")
+    assert (mark.start, mark.end) == (0, 2)
+    (mark,) = Lexicon({Kind.FRUIT: "苹果 苹果和梨"}).marks("苹果5")
+    assert (mark.start, mark.end) == (0, 2)
+
+
 @pytest.mark.parametrize("text", ["İSTANBUL ığüşöç", "Straße", "ﬁ", "Ǆ", "ΆΈΉ", "\U0001d400", "e\u0301", "\ud800"])
 def test_folding_keeps_every_position(text):
     assert len(fold(text)) == len(text)
