@@ -21,7 +21,8 @@ class TokenBuckets:
     """One bucket a client: ``burst`` tokens, one back each ``60 / tokens_per_minute`` seconds.
 
     A bucket is kept as the one moment at which it is full again; a client whose bucket is full is forgotten.
-    ``name`` is the policy's. The table is bounded: beyond ``max_clients`` the client that has been silent longest is forgotten early.
+    The table is bounded: beyond ``max_clients`` the client that has been silent longest is forgotten early. ``name`` is
+    the policy's.
     """
 
     def __init__(

@@ -4,7 +4,8 @@ from enum import IntEnum
 
 import pytest
 
-from tmpmaild import codewords, linkwords
+from tmpmaild import linkwords
+from tmpmaild.codes import words as codewords
 from tmpmaild.cues import Lexicon, fold
 
 

@@ -1,4 +1,4 @@
-"""What words can tell about the numbers around them; which words do is in codewords."""
+"""What words can tell about the numbers around them; which words do is in ``words.py``."""
 
 from enum import IntEnum, auto
 

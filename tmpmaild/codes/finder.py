@@ -7,11 +7,13 @@ alone in a line below, and only one. What something else names ("order no. 1234"
 The looks are in codeshapes, the words in codewords; what a line says by itself is for codelines and codenaming.
 """
 
-from tmpmaild import codelines, codenaming, codeshapes
-from tmpmaild.codecues import Cue
-from tmpmaild.codelines import NOUNS, OF_A_BOX, VERIFYING, Line, Mark
-from tmpmaild.codenaming import NEAR_CHARACTERS
-from tmpmaild.codeshapes import Kind, Shape
+from tmpmaild.codes import lines as codelines
+from tmpmaild.codes import naming as codenaming
+from tmpmaild.codes import shapes as codeshapes
+from tmpmaild.codes.cues import Cue
+from tmpmaild.codes.lines import NOUNS, OF_A_BOX, VERIFYING, Line, Mark
+from tmpmaild.codes.naming import NEAR_CHARACTERS
+from tmpmaild.codes.shapes import Kind, Shape
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}

@@ -1,11 +1,11 @@
-"""The words that tell a code from other numbers, in the languages of sign-up mail; what follows from them is in codes.
+"""The words that tell a code from other numbers, in the languages of sign-up mail; what follows is in ``finder.py``.
 
 How to write them is told in cues. The lines of a cue: English, German, French, Spanish, Portuguese, Italian, Dutch,
 Polish, Russian, Ukrainian, Turkish; then their neighbours; Chinese, Japanese, Korean; others.
 """
 # ruff: noqa: RUF001 (Cyrillic letters look like Latin ones, and are not)
 
-from tmpmaild.codecues import Cue
+from tmpmaild.codes.cues import Cue
 from tmpmaild.cues import Lexicon
 
 _WORDS = {

@@ -1,15 +1,15 @@
 """A line of a mail: what may be a code in it, and its cues, each with the meaning it has in its phrase.
 
-Which number a cue names is for codenaming.
+Which number a cue names is for ``naming.py``.
 """
 
 import re
 from typing import TypeAlias
 
 from tmpmaild import cues
-from tmpmaild.codecues import Cue
-from tmpmaild.codeshapes import Kind, Shape
-from tmpmaild.codewords import DETERMINERS, LEXICON, PLAIN_WORDS
+from tmpmaild.codes.cues import Cue
+from tmpmaild.codes.shapes import Kind, Shape
+from tmpmaild.codes.words import DETERMINERS, LEXICON, PLAIN_WORDS
 
 Mark: TypeAlias = cues.Mark[Cue]
 

@@ -1,11 +1,11 @@
-"""Which word of a line names which number; how surely that makes it a code is for codes."""
+"""Which word of a line names which number; how surely that makes it a code is for ``finder.py``."""
 
 import re
 from typing import NamedTuple
 
-from tmpmaild.codecues import Cue
-from tmpmaild.codelines import LETTER, OF, OPENS_VALUE, OTHER_KINDS, VERIFYING, Line, Mark, is_told
-from tmpmaild.codeshapes import Kind, Shape
+from tmpmaild.codes.cues import Cue
+from tmpmaild.codes.lines import LETTER, OF, OPENS_VALUE, OTHER_KINDS, VERIFYING, Line, Mark, is_told
+from tmpmaild.codes.shapes import Kind, Shape
 
 NEAR_CHARACTERS = 60
 _NAMING_CHARACTERS = 12

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tmpmaild import codeshapes
-from tmpmaild.codeshapes import Kind
+from tmpmaild.codes import shapes as codeshapes
+from tmpmaild.codes.shapes import Kind
 
 
 @pytest.mark.parametrize(
