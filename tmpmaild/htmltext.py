@@ -84,11 +84,11 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
     collapsed. Of very large HTML the beginning is read.
     """
     before, link, href = "", "", ""
-    for kind, text, attributes in islice(_tokens(charsets.scrub(html[:MAX_CHARACTERS])), MAX_TOKENS_FOR_LINKS):
+    for kind, text, attributes in islice(tokens(charsets.scrub(html[:MAX_CHARACTERS])), MAX_TOKENS_FOR_LINKS):
         if kind == "text":
-            piece = _unescaped(text)
+            piece = unescaped(text)
         elif text == "img" and kind == "start":
-            piece = _attributes(attributes).get("alt", "")
+            piece = attributes_of(attributes).get("alt", "")
         elif text != "a":
             piece = " " if text in _BREAKING or text in _SPACED or text in ("br", "td", "th") else ""
         else:
@@ -107,11 +107,11 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
 
 def _address(attributes: str) -> str:
     """Return the address of a link when it is of the web, else ""."""
-    address = _LINE_ENDS.sub("", _attributes(attributes).get("href", "")).strip(_AROUND_ADDRESS)
+    address = _LINE_ENDS.sub("", attributes_of(attributes).get("href", "")).strip(_AROUND_ADDRESS)
     return address if _WEB_ADDRESS.match(address) else ""
 
 
-def _tokens(source: str) -> Iterator[tuple[str, str, str]]:
+def tokens(source: str) -> Iterator[tuple[str, str, str]]:
     """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
 
     Comments and declarations are left out; so is a tag without an end, as in a browser.
@@ -152,15 +152,15 @@ def _after_declaration(source: str, position: int) -> int:
     return end + len(closing) if end >= 0 else -1
 
 
-def _attributes(text: str) -> dict[str, str]:
+def attributes_of(text: str) -> dict[str, str]:
     """Read the attributes of a tag; the first of a name counts."""
     found: dict[str, str] = {}
     for match in _ATTRIBUTE.finditer(text):
-        found.setdefault(match[1].lower(), _unescaped(match[2] or match[3] or match[4] or ""))
+        found.setdefault(match[1].lower(), unescaped(match[2] or match[3] or match[4] or ""))
     return found
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     """Decode character references; the standard library refuses numbers of thousands of digits."""
     if "&" not in text:
         return text
@@ -171,7 +171,7 @@ def _hides(attributes: str) -> bool:
     """Tell whether a tag plainly hides what it holds."""
     if _MAY_HIDE.search(attributes) is None:
         return False
-    found = _attributes(attributes)
+    found = attributes_of(attributes)
     return "hidden" in found or _HIDING_STYLE.search(found.get("style", "")) is not None
 
 
@@ -190,11 +190,11 @@ class _Page:
 
     def read(self, source: str) -> bool:
         """Take in a whole page; False when something hidden was never closed."""
-        for kind, text, attributes in _tokens(source):
+        for kind, text, attributes in tokens(source):
             if self._hidden:
                 self._pass_over(kind, text)
             elif kind == "text":
-                self._write(_unescaped(text))
+                self._write(unescaped(text))
             elif kind == "end":
                 self._end(text)
             elif text not in _VOID and (text == "template" or (self._skips_hidden and _hides(attributes))):
@@ -221,9 +221,9 @@ class _Page:
             self._break(keeps_empty=True)
         elif name == "a":
             self._close_link()
-            self._href = "".join(_attributes(attributes).get("href", "").split())
+            self._href = "".join(attributes_of(attributes).get("href", "").split())
         elif name == "img":
-            self._write(_attributes(attributes).get("alt", ""))
+            self._write(attributes_of(attributes).get("alt", ""))
         elif name in ("td", "th"):
             self._write(" ")
         elif name in _SPACED:

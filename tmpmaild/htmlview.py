@@ -16,7 +16,7 @@ import nh3
 from msgspec import Struct
 
 from tmpmaild import charsets, htmlattributes, htmltree
-from tmpmaild.htmltext import _attributes, _tokens, _unescaped, to_text
+from tmpmaild.htmltext import attributes_of, to_text, tokens, unescaped
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_TAGS = 20_000
@@ -101,7 +101,7 @@ def content_ids(html: str) -> frozenset[str]:
     A quick look at the source: it may name some that ``render`` will not ask for.
     """
     references = {match[1] or match[2] or match[3] for match in _CONTENT_ID.finditer(html[:MAX_CHARACTERS])}
-    found = (_content_id(_unescaped(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
+    found = (_content_id(unescaped(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
     return frozenset(found) - {""}
 
 
@@ -127,7 +127,7 @@ class _Mail:
         """Take in the HTML; False when it passes a bound."""
         tags = 0
         try:
-            for kind, text, attributes in _tokens(source):
+            for kind, text, attributes in tokens(source):
                 tags += kind != "text"
                 if tags > MAX_TAGS:
                     return False
@@ -146,7 +146,7 @@ class _Mail:
         if kind == "text":
             self._tree.text(_escaped(text))
         elif kind == "start":
-            self._start(text, _attributes(attributes))
+            self._start(text, attributes_of(attributes))
         elif text in _ELEMENTS:
             self._tree.end(text)
 
@@ -198,5 +198,5 @@ def _body_tag(attributes: dict[str, str]) -> str:
 
 def _escaped(text: str) -> str:
     """Write text anew, so that a reference or a line end cannot be read in two ways."""
-    text = _unescaped(text).replace("\r\n", "\n").replace("\r", "\n")
+    text = unescaped(text).replace("\r\n", "\n").replace("\r", "\n")
     return entities.escape(text, quote=False)
