@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import smtplib
+import socket
 import struct
 import subprocess
 import sys
@@ -204,6 +205,36 @@ def run(daemon):
     yield run
     for one in started:
         one.close()
+
+
+@pytest.fixture
+def redirected(daemon):
+    """Return a function that runs a command as a shell does, with its output redirected."""
+
+    def redirected(redirection, *arguments):
+        return subprocess.run(
+            ["sh", "-c", f'exec "$0" -m tmpmaild "$@" {redirection}', sys.executable, *arguments],
+            env=environment(TMPMAILD_URL=daemon.url),
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+
+    return redirected
+
+
+@pytest.fixture
+def hanging_url(hanging):
+    return f"http://127.0.0.1:{hanging.getsockname()[1]}"
+
+
+@pytest.fixture
+def hanging():
+    """Have a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(PATIENCE_SECONDS)
+        yield server
 
 
 @pytest.fixture

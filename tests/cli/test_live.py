@@ -6,6 +6,7 @@ import signal
 import socket
 import termios
 import threading
+import time
 
 import pytest
 
@@ -91,6 +92,69 @@ def test_ctrl_c_while_the_address_is_created_leaves_nothing_behind(run, scripted
     is_pressed.set()
     assert new.end() == 130
     assert scripted.deleted == ["/api/v1/addresses/a@a.test"]
+
+
+def test_ctrl_c_does_not_wait_out_a_refusal_for_the_rate(run, scripted):
+    refusal = (429, {"Retry-After": "30"}, b'{"code": "rate-limited"}')
+    new = run("new", "--server", scripted(refusal))
+    new.errors_until("too many requests")
+    started = time.monotonic()
+    assert new.interrupt() == 130
+    assert time.monotonic() - started < 2
+    assert new.errors() == ""
+    assert scripted.deleted == []
+
+
+def test_ctrl_c_waits_only_a_moment_for_a_server_that_hangs(run, hanging, hanging_url):
+    new = run("new", "--server", hanging_url)
+    connection, _ = hanging.accept()
+    with connection:
+        connection.recv(65536)
+        started = time.monotonic()
+        assert new.interrupt() == 130
+    assert time.monotonic() - started < 5
+    assert (new.seen, new.errors()) == ("", "")
+
+
+def test_a_signal_decides_the_exit_code_whatever_fails_behind_it(run, hanging, hanging_url):
+    new = run("new", "--server", hanging_url)
+    connection, _ = hanging.accept()
+    with connection:
+        connection.recv(65536)
+        new.process.send_signal(signal.SIGTERM)
+        while new.catches(signal.SIGINT) and new.catches(signal.SIGTERM):  # until it has seen the signal
+            pass
+        connection.sendall(b"no HTTP\r\n\r\n")
+    assert new.end() == 143
+
+
+@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
+def test_an_output_that_cannot_be_written_is_one_line_and_leaves_no_address(redirected, client, redirection):
+    name = f"unwritten-{len(redirection)}"
+    new = redirected(redirection, "new", "--name", name)
+    assert new.returncode == 4
+    assert new.stderr.startswith("tmpmaild: cannot write: ")
+    assert new.stderr.count("\n") == 1
+    with pytest.raises((api.AddressExpired, api.AddressNotFound)):
+        client.inbox(f"{name}@tmpmaild.test")
+
+
+def test_a_terminal_that_is_closed_ends_the_command_and_the_address(run, client):
+    new = run("new", columns=80)
+    new.until(" left, 0 mails")
+    new.hang_up()
+    assert new.process.wait(10) == 129
+    assert new.errors() == ""
+    assert not is_alive(client, lines_of(new.seen)[0])
+
+
+def test_a_closed_terminal_whose_signal_is_ignored_ends_it_as_well(run, client):
+    new = run("new", columns=80, ignored=[signal.SIGHUP])
+    new.until(" left, 0 mails")
+    new.hang_up()
+    assert new.process.wait(10) == 129
+    assert new.errors() == ""
+    assert not is_alive(client, lines_of(new.seen)[0])
 
 
 def test_the_address_stays_when_it_is_to_be_kept(run, client):
@@ -217,6 +281,7 @@ def test_an_address_that_cannot_be_deleted_is_named(run, mortal_daemon):
     mortal_daemon.deliver(address)
     new.until_line("Code")
     mortal_daemon.process.kill()
+    mortal_daemon.process.wait()
     new.errors_until("connection lost")
     assert new.interrupt() == 130
     assert new.errors() == (
@@ -266,7 +331,15 @@ def test_nobody_there_is_one_line(call, arguments):
     assert done.stderr == f"tmpmaild: http://127.0.0.1:{port}: connection refused; is tmpmaild running there?\n"
 
 
-@pytest.mark.parametrize("arguments", [["new", "--server", "nonsense"], ["watch", "a@a.test", "--token", "ü"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["new", "--server", "nonsense"],
+        ["new", "--server", "http://127.0.0.1:99999"],
+        ["watch", "a@a.test", "--token", "ü"],
+        ["watch", ""],
+    ],
+)
 def test_wrong_usage_is_told(call, arguments):
     done = call(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 
 import pytest
 
@@ -112,6 +113,7 @@ def test_a_wait_ends_when_the_address_expires(call, inbox):
         ["a@tmpmaild.test", "--timeout", "nan"],
         ["a@tmpmaild.test", "--server", "ftp://a.test"],
         ["a@tmpmaild.test", "--server", "a.test:80"],
+        ["a@tmpmaild.test", "--server", "http://127.0.0.1:99999"],
         ["a@tmpmaild.test", "--token", "a b"],
         ["\udcff@tmpmaild.test"],
     ],
@@ -120,6 +122,34 @@ def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
     done = call("wait", *given)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: ")
+
+
+@pytest.mark.parametrize("given", ["", "../../x"], ids=["a variable that is not set", "a path"])
+def test_what_is_no_address_is_wrong_usage(call, given):
+    done = call("wait", given)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "an address is expected" in done.stderr
+
+
+@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
+def test_an_output_that_cannot_be_written_is_one_line(redirected, daemon, inbox, redirection):
+    daemon.deliver(inbox.address, CODE)
+    done = redirected(redirection, "wait", inbox.address)
+    assert done.returncode == 4
+    assert done.stderr.startswith("tmpmaild: cannot write: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_errors_that_cannot_be_written_do_not_change_the_exit_code(redirected):
+    assert redirected("2> /dev/full", "wait", "nobody@tmpmaild.test").returncode == 3
+    assert redirected("2>&-", "wait", "nobody@tmpmaild.test").returncode == 3
+
+
+def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_url):
+    started = time.monotonic()
+    done = call("wait", "a@a.test", "--server", hanging_url, "--timeout", "1")
+    assert time.monotonic() - started < 3
+    assert (done.exit_code, one_line(done)) == (4, f"tmpmaild: {hanging_url}: no answer within 1 s")
 
 
 def test_nobody_there_is_one_line(call):

@@ -55,6 +55,18 @@ def test_a_problem_reaches_a_terminal_without_control_characters(connect, script
     assert str(raised.value) == "a\ufffd\ufffdb\ufffd (400 \ufffd[31m)"
 
 
+@pytest.mark.parametrize("text", ["5\u00a0€", "東京\u3000駅", "\U0001f469\u200d\U0001f4bb", "naïve “so”"])
+def test_ordinary_text_of_any_language_is_shown_as_it_is(text):
+    assert errors.printable(text) == text
+
+
+@pytest.mark.parametrize(
+    "code", [0, 9, 10, 0x1B, 0x7F, 0x80, 0x9B, 0x61C, 0x200E, 0x2028, 0x2029, 0x202E, 0x2066, 0xD800]
+)
+def test_what_acts_on_a_terminal_or_is_no_text_is_replaced(code):
+    assert errors.printable(f"a{chr(code)}b") == "a\ufffdb"
+
+
 def test_nobody_there_is_said_with_the_reason(connect, nobody):
     with pytest.raises(api.ServiceUnreachable) as raised:
         connect(nobody).create()

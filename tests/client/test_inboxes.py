@@ -183,12 +183,33 @@ def test_the_url_comes_from_the_environment_or_is_the_default(connect, monkeypat
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:8025", "ftp://x", "http://", "http://x:port", "http://a:b@x", "http://x/?q", "http://[::1"]
+    "url",
+    [
+        *("localhost:8025", "ftp://x", "http://", "http://x:port", "http://a:b@x", "http://x/?q", "http://[::1"),
+        *("http://127.0.0.1:99999", "http://x:0", "http://x:-1", "http://a:b@x:port", "http://x/\ud800"),
+    ],
 )
 def test_what_is_no_url_of_a_service_is_refused_at_once(connect, url):
     with pytest.raises(ValueError, match="URL") as refused:
         connect(url)
     assert "a:b" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["subject", "sender", "text", "after"])
+@pytest.mark.parametrize("call", ["wait_for", "messages"])
+def test_what_no_request_can_carry_is_no_filter(inbox, call, name):
+    with pytest.raises(ValueError, match=rf"^{name} is no text: '.ud800' has a lone surrogate$"):
+        getattr(inbox, call)(**{name: "\ud800"})
+
+
+def test_what_no_request_can_carry_is_no_address(client):
+    with pytest.raises(ValueError, match=r"^local_part is no text"):
+        client.create("\ud800")
+    with pytest.raises(ValueError, match=r"^domain is no text"):
+        client.create(domain="\ud800")
+    with pytest.raises(ValueError, match=r"^address is no text"):
+        client.inbox("\ud800@tmpmaild.test")
 
 
 def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, world):

@@ -1,15 +1,10 @@
 """Waiting for mail: at the real service, and at servers and proxies that do not wait."""
 
 import pickle
-from datetime import UTC, datetime
-from math import inf
 
 import pytest
 
 from tmpmaild import client as api
-from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
-from tmpmaild.client.waiting import MAIL, Waiting
-from tmpmaild.client.wire import Address
 
 CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 LINK = b"Subject: Confirm\r\n\r\nConfirm your address: https://shop.example/confirm?token=a1\r\n"
@@ -249,12 +244,23 @@ def test_a_proxy_that_never_lets_anything_through_is_named_in_the_end(scripted_i
     assert fake_time() == 1010
 
 
-@pytest.mark.parametrize(("left_seconds", "longest_seconds"), [(0, 5), (0.3, 5), (7, 7.5), (60, 55), (inf, 55)])
-def test_a_server_that_says_nothing_is_not_listened_to_for_much_longer_than_the_time(left_seconds, longest_seconds):
-    service = RemoteService("http://a.test", clock=lambda: 0.0, wait_out_rate_limit=False)
-    inbox = RemoteInbox(service, Address("x@a.test", datetime.now(UTC)), None)
-    ask = next(Waiting(inbox, Filter(), MAIL, left_seconds).steps())
-    assert ask.request.read_seconds == longest_seconds
+@pytest.mark.parametrize("knows_limit", [True, False])
+@pytest.mark.parametrize("call", ["wait_for", "wait_for_code"])
+def test_the_oldest_mail_is_found_at_an_old_server_that_shows_the_newest_first(
+    scripted_inbox, scripted, call, knows_limit
+):
+    def answer(asked):
+        ids = [THIRD, SECOND, FIRST][: int(asked.query["limit"]) if knows_limit else None]
+        return scripted.json(b'{"messages": [%s]}' % b", ".join(map(old_message, ids)))
+
+    scripted.answer = answer
+    found = getattr(scripted_inbox, call)(timeout=0)
+    assert getattr(found, "id", found) == (FIRST if call == "wait_for" else FIRST[-4:])
+
+
+def old_message(message_id):
+    text = '{"id": "%s", "received_at": "2026-11-21T03:00:00.000Z", "codes": [{"value": "%s"}]}'
+    return (text % (message_id, message_id[-4:])).encode()
 
 
 def test_refusals_for_the_rate_are_waited_out(scripted_inbox, scripted, fake_time):

@@ -115,6 +115,14 @@ def test_a_daemon_that_does_not_start_says_why(run, tmp_path):
     assert "tmpmaild: the embedded daemon did not start (exit 1); it said:\nbroken on purpose" in text
 
 
+@pytest.mark.parametrize("fixture", ["inbox", "async_inbox"])
+def test_without_the_extra_it_says_what_to_install(run, tmp_path, fixture):
+    (tmp_path / "httpx2.py").write_text("raise ModuleNotFoundError('no httpx2')")
+    options = ("--tmpmaild-url=http://127.0.0.1:9",) if fixture == "inbox" else ()
+    status, text = run(*options, tests=f"def test_it({fixture}): pass", python_path=tmp_path)
+    assert (status, 'the client needs httpx2: pip install "tmpmaild[client]"' in text) == (1, True), text
+
+
 def test_under_xdist_each_worker_has_a_daemon_of_its_own_and_no_async_plugin_is_needed(run):
     pytest.importorskip("xdist", reason="needs the Python package pytest-xdist")
     tests = """

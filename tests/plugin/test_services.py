@@ -4,6 +4,17 @@ import pytest
 
 from tmpmaild.pytest_plugin import services
 
+
+class Unconfigured:
+    """What pytest was told: nothing, in this session."""
+
+    def getoption(self, _name):
+        return None
+
+    def getini(self, _name):
+        return ""
+
+
 TESTS = """
 def test_it(tmpmail, tmpmail_smtp):
     print("asked", tmpmail.url, *tmpmail_smtp)
@@ -41,7 +52,9 @@ def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, 
     assert services._smtp_server(text) == place
 
 
-@pytest.mark.parametrize("text", ["", ":25", "mx.test:smtp", "mx.test:99999", "mx.test/path", "smtp://mx.test", "::1"])
+@pytest.mark.parametrize(
+    "text", ["", ":25", "mx.test:smtp", "mx.test:99999", "mx.test:0", "mx.test/path", "smtp://mx.test", "::1"]
+)
 def test_what_is_no_mail_server_is_said(text):
     with pytest.raises(services.NoService, match="is no mail server, expected HOST or HOST:PORT"):
         services._smtp_server(text)
@@ -51,6 +64,14 @@ def test_what_is_no_url_is_said_without_a_traceback(run):
     status, text = run("--tmpmaild-url=mail.example.org:8025", tests=TESTS)
     assert (status, "Traceback" in text) == (1, False)
     assert "tmpmaild: 'mail.example.org:8025' is no URL of a service; one looks like http://127.0.0.1:8025" in text
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "ftp://x", "http://user:secret@x", "http://x/?x=1"])
+def test_what_no_client_takes_for_a_url_is_no_service(monkeypatch, url):
+    monkeypatch.setenv("TMPMAILD_URL", url)
+    with pytest.raises(services.NoService, match="URL") as refused:
+        services.given(Unconfigured())
+    assert "secret" not in str(refused.value)
 
 
 def test_once_installed_the_plugin_is_loaded_by_its_name_and_not_twice(run, tmp_path):

@@ -105,7 +105,7 @@ class AsyncClient:
 
     With ``wait_out_rate_limit`` every call waits when it is refused for its rate, up to a minute; waits for mail always
     do. ``http`` is for what only httpx2 can be told (certificates, proxies); whoever gives it closes it. ``clock`` (in
-    seconds) and ``sleep`` are for tests of tests. Threads may share a client. All calls raise
+    seconds) and ``sleep`` are for tests of tests. A client belongs to one event loop. All calls raise
     ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError for what is no URL.
     """
 
@@ -236,7 +236,8 @@ class AsyncInbox(InboxView):
 
         ``Arrived`` comes once for each mail, however often the connection breaks; ``Deleted``, ``Extended`` and
         ``Expired`` only while there is one, except that the end is always told. Raises ``ServiceUnreachable`` (or the
-        ``Problem`` it was) when the service has been away for a minute.
+        ``Problem`` it was) when the service has been away for a minute. Who breaks out of it closes it, or its
+        connection stays open: ``async with aclosing(inbox.follow()) as events``.
         """
         following = Following(self._remote, wanted(None, None, None, after).after)
         async with aclosing(self._driver.apart()) as driver:

@@ -18,6 +18,9 @@ from msgspec import Struct
 from tmpmaild.client.wire import Message
 
 _MAX_CHARACTERS = 200
+_UNSAFE = re.compile(  # control characters, ends of lines and paragraphs, bidirectional controls, lone surrogates
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class FieldError(Struct, frozen=True):
@@ -169,7 +172,7 @@ class Stopping(Problem):
 
 def printable(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
     """Return a line that a terminal takes for text: what acts on one, or breaks it, is shown as U+FFFD."""
-    line = "".join(character if character.isprintable() else "\ufffd" for character in text[:max_characters])
+    line = _UNSAFE.sub("\ufffd", text[:max_characters])
     return line if len(text) <= max_characters else line + "…"
 
 

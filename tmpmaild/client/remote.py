@@ -17,12 +17,18 @@ _PATIENCE_SECONDS = 60
 
 
 class Filter(Struct, frozen=True):
-    """Which messages are meant: parts of the subject, of the sender's address or name, of any text; and after which."""
+    """Which messages are meant: parts of the subject, of the sender's address or name, of any text; and after which.
+
+    Raises ValueError for what is no text.
+    """
 
     subject: str | None = None
     sender: str | None = None
     text: str | None = None
     after: str | None = None
+
+    def __post_init__(self) -> None:
+        _ensure_text(subject=self.subject, sender=self.sender, text=self.text, after=self.after)
 
     @property
     def takes_any(self) -> bool:
@@ -52,7 +58,8 @@ class RemoteService:
         self._patience_seconds = _PATIENCE_SECONDS if wait_out_rate_limit else 0
 
     def create(self, local_part: str | None, domain: str | None, *, private: bool) -> Steps["RemoteInbox"]:
-        """Create an address."""
+        """Create an address. Raises ValueError for what is no text."""
+        _ensure_text(local_part=local_part, domain=domain)
         given = {"local_part": local_part, "domain": domain, "private": private or None}
         members = {name: value for name, value in given.items() if value is not None}
         request = self.request("POST", "addresses", body=members or None)
@@ -60,7 +67,8 @@ class RemoteService:
         return RemoteInbox(self, created, created.token)
 
     def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:
-        """Find an address that exists. Raises ValueError for a token that can be none."""
+        """Find an address that exists. Raises ValueError for a token that can be none, and for what is no text."""
+        _ensure_text(address=address)
         if token is not None and not _looks_like_a_token(token):
             raise ValueError("a token is made of printable ASCII characters")
         reply = yield from self.ask(self.request("GET", _address(address), token=token))
@@ -171,6 +179,15 @@ class RemoteInbox:
 
     def _path(self, path: str) -> str:
         return _address(self.address) + path
+
+
+def _ensure_text(**given: str | None) -> None:
+    """Raise ValueError for a string with a lone surrogate, which no request can carry."""
+    for name, value in given.items():
+        try:
+            (value or "").encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name} is no text: {value!r} has a lone surrogate") from None
 
 
 def _address(address: str) -> str:

@@ -1,6 +1,7 @@
 """What both drivers have in common: requests, answers and errors as httpx2 has them, and as the core does."""
 
 import os
+import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -17,19 +18,23 @@ HTTP_ERRORS = (httpx2.TransportError, httpx2.DecodingError)
 
 _CONNECT_SECONDS = 10
 _WRITE_SECONDS = 30
+_MAX_PORT = 65535
 
 
 def service_url(given: str | None, environ: Mapping[str, str]) -> str:
     """Return the URL of the service: as given, else ``$TMPMAILD_URL``, else the default. Raises ValueError."""
     text = (given or environ.get("TMPMAILD_URL") or DEFAULT_URL).strip()
+    shown = re.sub("//[^/@]*@", "//", text)  # without a password
     try:
         url = httpx2.URL(text)
-    except httpx2.InvalidURL as error:
-        raise ValueError(f"{text!r} is no URL: {error}") from error
+    except (httpx2.InvalidURL, UnicodeEncodeError) as error:
+        raise ValueError(f"{shown!r} is no URL: {error}") from error
     if url.userinfo:
         raise ValueError("the URL of the service holds no user and no password")
     if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
-        raise ValueError(f"{text!r} is no URL of a service; one looks like {DEFAULT_URL}")
+        raise ValueError(f"{shown!r} is no URL of a service; one looks like {DEFAULT_URL}")
+    if url.port is not None and not 0 < url.port <= _MAX_PORT:
+        raise ValueError(f"{shown!r} is no URL: a port is between 1 and {_MAX_PORT}")
     return str(url).rstrip("/")
 
 
@@ -45,7 +50,9 @@ def arguments(request: Request) -> dict[str, Any]:
         "url": request.service_url + request.path,
         "headers": headers,
         "content": request.body,
-        "timeout": httpx2.Timeout(connect=_CONNECT_SECONDS, read=request.read_seconds, write=_WRITE_SECONDS, pool=None),
+        "timeout": httpx2.Timeout(
+            connect=_connect_seconds(request), read=request.read_seconds, write=_WRITE_SECONDS, pool=None
+        ),
     }
 
 
@@ -59,23 +66,28 @@ def translated(request: Request, error: httpx2.RequestError) -> TmpmaildError:
     service = request.service_url
     match error:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | httpx2.UnsupportedProtocol():
-            return ServiceUnreachable(f"{service}: {_reason(error)}; is tmpmaild running there?")
+            return ServiceUnreachable(f"{service}: {_reason(request, error)}; is tmpmaild running there?")
         case httpx2.TimeoutException():
-            return ConnectionLost(f"{service}: no answer within {request.read_seconds:g} s")
+            return ConnectionLost(f"{service}: no answer within {request.read_seconds:.3g} s")
         case httpx2.RemoteProtocolError() if not _is_cut(error):
             return NotTmpmaild(f"{service} does not speak HTTP; is the URL right?")
         case httpx2.DecodingError():
             return NotTmpmaild(f"{service} sent a body that cannot be decoded; is the URL right?")
-    return ConnectionLost(f"{service}: the connection broke: {_reason(error)}")
+    return ConnectionLost(f"{service}: the connection broke: {_reason(request, error)}")
 
 
 def _is_cut(error: httpx2.RemoteProtocolError) -> bool:
     return any(word in str(error) for word in ("disconnected", "peer closed"))
 
 
-def _reason(error: httpx2.RequestError) -> str:
+def _connect_seconds(request: Request) -> float:
+    """Return how long to connect: who has little time for the answer has no more for the way there."""
+    return min(_CONNECT_SECONDS, request.read_seconds)
+
+
+def _reason(request: Request, error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
-        return f"no connection within {_CONNECT_SECONDS} s"
+        return f"no connection within {_connect_seconds(request):.3g} s"
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno:
             text = _said_by_the_system(cause)

@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 _LONGEST_WAIT_SECONDS = 50
 _GRACE_SECONDS = 5
+_LATE_SECONDS = 1
+_LEAST_READ_SECONDS = 0.1
 _SLACK_SECONDS = 0.5  # so that the server's own "nothing" comes before we hang up
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
@@ -43,7 +45,7 @@ class Pick(Struct, Generic[T], frozen=True):
     messages_at_once: int = MAX_PAGE
 
 
-MAIL: Pick[Message] = Pick("", lambda message: message, messages_at_once=1)
+MAIL: Pick[Message] = Pick("", lambda message: message, messages_at_once=2)  # two show their order
 CODE: Pick[str] = Pick("a code", lambda message: message.code)
 LINK: Pick[str] = Pick("a link", lambda message: message.link)
 
@@ -51,8 +53,8 @@ LINK: Pick[str] = Pick("a link", lambda message: message.link)
 class Waiting(Generic[T]):
     """One wait for the oldest mail that a filter keeps and that has what is to be picked.
 
-    Raises ``WaitTimeout``, and as any request does where waiting on is no use: ``AddressExpired`` as soon as it is
-    true, ``ServiceUnreachable`` only if nobody was there from the start.
+    Raises ValueError for a timeout that is no number, ``WaitTimeout``, and as any request does where waiting on is no
+    use: ``AddressExpired`` as soon as it is true, ``ServiceUnreachable`` only if nobody was there from the start.
     """
 
     def __init__(
@@ -62,12 +64,15 @@ class Waiting(Generic[T]):
         pick: Pick[T],
         timeout_seconds: float,
     ) -> None:
+        if math.isnan(timeout_seconds):
+            raise ValueError("a timeout is a number of seconds, not nan")
         self._inbox = inbox
         self._clock = inbox.service.clock
         self._wanted = wanted
         self._pick = pick
         self._timeout_seconds = timeout_seconds
-        self._deadline = self._clock() + timeout_seconds
+        self._deadline = self._clock() + max(timeout_seconds, 0)
+        self._messages_at_once = pick.messages_at_once
         self._longest_wait_seconds = _LONGEST_WAIT_SECONDS
         self._after = wanted.after
         self._passed_over: list[Message] = []
@@ -94,8 +99,8 @@ class Waiting(Generic[T]):
     def _ask(self) -> Steps[tuple[T | None, float | None]]:
         """Ask once; return what was picked, or how long not to ask again; None if there may be more by now."""
         left_seconds = max(self._left_seconds(), 0)
-        wait_seconds = math.ceil(min(self._longest_wait_seconds, left_seconds))
-        read_seconds = min(wait_seconds + _GRACE_SECONDS, max(left_seconds + _SLACK_SECONDS, _GRACE_SECONDS))
+        wait_seconds = math.ceil(min(self._longest_wait_seconds, max(left_seconds - _SLACK_SECONDS, 0)))
+        read_seconds = min(wait_seconds + _GRACE_SECONDS, left_seconds + _LATE_SECONDS)
         started = self._clock()
         try:
             reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
@@ -104,15 +109,17 @@ class Waiting(Generic[T]):
         except (*_PASSING, ServiceUnreachable) as error:
             return None, self._after_trouble(error, self._clock() - started)
         self._has_answered, self._trouble = True, None
+        in_order = sorted(messages, key=lambda message: message.id)
+        if messages != in_order and self._messages_at_once < MAX_PAGE:
+            self._messages_at_once = MAX_PAGE  # an older server does not know orders: the oldest may not be among these
+            return None, None
         pause_seconds = None if messages else self._until_next(reply, self._clock() - started)
-        return self._first_pick(messages), pause_seconds
+        return self._first_pick(in_order), pause_seconds
 
     def _query(self, wait_seconds: int) -> str:
         after = {"after": self._after} if self._after else {}
         wait = {"wait": wait_seconds} if wait_seconds else {}
-        return urlencode(
-            {**self._wanted.query(), **after, "order": "asc", "limit": self._pick.messages_at_once, **wait}
-        )
+        return urlencode({**self._wanted.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
     def _first_pick(self, messages: list[Message]) -> T | None:
         for message in messages:
@@ -156,9 +163,10 @@ class Waiting(Generic[T]):
 
     def _arrived(self) -> Steps[list[Message]]:
         """List what came, whether or not it was wanted."""
+        read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
         query = urlencode({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
         try:
-            reply = yield Ask(self._inbox.list_request(query, _GRACE_SECONDS))
+            reply = yield Ask(self._inbox.list_request(query, read_seconds))
             return list(reversed(decoded(reply, MessageList).messages))
         except TmpmaildError as error:
             self._trouble = error

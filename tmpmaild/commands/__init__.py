@@ -23,6 +23,16 @@ _server = click.option(
 _token = click.option(
     "--token", envvar="TMPMAILD_TOKEN", help="The token of the address, if it is private. Default: $TMPMAILD_TOKEN."
 )
+
+
+def _expect_address(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Refuse what can be no address, most often the value of a variable that is not set."""
+    if "@" not in value:
+        raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
+    return value
+
+
+_address = click.argument("address", callback=_expect_address)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
 
 
@@ -65,7 +75,7 @@ def new(name: str | None, domain: str | None, server: str | None, *, private: bo
 
 
 @click.command()
-@click.argument("address")
+@_address
 @_token
 @_json
 @_server
@@ -78,7 +88,7 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 
 
 @click.command()
-@click.argument("address")
+@_address
 @click.option("--subject", metavar="TEXT", help="Only a mail with this in its subject, in any case.")
 @click.option("--from", "sender", metavar="TEXT", help="Only a mail with this in its sender's address or name.")
 @click.option("--text", metavar="TEXT", help="Only a mail with this in its subject, sender or text.")

@@ -1,8 +1,10 @@
 """The streams of a command: lines out at once, lines of trouble, and what is at the other end."""
 
+import errno
 import os
 import select
 import shutil
+import stat
 import sys
 from typing import TextIO
 
@@ -23,9 +25,14 @@ def write(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Write lines to standard error, made harmless."""
+    """Write lines to standard error, made harmless; where that cannot be written to, nobody is left to be told."""
+    if _is_closed(sys.stderr):
+        return
     harmless = shown(text, keep="\n")
-    _write(sys.stderr, f"tmpmaild: {harmless}\n")
+    try:
+        _write(sys.stderr, f"tmpmaild: {harmless}\n")
+    except OSError:
+        _forget(sys.stderr)
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -33,9 +40,19 @@ def _write(stream: TextIO, text: str) -> None:
     stream.buffer.flush()
 
 
+def expect_output() -> None:
+    """Raise OSError if there is no standard output, as behind ``>&-``."""
+    if _is_closed(sys.stdout):
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+def _is_closed(stream: TextIO | None) -> bool:
+    return stream is None  # Python's way to say so, of which its types do not know
+
+
 def is_terminal() -> bool:
     """Tell whether somebody looks on who can be shown a countdown."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return not _is_closed(sys.stdout) and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_colours() -> bool:
@@ -59,8 +76,18 @@ def reader_is_gone() -> bool:
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
+def is_hang_up(error: OSError) -> bool:
+    """Tell whether standard output was a terminal that is closed by now (which is no terminal to isatty any more)."""
+    return error.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
+
+
 def forget_output() -> None:
     """Let nothing fail any more that is still written to standard output."""
+    if not _is_closed(sys.stdout):
+        _forget(sys.stdout)
+
+
+def _forget(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,9 +1,11 @@
 """What a command says, and the exit code it leaves with, when it cannot do what it was asked; never a traceback."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
+import httpx2
 
 from tmpmaild.client import (
     AddressExpired,
@@ -18,11 +20,16 @@ DONE = 0
 TIMEOUT = 1
 NO_ADDRESS = 3
 NO_SERVICE = 4
+NO_OUTPUT = 4
+HUNG_UP = 128 + signal.SIGHUP
+
+_LARGEST_PORT = 65_535
 
 
 def code_of(work: Callable[[], int]) -> int:
     """Return the exit code of work, after a line on standard error if it failed."""
     try:
+        console.expect_output()
         return work()
     except TmpmaildError as error:
         hint = "; is the service older than this command?" if isinstance(error, NotFound) else ""
@@ -31,6 +38,17 @@ def code_of(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         console.forget_output()
         return DONE
+    except OSError as error:
+        return _without_output(error)
+
+
+def _without_output(error: OSError) -> int:
+    # SIGHUP may still be on its way when a write to the closed terminal fails.
+    code = HUNG_UP if console.is_hang_up(error) else NO_OUTPUT
+    if code == NO_OUTPUT:
+        console.complain(f"cannot write: {error.strerror or error}")
+    console.forget_output()
+    return code
 
 
 def _code(error: TmpmaildError) -> int:
@@ -52,3 +70,10 @@ def arguments() -> Iterator[None]:
         raise click.UsageError("an argument is no text") from error
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def expect_port(url: str) -> None:
+    """Raise ValueError if the port of a service's URL can be none; the system would only say so when connecting."""
+    port = httpx2.URL(url).port
+    if port is not None and not 0 < port <= _LARGEST_PORT:
+        raise ValueError(f"{url!r}: a port is a number from 1 to {_LARGEST_PORT}")

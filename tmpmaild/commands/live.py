@@ -4,6 +4,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from typing import TypeVar
 
 import anyio
 import httpx2
@@ -11,11 +12,14 @@ from anyio.abc import TaskStatus
 from msgspec import Struct
 
 from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, TmpmaildError
-from tmpmaild.commands import exits
+from tmpmaild.commands import console, exits
 from tmpmaild.commands.connection import Connection
 from tmpmaild.commands.display import Display, Opening, fitting_display
 
+T = TypeVar("T")
+
 _DELETING_SECONDS = 10  # the rate limit lets one request pass in that time
+_LAST_ANSWER_SECONDS = 2
 _TICK_SECONDS = 1
 
 
@@ -30,41 +34,82 @@ class Wish(Struct, frozen=True):
 
 def new(wish: Wish, server: str | None, *, as_json: bool) -> int:
     """Create an address and show what happens to it; return the exit code."""
-    return _run(partial(_new, wish), server, fitting_display(as_json=as_json))
+    return _run(partial(_new, wish), server, as_json=as_json)
 
 
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
     """Show what happens to an address; return the exit code."""
-    return _run(partial(_watch, address, token), server, fitting_display(as_json=as_json))
+    return _run(partial(_watch, address, token), server, as_json=as_json)
 
 
-Work = Callable[[AsyncClient, Display], Awaitable[None]]
+class Shield:
+    """Keeps a request from being cancelled before its answer came or a moment is over; a pause is not kept."""
+
+    def __init__(self) -> None:
+        self._scope = anyio.CancelScope(shield=True)
+
+    async def keep(self, request: Awaitable[T]) -> T:
+        """Return what the request results in; to be called once."""
+        with self._scope:
+            return await request
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise AssertionError("only who is cancelled is cut short")
+
+    async def pause(self, sleep: Callable[[float], Awaitable[None]], seconds: float) -> None:
+        """Sleep unshielded."""
+        self._scope.shield = False
+        await sleep(seconds)
+        self._scope.shield = True
+
+    async def wait_for_cancellation(self) -> None:
+        """Sleep until cancelled, and count the moment from then."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._scope.deadline = anyio.current_time() + _LAST_ANSWER_SECONDS
 
 
-def _run(work: Work, server: str | None, display: Display) -> int:
+Work = Callable[[AsyncClient, Display, Shield], Awaitable[None]]
+
+
+def _run(work: Work, server: str | None, *, as_json: bool) -> int:
+    display = fitting_display(as_json=as_json)
+    connection = Connection(display.note)
+
     async def main() -> int:
-        async with _connected(server, Connection(display.note)) as client:
-            return await _until_signal(lambda: work(client, display), display)
+        shield = Shield()
+        async with _connected(server, partial(shield.pause, connection.pause), connection) as client:
+            return await _until_signal(lambda: work(client, display, shield), display, shield)
 
     try:
         return exits.code_of(lambda: anyio.run(main))
     finally:
+        _end(display)
+
+
+def _end(display: Display) -> None:
+    try:
         display.end()
+    except OSError:  # nothing is left that could be left as it was found
+        console.forget_output()
 
 
 @asynccontextmanager
-async def _connected(server: str | None, connection: Connection) -> AsyncIterator[AsyncClient]:
+async def _connected(
+    server: str | None, pause: Callable[[float], Awaitable[None]], connection: Connection
+) -> AsyncIterator[AsyncClient]:
     hooks = {"response": [connection.answered]}
     async with httpx2.AsyncClient(event_hooks=hooks) as http:
         with exits.arguments():
-            client = AsyncClient(server, http=http, sleep=connection.pause, wait_out_rate_limit=True)
+            client = AsyncClient(server, http=http, sleep=pause, wait_out_rate_limit=True)
+            exits.expect_port(client.url)
         yield client
 
 
-async def _new(wish: Wish, client: AsyncClient, display: Display) -> None:
+async def _new(wish: Wish, client: AsyncClient, display: Display, shield: Shield) -> None:
     # A signal must wait for the answer, or an address would be left that nobody knows.
-    with anyio.CancelScope(shield=True), exits.arguments():
-        inbox = await client.create(wish.local_part, domain=wish.domain, private=wish.private)
+    with exits.arguments():
+        inbox = await shield.keep(client.create(wish.local_part, domain=wish.domain, private=wish.private))
     try:
         shows_token = wish.private or wish.keep
         display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not wish.keep))
@@ -75,7 +120,7 @@ async def _new(wish: Wish, client: AsyncClient, display: Display) -> None:
         raise
 
 
-async def _watch(address: str, token: str | None, client: AsyncClient, display: Display) -> None:
+async def _watch(address: str, token: str | None, client: AsyncClient, display: Display, _: Shield) -> None:
     with exits.arguments():
         inbox = await client.inbox(address, token)
     display.begin(Opening(inbox.address, inbox.expires_at, token))
@@ -102,8 +147,8 @@ async def _delete(inbox: AsyncInbox, display: Display) -> None:
     display.note(f"{inbox.address} is not deleted: {reason}")
 
 
-async def _until_signal(work: Callable[[], Awaitable[None]], display: Display) -> int:
-    """Do the work; return 0 at its end, or 128 and the number of the signal that ended it."""
+async def _until_signal(work: Callable[[], Awaitable[None]], display: Display, shield: Shield) -> int:
+    """Do the work; return 0 at its end, or 128 and the number of the signal that ended it, whatever fails then."""
     code = exits.DONE
 
     async def listen(*, task_status: TaskStatus[None]) -> None:
@@ -118,10 +163,13 @@ async def _until_signal(work: Callable[[], Awaitable[None]], display: Display) -
         async with anyio.create_task_group() as group:
             await group.start(listen)
             group.start_soon(_tick, display)
+            group.start_soon(shield.wait_for_cancellation)
             await work()
             group.cancel_scope.cancel()
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+        if code == exits.DONE:
+            raise errors.exceptions[0] from None
+        console.forget_output()  # it may be what failed
     return code
 
 

@@ -1,12 +1,18 @@
 """``tmpmaild wait``: one value out of one mail, for shell scripts."""
 
+import math
 import time
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 
-from tmpmaild.client import Client, Inbox, RateLimited
+import httpx2
+
+from tmpmaild.client import Client, Inbox, RateLimited, ServiceUnreachable
 from tmpmaild.commands import console, exits, records
 from tmpmaild.terminal import shown
+
+_SHORTEST_SECONDS = 1  # for one request, however little time is left
 
 
 class Pick(StrEnum):
@@ -30,28 +36,45 @@ def wait(
     """Print what was waited for; return the exit code. ``wanted`` holds arguments of ``Inbox.wait_for``."""
 
     def work() -> int:
-        with exits.arguments():
-            client = Client(server)
-        with client, exits.arguments():
-            inbox, left_seconds = _find(client, address, token, timeout_seconds)
+        deadline = time.monotonic() + timeout_seconds
+        with httpx2.Client() as http, exits.arguments():
+            client = Client(server, http=http)
+            exits.expect_port(client.url)
+            http.event_hooks = {"request": [partial(_bound, deadline)]}
+            inbox = _find(client, address, token, deadline)
+            http.event_hooks = {}
+            left_seconds = max(0, math.ceil(deadline - time.monotonic()))
             console.say(_value(inbox, wanted, pick, left_seconds))
         return exits.DONE
 
     return exits.code_of(work)
 
 
-def _find(client: Client, address: str, token: str | None, timeout_seconds: int) -> tuple[Inbox, int]:
-    """Find the inbox, and tell what is left of the time: a refusal for our rate is waited out."""
-    left_seconds = timeout_seconds
+def _find(client: Client, address: str, token: str | None, deadline: float) -> Inbox:
+    """Find the inbox; a refusal for our rate is waited out while there is time."""
     while True:
+        started = time.monotonic()
         try:
-            return client.inbox(address, token), left_seconds
+            return client.inbox(address, token)
         except RateLimited as error:
             pause_seconds = error.retry_after_seconds or 1
-            if pause_seconds > left_seconds:
+            if time.monotonic() + pause_seconds > deadline:
                 raise
+        except ServiceUnreachable as error:
+            now = time.monotonic()
+            if now < deadline or not isinstance(error.__cause__, httpx2.TimeoutException):
+                raise
+            raise ServiceUnreachable(f"{client.url}: no answer within {round(now - started)} s") from error
         time.sleep(pause_seconds)
-        left_seconds -= pause_seconds
+
+
+def _bound(deadline: float, request: httpx2.Request) -> None:
+    """Have a request take no longer than is left, where the client would wait for half a minute."""
+    left_seconds = max(_SHORTEST_SECONDS, deadline - time.monotonic())
+    timeouts = request.extensions["timeout"]
+    request.extensions["timeout"] = {
+        phase: min(left_seconds, seconds or left_seconds) for phase, seconds in timeouts.items()
+    }
 
 
 def _value(inbox: Inbox, wanted: Mapping[str, str | None], pick: Pick, timeout_seconds: float) -> str:

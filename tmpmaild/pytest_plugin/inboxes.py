@@ -7,9 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-import anyio
-import httpx2
-
 from tmpmaild.client import (
     AddressExpired,
     AddressNotFound,
@@ -21,7 +18,13 @@ from tmpmaild.client import (
     Mail,
     TmpmaildError,
 )
+from tmpmaild.client.errors import printable
 from tmpmaild.pytest_plugin.services import Service
+
+# isort: split
+# Behind the client, which says how to install these where they are missing.
+import anyio
+import httpx2
 
 _MAX_MAILS = 10
 _MAX_LINES = 15
@@ -93,8 +96,8 @@ def section(inbox: Opened) -> tuple[str, str]:
         newest = inbox.newest(_MAX_MAILS + 1)
         text = "\n".join(_listing(newest)) or "none came"
     except Exception as error:  # noqa: BLE001 - see above
-        text = f"they cannot be read: {_printable(str(error))}"
-    return f"tmpmaild: mails of {_printable(inbox.address)}", text
+        text = f"they cannot be read: {printable(str(error))}"
+    return f"tmpmaild: mails of {printable(inbox.address)}", text
 
 
 def _listing(newest: Sequence[Mail | AsyncMail]) -> Iterator[str]:
@@ -102,23 +105,17 @@ def _listing(newest: Sequence[Mail | AsyncMail]) -> Iterator[str]:
         yield f"(older ones are left out; these are the {_MAX_MAILS} newest)"
     for mail in reversed(newest[:_MAX_MAILS]):
         time = mail.received_at.isoformat(sep=" ", timespec="seconds")
-        sender = _printable(mail.sender) or "unknown sender"
-        yield f"{time}  {sender}  {_printable(mail.subject) or '(no subject)'}"
+        sender = printable(mail.sender) or "unknown sender"
+        yield f"{time}  {sender}  {printable(mail.subject) or '(no subject)'}"
         if mail.code:
-            yield f"  code: {_printable(mail.code)}"
+            yield f"  code: {printable(mail.code)}"
         if mail.link:
-            yield f"  link: {_printable(mail.link, _MAX_LINK_CHARACTERS)}"
+            yield f"  link: {printable(mail.link, _MAX_LINK_CHARACTERS)}"
         yield from _beginning(mail.text)
 
 
 def _beginning(text: str) -> Iterator[str]:
     lines = [line for line in text[: _MAX_LINES * _MAX_CHARACTERS].split("\n") if line.strip()]
-    yield from (f"  | {_printable(line)}" for line in lines[:_MAX_LINES])
+    yield from (f"  | {printable(line)}" for line in lines[:_MAX_LINES])
     if len(lines) > _MAX_LINES or len(text) > _MAX_LINES * _MAX_CHARACTERS:
         yield "  | …"
-
-
-def _printable(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
-    """Return a line that no terminal acts on."""
-    line = "".join(character if character.isprintable() else "\ufffd" for character in text[:max_characters])
-    return line if len(text) <= max_characters else line + "…"

@@ -53,12 +53,13 @@ def given(config: pytest.Config) -> Service | None:
     url = _option(config, "tmpmaild_url")
     if not url:
         return None
+    from tmpmaild.client.transport import service_url  # noqa: PLC0415 - heavy, and an embedded daemon needs it not
+
     try:
-        host = urlsplit(url).hostname or ""
+        url = service_url(url, {})
     except ValueError as error:
-        raise NoService(f"{url!r} is no URL: {error}") from error
-    if not host:
-        raise NoService(f"{url!r} is no URL of a service; one looks like http://127.0.0.1:8025")
+        raise NoService(str(error)) from error
+    host = urlsplit(url).hostname or ""
     return Service(url, _smtp_server(_option(config, "tmpmaild_smtp") or _in_brackets(host)))
 
 
@@ -74,7 +75,7 @@ def _smtp_server(text: str) -> SmtpServer:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise NoService(f"{text!r} is no mail server, expected HOST or HOST:PORT: {error}") from error
-    if not host or parts.netloc != text:
+    if not host or port == 0 or parts.netloc != text:
         raise NoService(f"{text!r} is no mail server, expected HOST or HOST:PORT")
     return SmtpServer(host, port or (1025 if _is_this_machine(host) else 25))
 
