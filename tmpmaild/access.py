@@ -37,7 +37,7 @@ class Access:
         inbox = await self._storage.find_inbox(folded, now_ms)
         if inbox is None or not _opens(inbox, token):
             raise AddressNotFound("not for this client")
-        return self.living(inbox, now_ms)
+        return _living(inbox, now_ms)
 
     def fold(self, address: str, token: str | None) -> str:
         """Return the address that a client means. Raises ``AddressNotFound``, ``Unauthorized``."""
@@ -61,20 +61,18 @@ class Access:
             raise AddressNotFound("no such address")
         if (inbox.private or self._require_token) and not _opens(inbox, token):
             raise AddressNotFound("not for this client")
-        return self.living(inbox, now_ms)
-
-    def living(self, inbox: Inbox | None, now_ms: int) -> Inbox:
-        """Return an inbox that somebody who may have it has found, while it lives."""
-        if inbox is None:
-            raise AddressNotFound("no such address")
-        if inbox.expires_at_ms <= now_ms:
-            raise AddressExpired(inbox.expires_at_ms)
-        return inbox
+        return _living(inbox, now_ms)
 
 
 def digest(token: str) -> bytes:
     """Return what is kept of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def _living(inbox: Inbox, now_ms: int) -> Inbox:
+    if inbox.expires_at_ms <= now_ms:
+        raise AddressExpired(inbox.expires_at_ms)
+    return inbox
 
 
 def _opens(inbox: Inbox, token: str | None) -> bool:

@@ -67,6 +67,14 @@ class MailReader:
 
         Raises ``MessageNotFound``.
         """
+        inbox, full = await self._read_message(address, message_id, token, up_to_bytes)
+        (message,) = await self._finder.complete(inbox, [full.message])
+        details = await anyio.to_thread.run_sync(extracts.details, full.head)
+        return Letter(inbox, replace(full, message=message), details)
+
+    async def _read_message(
+        self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
+    ) -> tuple[Inbox, FullMessage]:
         folded = self._access.fold(address, token)
         now_ms = self._clock()
         permit = self._access.permit(token, now_ms)
@@ -76,9 +84,7 @@ class MailReader:
         inbox, full = found
         if full is None:
             raise MessageNotFound("no such message in this inbox")
-        (message,) = await self._finder.complete(inbox, [full.message])
-        details = await anyio.to_thread.run_sync(extracts.details, full.head)
-        return Letter(inbox, replace(full, message=message), details)
+        return inbox, full
 
     async def source(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
@@ -105,10 +111,10 @@ class MailReader:
 
         Raises ``MessageNotFound``, also where there is none.
         """
-        message = (await self.message(address, message_id, token, up_to_bytes=0)).full.message
-        for attachment in message.attachments:
+        _, full = await self._read_message(address, message_id, token, up_to_bytes=0)
+        for attachment in full.message.attachments:
             if str(attachment.index) == index:
-                return attachment, message.size_bytes
+                return attachment, full.message.size_bytes
         raise MessageNotFound("no such attachment")
 
     async def attachment_content(

@@ -15,7 +15,7 @@ from tmpmaild import extracts, htmlview
 from tmpmaild.access import Access
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.htmlview import View
-from tmpmaild.model import Inbox, Texts
+from tmpmaild.model import FullMessage, Inbox, Texts
 from tmpmaild.storage.base import Permit, Storage
 
 LIFETIME_MS = 60_000
@@ -59,7 +59,7 @@ class Viewer:
         """
         folded = self._access.fold(address, token)
         now_ms = self._clock()
-        texts, _ = await self._texts(folded, message_id, self._access.permit(token, now_ms))
+        texts = await self._texts(folded, message_id, self._access.permit(token, now_ms))
         view = await self._render(texts, {}, remote_images=remote_images)
         self.forget_expired()
         if len(self._grants) >= _MAX_GRANTS:
@@ -71,17 +71,17 @@ class Viewer:
     async def find(self, secret: str) -> tuple[Grant, int]:
         """Return what a secret permits to look at, and how many octets that message has.
 
-        Raises ``MessageNotFound``, also when the inbox is over or the secret unknown.
+        Raises ``MessageNotFound``, also when the inbox is over or the secret unknown; ``AddressNotFound``.
         """
         grant = self._grants.get(secret)
         if grant is None or grant.expires_at_ms <= self._clock():
             raise MessageNotFound("no such view, or no longer")
-        _, size_bytes = await self._texts(grant.address, grant.message_id, self._permit_living)
-        return grant, size_bytes
+        _, full = await self._message(grant.address, grant.message_id, self._permit_living)
+        return grant, full.message.size_bytes
 
     async def look(self, grant: Grant) -> View:
-        """Return the page that is permitted. Raises ``MessageNotFound``."""
-        texts, _ = await self._texts(grant.address, grant.message_id, self._permit_living)
+        """Return the page that is permitted. Raises as ``find``."""
+        texts = await self._texts(grant.address, grant.message_id, self._permit_living)
         images = await self._images(grant, texts.html) if texts.html else {}
         return await self._render(texts, images, remote_images=grant.remote_images)
 
@@ -95,15 +95,21 @@ class Viewer:
         if inbox.expires_at_ms <= self._clock():
             raise MessageNotFound("its inbox is over")
 
-    async def _texts(self, address: str, message_id: str, permit: Permit) -> tuple[Texts, int]:
+    async def _message(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, FullMessage]:
         found = await self._storage.read_message(address, message_id, self._clock(), permit, up_to_bytes=0)
         if found is None:
             raise AddressNotFound("no such address")
         inbox, full = found
-        texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS) if full else ()
-        if full is None or not texts:
+        if full is None:
             raise MessageNotFound("no such message in this inbox")
-        return texts[0], full.message.size_bytes
+        return inbox, full
+
+    async def _texts(self, address: str, message_id: str, permit: Permit) -> Texts:
+        inbox, _ = await self._message(address, message_id, permit)
+        texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS)
+        if not texts:
+            raise MessageNotFound("it has been deleted since")
+        return texts[0]
 
     async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
         return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)

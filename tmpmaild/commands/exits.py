@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
-import httpx2
 
 from tmpmaild.client import (
     AddressExpired,
@@ -22,8 +21,6 @@ NO_ADDRESS = 3
 NO_SERVICE = 4
 NO_OUTPUT = 4
 HUNG_UP = 128 + signal.SIGHUP
-
-_LARGEST_PORT = 65_535
 
 
 def code_of(work: Callable[[], int]) -> int:
@@ -70,10 +67,3 @@ def arguments() -> Iterator[None]:
         raise click.UsageError("an argument is no text") from error
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-
-
-def expect_port(url: str) -> None:
-    """Raise ValueError if the port of a service's URL can be none; the system would only say so when connecting."""
-    port = httpx2.URL(url).port
-    if port is not None and not 0 < port <= _LARGEST_PORT:
-        raise ValueError(f"{url!r}: a port is a number from 1 to {_LARGEST_PORT}")

@@ -39,7 +39,6 @@ def wait(
         deadline = time.monotonic() + timeout_seconds
         with httpx2.Client() as http, exits.arguments():
             client = Client(server, http=http)
-            exits.expect_port(client.url)
             http.event_hooks = {"request": [partial(_bound, deadline)]}
             inbox = _find(client, address, token, deadline)
             http.event_hooks = {}

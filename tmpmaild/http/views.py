@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.errors import MessageNotFound
+from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.http.answers import IN_LOOP_BYTES, JsonResponse, LargeAnswer, Places
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import ViewRequest, read_body
@@ -47,7 +47,7 @@ class Views:
             grant, size_bytes = await self._viewer.find(request.path_params["secret"])
             if size_bytes <= IN_LOOP_BYTES:
                 return await self._page(grant)
-        except MessageNotFound:
+        except (AddressNotFound, MessageNotFound):
             raise BadRequest("not-found", "") from None
         return LargeAnswer(self._places, client(request).name, partial(self._page, grant))
 
