@@ -201,6 +201,12 @@ def test_a_link_that_says_only_here_is_for_what_stands_before_it():
     assert links.find("", f'<p>{before} <a href="{TRACKED}">Our shop</a>')[0].confidence < 0.5
 
 
+def test_a_heading_does_not_turn_a_button_to_confirm_into_one_of_many():
+    href = "https://shop.example/confirm?token=ab12cd34ef56"
+    (link,) = links.find("", f"<h1>Welcome to Shop</h1><p><a href='{href}'>Confirm your address</a></p>")
+    assert link.confidence >= 0.9
+
+
 def test_at_most_a_hundred_links_are_listed():
     html = "".join(f"<a href=https://x.example/{number}>t</a>" for number in range(250))
     assert len(links.find("", html)) == links.MAX_LINKS
