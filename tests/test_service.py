@@ -133,6 +133,29 @@ async def test_an_address_is_over_to_the_millisecond(world):
         assert refusal.value.expired_at_ms == inbox.expires_at_ms
 
 
+async def test_an_address_can_be_extended_to_that_moment_and_no_millisecond_further(storage, clock):
+    world = World(storage, clock, max_lifetime_ms=LIFETIME_MS + 2000)
+    inbox, token = await world.create()
+    last_ms = inbox.created_at_ms + LIFETIME_MS + 2000
+    assert world.service.extendable_until_ms(inbox) == last_ms
+    extended = await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 2)
+    assert extended.expires_at_ms == world.service.extendable_until_ms(extended) == last_ms
+    world.clock.advance(ms=1)
+    with pytest.raises(InvalidRequest):
+        await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 2)
+
+
+async def test_an_address_keeps_what_it_was_given_when_the_operator_allows_less_from_then_on(storage, clock):
+    generous, strict = World(storage, clock, max_lifetime_ms=2 * LIFETIME_MS), World(storage, clock)
+    inbox, token = await generous.create()
+    inbox = await generous.service.extend(inbox.address, token, 2 * LIFETIME_MS // 1000)
+    assert strict.service.extendable_until_ms(inbox) == inbox.expires_at_ms
+    with pytest.raises(InvalidRequest) as refusal:
+        await strict.service.extend(inbox.address, token, 2 * LIFETIME_MS // 1000 + 1)
+    ((_, detail),) = refusal.value.errors
+    assert detail == "expected at most 7200 now: an address here lives 7200 seconds at most"
+
+
 @pytest.mark.parametrize(
     "address", ["nobody@tmpmaild.test", "no address", "", "@tmpmaild.test", "a@b@c", "\ud800@x.test"]
 )

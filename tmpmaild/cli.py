@@ -84,7 +84,8 @@ def _has_uvloop() -> bool:
 
 def _announcer(config: Config) -> Callable[[list[str], list[str]], None]:
     def announce(http: list[str], smtp: list[str]) -> None:
-        api = f"http://{_reachable(http[0])}/api/v1/addresses"
+        here = f"http://{_reachable(http[0])}"
+        api = f"{here}/api/v1/addresses"
         server = "" if smtp[0] in Config().smtp.listen else f" --server {_reachable(smtp[0])}"
         lines = [
             f"tmpmaild {__version__} serves {', '.join(config.domains)}",
@@ -93,7 +94,7 @@ def _announcer(config: Config) -> Callable[[list[str], list[str]], None]:
         ]
         if not http[0].startswith("unix:"):
             lines += [
-                "Try it in another terminal:",
+                f"Open {config.http.public_url or here}/ in a browser, or try it in another terminal:",
                 f"  address=$(curl -sX POST {api} | grep -o '[^\"]*@[^\"]*')",
                 f'  {_this_program()} send{server} "$address"',
                 f'  curl -s "{api}/$address/messages"',

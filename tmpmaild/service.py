@@ -135,15 +135,20 @@ class InboxService:
         """
         inbox = await self._access.command(address, token)
         now_ms = self._clock()
-        max_lifetime_ms = max(self._rules.max_lifetime_ms, self._rules.lifetime_ms)
-        last_ms = inbox.created_at_ms + max_lifetime_ms
+        last_ms = self.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
         if expires_at_ms > last_ms:
-            left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, max_lifetime_ms // 1000
+            left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, (last_ms - inbox.created_at_ms) // 1000
             expected = f"expected at most {left_seconds} now: an address here lives {at_most_seconds} seconds at most"
             raise InvalidRequest(("/expires_in_seconds", expected))
         await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
         return replace(inbox, expires_at_ms=expires_at_ms)
+
+    def extendable_until_ms(self, inbox: Inbox) -> int:
+        """Return the latest moment that ``extend`` may have an address end at, never before it ends now."""
+        max_lifetime_ms = max(self._rules.max_lifetime_ms, self._rules.lifetime_ms)
+        # The operator may have allowed more when it was created or extended.
+        return max(inbox.created_at_ms + max_lifetime_ms, inbox.expires_at_ms)
 
     async def delete(self, address: str, token: str) -> None:
         """End an address now, and its mail with it. Raises ``AddressNotFound``, ``AddressExpired``."""

@@ -4,6 +4,7 @@ import json
 import shutil
 import smtplib
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -29,6 +30,18 @@ def test_the_three_lines_of_the_banner_do_what_they_say(start):
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "Hello from tmpmaild" in done.stdout
+
+
+def test_the_banner_names_a_page_to_open(start):
+    daemon = start()
+    assert f"Open {daemon.url}/ in a browser" in daemon.banner
+    with urllib.request.urlopen(daemon.url + "/", timeout=30) as answer:
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_the_banner_names_the_page_where_browsers_reach_it(start):
+    daemon = start(TMPMAILD_HTTP__PUBLIC_URL="https://mail.example.org/tmp")
+    assert "Open https://mail.example.org/tmp/ in a browser" in daemon.banner
 
 
 def test_send_takes_a_file_and_says_when_it_is_refused(start, command, tmp_path):

@@ -103,6 +103,7 @@ async def test_an_address_can_be_shortened(client, held, clock):
     answer = await held.ask("PATCH", body={"expires_in_seconds": 60})
     assert answer.status == 200
     assert answer.json()["expires_at"] == "2026-09-21T14:14:20.000Z"
+    assert answer.json()["extendable_until"] == "2026-09-21T15:13:20.000Z"
     assert "token" not in answer.json()
     clock.advance(seconds=59)
     assert (await client.get(held.path)).json()["expires_at"] == "2026-09-21T14:14:20.000Z"
@@ -125,10 +126,14 @@ async def test_by_default_an_address_cannot_be_extended(held, clock):
 
 async def test_where_the_operator_allows_it_an_address_lives_longer(open_world, clock):
     async with open_world(max_lifetime_ms=2 * 3600 * 1000) as world:
-        held = Held(world.client(), await world.client().create())
-        assert (await held.ask("PATCH", body={"expires_in_seconds": 7200})).status == 200
+        created = await world.client().create()
+        held = Held(world.client(), created)
+        assert created["extendable_until"] == "2026-09-21T16:13:20.000Z"
+        extended = await held.ask("PATCH", body={"expires_in_seconds": 7200})
+        assert (extended.status, extended.json()["expires_at"]) == (200, created["extendable_until"])
+        assert extended.json()["extendable_until"] == created["extendable_until"]
         clock.advance(seconds=3600)
-        assert (await held.client.get(held.path)).status == 200
+        assert (await held.client.get(held.path)).json()["extendable_until"] == created["extendable_until"]
         await world.deliver(held.address)
         assert (await held.ask("PATCH", body={"expires_in_seconds": 3601})).status == 422
         clock.advance(seconds=3600)

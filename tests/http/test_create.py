@@ -21,6 +21,7 @@ async def test_an_empty_body_creates_an_address(client, clock):
         "address": created["address"],
         "created_at": "2026-09-21T14:13:20.000Z",
         "expires_at": "2026-09-21T15:13:20.000Z",
+        "extendable_until": "2026-09-21T15:13:20.000Z",
         "private": False,
         "message_count": 0,
         "token": created["token"],

@@ -1,4 +1,4 @@
-"""The files of the web pages: how they are served, and what they may hold."""
+"""The files of the web pages: how they are served. What they may hold stands in ``test_pages.py``."""
 
 import gzip
 import re
@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from tmpmaild.http import files
-from tmpmaild.http.files import DOCS_POLICY, StaticFile, docs_files
+from tmpmaild.http.files import DOCS_POLICY, INBOX_POLICY, StaticFile, docs_files, web_files
 from tmpmaild.http.headers import CONTENT_SECURITY_POLICY
 from tmpmaild.http.resource import Resource
 
@@ -21,6 +21,17 @@ from .conftest import Client
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "tmpmaild/web"
 FILES = {"/docs": "docs.html", "/docs.css": "docs.css", "/docs.js": "docs.js"}
+INBOX = {
+    "index.html": "<title>x</title>" * 9,
+    "app.js": "run();\n" * 9,
+    "inbox.css": "p {}\n" * 9,
+    "docs.js": "",
+    "docs.html": "",
+    "notes.txt": "",
+    "messages/en.js": "Hello. " * 9,
+    "messages/de.js": "Hallo. " * 9,
+    "messages/pt-BR.js": "Olá.",
+}
 GZIP = {"Accept-Encoding": "gzip"}
 
 
@@ -81,37 +92,10 @@ async def test_no_other_path_leads_to_a_file(client):
         assert (await client.get(path)).status == 404, path
 
 
-WANTS_GZIP = [
-    ("gzip", True),
-    ("GZIP", True),
-    ("deflate, gzip, br", True),
-    ("gzip;q=0.5", True),
-    ("gzip ; q=1.000", True),
-    ("x-gzip", True),
-    ("*", True),
-    ("br;q=1, *;q=0.1", True),
-    ("identity;q=0.5, gzip", True),
-    ("gzip;q=0", False),
-    ("gzip;Q=0.000", False),
-    ("gzip;q=0, *", False),  # what is named is not meant by the star
-    ("identity, gzip;q=0.5", False),
-    ("br", False),
-    ("identity", False),
-    ("", False),
-    (None, False),
-    ("gzip;q=2", False),  # malformed: as if it were not there
-    ("gzip;q=nan", False),
-    ("gzip;level=9", False),
-    ("gzipped", False),
-]
-
-
-@pytest.mark.parametrize(("accepted", "packed"), WANTS_GZIP)
-async def test_gzip_goes_to_those_who_want_it(client, accepted, packed):
-    answer = await client.get("/docs.js", {} if accepted is None else {"Accept-Encoding": accepted})
-    assert answer.header("content-encoding") == ("gzip" if packed else None)
-    plain = gzip.decompress(answer.body) if packed else answer.body
-    assert plain == (WEB / "docs.js").read_bytes()
+async def test_gzip_goes_to_those_who_want_it(client):
+    answer = await client.get("/docs.js", {"Accept-Encoding": "br, gzip;q=0.5"})
+    assert answer.header("content-encoding") == "gzip"
+    assert gzip.decompress(answer.body) == (WEB / "docs.js").read_bytes()
     assert answer.header("content-length") == str(len(answer.body))
     assert answer.header("vary") == "Accept-Encoding"
 
@@ -205,37 +189,147 @@ def test_a_file_that_is_missing_or_of_no_known_kind_stops_the_start(tmp_path, mo
         StaticFile("notes.txt")
 
 
-def test_the_viewer_is_small():
-    assert sum((WEB / name).stat().st_size for name in FILES.values()) < 30_000
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    """Return a folder with a small inbox page in it, from which the files are served."""
+    for name, text in INBOX.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(files, "_FOLDER", tmp_path)
+    return tmp_path
 
 
-def test_the_viewer_loads_nothing_from_elsewhere():
-    html, css, script = [(WEB / name).read_text() for name in FILES.values()]
-    named = re.findall(r'(?:src|href)="([^"]*)"', html)
-    assert {name for name in named if not name.startswith("data:image/svg+xml,")} == {
-        "#content",
-        "api/v1/openapi.json",
-        "docs.css",
+@pytest.fixture
+def inbox(web):
+    return Client(serving(web_files()))
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "kind"),
+    [("/", "index.html", "html"), ("/web/app.js", "app.js", "javascript"), ("/web/inbox.css", "inbox.css", "css")],
+)
+async def test_the_inbox_is_its_page_and_what_lies_beside_it(inbox, path, name, kind):
+    answer = await inbox.get(path)
+    assert (answer.status, answer.body.decode()) == (200, INBOX[name])
+    assert answer.header("content-type") == f"text/{kind}; charset=utf-8"
+    assert answer.header("cache-control") == "no-cache"
+    assert gzip.decompress((await inbox.get(path, GZIP)).body).decode() == INBOX[name]
+
+
+async def test_no_other_path_leads_to_a_file_of_the_inbox(inbox):
+    below = (
+        "",
+        "index.html",
         "docs.js",
+        "docs.html",
+        "notes.txt",
+        "messages/",
+        "messages/en.js",
+        "app.js/",
+        "../app.js",
+    )
+    for path in ("/index.html", "/app.js", "/web", "//", "/%2e", *(f"/web/{name}" for name in below)):
+        assert (await inbox.get(path)).status == 404, path
+
+
+async def test_a_new_file_is_served_without_a_line_of_python(web):
+    (web / "new.js").write_text("x")
+    (web / "messages/fr.js").write_text("bonjour")
+    client = Client(serving(web_files()))
+    assert (await client.get("/web/new.js")).body == b"x"
+    assert (await client.get("/web/messages.js", {"Accept-Language": "fr"})).body == b"bonjour"
+
+
+async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_else(inbox):
+    policy = (await inbox.get("/")).header("content-security-policy")
+    assert policy == INBOX_POLICY
+    assert set(policy.split("; ")) == {
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self' data:",
+        "frame-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
     }
-    assert not re.search(r"@import|url\(", css)
-    assert not re.search(r"""["'`](?:https?:)?//|\bimport\b|\bimportScripts|WebSocket|EventSource""", script)
+    for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js"):
+        assert (await inbox.get(path)).header("content-security-policy") == CONTENT_SECURITY_POLICY
 
 
-def test_the_viewer_knows_no_path_from_the_root():
-    """Below a path prefix only relative references lead to our files."""
-    for name in FILES.values():
-        assert not re.search(r"""["'(]/(?:docs|api)""", (WEB / name).read_text()), name
+async def test_a_page_is_out_of_reach_of_other_windows_and_asks_for_no_device(client, inbox):
+    for answer in (await client.get("/docs"), await inbox.get("/")):
+        assert answer.header("cross-origin-opener-policy") == "same-origin"
+        assert "camera=()" in answer.header("permissions-policy")
+        assert "clipboard-write" not in answer.header("permissions-policy")
 
 
-def test_the_viewer_makes_no_markup_and_no_code_of_text():
-    html, _, script = [(WEB / name).read_text() for name in FILES.values()]
-    assert not re.search(r"""<[^>]*\s(?:on\w+|style)\s*=|<style|<script(?![^>]*\ssrc=)|javascript:""", html)
-    assert not re.search(r"\b(?:inner|outer)HTML|insertAdjacentHTML|document\.write|\beval\b|Function\(|srcdoc", script)
+@pytest.mark.parametrize(
+    ("wanted", "language"), [(None, "en"), ("de-AT, en;q=0.5", "de"), ("pt-br", "pt-BR"), ("fr", "en"), ("§", "en")]
+)
+@pytest.mark.parametrize("coding", [{}, GZIP])
+async def test_the_messages_come_in_the_reader_s_language(inbox, coding, wanted, language):
+    answer = await inbox.get("/web/messages.js", coding | ({"Accept-Language": wanted} if wanted else {}))
+    body = gzip.decompress(answer.body) if answer.header("content-encoding") else answer.body
+    assert body.decode() == INBOX[f"messages/{language}.js"]
+    assert answer.header("content-language") == language
+    assert answer.header("content-type") == "text/javascript; charset=utf-8"
+    shrinks = language != "pt-BR"
+    assert answer.header("vary") == ("Accept-Encoding, Accept-Language" if shrinks else "Accept-Language")
 
 
-def test_the_viewer_stores_nothing():
-    assert not re.search(r"\b(?:local|session)Storage|indexedDB|\.cookie\b|caches\.", (WEB / "docs.js").read_text())
+async def test_each_language_has_entity_tags_of_its_own(web):
+    (web / "messages/de.js").write_text(INBOX["messages/en.js"])  # as a translator begins
+    client = Client(serving(web_files()))
+    english, german = [
+        {
+            (await client.get("/web/messages.js", {"Accept-Language": tag, **coding})).header("etag")
+            for coding in ({}, GZIP)
+        }
+        for tag in ("en", "de")
+    ]
+    assert len(english | german) == 4
+    for tag in english:
+        held = {"If-None-Match": tag}
+        answer = await client.get("/web/messages.js", held | {"Accept-Language": "de"})
+        assert answer.status == 200
+
+
+async def test_messages_that_a_client_holds_are_not_sent_again(inbox):
+    german = {"Accept-Language": "de"}
+    full = await inbox.get("/web/messages.js", german)
+    answer = await inbox.get("/web/messages.js", german | {"If-None-Match": full.header("etag")})
+    assert (answer.status, answer.body) == (304, b"")
+    assert answer.header("vary") == full.header("vary")
+    assert answer.header("content-language") is None
+
+
+def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
+    for name in ("index.html", "messages/en.js"):
+        (web / name).rename(web / "kept")
+        with pytest.raises(FileNotFoundError):
+            web_files()
+        (web / "kept").rename(web / name)
+
+
+async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_proxy_puts_it(world):
+    for public_url in ("", "https://host.example/mail"):
+        answer = await world.client(public_url=public_url).get("/")
+        assert answer.body == (WEB / "index.html").read_bytes()
+        assert answer.header("x-content-type-options") == "nosniff"
+        assert answer.header("referrer-policy") == "no-referrer"
+        assert answer.header("set-cookie") is None
+
+
+async def test_the_inbox_answers_what_every_resource_does(inbox):
+    for path in ("/", "/web/app.js", "/web/messages.js"):
+        answer = await inbox.ask("OPTIONS", path)
+        assert (answer.status, answer.header("allow")) == (204, "GET, HEAD, OPTIONS")
+        assert (await inbox.ask("HEAD", path)).headers == (await inbox.get(path)).headers
 
 
 def test_the_wheel_carries_the_files(tmp_path):
@@ -244,4 +338,5 @@ def test_the_wheel_carries_the_files(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if name.startswith("tmpmaild/web/")}
-    assert packed == {f"tmpmaild/web/{path.name}" for path in WEB.iterdir()}
+    assert packed == {f"tmpmaild/web/{path.relative_to(WEB)}" for path in WEB.rglob("*") if path.is_file()}
+    assert {"tmpmaild/web/messages/en.js", "tmpmaild/web/messages/de.js"} < packed

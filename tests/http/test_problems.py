@@ -18,7 +18,7 @@ PRODUCERS = [
     ("address-not-found", "GET", INBOX, {}),
     ("address-not-found", "GET", INBOX + "/messages", {}),
     ("address-not-found", "GET", INBOX + "/messages/x/raw", {}),
-    ("not-found", "GET", "/", {}),
+    ("not-found", "GET", "/index.html", {}),
     ("not-found", "GET", "/api/v1/nothing", {}),
     ("not-found", "GET", "/problems/nothing", {}),
     ("not-found", "BREW", "/teapot", {}),

@@ -177,17 +177,23 @@ async def test_the_host_of_the_absolute_form_is_the_host(served, target):
         b"x",
         b"//problems/not-found",
         b"/#fragment",
-        b"/?" + b"&=%" * 900,
+        b"/web?" + b"&=%" * 900,
         b"/%",
         b"/%ff%00",
         b"ftp://x/",
-        b"http://x",
+        b"http://x/web",
     ],
 )
 async def test_a_strange_target_is_not_found(served, target):
     for method in (b"GET", b"OPTIONS", b"CONNECT"):
         received = await served.ask(method + b" " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert received.startswith(b"HTTP/1.1 404"), received
+
+
+@pytest.mark.parametrize("target", [b"/", b"/?" + b"&=%" * 900, b"http://x", b"http://x/?y"])
+async def test_every_form_of_the_shortest_path_leads_to_the_inbox(served, target):
+    received = await served.ask(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 200"), received
 
 
 async def test_a_fragment_after_the_path_is_no_way_around(served):

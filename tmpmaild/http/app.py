@@ -18,7 +18,7 @@ from tmpmaild.http import openapi
 from tmpmaild.http.addresses import Addresses
 from tmpmaild.http.answers import JsonResponse, Places
 from tmpmaild.http.cors import Cors
-from tmpmaild.http.files import docs_files
+from tmpmaild.http.files import docs_files, web_files
 from tmpmaild.http.messages import Messages
 from tmpmaild.http.middleware import Guard, RateLimit
 from tmpmaild.http.operations import OPERATIONS
@@ -51,7 +51,7 @@ def create_app(service: InboxService, settings: Settings, limits: RateLimits) ->
         routes=[
             *_api_routes(_endpoints(service, base_path, settings.max_streams_per_client)),
             _Route("/problems/{code}", Resource(get=problems.page)),
-            *[_Route(path, Resource(get=file)) for path, file in docs_files().items()],
+            *[_Route(path, Resource(get=file)) for path, file in (docs_files() | web_files()).items()],
         ],
         exception_handlers={
             RequestError: problems.on_request_error,

@@ -6,6 +6,7 @@ There is no path to look up, so there is none to walk out of.
 import gzip
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,16 +15,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild.http.headers import CONTENT_SECURITY_POLICY
+from tmpmaild.http.negotiation import best_language, prefers_gzip
+from tmpmaild.http.resource import Endpoint
 
 DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+INBOX_POLICY = f"{DOCS_POLICY}; frame-src 'self'"
+"""It frames views, which bring a policy of their own."""
 
 _FOLDER = Path(__file__).parents[1] / "web"
 _MEDIA_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+_DEFAULT_LANGUAGE = "en"
+_POWERLESS = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+_PAGE = {
+    # Whoever opened the page, or was opened by it, can neither steer it nor count its frames.
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
+}
+_OF_THE_CONTENT = ("Content-Encoding", "Content-Language")
 _entity_tags = re.compile(r'"[^"]*"').findall
-_weighted_coding = re.compile(r"([a-z0-9*_-]+)(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
 
 
 class _Representation(Struct, frozen=True):
@@ -36,57 +49,81 @@ class _Representation(Struct, frozen=True):
 class StaticFile:
     """The endpoint of one file of ``tmpmaild/web``, to be given to ``Resource(get=…)``.
 
-    ``policy`` is its Content-Security-Policy. Making one reads the file: do it at start, and off the event loop.
-    Raises ``OSError`` when the file is missing, ``KeyError`` when its suffix has no media type here.
+    ``headers`` go with each answer; ``varies`` names request fields that chose this file among others. Making one reads
+    the file: do it at start, and off the event loop. Raises ``OSError`` when the file is missing, ``KeyError`` when its
+    suffix has no media type here.
     """
 
-    def __init__(self, name: str, policy: str = CONTENT_SECURITY_POLICY) -> None:
+    def __init__(self, name: str, headers: Mapping[str, str] = _POWERLESS, varies: tuple[str, ...] = ()) -> None:
         path = _FOLDER / name
         self._media_type = _MEDIA_TYPES[path.suffix]
         plain = path.read_bytes()
         packed = gzip.compress(plain, 9, mtime=0)
-        always = {"Cache-Control": "no-cache", "Content-Security-Policy": policy}
-        self._packed = None
-        if len(packed) < len(plain):
-            always["Vary"] = "Accept-Encoding"
-            self._packed = _represent(packed, {**always, "Content-Encoding": "gzip"})
+        shrinks = len(packed) < len(plain)
+        fields = [*(["Accept-Encoding"] if shrinks else []), *varies]
+        always = {"Cache-Control": "no-cache", **({"Vary": ", ".join(fields)} if fields else {}), **headers}
         self._plain = _represent(plain, always)
+        self._packed = _represent(packed, {**always, "Content-Encoding": "gzip"}) if shrinks else None
 
     async def __call__(self, request: Request) -> Response:
         """Answer GET and HEAD."""
-        chosen = self._packed if self._packed and _prefers_gzip(request.headers) else self._plain
+        codings = request.headers.getlist("accept-encoding")
+        chosen = self._packed if self._packed and prefers_gzip(codings) else self._plain
         if _is_held(request.headers, chosen.headers["ETag"]):
             # The policy goes along: it may be newer than the copy that the client holds.
-            kept = {name: value for name, value in chosen.headers.items() if name != "Content-Encoding"}
+            kept = {name: value for name, value in chosen.headers.items() if name not in _OF_THE_CONTENT}
             return Response(status_code=304, headers=kept)
         return Response(chosen.body, headers=chosen.headers, media_type=self._media_type)
 
 
-def docs_files() -> dict[str, StaticFile]:
+class TranslatedScript:
+    """The endpoint of a script that exists once a language, as ``<folder>/<language tag>.js``, chosen by the client.
+
+    Reads them all, as ``StaticFile`` does, and raises ``OSError`` when there is none in the default language.
+    """
+
+    def __init__(self, folder: str) -> None:
+        tags = {_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / folder).glob("*.js"))}
+        self._files = {
+            tag.lower(): StaticFile(f"{folder}/{tag}.js", _POWERLESS | {"Content-Language": tag}, ("Accept-Language",))
+            for tag in sorted(tags)
+        }
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer GET and HEAD."""
+        wanted = request.headers.getlist("accept-language")
+        return await self._files[best_language(wanted, tuple(self._files), _DEFAULT_LANGUAGE)](request)
+
+
+def docs_files() -> dict[str, Endpoint]:
     """Return the files of ``/docs``, the viewer of the API's description, by their paths."""
     return {
-        "/docs": StaticFile("docs.html", DOCS_POLICY),
+        "/docs": StaticFile("docs.html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
         "/docs.css": StaticFile("docs.css"),
         "/docs.js": StaticFile("docs.js"),
     }
 
 
+def web_files() -> dict[str, Endpoint]:
+    """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
+
+    Every script and style sheet in the folder belongs to it, and every language in ``messages``.
+    """
+    paths = sorted(path for path in _FOLDER.iterdir() if path.suffix in (".css", ".js") and path.stem != "docs")
+    return {
+        "/": StaticFile("index.html", _PAGE | {"Content-Security-Policy": INBOX_POLICY}),
+        **{f"/web/{path.name}": StaticFile(path.name) for path in paths},
+        "/web/messages.js": TranslatedScript("messages"),
+    }
+
+
 def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
-    return _Representation(body, {**headers, "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"'})
+    # With the language: one text in two languages would still be two representations (RFC 9110 §8.8.1).
+    digest = hashlib.sha256(headers.get("Content-Language", "").encode() + b"\n" + body).hexdigest()
+    return _Representation(body, {**headers, "ETag": f'"{digest[:32]}"'})
 
 
 def _is_held(headers: Headers, entity_tag: str) -> bool:
     """Tell whether the client has this very representation: If-None-Match, compared weakly (RFC 9110 §13.1.2)."""
     held = ",".join(headers.getlist("if-none-match"))
     return held.strip() == "*" or entity_tag in _entity_tags(held)
-
-
-def _prefers_gzip(headers: Headers) -> bool:
-    """Tell whether Accept-Encoding (RFC 9110 §12.5.3) allows gzip, and not below the plain form."""
-    weights = {}
-    for item in ",".join(headers.getlist("accept-encoding")).lower().split(","):
-        coding = _weighted_coding(item.strip())
-        if coding:
-            weights[coding[1]] = float(coding[2] or 1)
-    gzip_weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0)))
-    return gzip_weight > 0 and gzip_weight >= weights.get("identity", 0)

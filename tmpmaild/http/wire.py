@@ -40,6 +40,7 @@ class AddressResource(Struct, frozen=True):
     address: Annotated[str, Meta(examples=["k7m3wq9xt2ab@tmpmaild.test"])]
     created_at: Time
     expires_at: Time
+    extendable_until: Annotated[Time, Meta(description="The latest moment that `expires_at` can be moved to.")]
     private: bool
     message_count: Annotated[int, Meta(examples=[1])]
     token: Annotated[str, Meta(description="Only in the answer to create.", examples=["…"])] | UnsetType = UNSET
@@ -168,12 +169,13 @@ class Wire:
     def __init__(self, base_path: str) -> None:
         self._base_path = base_path
 
-    def address(self, inbox: Inbox, token: str | UnsetType = UNSET) -> AddressResource:
+    def address(self, inbox: Inbox, extendable_until_ms: int, token: str | UnsetType = UNSET) -> AddressResource:
         """Return an address."""
         return AddressResource(
             address=inbox.address,
             created_at=rfc3339(inbox.created_at_ms),
             expires_at=rfc3339(inbox.expires_at_ms),
+            extendable_until=rfc3339(extendable_until_ms),
             private=inbox.private,
             message_count=inbox.message_count,
             token=token,

@@ -1,0 +1,177 @@
+"""What the files of the web pages may hold: little, of our own, no markup and no code made of text."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tmpmaild.http.files import docs_files, web_files
+from tmpmaild.http.operations import OPERATIONS
+
+WEB = Path(__file__).parents[2] / "tmpmaild/web"
+TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*"))}
+PAGES = {name: text for name, text in TEXTS.items() if name.endswith(".html")}
+SCRIPTS = {name: text for name, text in TEXTS.items() if name.endswith(".js")}
+MODULES = {name: text for name, text in SCRIPTS.items() if not name.startswith(("docs.", "messages/"))}
+STYLES = {name: text for name, text in TEXTS.items() if name.endswith(".css")}
+VIEWER = ("docs.html", "docs.css", "docs.js")
+
+own_paths = {path.removeprefix("/") for path in docs_files() | web_files()}
+elsewhere = re.compile(r"""["'`](?:(?!http://www\.w3\.org/2000/svg["'])https?:)?//[\w\[]""").search
+other_loaders = re.compile(r"WebSocket|EventSource|XMLHttpRequest|sendBeacon|importScripts").search
+foreign_style = re.compile(r"""@import|url\((?!["']?(?:data:|#))""").search
+from_the_root = re.compile(r"""["'`(]/(?:docs|api|web|view|problems)\b""").search
+markup_sink = re.compile(
+    r"\b(?:inner|outer)HTML|insertAdjacentHTML|\bsetHTML|parseFromString|createContextualFragment"
+    r"|\bdocument\.write|\beval\b|\bFunction\(|\bsrcdoc\b|javascript:|setAttribute\([\"'](?:style|on)|cssText"
+).search
+inline_markup = re.compile(r"""<[^>]*\s(?:on\w+|style)\s*=|<style|<script(?![^>]*\ssrc=)|javascript:""").search
+static_imports = re.compile(
+    r"""^(?:import\b[^"';()]*|export\b[^"';=()]*\bfrom\s*)["']([^"']+)["']""", re.MULTILINE
+).findall
+later_imports = re.compile(r"""\bimport\(\s*["'`]([^"'`]*)["'`]""").findall
+asked_words = re.compile(r"""(?<![\w.$])t\(\s*"([^"]+)"|data-t(?:-label)?="([^"]+)\"""").findall
+strings = re.compile(r'("(?:[^"\\]|\\.)*")').split
+
+
+class References(HTMLParser):
+    """Collects what a page refers to, and the modules that it fetches ahead."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.all, self.preloaded = [], []
+        self.feed(text)
+
+    def handle_starttag(self, _tag, attributes):
+        given = dict(attributes)
+        found = given.get("href") or given.get("src")
+        if found:
+            self.all.append(found)
+        if given.get("rel") == "modulepreload":
+            self.preloaded.append(found)
+
+
+def test_the_viewer_is_small():
+    assert sum((WEB / name).stat().st_size for name in VIEWER) < 30_000
+
+
+def test_the_inbox_is_small():
+    assert sum((WEB / name).stat().st_size for name in TEXTS if name not in VIEWER) < 60_000
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_refers_to_what_is_there_and_ours(name):
+    known = own_paths | {operation.path.removeprefix("/") for operation in OPERATIONS}
+    referred = [one for one in References(PAGES[name]).all if not one.startswith(("data:image/svg+xml,", "#"))]
+    assert [one for one in referred if one not in known] == []
+    assert referred
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_names_no_other_host_and_loads_by_fetch_alone(name):
+    assert not elsewhere(SCRIPTS[name])
+    assert not other_loaders(SCRIPTS[name])
+
+
+def test_one_module_of_the_inbox_fetches():
+    assert [name for name, text in MODULES.items() if re.search(r"\bfetch\(", text)] == ["api.js"]
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_style_sheet_loads_nothing(name):
+    assert not foreign_style(STYLES[name])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_file_knows_a_path_from_the_root(name):
+    """Below a path prefix only relative references lead to our files."""
+    assert not from_the_root(TEXTS[name])
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_script_makes_markup_or_code_of_text(name):
+    assert not markup_sink(SCRIPTS[name])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_has_scripts_or_styles_in_it(name):
+    assert not inline_markup(PAGES[name])
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (elsewhere, 'fetch("https://cdn.example/x.js")'),
+        (elsewhere, "`//cdn.example/x`"),
+        (elsewhere, '"http://www.w3.org/2000/svg.js"'),
+        (foreign_style, "@import 'x.css';"),
+        (foreign_style, "p { background: url(x.png); }"),
+        (from_the_root, 'new URL("/api/v1/", document.baseURI)'),
+        (from_the_root, '<a href="/docs">'),
+        (markup_sink, "element.innerHTML = text"),
+        (markup_sink, "element.insertAdjacentHTML('beforeend', text)"),
+        (markup_sink, "new Function('x')"),
+        (markup_sink, 'h("iframe", { srcdoc: text })'),
+        (markup_sink, 'element.setAttribute("onclick", text)'),
+        (inline_markup, "<p onclick=x()>"),
+        (inline_markup, '<p style="color: red">'),
+        (inline_markup, "<script>x()</script>"),
+        (inline_markup, "<style>p {}</style>"),
+    ],
+)
+def test_each_rule_sees_what_it_forbids(rule, text):
+    assert rule(text)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_import_names_a_file_that_is_served(name):
+    imports = static_imports(SCRIPTS[name]) + later_imports(SCRIPTS[name])
+    assert [one for one in imports if not one.startswith("./")] == []
+    folder = "web/" if name in MODULES else ""
+    assert [one for one in imports if folder + one.removeprefix("./") not in own_paths] == []
+
+
+def test_the_page_fetches_ahead_every_module_that_another_imports():
+    """So nothing is asked for only when something else that was asked for has come."""
+    imported = {f"web/{one.removeprefix('./')}" for text in MODULES.values() for one in static_imports(text)}
+    preloaded = References(TEXTS["index.html"]).preloaded
+    assert sorted(preloaded) == sorted(imported)
+    assert "web/messages.js" in imported
+
+
+def test_the_viewer_stores_nothing():
+    assert not re.search(r"\b(?:local|session)Storage|indexedDB|\.cookie\b|caches\.", SCRIPTS["docs.js"])
+
+
+def messages(language):
+    """Read the words of a language: an object literal has bare names, comments and last commas, which JSON has not."""
+    text = re.sub(r"^\s*//.*$", "", SCRIPTS[f"messages/{language}.js"], flags=re.MULTILINE)
+    pieces = strings(text.partition("export default")[2])
+    for index in range(0, len(pieces), 2):
+        named = re.sub(r"([\w$]+)\s*:", r'"\1":', re.sub(r"//.*|;\s*$", "", pieces[index]))
+        pieces[index] = re.sub(r",(\s*[}\]])", r"\1", named)
+    return json.loads("".join(pieces))
+
+
+def placeholders(message):
+    """Return the ``{names}`` of a message, of all its plural forms together."""
+    return set(re.findall(r"\{(\w+)\}", message if isinstance(message, str) else " ".join(message.values())))
+
+
+LANGUAGES = [path.stem for path in sorted((WEB / "messages").iterdir())]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_says_the_same_with_the_same_names_in_it(language):
+    ours, english = messages(language), messages("en")
+    assert ours["language"] == language
+    assert list(ours) == list(english)
+    assert {key: placeholders(ours[key]) for key in ours} == {key: placeholders(english[key]) for key in english}
+    assert [key for key in ours if not isinstance(ours[key], str) and "other" not in ours[key]] == []
+
+
+def test_every_word_that_the_inbox_asks_for_is_there():
+    asked = {one or other for text in [*MODULES.values(), TEXTS["index.html"]] for one, other in asked_words(text)}
+    assert sorted(asked - messages("en").keys()) == []

@@ -1,0 +1,41 @@
+"""Reads which content coding and which language a client would rather have (RFC 9110 §12.5); no file is known here."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+_MAX_ITEMS = 64  # of a field; browsers send a dozen
+_weighted = re.compile(r"([a-z0-9*_-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
+
+
+def prefers_gzip(accept_encoding: Sequence[str]) -> bool:
+    """Tell whether these fields (RFC 9110 §12.5.3) allow gzip, and not below the plain form."""
+    weights = _weights(accept_encoding)
+    gzip_weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0)))
+    return gzip_weight > 0 and gzip_weight >= weights.get("identity", 0)
+
+
+def best_language(accept_language: Sequence[str], offered: Sequence[str], default: str) -> str:
+    """Return the one of ``offered`` (tags in lower case) that these fields (RFC 9110 §12.5.4) ask for first.
+
+    By lookup (RFC 4647 §3.4): ``de-at`` finds ``de``, not the other way round. Where nothing is found, ``default``, or
+    another that is not refused.
+    """
+    weights = _weights(accept_language)
+    for wanted in sorted(weights, key=weights.__getitem__, reverse=True):
+        for tag in _shortened(wanted) if weights[wanted] else ():
+            if tag in offered and weights.get(tag, 1):
+                return tag
+    return next((tag for tag in (default, *offered) if weights.get(tag, 1)), default)
+
+
+def _weights(fields: Sequence[str]) -> dict[str, float]:
+    """Return the weight of each item; what is malformed counts as absent."""
+    items = ",".join(fields).lower().split(",", _MAX_ITEMS)[:_MAX_ITEMS]
+    read = [_weighted(item.strip()) for item in items]
+    return {item[1]: float(item[2] or 1) for item in read if item}
+
+
+def _shortened(tag: str) -> Iterator[str]:
+    while tag:
+        yield tag
+        tag = tag.rpartition("-")[0]
