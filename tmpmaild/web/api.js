@@ -1,0 +1,128 @@
+// Asks the HTTP API: a method for each request. Knows the rate limit and the server's clock, and nothing of the page.
+
+const SKEW_MS = 2000; // a Date field says whole seconds; below this the clocks agree
+
+// What an answer of 400 and above says, or that there was none: then `status` is 0 and `code` is "unreachable".
+export class ApiError extends Error {
+  constructor(status, { code = "", detail = "" } = {}, retryAfterSeconds = 0) {
+    super(code || `status ${status}`);
+    Object.assign(this, { status, code: code || (status ? "unknown" : "unreachable"), detail, retryAfterSeconds });
+  }
+
+  // Tell whether the inbox is not there, for this token at least.
+  get isGone() {
+    return ["address-not-found", "address-expired", "unauthorized"].includes(this.code);
+  }
+}
+
+// `base` is the URL of "api/v1/". An inbox is anything with `address` and `token`.
+export class Api {
+  #base;
+  #skewMs = 0;
+  #limit = { left: Infinity, atMs: 0, refillMs: 6000 };
+
+  constructor(base) {
+    this.#base = base;
+  }
+
+  // The server's time, in milliseconds since 1970.
+  now() {
+    return Date.now() + this.#skewMs;
+  }
+
+  // How many requests are left for now, by what the last answer said and the time since.
+  requestsLeft() {
+    const { left, atMs, refillMs } = this.#limit;
+    return left + Math.floor((Date.now() - atMs) / refillMs);
+  }
+
+  // How long it takes until so many are left, in milliseconds; 0 or less if they are.
+  msUntilLeft(wanted) {
+    const { left, atMs, refillMs } = this.#limit;
+    return atMs + (wanted - left) * refillMs - Date.now();
+  }
+
+  create(wish = {}) {
+    return this.#json("addresses", { method: "POST", json: wish });
+  }
+
+  address(inbox) {
+    return this.#json(pathOf(inbox), { inbox });
+  }
+
+  extend(inbox, seconds) {
+    return this.#json(pathOf(inbox), { inbox, method: "PATCH", json: { expires_in_seconds: seconds } });
+  }
+
+  deleteAddress(inbox) {
+    return this.ask(pathOf(inbox), { inbox, method: "DELETE" });
+  }
+
+  async domains() {
+    return (await this.#json("domains")).domains;
+  }
+
+  // Return the messages; `query` has the API's names, such as `wait` and `after`.
+  async messages(inbox, query = {}, signal) {
+    return (await this.#json(`${pathOf(inbox)}/messages?${new URLSearchParams(query)}`, { inbox, signal })).messages;
+  }
+
+  message(inbox, id) {
+    return this.#json(`${pathOf(inbox)}/messages/${id}`, { inbox });
+  }
+
+  deleteMessage(inbox, id) {
+    return this.ask(`${pathOf(inbox)}/messages/${id}`, { inbox, method: "DELETE" });
+  }
+
+  // Return where the message can be framed: `url`, and `remote_images`, a count.
+  view(inbox, id, remoteImages) {
+    return this.#json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images: remoteImages } });
+  }
+
+  async source(inbox, id) {
+    return (await this.ask(`${pathOf(inbox)}/messages/${id}/raw`, { inbox })).blob();
+  }
+
+  // Return the content at the `url` of an attachment.
+  async attachment(inbox, url) {
+    return (await this.ask(url, { inbox })).blob();
+  }
+
+  // Return the open answer of the event stream.
+  events(inbox, lastEventId, signal) {
+    const headers = lastEventId ? { "Last-Event-ID": lastEventId } : {};
+    return this.ask(`${pathOf(inbox)}/events`, { inbox, headers, signal });
+  }
+
+  // Return the answer to a request. Throws ApiError, or what `signal` was aborted with.
+  async ask(path, { inbox, method = "GET", headers = {}, json, signal } = {}) {
+    const sent = new Headers(headers);
+    if (inbox?.token) sent.set("Authorization", `Bearer ${inbox.token}`);
+    if (json) sent.set("Content-Type", "application/json");
+    const request = { method, headers: sent, body: json && JSON.stringify(json), signal, credentials: "omit", cache: "no-store" };
+    const answer = await fetch(new URL(path, this.#base), request).catch((error) => {
+      throw signal?.aborted ? error : new ApiError(0);
+    });
+    this.#note(answer.headers);
+    if (answer.ok) return answer;
+    throw new ApiError(answer.status, await answer.json().catch(() => ({})), Number(answer.headers.get("Retry-After")));
+  }
+
+  async #json(path, options) {
+    const answer = await this.ask(path, options);
+    return answer.json().catch(() => {
+      throw new ApiError(0);
+    });
+  }
+
+  #note(headers) {
+    const left = /;r=(\d+)/.exec(headers.get("RateLimit"));
+    const policy = /;q=(\d+);w=(\d+)/.exec(headers.get("RateLimit-Policy"));
+    if (left && policy) this.#limit = { left: Number(left[1]), atMs: Date.now(), refillMs: (1000 * policy[2]) / policy[1] };
+    const skewMs = Date.parse(headers.get("Date")) + 500 - Date.now();
+    this.#skewMs = Math.abs(skewMs) > SKEW_MS ? skewMs : 0;
+  }
+}
+
+const pathOf = ({ address }) => `addresses/${encodeURIComponent(address)}`;

@@ -1,0 +1,292 @@
+// Puts the page together: which inbox is on show, what happens to it, and what the buttons do.
+
+import { announce, setUpBell, showCount, tellOf, toast } from "./alerts.js";
+import { Api, ApiError } from "./api.js";
+import { Card, extension } from "./card.js";
+import { chooseName, closeAll, confirmRemoval, showLink } from "./dialogs.js";
+import { at, button, copy, h, icon } from "./dom.js";
+import { List } from "./list.js";
+import { Live } from "./live.js";
+import { Mailbox } from "./mailbox.js";
+import { Reader } from "./reader.js";
+import { choose, chosen, forget, inboxes, keep, onChange, takeLink, update } from "./store.js";
+import { knows, t, timeOfDay, translate } from "./words.js";
+
+const link = takeLink(); // before anything else: a token has no place in the address bar
+
+const RETRY_SECONDS = 5;
+const NEWS_MS = 30_000; // mail that came longer ago is none
+const GRACE_MS = 3000; // the server's word on the end comes a moment after the clock's
+const WARNED_MINUTES = [5, 1];
+const wide = matchMedia("(min-width: 60rem)");
+
+const api = new Api(new URL("api/v1/", document.baseURI));
+const removeMessage = attempt(deleteMessage);
+const card = new Card(at("card"), {
+  copy: (event) => copyText(inbox.address, event),
+  qr: () => showLink(inbox, copyText),
+  create: attempt(() => create()),
+  name: attempt(askForName),
+  extend: attempt(extend),
+  remove: () => confirmRemoval(inbox, mailbox.messages.length, attempt(deleteInbox)),
+});
+const list = new List(at("list"), { open: read, remove: removeMessage, copy: copyText });
+const reader = new Reader(at("reader"), api, { close: leaveMessage, remove: removeMessage, copy: copyText, words: wordsOf, attempt });
+
+let inbox;
+let mailbox = new Mailbox();
+let live;
+let state = {};
+let domains;
+let retrying;
+let warned; // of the end, when this many minutes were left
+
+function wordsOf(error) {
+  if (!(error instanceof ApiError)) throw error;
+  const key = `error-${error.code}`;
+  return t(knows(key) ? key : "error-other", { code: error.code, n: Math.max(1, error.retryAfterSeconds) });
+}
+
+// Return a handler that does something once at a time and shows what went wrong.
+function attempt(task) {
+  let busy = false;
+  return async (...given) => {
+    if (busy) return;
+    busy = true;
+    await task(...given).catch((error) => toast(wordsOf(error)));
+    busy = false;
+  };
+}
+
+async function copyText(text, { currentTarget: pressed }) {
+  const done = await copy(text).then(() => true, () => false);
+  if (!done) return toast(t("copy-failed"));
+  announce(t("copied"));
+  const before = [...pressed.childNodes];
+  pressed.replaceChildren(icon("done"), before.length > 1 ? h("span", t("copied")) : "");
+  setTimeout(() => pressed.replaceChildren(...before), 1500);
+}
+
+// Open the inbox that was open last, or have one made.
+async function begin() {
+  clearTimeout(retrying);
+  card.showLoading();
+  const find = () => {
+    const mine = inboxes(api.now());
+    return mine.find(({ address }) => address === chosen()) ?? mine.at(-1);
+  };
+  const findOrMake = async () => find() ?? keep(await api.create());
+  try {
+    // Two tabs that are opened together want one address.
+    open(find() ?? (await (navigator.locks ? navigator.locks.request("tmpmaild:create", findOrMake) : findOrMake())));
+  } catch (error) {
+    card.showTrouble(t("no-address"), wordsOf(error), button("", t("again"), { class: "main", click: begin }));
+    retrying = setTimeout(begin, 1000 * (error.retryAfterSeconds || RETRY_SECONDS));
+  }
+}
+
+// Open the inbox of a link.
+async function follow(wanted) {
+  if (!wanted) return;
+  clearTimeout(retrying);
+  leave();
+  card.showLoading();
+  try {
+    open(keep({ ...wanted, ...(await api.address(wanted)) }));
+  } catch (error) {
+    card.showTrouble(t(error.isGone ? "gone-unknown" : "no-address"), wordsOf(error));
+  }
+  drawInboxes();
+}
+
+function open(chosenInbox) {
+  leave();
+  inbox = chosenInbox;
+  mailbox = new Mailbox(inbox.seen);
+  choose(inbox.address);
+  card.show(inbox, api.now());
+  const on = { messages: arrive, deleted: drop, extended: move, gone: end, state: drawState };
+  live = new Live({ api, inbox, snapshot: () => ({ messages: mailbox.messages, expiresAt: inbox.expires_at }), on });
+  live.start();
+  draw();
+  drawInboxes();
+}
+
+function leave() {
+  live?.stop();
+  live = inbox = undefined;
+  mailbox = new Mailbox();
+  warned = Infinity;
+  closeAll();
+  closeMessage();
+  reader.forget();
+  list.clear();
+  drawState({});
+  draw();
+}
+
+// Nothing of an inbox stays when it is gone, here neither.
+function end(reason) {
+  forget(inbox.address);
+  leave();
+  card.showTrouble(t(`gone-${reason}`), t("gone-text"));
+  announce(t(`gone-${reason}`));
+  drawInboxes();
+}
+
+function arrive(messages) {
+  const added = mailbox.add(messages);
+  list.add(added, mailbox.isSeen);
+  draw();
+  const news = added.filter(({ id, received_at }) => !mailbox.isSeen(id) && api.now() - Date.parse(received_at) < NEWS_MS);
+  if (news.length === 0) return;
+  tellOf(news, read);
+  if (wide.matches && !reader.id) show(news.at(-1));
+}
+
+function show(message) {
+  reader.show(inbox, message);
+  list.mark(message.id);
+  document.body.classList.add("reading");
+  see();
+}
+
+// Show a message that somebody asked for.
+function read(message) {
+  if (!mailbox.find(message.id)) return;
+  show(message);
+  at("reader-title").focus();
+  if (!wide.matches && !history.state) history.pushState("reading", "");
+}
+
+// What is open counts as seen once the page is.
+function see() {
+  const { id } = reader;
+  if (document.hidden || !id || mailbox.isSeen(id)) return;
+  mailbox.see(id);
+  list.markSeen(id);
+  update(inbox.address, { seen: mailbox.seen });
+  draw();
+}
+
+// On a phone the button that goes back does so too.
+function leaveMessage() {
+  if (history.state) history.back();
+  else closeMessage();
+}
+
+function closeMessage() {
+  const { id } = reader;
+  if (!id) return;
+  reader.close();
+  document.body.classList.remove("reading");
+  list.mark(null);
+  list.focus(id);
+}
+
+function drop(id) {
+  if (reader.id === id) leaveMessage();
+  mailbox.remove(id);
+  list.remove(id);
+  draw();
+}
+
+function move(expiresAt) {
+  inbox = update(inbox.address, { expires_at: expiresAt }) ?? inbox;
+  warned = Infinity;
+  card.show(inbox, api.now());
+  drawInboxes();
+}
+
+async function deleteMessage(id) {
+  await api.deleteMessage(inbox, id).catch((error) => {
+    if (error.code !== "message-not-found") throw error;
+  });
+  live?.tell({ deleted: id });
+  drop(id);
+}
+
+async function deleteInbox() {
+  await api.deleteAddress(inbox);
+  live?.tell({ gone: "deleted" });
+  end("deleted");
+}
+
+async function extend() {
+  const { expires_at } = await api.extend(inbox, extension(inbox, api.now()));
+  live?.tell({ extended: expires_at });
+  move(expires_at);
+  announce(t("extended"));
+}
+
+async function create(wish) {
+  open(keep(await api.create(wish)));
+}
+
+async function askForName() {
+  domains ??= await api.domains();
+  chooseName(domains, (wish) => create(wish).catch(wordsOf));
+}
+
+function tick() {
+  card.tick(api.now());
+  drawWait();
+  if (!inbox) return;
+  const leftMs = Date.parse(inbox.expires_at) - api.now();
+  if (leftMs < -GRACE_MS) check();
+  const warning = WARNED_MINUTES.findLast((minutes) => leftMs < 60_000 * minutes);
+  if (warning < warned) announce(t("ending", { n: (warned = warning) }));
+}
+
+// The clock says that it is over, the stream did not: it may have been extended while nobody looked.
+const check = attempt(async () => {
+  const asked = inbox;
+  const found = await api.address(asked).catch(() => null);
+  if (asked !== inbox) return;
+  if (found) move(found.expires_at);
+  else end("expired");
+});
+
+function draw() {
+  const { messages, unread } = mailbox;
+  showCount(unread);
+  at("mail-title").textContent = messages.length ? t("mails", { n: messages.length }) : t("inbox");
+  at("empty-text").textContent = t("empty-text", { address: inbox?.address });
+  at("panes").hidden = !inbox;
+  at("panes").classList.toggle("nothing", messages.length === 0);
+}
+
+function drawInboxes() {
+  const all = inboxes(api.now());
+  const drawOne = (one) =>
+    h("button", { type: "button", "aria-current": one.address === inbox?.address, click: () => open(one) },
+      h("b", one.address.split("@")[0]), h("small", t("until", { time: timeOfDay(one.expires_at) })));
+  at("inboxes").hidden = all.every(({ address }) => address === inbox?.address);
+  at("inboxes").replaceChildren(...all.map(drawOne));
+}
+
+function drawState(changed) {
+  state = changed;
+  const { name = "" } = state;
+  const retry = name === "lost" && button("", t("try-now"), { class: "quiet", click: () => live.retry() });
+  at("state").className = `small ${name}`;
+  at("state").replaceChildren(name && h("span.dot", t(`state-${name}`)), h("span.wait", { "aria-hidden": true }), retry || "");
+  drawWait();
+}
+
+function drawWait() {
+  const seconds = Math.ceil((state.retryAtMs - Date.now()) / 1000);
+  at("state").querySelector(".wait").textContent = seconds > 0 ? t("in-seconds", { n: seconds }) : "";
+}
+
+translate();
+setUpBell(at("bell"));
+at("app").hidden = false;
+history.replaceState(null, "", location.href);
+addEventListener("hashchange", () => follow(takeLink()));
+addEventListener("popstate", closeMessage);
+document.addEventListener("visibilitychange", see);
+onChange(drawInboxes);
+setInterval(tick, 1000);
+if (link) follow(link);
+else begin();

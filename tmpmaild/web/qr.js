@@ -1,0 +1,131 @@
+// Turns text into a QR code (ISO/IEC 18004:2015): byte mode, UTF-8, error correction level M. Draws nothing.
+
+const QUIET = 4; // modules on each side (9.1)
+
+// By version: codewords for data, blocks, codewords for error correction in each (tables 7 and 9).
+const CODEWORDS = [
+  [16, 1, 10], [28, 1, 16], [44, 1, 26], [64, 2, 18], [86, 2, 24], [108, 4, 16], [124, 4, 18], [154, 4, 22],
+  [182, 5, 22], [216, 5, 26], [254, 5, 30], [290, 8, 22], [334, 9, 22], [365, 9, 24], [415, 10, 24],
+];
+
+// Format information of level M by mask, version information from 7 on (annexes C and D).
+const FORMATS = [0x5412, 0x5125, 0x5e7c, 0x5b4b, 0x45f9, 0x40ce, 0x4f97, 0x4aa0];
+const VERSIONS = [0x7c94, 0x85bc, 0x9a99, 0xa4d3, 0xbbf6, 0xc762, 0xd847, 0xe60d, 0xf928];
+
+// What is 0 where a mask inverts, by row and column (table 10).
+const MASKS = [
+  (r, c) => (r + c) % 2,
+  (r) => r % 2,
+  (r, c) => c % 3,
+  (r, c) => (r + c) % 3,
+  (r, c) => ((r >> 1) + Math.floor(c / 3)) % 2,
+  (r, c) => (r * c) % 6,
+  (r, c) => (((r * c) % 3) + r * c) % 2,
+  (r, c) => (((r * c) % 3) + r + c) % 2,
+];
+
+const range = (length) => [...Array(length).keys()];
+const binary = (value, width = 8) => value.toString(2).padStart(width, "0");
+
+// Return the rows of modules, true where dark, without the quiet zone. Throws RangeError for more than version 15 holds.
+export function qrModules(text) {
+  const bytes = [...new TextEncoder().encode(text)];
+  const version = 1 + CODEWORDS.findIndex(([room], index) => bytes.length + (index < 9 ? 2 : 3) <= room);
+  if (!version) throw new RangeError("too long for a QR code of version 15");
+  const bits = codewords(bytes, version).map((byte) => binary(byte)).join("");
+  const symbols = MASKS.map((_, mask) => symbol(version, bits, mask));
+  const points = symbols.map(penalty);
+  return symbols[points.indexOf(Math.min(...points))].map((row) => row.map(Boolean));
+}
+
+// Return `d` of an SVG path to fill, and `size`, the side of its square with the quiet zone; a module is 1 wide.
+export function qrPath(text) {
+  const rows = qrModules(text).map((row) => row.map(Number).join(""));
+  const bar = ({ 0: run, index }, y) => `M${index + QUIET} ${y + QUIET}h${run.length}v1h-${run.length}z`;
+  const d = rows.flatMap((row, y) => [...row.matchAll(/1+/g)].map((run) => bar(run, y))).join("");
+  return { d, size: rows.length + 2 * QUIET };
+}
+
+// Pad the data (7.4), and let its blocks take turns, shorter ones first, then those for error correction (7.5, 7.6).
+function codewords(bytes, version) {
+  const [room, count, degree] = CODEWORDS[version - 1];
+  const length = binary(bytes.length, version < 10 ? 8 : 16);
+  const padded = ["0100", length, ...bytes.map((byte) => binary(byte)), "0000", "1110110000010001".repeat(room)].join("");
+  const data = padded.match(/.{8}/g).slice(0, room).map((byte) => parseInt(byte, 2));
+  const blocks = range(count).map((index) => data.splice(0, data.length / (count - index)));
+  const inTurn = (lists) => lists.at(-1).flatMap((_, index) => lists.flatMap((list) => list[index] ?? []));
+  return [...inTurn(blocks), ...inTurn(blocks.map((block) => remainder(block, degree)))];
+}
+
+// Multiply in GF(256), modulo x⁸ + x⁴ + x³ + x² + 1.
+const times = (a, b) => b && (b & 1 && a) ^ times((a << 1) ^ (a > 127 && 0x11d), b >> 1);
+
+// Divide by the product of x - 1, x - 2, x - 4 and so on, `degree` factors (annex A).
+function remainder(block, degree) {
+  let divisor = [1];
+  for (let root = 1; divisor.length <= degree; root = times(root, 2)) {
+    divisor = [...divisor, 0].map((value, index) => value ^ times(divisor[index - 1] ?? 0, root));
+  }
+  const step = (rest, byte) => divisor.slice(1).map((value, index) => (rest[index + 1] ?? 0) ^ times(value, rest[0] ^ byte));
+  return block.reduce(step, Array(degree).fill(0));
+}
+
+// Place the bits in columns two wide, from the right, up and down in turn (7.7.3).
+function symbol(version, bits, mask) {
+  const grid = functionPatterns(version);
+  const size = grid.length;
+  drawInformation(grid, version, mask);
+  let next = 0;
+  for (let right = size - 1; right > 0; right -= right === 8 ? 3 : 2) {
+    for (const step of range(2 * size)) {
+      const r = (right + 1) & 2 ? step >> 1 : size - 1 - (step >> 1);
+      const c = right - (step % 2);
+      grid[r][c] ??= bits[next++] ^ !MASKS[mask](r, c);
+    }
+  }
+  return grid;
+}
+
+// Return rows with the finder, timing and alignment patterns (6.3, annex E), undefined elsewhere.
+function functionPatterns(version) {
+  const size = 17 + 4 * version;
+  const gaps = version > 1 ? Math.floor(version / 7) + 1 : 0;
+  const gap = 2 * Math.ceil((size - 13) / gaps / 2);
+  const centres = [6, ...range(gaps).map((index) => size - 7 - index * gap)];
+  const off = (at, points) => Math.min(...points.map((point) => Math.abs(at - point)));
+  const ring = (r, c, points) => Math.max(off(r, points), off(c, points));
+  const module = (r, c) => {
+    const around = r > 8 && c > 8 ? 9 : ring(r, c, [3, size - 4]);
+    if (around < 5) return [1, 1, 0, 1, 0][around];
+    if (r === 6 || c === 6) return (r + c + 1) % 2;
+    return around > 5 ? [1, 0, 1][ring(r, c, centres)] : undefined; // no alignment pattern is at a finder
+  };
+  return range(size).map((r) => range(size).map((c) => module(r, c)));
+}
+
+// Draw the format and version information, each twice, and the dark module (7.9, 7.10).
+function drawInformation(grid, version, mask) {
+  const size = grid.length;
+  for (const index of range(15)) {
+    const bit = (FORMATS[mask] >> index) & 1;
+    grid[index < 8 ? index + (index > 5) : size - 15 + index][8] = bit;
+    grid[8][index < 8 ? size - 1 - index : 14 - index + (index < 9)] = bit;
+  }
+  grid[size - 8][8] = 1;
+  for (const index of range(version < 7 ? 0 : 18)) {
+    const [near, far] = [Math.floor(index / 3), size - 11 + (index % 3)];
+    grid[near][far] = grid[far][near] = (VERSIONS[version - 7] >> index) & 1;
+  }
+}
+
+// Return the points of table 11: for runs, squares, what looks like a finder, and too much of one colour.
+function penalty(rows) {
+  const size = rows.length;
+  const across = rows.map((row) => row.join("")).join();
+  const lines = `${across},${rows.map((_, c) => rows.map((row) => row[c]).join("")).join()}`;
+  const runs = lines.match(/0{5,}|1{5,}/g);
+  const squares = across.match(new RegExp(`0(?=0.{${size - 1}}00)|1(?=1.{${size - 1}}11)`, "g")) ?? [];
+  const finders = `0000${lines.replaceAll(",", "0000,0000")}0000`.match(/00001011101|1011101(?=0000)/g);
+  const excess = Math.floor(Math.abs((20 * rows.flat().filter(Boolean).length) / size ** 2 - 10));
+  return runs.join("").length - 2 * runs.length + 3 * squares.length + 40 * finders.length + 10 * excess;
+}

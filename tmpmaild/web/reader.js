@@ -1,0 +1,160 @@
+// Shows one message: what it was sent for, then as HTML, as text, its headers or its source.
+
+import { button, h, icon, plain, save } from "./dom.js";
+import { codeBox, codeOf, leave, linkBox, linkOf } from "./findings.js";
+import { senderOf, subjectOf } from "./list.js";
+import { bytes, fullTime, t } from "./words.js";
+
+const SHOWN_CHARACTERS = 500_000;
+const SPARE_REQUESTS = 3; // what the HTML, shown unasked, leaves of the rate limit
+const VIEW_MS = 50_000; // a view can be looked at for a minute
+const SANDBOX = "allow-popups allow-popups-to-escape-sandbox"; // no scripts, and no origin of ours
+const WEB_ADDRESS = /(https?:\/\/[^\s<>"'()[\]{}]*[^\s<>"'()[\]{}.,;:!?*_~])/i;
+
+const bar = (image, words, label, click) => h("p.note.small", icon(image), h("span", words), button("", label, { click }));
+
+// `actions` has close(), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
+export class Reader {
+  #element;
+  #api;
+  #actions;
+  #inbox;
+  #message;
+  #pane;
+  #turn;
+  #whole;
+  #views = new Map();
+  #forms = { html: () => this.#html(), text: () => this.#text(), headers: () => this.#headers(), source: () => this.#source() };
+
+  constructor(element, api, actions) {
+    this.#element = element;
+    this.#api = api;
+    this.#actions = actions;
+    element.addEventListener("keydown", ({ key }) => key === "Escape" && actions.close());
+  }
+
+  get id() {
+    return this.#message?.id;
+  }
+
+  show(inbox, message) {
+    this.#inbox = inbox;
+    this.#message = message;
+    this.#whole = undefined;
+    this.#pane = h("div.pane");
+    this.#element.hidden = false;
+    this.#element.replaceChildren(this.#header(), this.#found(), this.#attachments(), this.#modes(), this.#pane);
+    this.#element.scrollTop = 0;
+    if (!message.has_html) this.#present("text");
+    else if (this.#known(message.id) || this.#api.requestsLeft() > SPARE_REQUESTS) this.#present("html");
+    else this.#present("text", bar("time", t("html-later"), t("as-html"), () => this.#present("html")));
+  }
+
+  close() {
+    this.#turn = this.#message = this.#whole = undefined;
+    this.#element.hidden = true;
+    this.#element.replaceChildren();
+  }
+
+  // What was shown of an inbox goes with it.
+  forget() {
+    this.close();
+    this.#views.clear();
+  }
+
+  #header() {
+    const { from, from_name, to, received_at } = this.#message;
+    const { close, remove } = this.#actions;
+    return h("header",
+      h("div.tools", button("back", t("back"), { class: "quiet back", click: close }),
+        this.#inbox.token && button("bin", t("delete-mail"), { class: "quiet risky", click: () => remove(this.id) })),
+      h("h2", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
+      h("p", h("b", { dir: "auto" }, senderOf(this.#message)), plain(from_name) && h("span", { dir: "auto" }, ` ${plain(from)}`)),
+      h("p.soft.small", t("to", { to: plain(to) }), " · ", h("time", { datetime: received_at }, fullTime(received_at))));
+  }
+
+  #found() {
+    const { copy } = this.#actions;
+    const [code, link] = [codeOf(this.#message), linkOf(this.#message)];
+    return (code || link) ? h("div.found", code && codeBox(code, copy), link && linkBox(link, copy)) : "";
+  }
+
+  #attachments() {
+    const { attachments, has_html } = this.#message;
+    const listed = attachments.filter(({ inline }) => !inline || !has_html);
+    return h("ul.attachments", { "aria-label": t("attachments") }, listed.map((one) => h("li", this.#attachment(one))));
+  }
+
+  #attachment({ filename, content_type, size, url }) {
+    const name = plain(filename) || t("unnamed");
+    const click = this.#actions.attempt(async () => save(await this.#api.attachment(this.#inbox, url), name));
+    return h("button.box", { type: "button", title: t("save"), click },
+      icon("file"), h("b", { dir: "auto" }, name, h("small", `${plain(content_type)}, ${bytes(size)}`)));
+  }
+
+  #modes() {
+    const names = Object.keys(this.#forms).filter((name) => name !== "html" || this.#message.has_html);
+    const one = (name) => button("", t(`as-${name}`), { "data-mode": name, click: () => this.#present(name) });
+    return h("div.modes", { role: "group", "aria-label": t("show-as") }, names.map(one));
+  }
+
+  // Show the message in one of its forms, below `notice`; what comes too late is dropped.
+  async #present(mode, notice) {
+    const turn = (this.#turn = Symbol(mode));
+    const pane = this.#pane;
+    for (const one of this.#element.querySelectorAll("[data-mode]")) one.setAttribute("aria-pressed", one.dataset.mode === mode);
+    pane.setAttribute("aria-busy", true);
+    const trouble = (error) => [bar("warn", this.#actions.words(error), t("again"), () => this.#present(mode))];
+    const drawn = await this.#forms[mode]().catch(trouble);
+    if (turn !== this.#turn) return;
+    pane.setAttribute("aria-busy", false);
+    pane.replaceChildren(...[notice, ...drawn].filter(Boolean));
+  }
+
+  async #html(remoteImages = false) {
+    const { url, remote_images: n } = await this.#view(this.id, remoteImages);
+    const frame = h("iframe", { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: url });
+    const pane = this.#pane;
+    const load = this.#actions.attempt(async () => pane.replaceChildren(...(await this.#html(true)).filter(Boolean)));
+    return [n > 0 && !remoteImages && bar("warn", t("blocked", { n }), t("load-images"), load), frame];
+  }
+
+  // Return a view that can still be looked at.
+  #known(id, remoteImages = false) {
+    const view = this.#views.get(id + remoteImages);
+    return view && Date.now() - view.atMs < VIEW_MS && view;
+  }
+
+  async #view(id, remoteImages) {
+    const view = this.#known(id, remoteImages) || { ...(await this.#api.view(this.#inbox, id, remoteImages)), atMs: Date.now() };
+    this.#views.set(id + remoteImages, view);
+    return view;
+  }
+
+  async #text() {
+    const { body } = this.#message.truncated ? await this.#full() : this.#message;
+    // Every second part is what the expression matched.
+    const parts = body.slice(0, SHOWN_CHARACTERS).split(WEB_ADDRESS).map((part, index) => (index % 2 ? leave(part, part) : part));
+    return [body.trim() ? h("pre.text", { dir: "auto" }, parts) : h("p.soft", t("no-text"))];
+  }
+
+  async #headers() {
+    const { headers } = await this.#full();
+    const draw = ([name, value]) => h("div", h("dt", name), h("dd", { dir: "auto" }, plain(value)));
+    return [h("dl.small", headers.map(draw))];
+  }
+
+  async #source() {
+    const blob = await this.#api.source(this.#inbox, this.id);
+    const text = await blob.slice(0, SHOWN_CHARACTERS).text();
+    return [button("file", t("save-source"), { click: () => save(blob, `${this.id}.eml`) }), h("pre", text)];
+  }
+
+  // Return the message with all that the list does not say of it.
+  async #full() {
+    const message = this.#message;
+    const whole = this.#whole ?? (await this.#api.message(this.#inbox, message.id));
+    if (message === this.#message) this.#whole = whole;
+    return whole;
+  }
+}

@@ -1,0 +1,76 @@
+// Keeps the inboxes in the browser, and takes and makes the links that carry one. Knows nothing of the page's elements.
+//
+// An inbox is what the API says of an address, its `token`, and `seen`, the ids of the messages that were opened.
+
+const KEY = `tmpmaild:${location.pathname}`;
+const CURRENT = `${KEY}:current`;
+const LINK = /^(\S+@\S+?)(?:\.([\w-]{20,}))?$/;
+const unstored = {}; // where the browser stores nothing, this tab still remembers
+
+function get(area, key) {
+  try {
+    return window[area].getItem(key);
+  } catch {
+    return unstored[key] ?? null;
+  }
+}
+
+function set(area, key, value) {
+  try {
+    window[area].setItem(key, value);
+  } catch {
+    unstored[key] = value;
+  }
+}
+
+const read = () => JSON.parse(get("localStorage", KEY) ?? "[]");
+const write = (inboxes) => set("localStorage", KEY, JSON.stringify(inboxes));
+
+// Return the inboxes that have not ended by `nowMs`, oldest first; the others are forgotten.
+export function inboxes(nowMs) {
+  const all = read();
+  const alive = all.filter(({ expires_at }) => Date.parse(expires_at) > nowMs);
+  if (alive.length < all.length) write(alive);
+  return alive;
+}
+
+// Add an inbox, or take over what is new of one that is known, and return it.
+export function keep(inbox) {
+  const known = update(inbox.address, inbox);
+  if (!known) write([...read(), { seen: [], ...inbox }]);
+  return known ?? { seen: [], ...inbox };
+}
+
+// Change an inbox and return it; one that another tab has deleted stays away.
+export function update(address, changes) {
+  const all = read();
+  const index = all.findIndex((inbox) => inbox.address === address);
+  if (index < 0) return undefined;
+  all[index] = { ...all[index], ...changes };
+  write(all);
+  return all[index];
+}
+
+export const forget = (address) => write(read().filter((inbox) => inbox.address !== address));
+
+// Return the address that this tab shows; a new tab starts with what was last chosen in any.
+export const chosen = () => get("sessionStorage", CURRENT) ?? get("localStorage", CURRENT);
+
+export function choose(address) {
+  set("sessionStorage", CURRENT, address);
+  set("localStorage", CURRENT, address);
+}
+
+// Call back when another tab changed the inboxes.
+export const onChange = (callback) => addEventListener("storage", ({ key }) => key === KEY && callback());
+
+// Take `#address.token` or `#address` out of the address bar and return what it said, if anything.
+export function takeLink() {
+  const { hash, pathname, search } = location;
+  if (hash) history.replaceState(history.state, "", pathname + search);
+  const [, address, token] = LINK.exec(hash.slice(1).replace("%40", "@")) ?? [];
+  return address && { address, ...(token && { token }) };
+}
+
+// Return the link that opens an inbox elsewhere, with all rights to it.
+export const linkTo = ({ address, token }) => `${new URL(".", document.baseURI)}#${address}${token ? `.${token}` : ""}`;
