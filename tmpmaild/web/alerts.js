@@ -1,7 +1,9 @@
 // Tells the reader of what happens: in the window's title, aloud, in a note on the page, on the desktop.
 
-import { at, icon, plain } from "./dom.js";
+import { at, icon } from "./dom.js";
 import { codeOf } from "./findings.js";
+import { senderOf, subjectOf } from "./list.js";
+import { get, set } from "./store.js";
 import { t } from "./words.js";
 
 const KEY = "tmpmaild:notify";
@@ -27,47 +29,35 @@ export function toast(text) {
 // Say that messages came; `open` shows one.
 export function tellOf(messages, open) {
   const message = messages.at(-1);
-  const [from, subject, code] = [plain(message.from_name) || plain(message.from), plain(message.subject), codeOf(message)];
-  const text = t(code ? "new-code" : "new-mail", { from, subject, code });
-  announce(messages.length > 1 ? t("new-mails", { n: messages.length }) : text);
-  if (document.hidden && isOn()) notify(from || t("no-sender"), code ? `${code} · ${subject}` : subject, message, open);
+  const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];
+  announce(messages.length > 1 ? t("new-mails", { n: messages.length }) : t(code ? "new-code" : "new-mail", { from, subject, code }));
+  if (document.hidden && isOn()) notify(from, code ? `${code} · ${subject}` : subject, message, open);
 }
 
 function notify(title, body, message, open) {
   try {
     // Of the tabs that show one inbox, one is heard: they give the same tag.
     const notification = new Notification(title, { body, tag: message.id });
-    notification.addEventListener("click", () => (window.focus(), open(message), notification.close()));
+    notification.onclick = () => (window.focus(), open(message), notification.close());
   } catch {
     // Chrome on Android shows them only for service workers.
   }
 }
 
-const isOn = () => localStorage.getItem(KEY) === "on" && Notification.permission === "granted";
+const isOn = () => get("localStorage", KEY) === "on" && Notification.permission === "granted";
 
 // Make the bell work where the browser can notify; it asks for the permission only on a click.
 export function setUpBell(bell) {
-  if (!("Notification" in window) || !isSecureContext || !canStore()) return;
-  const draw = () => {
-    bell.setAttribute("aria-pressed", isOn());
-    bell.ariaLabel = bell.title = t("notify");
+  if (!("Notification" in window && isSecureContext)) return;
+  const draw = () => bell.setAttribute("aria-pressed", isOn());
+  bell.onclick = async () => {
+    const wanted = !isOn();
+    set("localStorage", KEY, wanted ? "on" : "off");
+    if (wanted && (await Notification.requestPermission()) !== "granted") toast(t("notify-denied"));
+    draw();
   };
+  bell.ariaLabel = bell.title = t("notify");
   bell.append(icon("bell"));
   bell.hidden = false;
-  bell.addEventListener("click", async () => {
-    const wanted = !isOn();
-    const permission = wanted ? await Notification.requestPermission() : "";
-    localStorage.setItem(KEY, wanted ? "on" : "off");
-    if (wanted && permission !== "granted") toast(t("notify-denied"));
-    draw();
-  });
   draw();
-}
-
-function canStore() {
-  try {
-    return Boolean(localStorage);
-  } catch {
-    return false;
-  }
 }

@@ -25,10 +25,10 @@ const removeMessage = attempt(deleteMessage);
 const card = new Card(at("card"), {
   copy: (event) => copyText(inbox.address, event),
   qr: () => showLink(inbox, copyText),
-  create: attempt(() => create()),
-  name: attempt(askForName),
+  new: attempt(() => create()),
+  "choose-name": attempt(askForName),
   extend: attempt(extend),
-  remove: () => confirmRemoval(inbox, mailbox.messages.length, attempt(deleteInbox)),
+  delete: () => confirmRemoval(inbox, mailbox.messages.length, attempt(deleteInbox)),
 });
 const list = new List(at("list"), { open: read, remove: removeMessage, copy: copyText });
 const reader = new Reader(at("reader"), api, { close: leaveMessage, remove: removeMessage, copy: copyText, words: wordsOf, attempt });

@@ -3,79 +3,69 @@
 import { button, h } from "./dom.js";
 import { duration, t } from "./words.js";
 
+const HOUR_MS = 3_600_000;
 const LAST_MS = 5 * 60_000; // the time that is shown as short
 const GAIN_MS = 60_000; // an extension worth its button
 
 // Return for how many seconds from `nowMs` an inbox could be made to live, at most an hour; 0 if that gains nothing.
 export function extension({ expires_at, extendable_until, token }, nowMs) {
-  const untilMs = Math.min(nowMs + 3_600_000, Date.parse(extendable_until));
+  const untilMs = Math.min(nowMs + HOUR_MS, Date.parse(extendable_until));
   const gains = token && untilMs - Date.parse(expires_at) > GAIN_MS;
   return gains ? Math.floor((untilMs - nowMs) / 1000) - 2 : 0; // our idea of the server's time is rough
 }
 
-// `actions` has what the buttons do: copy, qr, extend, create, name, remove.
+// `actions` has what the buttons do, by the keys of their labels.
 export class Card {
   #element;
   #actions;
   #inbox;
-  #time;
-  #bar;
+  #time = h("span.time", { role: "timer" });
+  #bar = h("div");
   #extend;
 
   constructor(element, actions) {
     this.#element = element;
     this.#actions = actions;
+    this.#extend = this.#quiet("time", "extend");
   }
 
   showLoading() {
-    this.#inbox = null;
-    this.#draw(t("creating"), h("p.address.loading", "\u00a0"));
+    this.#draw("", null, t("creating"), h("p.address.loading", "\u00a0"));
   }
 
   show(inbox, nowMs) {
-    const { copy, qr, extend, remove } = this.#actions;
-    this.#inbox = inbox;
-    this.#time = h("span.time", { role: "timer" });
-    this.#bar = h("div.life", h("div"));
-    this.#extend = button("time", t("extend"), { class: "quiet", click: extend });
-    const owned = inbox.token && [this.#extend, button("bin", t("delete"), { class: "quiet risky", click: remove })];
-    this.#draw([h("b", t("your-address")), this.#time, inbox.private && h("span", t("is-private"))],
-      h("div.address-row", this.#address(inbox), button("copy", t("copy"), { class: "main", click: copy })),
-      h("div.more", button("qr", t("qr"), { class: "quiet", click: qr }), this.#fresh("quiet"), owned),
-      this.#bar);
+    const [local, domain] = inbox.address.split("@");
+    const owned = inbox.token && [this.#extend, this.#quiet("bin", "delete")];
+    this.#draw("", inbox, [h("b", t("your-address")), this.#time, inbox.private && h("span", t("is-private"))],
+      h("div.address-row",
+        h("p.address", { translate: "no" }, local, h("wbr"), `@${domain}`),
+        button("copy", t("copy"), { class: "main", click: this.#actions.copy })),
+      h("div.more", this.#quiet("qr", "qr"), this.#fresh(), owned),
+      h("div.life", this.#bar));
     this.tick(nowMs);
   }
 
   // Say why there is no address, and what to do.
-  showTrouble(title, text, buttons) {
-    this.#inbox = null;
-    this.#draw(title, h("p", text), h("div.actions", buttons ?? this.#fresh("main")));
-    this.#element.classList.add("trouble");
+  showTrouble(title, text, retry) {
+    this.#draw("trouble", null, title, h("p", text), h("div.actions", retry ?? this.#fresh()));
   }
 
   tick(nowMs) {
     if (!this.#inbox) return;
-    const { created_at, expires_at } = this.#inbox;
-    const leftMs = Math.max(0, Date.parse(expires_at) - nowMs);
+    const [fromMs, untilMs] = [this.#inbox.created_at, this.#inbox.expires_at].map(Date.parse);
+    const leftMs = Math.max(0, untilMs - nowMs);
     this.#time.textContent = t("gone-in", { time: duration(Math.ceil(leftMs / 1000)) });
+    this.#bar.style.transform = `scaleX(${Math.min(1, leftMs / (untilMs - fromMs))})`;
     this.#element.classList.toggle("ending", leftMs < LAST_MS);
-    this.#bar.firstChild.style.transform = `scaleX(${Math.min(1, leftMs / (Date.parse(expires_at) - Date.parse(created_at)))})`;
     this.#extend.hidden = !extension(this.#inbox, nowMs);
   }
 
-  #fresh(kind) {
-    const { create, name } = this.#actions;
-    return [button("plus", t("new"), { class: kind, click: create }), button("name", t("choose-name"), { class: kind === "quiet" && kind, click: name })];
-  }
+  #quiet = (image, name) => button(image, t(name), { class: name === "delete" ? "quiet risky" : "quiet", click: this.#actions[name] });
+  #fresh = () => [this.#quiet("plus", "new"), this.#quiet("name", "choose-name")];
 
-  // The address breaks before its domain rather than anywhere.
-  #address({ address }) {
-    const [local, domain] = address.split("@");
-    return h("p.address", { translate: "no" }, local, h("wbr"), `@${domain}`);
-  }
-
-  #draw(title, ...content) {
-    this.#element.classList.remove("ending", "trouble");
+  #draw(kind, inbox, title, ...content) {
+    this.#inbox = inbox;
+    this.#element.className = kind;
     this.#element.replaceChildren(h("h1", { id: "card-title" }, title), ...content);
   }
 }

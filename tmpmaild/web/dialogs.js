@@ -1,15 +1,15 @@
 // The dialogs: an address of one's own choice, the way to the phone, and the question before an address is deleted.
 
-import { at, button, drawing, h, icon } from "./dom.js";
+import { at, button, drawing, h } from "./dom.js";
 import { qrPath } from "./qr.js";
 import { linkTo } from "./store.js";
 import { t } from "./words.js";
 
-// Open a dialog. Escape, the cross and `close()` end it, and the focus goes back to where it was.
+// Open a dialog and return what closes it. Then the focus goes back to where it was.
 function open(title, ...content) {
   const close = () => dialog.close();
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
-    h("header", h("h2", { id: "dialog-title" }, title), h("button.quiet.icon-only", { type: "button", "aria-label": t("close"), click: close }, icon("close"))),
+    h("header", h("h2", { id: "dialog-title" }, title), button("close", "", { class: "quiet", "aria-label": t("close"), click: close })),
     content);
   at("dialogs").append(dialog);
   dialog.showModal();
@@ -27,37 +27,35 @@ export function showLink(inbox, copy) {
   open(t("qr-title"),
     h("div.qr", drawing(size, d, t("qr"))),
     h("p", t(inbox.token ? "qr-text" : "qr-text-reading")),
-    h("div.actions", button("copy", t("copy-link"), { class: "main", click: (event) => copy(link, event) })));
+    button("copy", t("copy-link"), { class: "main", click: (event) => copy(link, event) }));
 }
 
 // Ask before an address goes, and then call `remove`.
-export function confirmRemoval({ address }, messages, remove) {
+export function confirmRemoval({ address }, n, remove) {
   const close = open(t("delete-title"),
-    h("p", t("delete-text", { address, n: messages })),
+    h("p", t("delete-text", { address, n })),
     h("div.actions",
-      button("bin", t("delete-now"), { class: "main danger", click: () => (close(), remove()) }),
+      button("bin", t("delete-now"), { class: "main danger", click: remove }),
       button("", t("keep"), { click: () => close() })));
 }
 
 // Ask for a name, and call `create` with the wish for it; what that returns is an error text, or nothing.
 export function chooseName(domains, create) {
-  const local = h("input", { name: "local_part", required: true, minlength: 3, maxlength: 64, autocomplete: "off", autocapitalize: "none",
-    spellcheck: "false", "aria-describedby": "name-error name-hint" });
-  const domain = h("select", { name: "domain", "aria-label": t("domain") }, domains.map((name) => h("option", name)));
-  const secret = h("input", { type: "checkbox", name: "private", checked: true });
+  const local = h("input", { required: true, minlength: 3, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false",
+    "aria-describedby": "name-error name-hint" });
+  const domain = h("select", { "aria-label": t("domain") }, domains.map((name) => h("option", name)));
+  const secret = h("input", { type: "checkbox", checked: true });
   const error = h("p.warning.small", { id: "name-error", role: "alert" });
   const submit = async (event) => {
     event.preventDefault();
     error.textContent = "";
-    const wrong = await create({ local_part: local.value.trim(), domain: domain.value, private: secret.checked });
-    if (wrong) error.textContent = wrong;
-    else close();
+    error.textContent = (await create({ local_part: local.value.trim(), domain: domain.value, private: secret.checked })) ?? "";
   };
-  const close = open(t("name-title"),
+  open(t("name-title"),
     h("form", { submit },
-      h("label", h("span", t("name")), h("span.joined", local, h("span.soft", "@"), domain)),
+      h("label", t("name"), h("span.joined", local, h("span.soft", "@"), domain)),
       error,
       h("p.soft.small", { id: "name-hint" }, t("name-hint")),
       h("label.check", secret, h("b", t("private")), h("small", t("private-hint"))),
-      h("div.actions", button("plus", t("create"), { class: "main", type: "submit" }))));
+      button("plus", t("create"), { class: "main", type: "submit" })));
 }

@@ -1,19 +1,19 @@
 // Makes elements. What a mail says becomes text nodes here, never markup.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 export const at = (id) => document.getElementById(id);
 
 // Make an element: `h("p.note", {title: "…", click: handler}, "text", …)`; falsy children are left out.
 export function h(name, ...children) {
   const [tag, ...classes] = name.split(".");
-  return fill(document.createElement(tag), { class: classes.join(" ") || undefined }, children);
+  const element = document.createElement(tag);
+  element.classList.add(...classes);
+  return fill(element, children);
 }
 
-function fill(element, ...children) {
+function fill(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child?.constructor === Object) Object.entries(child).forEach(([key, value]) => set(element, key, value));
-    else if (child || child === 0) element.append(child);
+    else if (child) element.append(child);
   }
   return element;
 }
@@ -23,7 +23,7 @@ function set(element, key, value) {
   else if (value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
 }
 
-const svg = (name, ...children) => fill(document.createElementNS(SVG, name), ...children);
+const svg = (name, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", name), children);
 
 // Draw one of the symbols of index.html.
 export const icon = (name) => svg("svg", { class: "icon", "aria-hidden": true }, svg("use", { href: `#i-${name}` }));
@@ -32,28 +32,28 @@ export const icon = (name) => svg("svg", { class: "icon", "aria-hidden": true },
 export const drawing = (size, d, label) =>
   svg("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" }, svg("path", { d }));
 
-// Make a button of an icon and a label; `about` has its class, handlers and attributes.
-export const button = (image, label, about, kind = "button") =>
-  h(kind, { type: "button" }, about, image && icon(image), label && h("span", label));
+// Make a button of an icon and a label, either of which may be ""; `about` has its class, handlers and attributes.
+export const button = (image, label, about) =>
+  h("button", { type: "button", ...about }, image && icon(image), label && h("span", label));
 
-// Return text as it may stand beside ours: without what hides or turns around the characters next to it.
+// Return text without what hides or turns around the characters next to it.
 export const plain = (text) => text.replaceAll(/[\p{Cc}\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu, " ").trim();
 
-// Put text on the clipboard. Throws when the browser does not let us.
+// Put text on the clipboard. Rejects when the browser does not let us.
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   // Without HTTPS there is only this.
-  const area = h("textarea.unseen", { readonly: true }, text);
+  const area = h("textarea.unseen", text);
   (document.querySelector("dialog[open]") ?? document.body).append(area);
   area.select();
   const done = document.execCommand("copy");
   area.remove();
-  if (!done) throw new Error("no clipboard");
+  return done || Promise.reject(new Error("no clipboard"));
 }
 
 // Hand a file to the reader.
 export function save(blob, filename) {
-  const url = URL.createObjectURL(blob);
-  h("a", { href: url, download: filename }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  const href = URL.createObjectURL(blob);
+  h("a", { href, download: filename }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }

@@ -1,4 +1,5 @@
 // Turns text into a QR code (ISO/IEC 18004:2015): byte mode, UTF-8, error correction level M. Draws nothing.
+// The mask is always the chequered one: text with a token in it has no large areas to break up.
 
 const QUIET = 4; // modules on each side (9.1)
 
@@ -8,21 +9,9 @@ const CODEWORDS = [
   [182, 5, 22], [216, 5, 26], [254, 5, 30], [290, 8, 22], [334, 9, 22], [365, 9, 24], [415, 10, 24],
 ];
 
-// Format information of level M by mask, version information from 7 on (annexes C and D).
-const FORMATS = [0x5412, 0x5125, 0x5e7c, 0x5b4b, 0x45f9, 0x40ce, 0x4f97, 0x4aa0];
+// Format information of level M with mask 0, version information from 7 on (annexes C and D).
+const FORMAT = 0x5412;
 const VERSIONS = [0x7c94, 0x85bc, 0x9a99, 0xa4d3, 0xbbf6, 0xc762, 0xd847, 0xe60d, 0xf928];
-
-// What is 0 where a mask inverts, by row and column (table 10).
-const MASKS = [
-  (r, c) => (r + c) % 2,
-  (r) => r % 2,
-  (r, c) => c % 3,
-  (r, c) => (r + c) % 3,
-  (r, c) => ((r >> 1) + Math.floor(c / 3)) % 2,
-  (r, c) => (r * c) % 6,
-  (r, c) => (((r * c) % 3) + r * c) % 2,
-  (r, c) => (((r * c) % 3) + r + c) % 2,
-];
 
 const range = (length) => [...Array(length).keys()];
 const binary = (value, width = 8) => value.toString(2).padStart(width, "0");
@@ -32,10 +21,7 @@ export function qrModules(text) {
   const bytes = [...new TextEncoder().encode(text)];
   const version = 1 + CODEWORDS.findIndex(([room], index) => bytes.length + (index < 9 ? 2 : 3) <= room);
   if (!version) throw new RangeError("too long for a QR code of version 15");
-  const bits = codewords(bytes, version).map((byte) => binary(byte)).join("");
-  const symbols = MASKS.map((_, mask) => symbol(version, bits, mask));
-  const points = symbols.map(penalty);
-  return symbols[points.indexOf(Math.min(...points))].map((row) => row.map(Boolean));
+  return symbol(version, codewords(bytes, version).map((byte) => binary(byte)).join(""));
 }
 
 // Return `d` of an SVG path to fill, and `size`, the side of its square with the quiet zone; a module is 1 wide.
@@ -71,19 +57,19 @@ function remainder(block, degree) {
 }
 
 // Place the bits in columns two wide, from the right, up and down in turn (7.7.3).
-function symbol(version, bits, mask) {
+function symbol(version, bits) {
   const grid = functionPatterns(version);
   const size = grid.length;
-  drawInformation(grid, version, mask);
+  drawInformation(grid, version);
   let next = 0;
   for (let right = size - 1; right > 0; right -= right === 8 ? 3 : 2) {
     for (const step of range(2 * size)) {
       const r = (right + 1) & 2 ? step >> 1 : size - 1 - (step >> 1);
       const c = right - (step % 2);
-      grid[r][c] ??= bits[next++] ^ !MASKS[mask](r, c);
+      grid[r][c] ??= bits[next++] ^ ((r + c + 1) % 2);
     }
   }
-  return grid;
+  return grid.map((row) => row.map(Boolean));
 }
 
 // Return rows with the finder, timing and alignment patterns (6.3, annex E), undefined elsewhere.
@@ -104,10 +90,10 @@ function functionPatterns(version) {
 }
 
 // Draw the format and version information, each twice, and the dark module (7.9, 7.10).
-function drawInformation(grid, version, mask) {
+function drawInformation(grid, version) {
   const size = grid.length;
   for (const index of range(15)) {
-    const bit = (FORMATS[mask] >> index) & 1;
+    const bit = (FORMAT >> index) & 1;
     grid[index < 8 ? index + (index > 5) : size - 15 + index][8] = bit;
     grid[8][index < 8 ? size - 1 - index : 14 - index + (index < 9)] = bit;
   }
@@ -116,16 +102,4 @@ function drawInformation(grid, version, mask) {
     const [near, far] = [Math.floor(index / 3), size - 11 + (index % 3)];
     grid[near][far] = grid[far][near] = (VERSIONS[version - 7] >> index) & 1;
   }
-}
-
-// Return the points of table 11: for runs, squares, what looks like a finder, and too much of one colour.
-function penalty(rows) {
-  const size = rows.length;
-  const across = rows.map((row) => row.join("")).join();
-  const lines = `${across},${rows.map((_, c) => rows.map((row) => row[c]).join("")).join()}`;
-  const runs = lines.match(/0{5,}|1{5,}/g);
-  const squares = across.match(new RegExp(`0(?=0.{${size - 1}}00)|1(?=1.{${size - 1}}11)`, "g")) ?? [];
-  const finders = `0000${lines.replaceAll(",", "0000,0000")}0000`.match(/00001011101|1011101(?=0000)/g);
-  const excess = Math.floor(Math.abs((20 * rows.flat().filter(Boolean).length) / size ** 2 - 10));
-  return runs.join("").length - 2 * runs.length + 3 * squares.length + 40 * finders.length + 10 * excess;
 }

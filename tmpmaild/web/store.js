@@ -5,9 +5,10 @@
 const KEY = `tmpmaild:${location.pathname}`;
 const CURRENT = `${KEY}:current`;
 const LINK = /^(\S+@\S+?)(?:\.([\w-]{20,}))?$/;
-const unstored = {}; // where the browser stores nothing, this tab still remembers
+const unstored = {};
 
-function get(area, key) {
+// Read and write what the browser keeps in an area; where it may keep nothing, this tab still remembers.
+export function get(area, key) {
   try {
     return window[area].getItem(key);
   } catch {
@@ -15,7 +16,7 @@ function get(area, key) {
   }
 }
 
-function set(area, key, value) {
+export function set(area, key, value) {
   try {
     window[area].setItem(key, value);
   } catch {

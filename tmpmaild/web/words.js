@@ -4,18 +4,18 @@ import messages from "./messages.js";
 
 const { language } = messages;
 const plurals = new Intl.PluralRules(language);
-const clock = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" });
+const clock = new Intl.DateTimeFormat(language, { timeStyle: "short" });
 const calendar = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
 const number = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
 
+export const knows = (key) => key in messages;
+
 // Return a message with its `{names}` filled in; one that comes in plural forms is chosen by `n`.
 export function t(key, values = {}) {
-  const found = messages[key] ?? key;
-  const text = typeof found === "string" ? found : (found[plurals.select(values.n)] ?? found.other);
+  const found = messages[key];
+  const text = found.other ? (found[plurals.select(values.n)] ?? found.other) : found;
   return text.replaceAll(/\{(\w+)\}/g, (_, name) => values[name]);
 }
-
-export const knows = (key) => key in messages;
 
 // Write the words into what index.html left empty.
 export function translate() {
@@ -27,15 +27,13 @@ export function translate() {
 export const timeOfDay = (time) => clock.format(new Date(time));
 export const fullTime = (time) => calendar.format(new Date(time));
 
-// Return 3599 seconds as "59:59", and more than an hour as "1:00:00".
+// Return 3599 seconds as "59:59", and an hour as "1:00:00".
 export function duration(seconds) {
-  const two = (value) => String(value).padStart(2, "0");
-  const minutes = Math.floor(seconds / 60);
-  const rest = two(Math.floor(seconds % 60));
-  return minutes < 60 ? `${minutes}:${rest}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${rest}`;
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(part).padStart(2, "0")).join(":").replace(/^00:|^0/, "");
 }
 
 export function bytes(count) {
-  const power = count < 1000 ? 0 : count < 1e6 ? 1 : 2;
+  const power = Math.min(2, Math.floor(Math.log10(count || 1) / 3));
   return `${number.format(count / 1000 ** power)} ${["B", "kB", "MB"][power]}`;
 }
