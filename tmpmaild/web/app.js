@@ -127,6 +127,7 @@ function leave() {
 
 // Nothing of an inbox stays when it is gone, here neither.
 function end(reason) {
+  if (!inbox) return;
   forget(inbox.address);
   leave();
   card.showTrouble(t(`gone-${reason}`), t("gone-text"));
@@ -207,14 +208,18 @@ async function deleteMessage(id) {
 }
 
 async function deleteInbox() {
-  await api.deleteAddress(inbox);
-  live?.tell({ gone: "deleted" });
+  const asked = inbox;
+  await api.deleteAddress(asked);
+  if (asked !== inbox) return;
+  live.tell({ gone: "deleted" });
   end("deleted");
 }
 
 async function extend() {
-  const { expires_at } = await api.extend(inbox, extension(inbox, api.now()));
-  live?.tell({ extended: expires_at });
+  const asked = inbox;
+  const { expires_at } = await api.extend(asked, extension(asked, api.now()));
+  if (asked !== inbox) return;
+  live.tell({ extended: expires_at });
   move(expires_at);
   announce(t("extended"));
 }
@@ -259,7 +264,7 @@ function draw() {
 function drawInboxes() {
   const all = inboxes(api.now());
   const drawOne = (one) =>
-    h("button", { type: "button", "aria-current": one.address === inbox?.address, click: () => open(one) },
+    h("button", { type: "button", "aria-current": String(one.address === inbox?.address), click: () => open(one) },
       h("b", one.address.split("@")[0]), h("small", t("until", { time: timeOfDay(one.expires_at) })));
   at("inboxes").hidden = all.every(({ address }) => address === inbox?.address);
   at("inboxes").replaceChildren(...all.map(drawOne));

@@ -26,7 +26,7 @@ export class Card {
   constructor(element, actions) {
     this.#element = element;
     this.#actions = actions;
-    this.#extend = this.#quiet("time", "extend");
+    this.#extend = this.#button("time", "extend");
   }
 
   showLoading() {
@@ -35,19 +35,19 @@ export class Card {
 
   show(inbox, nowMs) {
     const [local, domain] = inbox.address.split("@");
-    const owned = inbox.token && [this.#extend, this.#quiet("bin", "delete")];
+    const owned = inbox.token && [this.#extend, this.#button("bin", "delete", "quiet risky")];
     this.#draw("", inbox, [h("b", t("your-address")), this.#time, inbox.private && h("span", t("is-private"))],
       h("div.address-row",
         h("p.address", { translate: "no" }, local, h("wbr"), `@${domain}`),
-        button("copy", t("copy"), { class: "main", click: this.#actions.copy })),
-      h("div.more", this.#quiet("qr", "qr"), this.#fresh(), owned),
+        this.#button("copy", "copy", "main")),
+      h("div.more", this.#button("qr", "qr"), this.#fresh("quiet"), owned),
       h("div.life", this.#bar));
     this.tick(nowMs);
   }
 
   // Say why there is no address, and what to do.
   showTrouble(title, text, retry) {
-    this.#draw("trouble", null, title, h("p", text), h("div.actions", retry ?? this.#fresh()));
+    this.#draw("trouble", null, title, h("p", text), h("div.actions", retry ?? this.#fresh("main")));
   }
 
   tick(nowMs) {
@@ -60,8 +60,8 @@ export class Card {
     this.#extend.hidden = !extension(this.#inbox, nowMs);
   }
 
-  #quiet = (image, name) => button(image, t(name), { class: name === "delete" ? "quiet risky" : "quiet", click: this.#actions[name] });
-  #fresh = () => [this.#quiet("plus", "new"), this.#quiet("name", "choose-name")];
+  #button = (image, name, kind = "quiet") => button(image, t(name), { class: kind, click: this.#actions[name] });
+  #fresh = (kind) => [this.#button("plus", "new", kind), this.#button("name", "choose-name")];
 
   #draw(kind, inbox, title, ...content) {
     this.#inbox = inbox;

@@ -40,5 +40,5 @@ export function linkBox(link, copy) {
     h("p.link",
       leave(href, { class: "box" }, icon("out"), h("b", plain(text) || t("open-link"), h("small", t("leads-to", { host })))),
       button("copy", "", { "aria-label": t("copy-link"), title: t("copy-link"), click: (event) => copy(href, event) })),
-    claimed && h("p.warning.small", icon("warn"), t("other-host", { claimed, host }))];
+    claimed && h("p.warning.small", icon("warn"), h("span", t("other-host", { claimed, host })))];
 }

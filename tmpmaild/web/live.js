@@ -59,13 +59,13 @@ export class Live {
   }
 
   #join(signal, options) {
-    const name = `tmpmaild:${this.#given.inbox.address}`;
-    this.#channel = new BroadcastChannel(name);
+    const shared = `tmpmaild:${this.#given.inbox.address}`;
+    this.#channel = new BroadcastChannel(shared);
     this.#channel.onmessage = ({ data }) => this.#hear(data);
     this.#greet();
     // The lock is lost when another tab takes over, and refused where the browser grants none.
-    const part = () => signal.aborted || this.start(this.#leads ? "join" : "alone");
-    navigator.locks.request(name, options, () => this.#lead(signal)).catch(part);
+    const part = ({ name }) => signal.aborted || this.start(name === "AbortError" ? "join" : "alone");
+    navigator.locks.request(shared, options, () => this.#lead(signal)).catch(part);
   }
 
   #refresh() {
