@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 
-.PHONY: run test check format bench attack constraints clean
+.PHONY: run test check format bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -30,6 +30,10 @@ bench: $(VENV)/.dev
 # Endless lines, bombs, a thousand idlers: what honest clients feel and the memory it takes. ARGS="2 7b" for some.
 attack: $(VENV)/.dev
 	$(BIN)/python tests/benchmarks/attacks.py $(ARGS)
+
+# The pictures of README.md. Needs Chromium, and a font that is pleasant to look at (Debian: fonts-noto-core).
+screenshots: $(VENV)/.dev
+	$(BIN)/python tests/browser/screenshots.py
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmpmaild needs Python 3.11 or newer; try make PYTHON=python3.12")'

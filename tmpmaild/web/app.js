@@ -15,8 +15,7 @@ import { knows, t, timeOfDay, translate } from "./words.js";
 const link = takeLink(); // before anything else: a token has no place in the address bar
 
 const RETRY_SECONDS = 5;
-const NEWS_MS = 30_000; // mail that came longer ago is none
-const GRACE_MS = 3000; // the server's word on the end comes a moment after the clock's
+const GRACE_MS = 3000; // between the server's clock and what we know of it
 const WARNED_MINUTES = [5, 1];
 const wide = matchMedia("(min-width: 60rem)");
 
@@ -39,6 +38,7 @@ let live;
 let state = {};
 let domains;
 let retrying;
+let openedMs; // when the inbox came on show: what came before is no news
 let warned; // of the end, when this many minutes were left
 
 function wordsOf(error) {
@@ -104,7 +104,8 @@ function open(chosenInbox) {
   inbox = chosenInbox;
   mailbox = new Mailbox(inbox.seen);
   choose(inbox.address);
-  card.show(inbox, api.now());
+  openedMs = api.now();
+  card.show(inbox, openedMs);
   const on = { messages: arrive, deleted: drop, extended: move, gone: end, state: drawState };
   live = new Live({ api, inbox, snapshot: () => ({ messages: mailbox.messages, expiresAt: inbox.expires_at }), on });
   live.start();
@@ -139,7 +140,7 @@ function arrive(messages) {
   const added = mailbox.add(messages);
   list.add(added, mailbox.isSeen);
   draw();
-  const news = added.filter(({ id, received_at }) => !mailbox.isSeen(id) && api.now() - Date.parse(received_at) < NEWS_MS);
+  const news = added.filter(({ id, received_at }) => !mailbox.isSeen(id) && Date.parse(received_at) > openedMs - GRACE_MS);
   if (news.length === 0) return;
   tellOf(news, read);
   if (wide.matches && !reader.id) show(news.at(-1));

@@ -1,0 +1,141 @@
+"""The inbox as its reader finds it: by role and name, in a tab on a real daemon."""
+
+from functools import partial
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def expect():
+    return pytest.importorskip("playwright.async_api", reason="the Python package playwright is not installed").expect
+
+
+class InboxTab:
+    """One tab; ``asked`` and ``refused`` have what it asked of the API, and what of that was answered with 429."""
+
+    def __init__(self, expect, page, daemon):
+        self.page = page
+        self.daemon = daemon
+        self._expect = expect
+        self.asked = []
+        self.refused = []
+        page.on("request", self._on_request)
+        page.on("response", self._on_response)
+        self.card = page.locator("#card")
+        self.state = page.get_by_role("banner").get_by_role("status")
+        self.list = page.locator("#list")
+        self.rows = self.list.get_by_role("listitem")
+        self.reader = page.get_by_role("article")
+        self.mail = self.reader.frame_locator("iframe")
+        self.dialog = page.get_by_role("dialog")
+        self.inboxes = page.get_by_role("navigation", name="Your inboxes")
+
+    def button(self, name, within=None):
+        return (within or self.page).get_by_role("button", name=name, exact=True)
+
+    def heading(self, name):
+        return self.page.get_by_role("heading", name=name, exact=True)
+
+    def row(self, subject):
+        """Return what opens the mail."""
+        return self.rows.filter(has_text=subject).get_by_role("button").first
+
+    async def visit(self, link="", url=None):
+        await self.page.goto(f"{url or self.daemon.url}/{link}")
+        return self
+
+    async def until_live(self):
+        await self.page.get_by_text("Live", exact=True).wait_for()
+        return self
+
+    async def address(self):
+        shown = self.card.get_by_text("@")
+        await shown.wait_for()
+        return await shown.inner_text()
+
+    async def until_subjects(self, *subjects):
+        """Wait until exactly these mails are in the list, the newest first."""
+        await self._expect(self.list.locator(".subject")).to_have_text(list(subjects))
+
+    async def open(self, subject):
+        await self.row(subject).click()
+        await self.reader.get_by_role("heading", name=subject, exact=True).wait_for()
+
+    async def kept(self):
+        """Return the inboxes that the browser keeps."""
+        return await self.page.evaluate("JSON.parse(localStorage.getItem('tmpmaild:' + location.pathname) ?? '[]')")
+
+    async def pasted(self):
+        """Return what is on the clipboard, by pasting it: the page itself may not read it."""
+        other = await self.page.context.new_page()
+        await other.set_content("<textarea></textarea>")
+        await other.locator("textarea").focus()
+        await other.keyboard.press("Control+V")
+        text = await other.locator("textarea").input_value()
+        await other.close()
+        await self.page.bring_to_front()
+        return text
+
+    async def focused(self):
+        """Return the name of what has the focus: its label, or its text."""
+        return await self.page.evaluate(
+            "document.activeElement.ariaLabel ?? document.activeElement.innerText.split('\\n')[0]"
+        )
+
+    async def tab_to(self, name):
+        """Press Tab until something of this name has the focus, as at most twenty do."""
+        passed = []
+        while name not in passed and len(passed) < 20:
+            await self.page.keyboard.press("Tab")
+            passed.append(await self.focused())
+        assert passed[-1] == name, passed
+
+    def _on_request(self, request):
+        if "/api/" in request.url:
+            self.asked.append((request.method, request.url.partition("/api/v1/")[2]))
+
+    def _on_response(self, response):
+        if response.status == 429:
+            self.refused.append(response.url)
+
+
+@pytest.fixture(scope="session")
+def tab_in(expect):
+    """Return a function that makes a tab of a page and its daemon."""
+    return partial(InboxTab, expect)
+
+
+@pytest.fixture
+def new_tab(pages, daemon, tab_in):
+    """Return a function that opens an empty tab, in a new profile unless it is beside another."""
+
+    async def new_tab(beside=None, at=daemon, **options):
+        page = await pages.open(beside.page if beside else None, **options)
+        return tab_in(page, at)
+
+    return new_tab
+
+
+@pytest.fixture
+async def tab(new_tab):
+    """A tab on its first visit, with an address and no mail."""
+    return await (await (await new_tab()).visit()).until_live()
+
+
+@pytest.fixture
+def inbox(daemon):
+    return daemon.create()
+
+
+def link_to(inbox):
+    return f"#{inbox.address}.{inbox.token}"
+
+
+@pytest.fixture
+def open_inbox(new_tab):
+    """Return a function that opens an inbox by its link, and waits until it is live."""
+
+    async def open_inbox(inbox, **options):
+        return await (await (await new_tab(**options)).visit(link_to(inbox))).until_live()
+
+    return open_inbox

@@ -1,0 +1,113 @@
+"""The first visit, the ones after it, and the links that bring an inbox to another browser."""
+
+import asyncio
+
+import pytest
+
+UNKNOWN_TOKEN = "a" * 22
+
+
+async def test_the_first_visit_makes_one_address_with_two_requests(tab):
+    assert [method for method, _ in tab.asked] == ["POST", "GET"]
+    assert tab.asked[1][1].endswith("/events")
+    address = await tab.address()
+    assert tab.daemon.request(f"addresses/{address}")["message_count"] == 0
+    assert await tab.page.get_by_text(f"Give {address} to whoever").is_visible()
+    size = await tab.card.get_by_text(address).evaluate("one => parseFloat(getComputedStyle(one).fontSize)")
+    assert size >= 24
+
+
+async def test_the_address_is_copied_by_one_click(tab, expect):
+    await tab.page.get_by_role("button", name="Copy").click()
+    await expect(tab.button("Copied")).to_be_visible()
+    assert await tab.pasted() == await tab.address()
+    await expect(tab.button("Copy")).to_be_visible()
+
+
+async def test_a_reload_shows_the_same_inbox_with_one_request(tab):
+    address = await tab.address()
+    tab.daemon.deliver(address, "one")
+    await tab.until_subjects("one")
+    tab.asked.clear()
+    await tab.page.reload()
+    await tab.until_subjects("one")
+    assert await tab.address() == address
+    assert [method for method, _ in tab.asked] == ["GET"]
+
+
+async def test_two_tabs_that_are_opened_together_make_one_address_and_a_new_profile_another(new_tab):
+    first = await new_tab()
+    second = await new_tab(beside=first)
+    await asyncio.gather(first.visit(), second.visit())
+    address = await first.address()
+    assert await second.address() == address
+    assert [method for method, _ in first.asked + second.asked].count("POST") == 1
+    stranger = await (await new_tab()).visit()
+    assert await stranger.address() != address
+
+
+async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, open_inbox, inbox):
+    daemon.deliver(inbox.address, "one")
+    urls = []
+    tab = await open_inbox(inbox)
+    tab.page.on("request", lambda request: urls.append(request.url))
+    await tab.until_subjects("one")
+    assert await tab.address() == inbox.address
+    assert tab.page.url == f"{daemon.url}/"
+    assert all(inbox.token not in path for _, path in tab.asked)
+    await tab.page.reload()
+    await tab.until_subjects("one")
+    await tab.open("one")
+    await tab.button("Delete mail").click()
+    await tab.until_subjects()
+    assert urls
+    assert all(inbox.token not in url for url in urls)
+    await tab.page.goto("about:blank")
+    await tab.page.go_back()
+    assert tab.page.url == f"{daemon.url}/"
+    with pytest.raises(OSError, match="404"):
+        daemon.request("addresses/" + inbox.address.replace("@", "x@"))
+
+
+async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_nothing_be_deleted(daemon, new_tab, inbox):
+    daemon.deliver(inbox.address, "one")
+    tab = await (await (await new_tab()).visit(f"#{inbox.address}")).until_live()
+    await tab.until_subjects("one")
+    await tab.open("one")
+    assert await tab.reader.get_by_text("It works.").is_visible()
+    assert await tab.button("Delete mail").count() == await tab.button("Delete").count() == 0
+
+
+@pytest.mark.parametrize("token", ["", f".{UNKNOWN_TOKEN}"])
+async def test_a_private_inbox_is_not_there_without_its_token(daemon, new_tab, expect, token):
+    private = daemon.create(private=True)
+    tab = await (await new_tab()).visit(f"#{private.address}{token}")
+    await expect(tab.heading("There is no such inbox")).to_be_visible()
+    assert await tab.kept() == []
+    assert tab.page.url == f"{daemon.url}/"
+
+
+async def test_an_unknown_inbox_is_said_to_be_none_and_a_new_one_is_offered(new_tab, expect):
+    tab = await (await new_tab()).visit("#nobody@tmpmaild.test")
+    await expect(tab.heading("There is no such inbox")).to_be_visible()
+    await tab.button("New address").click()
+    assert "@tmpmaild.test" in await tab.address()
+
+
+async def test_a_link_that_is_put_into_an_open_page_opens_its_inbox_beside_the_one_there(tab, daemon, inbox, expect):
+    own = await tab.address()
+    daemon.deliver(inbox.address, "theirs")
+    await tab.visit(f"#{inbox.address}.{inbox.token}")
+    await tab.until_subjects("theirs")
+    assert tab.page.url == f"{daemon.url}/"
+    assert await tab.address() == inbox.address
+    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
+    assert [one["address"] for one in await tab.kept()] == [own, inbox.address]
+
+
+async def test_a_link_with_a_wrong_token_does_not_take_the_right_one_away(tab, daemon):
+    address = await tab.address()
+    token = (await tab.kept())[0]["token"]
+    await tab.visit(f"#{address}.{UNKNOWN_TOKEN}")
+    await tab.until_live()
+    assert [one["token"] for one in await tab.kept()] == [token]

@@ -1,0 +1,107 @@
+"""Several inboxes in one browser: how they are made and named, and how each ends."""
+
+import pytest
+
+
+@pytest.fixture
+async def tab_of_two_domains(start_daemon, new_tab):
+    daemon = start_daemon(TMPMAILD_DOMAINS="tmpmaild.test,second.test", TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0")
+    return await (await new_tab(at=daemon)).visit()
+
+
+async def choose_name(tab, name, domain=None):
+    name_field = tab.dialog.get_by_label("Name", exact=True)
+    if not await name_field.count():
+        await tab.button("Choose a name").click()
+    await name_field.fill(name)
+    if domain:
+        await tab.dialog.get_by_label("Domain").select_option(domain)
+    await tab.button("Create", tab.dialog).click()
+
+
+async def until_address(tab, address):
+    await tab.card.get_by_text(address, exact=True).wait_for()
+
+
+async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_apart(tab_of_two_domains, expect):
+    tab = tab_of_two_domains
+    await tab.address()
+    tab.daemon.create(local_part="taken", domain="second.test")
+    await choose_name(tab, "taken", "second.test")
+    error = tab.dialog.get_by_role("alert")
+    await expect(error).to_have_text("This name is taken.")
+    await choose_name(tab, "postmaster")
+    await expect(error).to_contain_text("reserved")
+    await tab.dialog.get_by_label("Private").uncheck()
+    await choose_name(tab, "jane.doe")
+    await until_address(tab, "jane.doe@second.test")
+    await expect(tab.dialog).to_have_count(0)
+    assert tab.daemon.request("addresses/jane.doe@second.test")["private"] is False
+    await choose_name(tab, "mine", "tmpmaild.test")
+    await until_address(tab, "mine@tmpmaild.test")
+    assert await tab.card.get_by_text("private", exact=True).is_visible()
+    assert [one["private"] for one in await tab.kept()] == [False, False, True]
+
+
+async def test_each_inbox_gets_its_own_mail_and_the_list_outlives_a_reload(tab, expect):
+    first = await tab.address()
+    assert await tab.inboxes.count() == 0
+    await tab.button("New address").click()
+    choices = tab.inboxes.get_by_role("button")
+    await expect(choices).to_have_count(2)
+    second = await tab.address()
+    assert second != first
+    await tab.until_live()
+    tab.daemon.deliver(first, "for the first")
+    tab.daemon.deliver(second, "for the second")
+    await tab.until_subjects("for the second")
+    await choices.first.click()
+    await until_address(tab, first)
+    await tab.until_subjects("for the first")
+    assert await tab.reader.get_by_text("for the second").count() == 0
+    await tab.page.reload()
+    await expect(choices).to_have_count(2)
+    await expect(choices.first).to_have_attribute("aria-current", "true")
+    await tab.until_subjects("for the first")
+
+
+async def test_an_inbox_that_expires_vanishes_before_the_eyes(tab, expect):
+    address = await tab.address()
+    [inbox] = await tab.kept()
+    tab.daemon.deliver(address, "Soon gone", text="a secret")
+    await tab.reader.get_by_text("a secret").wait_for()
+    tab.daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 1}, inbox["token"])
+    await tab.card.get_by_text("Gone in 0:0").wait_for()
+    await expect(tab.heading("This address has expired")).to_be_visible()
+    for left in ("Soon gone", "a secret", address):
+        await expect(tab.page.get_by_text(left)).to_have_count(0)
+    assert "Soon gone" not in await tab.page.content()
+    assert await tab.kept() == []
+    await tab.button("New address").click()
+    assert await tab.address() != address
+    await tab.until_live()
+    await tab.until_subjects()
+
+
+async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_countdown(tab, expect):
+    address = await tab.address()
+    [inbox] = await tab.kept()
+    timer = tab.card.get_by_role("timer")
+    assert await timer.inner_text() in {"Gone in 1:00:00", "Gone in 59:59", "Gone in 59:58", "Gone in 59:57"}
+    assert not await tab.button("Extend").is_visible()
+    tab.daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 600}, inbox["token"])
+    await expect(timer).to_contain_text("Gone in 9:5")
+    await tab.button("Extend").click()
+    await expect(timer).to_contain_text("Gone in 59:")
+    await expect(tab.button("Extend")).to_be_hidden()
+    [extended] = await tab.kept()
+    assert extended["expires_at"] == tab.daemon.request(f"addresses/{address}")["expires_at"] != inbox["expires_at"]
+
+
+async def test_an_operator_may_let_an_address_be_extended_beyond_its_hour(start_daemon, new_tab, expect):
+    daemon = start_daemon(
+        TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600", TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="86400"
+    )
+    tab = await (await new_tab(at=daemon)).visit()
+    await tab.button("Extend").click()
+    await expect(tab.card.get_by_role("timer")).to_contain_text("Gone in 59:")

@@ -1,0 +1,196 @@
+"""A mail from its arrival to its end: in the list, opened, and taken apart."""
+
+import re
+from email.message import EmailMessage
+from email.policy import SMTP
+from pathlib import Path
+from urllib.error import HTTPError
+
+import pytest
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da6364f80f00010501012718e3660000000049454e44ae426082"
+)
+ELSEWHERE = "https://images.example"
+CODE = "482913"
+TEXT = f"Welcome to Example.\n\nYour verification code is {CODE}.\n"
+HTML = f"""<p>Your verification code is <b>{CODE}</b>.</p>
+<p><a href="https://login.other.example/confirm?user=7">https://example.com/confirm</a></p>
+<img src="cid:logo" alt="Logo"><img src="{ELSEWHERE}/1.png" alt="First"><img src="{ELSEWHERE}/2.png" alt="Second">"""
+OCTETS = bytes(range(256))
+
+
+def sign_up(subject):
+    """Return a mail as services send it: text, HTML with images, a file."""
+    mail = EmailMessage(policy=SMTP)
+    mail["From"], mail["To"], mail["Subject"] = "Example <no-reply@example.com>", "you@tmpmaild.test", subject
+    mail["X-Campaign"] = "sign-up"
+    mail.set_content(TEXT)
+    mail.add_alternative(HTML, subtype="html")
+    mail.get_payload()[1].add_related(PIXEL, "image", "png", cid="<logo>")
+    mail.make_mixed()
+    mail.set_boundary("boundary")
+    mail.add_attachment(OCTETS, "application", "x-thing", filename="thing.bin")
+    return mail.as_bytes()
+
+
+@pytest.fixture
+async def reading(tab):
+    """A tab in which a sign-up mail has arrived and opened itself."""
+    tab.address_shown = await tab.address()
+    tab.daemon.deliver_octets(tab.address_shown, sign_up("Confirm your account"))
+    await tab.reader.wait_for()
+    return tab
+
+
+@pytest.fixture
+async def watched(browser, tab_in, daemon):
+    """A tab whose requests to elsewhere are answered with an image, and stand in ``fetched``."""
+    context = await browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(5000)
+    tab = tab_in(await context.new_page(), daemon)
+    tab.fetched = []
+
+    async def answer(route):
+        tab.fetched.append((route.request.url, await route.request.header_value("referer")))
+        await route.fulfill(body=PIXEL, content_type="image/png")
+
+    await context.route("**/*.png", answer)
+    yield await tab.visit()
+    await context.close()
+
+
+async def test_mail_arrives_in_the_open_page_and_its_code_can_be_copied(reading, expect):
+    await reading.until_subjects("Confirm your account")
+    row = reading.row("Confirm your account")
+    for shown in ("Example", "Welcome to Example. Your verification code is"):
+        assert await row.get_by_text(shown).first.is_visible()
+    assert re.fullmatch(r"\d\d?:\d\d.[AP]M", await row.get_by_role("time").inner_text())
+    code = reading.reader.get_by_text(CODE, exact=True)
+    assert await code.evaluate("one => parseFloat(getComputedStyle(one).fontSize)") >= 32
+    await reading.button(f"Copy code {CODE}", reading.reader).click()
+    await expect(reading.page.get_by_text("Copied").first).to_be_attached()
+    assert await reading.pasted() == CODE
+
+
+async def test_on_a_wide_screen_the_mail_opens_itself_and_a_second_one_does_not_push_it_away(reading, expect):
+    assert await reading.heading("Confirm your account").is_visible()
+    reading.daemon.deliver(reading.address_shown, f"Your code is {CODE}")
+    await reading.until_subjects(f"Your code is {CODE}", "Confirm your account")
+    assert await reading.heading("Confirm your account").is_visible()
+    await expect(reading.page).to_have_title("(1) tmpmaild")
+    await expect(reading.rows.first.get_by_role("button", name=f"Copy code {CODE}")).to_be_visible()
+
+
+async def test_the_link_names_the_host_that_it_leads_to_and_warns_of_the_one_it_pretends(reading, expect):
+    link = reading.reader.get_by_role("link", name="leads to login.other.example")
+    await expect(link).to_have_attribute("href", "https://login.other.example/confirm?user=7")
+    await expect(link).to_have_attribute("rel", "noopener noreferrer")
+    warning = "The text says example.com, but the link leads to login.other.example."
+    assert await reading.reader.get_by_text(warning).is_visible()
+    await reading.button("Copy link", reading.reader).click()
+    assert await reading.pasted() == "https://login.other.example/confirm?user=7"
+
+
+async def test_a_link_that_leads_where_it_says_is_not_warned_of(tab):
+    html = "<p>Please <a href='https://www.example.com/verify?t=1'>verify your e-mail at example.com</a></p>"
+    tab.daemon.deliver(await tab.address(), "Verify your e-mail address", html=html)
+    assert await tab.reader.get_by_role("link", name="leads to www.example.com").is_visible()
+    assert await tab.reader.get_by_text("but the link leads to").count() == 0
+
+
+async def test_html_stands_in_a_sandbox_without_scripts_or_origin_and_shows_its_own_images(reading, expect):
+    frame = reading.reader.locator("iframe")
+    sandbox = (await frame.get_attribute("sandbox")).split()
+    assert set(sandbox) <= {"allow-popups", "allow-popups-to-escape-sandbox"}
+    logo = reading.mail.get_by_alt_text("Logo")
+    await expect(logo).to_have_js_property("naturalWidth", 1)
+    assert await reading.mail.get_by_text(CODE).is_visible()
+
+
+async def test_remote_images_are_loaded_only_on_request_and_for_this_mail_alone(watched, expect):
+    blocked = watched.reader.get_by_text("2 remote images blocked.")
+    watched.daemon.deliver_octets(await watched.address(), sign_up("one"), sign_up("two"))
+    await watched.until_subjects("two", "one")
+    await watched.open("one")
+    await expect(blocked).to_be_visible()
+    await expect(watched.mail.get_by_alt_text("Logo")).to_have_js_property("naturalWidth", 1)
+    assert watched.fetched == []
+    await watched.button("Load images").click()
+    for name in ("First", "Second"):
+        await expect(watched.mail.get_by_alt_text(name)).to_have_js_property("naturalWidth", 1)
+    assert sorted(watched.fetched) == [(f"{ELSEWHERE}/1.png", None), (f"{ELSEWHERE}/2.png", None)]
+    await expect(blocked).to_have_count(0)
+    for subject in ("two", "one"):
+        await watched.open(subject)
+        await expect(blocked).to_be_visible()
+        await expect(watched.mail.get_by_alt_text("Logo")).to_have_js_property("naturalWidth", 1)
+    assert len(watched.fetched) == 2
+
+
+async def test_a_mail_is_shown_as_text_headers_and_source_too(reading, expect):
+    reader = reading.reader
+    await reading.button("Text").click()
+    await expect(reader.get_by_text("Welcome to Example.")).to_be_visible()
+    assert await reader.locator("iframe").count() == 0
+    await reading.button("Headers").click()
+    await expect(reader.get_by_role("term").filter(has_text="X-Campaign")).to_be_visible()
+    assert await reader.get_by_role("definition").filter(has_text="sign-up").is_visible()
+    await reading.button("Source").click()
+    await expect(reader.get_by_text("Return-Path: <alice@example.com>")).to_be_visible()
+    assert await reading.button("Source").get_attribute("aria-pressed") == "true"
+    async with reading.page.expect_download() as download:
+        await reading.button("Save as .eml").click()
+    source = Path(await (await download.value).path()).read_bytes()
+    assert source.startswith(b"Return-Path: <alice@example.com>\r\n")
+    assert source.endswith(sign_up("Confirm your account")[-200:])
+
+
+async def test_an_attachment_is_saved_with_its_name_and_octets(reading):
+    attachments = reading.reader.get_by_role("list", name="Attachments").get_by_role("button")
+    assert await attachments.count() == 1  # the logo stands in the HTML
+    assert "application/x-thing, 256 B" in await attachments.inner_text()
+    async with reading.page.expect_download() as download:
+        await attachments.click()
+    saved = await download.value
+    assert saved.suggested_filename == "thing.bin"
+    assert Path(await saved.path()).read_bytes() == OCTETS
+
+
+async def test_a_deleted_mail_is_gone_on_the_server_too(reading):
+    await reading.button("Delete mail").click()
+    await reading.until_subjects()
+    await reading.reader.wait_for(state="hidden")
+    assert await reading.heading("Waiting for mail…").is_visible()
+    assert reading.daemon.request(f"addresses/{reading.address_shown}/messages") == {"messages": []}
+
+
+async def test_a_deleted_address_is_gone_on_the_server_and_a_new_one_is_offered(reading, expect):
+    await reading.button("Delete").click()
+    await expect(reading.dialog).to_contain_text(f"{reading.address_shown} and its mail are deleted at once, for good.")
+    await reading.button("Delete now", reading.dialog).click()
+    await expect(reading.heading("This address is deleted")).to_be_visible()
+    assert await reading.page.get_by_text(CODE).count() == 0
+    assert await reading.kept() == []
+    with pytest.raises(HTTPError) as refused:
+        reading.daemon.request(f"addresses/{reading.address_shown}")
+    assert refused.value.code == 410
+    refused.value.close()
+    await reading.button("New address").click()
+    assert await reading.address() != reading.address_shown
+    await reading.until_live()
+
+
+async def test_a_deletion_can_be_thought_better_of(reading, expect):
+    await reading.button("Delete").click()
+    await reading.button("Keep", reading.dialog).click()
+    await expect(reading.dialog).to_have_count(0)
+    await reading.until_subjects("Confirm your account")
+    assert reading.daemon.request(f"addresses/{reading.address_shown}")["message_count"] == 1
+
+
+async def test_a_mail_that_names_nothing_is_shown_with_words_for_what_is_missing(tab, expect):
+    tab.daemon.deliver_octets(await tab.address(), b"\r\n\r\n", sender="")
+    await expect(tab.heading("No subject")).to_be_visible()
+    assert await tab.reader.get_by_text("No sender").is_visible()
+    assert await tab.reader.get_by_text("There is no text in this mail.").is_visible()

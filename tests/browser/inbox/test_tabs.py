@@ -1,0 +1,61 @@
+"""One inbox in several tabs, and what a tab shows while the daemon is away."""
+
+
+async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
+    second = await (await (await new_tab(beside=tab)).visit()).until_live()
+    address = await tab.address()
+    tab.daemon.deliver(address, "one")
+    tab.daemon.deliver(address, "two")
+    for one in (tab, second):
+        await one.until_subjects("two", "one")
+    assert second.asked == []
+    await second.open("one")
+    await second.button("Delete mail").click()
+    for one in (tab, second):
+        await one.until_subjects("two")
+    await tab.page.close()
+    tab.daemon.deliver(address, "three")
+    await second.until_subjects("three", "two")
+    assert [method for method, _ in second.asked] == ["DELETE", "GET"]
+
+
+async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab, expect):
+    second = await (await (await new_tab(beside=tab)).visit()).until_live()
+    await second.button("Delete").click()
+    await second.button("Delete now", second.dialog).click()
+    for one in (tab, second):
+        await expect(one.heading("This address is deleted")).to_be_visible()
+
+
+async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(start_daemon, new_tab, expect):
+    daemon = start_daemon()
+    tab = await (await (await new_tab(at=daemon)).visit()).until_live()
+    address = await tab.address()
+    daemon.deliver(address, "before")
+    await tab.until_subjects("before")
+    daemon.stop()
+    await expect(tab.state).to_contain_text("Connection lost.")
+    daemon.start()
+    daemon.deliver(address, "meanwhile")
+    await tab.until_live()
+    daemon.deliver(address, "after")
+    await tab.until_subjects("after", "meanwhile", "before")
+
+
+async def test_what_was_read_stays_readable_when_the_daemon_is_gone_for_good(start_daemon, new_tab, expect):
+    daemon = start_daemon()
+    tab = await (await (await new_tab(at=daemon)).visit()).until_live()
+    address = await tab.address()
+    daemon.deliver(address, "one", text="the first text")
+    daemon.deliver(address, "two", text="the second text")
+    await tab.until_subjects("two", "one")
+    daemon.stop()
+    await expect(tab.state).to_contain_text("Connection lost.")
+    await tab.button("Try now").click()
+    await expect(tab.state).to_contain_text("Next try in")
+    for subject, text in (("two", "the second text"), ("one", "the first text")):
+        await tab.open(subject)
+        assert await tab.reader.get_by_text(text).is_visible()
+    await tab.button("Headers").click()
+    await expect(tab.reader.get_by_text("The service cannot be reached.")).to_be_visible()
+    assert await tab.address() == address

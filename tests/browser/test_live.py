@@ -1,0 +1,475 @@
+"""What keeps an inbox up to date, in real tabs on the real daemon: who has the stream, and what happens when it ends."""
+
+import re
+
+import pytest
+
+BARE = "<!doctype html><title>bare</title><link rel=icon href='data:,'>"
+QUICK = {
+    "firstOctetMs": 2000,
+    "pausesMs": [100, 200],
+    "helloMs": 300,
+    "slotMs": 200,
+}
+# Stands where the page will: holds the mail and notes what it is told, in order.
+APP = """
+async ([inbox, timings]) => {
+  const { Api } = await import("/web/api.js");
+  const { Live } = await import("/web/live.js");
+  const app = (window.app = { messages: [], told: [], states: [], twice: [] });
+  const note = (name) => (value) => app.told.push([name, value]);
+  const add = (message) => {
+    if (app.messages.some(({ id }) => id === message.id)) app.twice.push(message.subject);
+    else app.messages.unshift(message);
+  };
+  app.live = new Live({
+    api: new Api(new URL("/api/v1/", location)),
+    inbox,
+    timings,
+    snapshot: () => ({ messages: app.messages, expiresAt: app.expiresAt }),
+    on: {
+      messages: (list) => list.forEach(add),
+      deleted: note("deleted"),
+      extended: note("extended"),
+      gone: note("gone"),
+      state: (state) => app.states.push(state),
+    },
+  });
+  app.live.start();
+}
+"""
+
+
+class Tab:
+    """A page of the daemon's origin with nothing in it but the modules under test."""
+
+    def __init__(self, page):
+        self.page = page
+        self.asked = []
+        page.on("request", lambda request: self.asked.append(request.url.partition("/api/v1/")[2]))
+
+    async def visit(self, daemon):
+        await self.page.route("**/bare", lambda route: route.fulfill(body=BARE, content_type="text/html"))
+        await self.page.goto(f"{daemon.url}/bare")
+
+    async def follow(self, daemon, inbox, **timings):
+        await self.visit(daemon)
+        given = {"address": inbox.address, "token": inbox.token}
+        await self.page.evaluate(APP, [given, {**QUICK, **timings}])
+        return self
+
+    async def leave(self):
+        await self.page.unroute_all()
+        await self.page.goto("about:blank")
+        self.asked.clear()
+
+    async def until(self, condition):
+        try:
+            await self.page.wait_for_function(
+                f"() => {{ const {{ messages, told, states, live }} = app; return {condition} }}"
+            )
+        except Exception as error:
+            raise AssertionError(
+                f"not reached: {condition}; {await self.page.evaluate('JSON.stringify(app)')}"
+            ) from error
+        return self
+
+    async def until_state(self, name):
+        return await self.until(f"states.at(-1).name === '{name}'")
+
+    async def until_subjects(self, *subjects):
+        """Wait until exactly these mails are there, in order of arrival."""
+        await self.until(f"messages.map((one) => one.subject).reverse().join() === '{','.join(subjects)}'")
+        return self
+
+    async def ask(self, expression):
+        return await self.page.evaluate(expression)
+
+    async def state_names(self):
+        return await self.page.evaluate("app.states.map(({ name }) => name)")
+
+    def requests(self):
+        """Return what was asked of the API, as the last part of each path."""
+        return [re.split(r"[/?]", path)[2] for path in self.asked if path.count("/") > 1]
+
+
+@pytest.fixture(scope="module")
+def left_tabs():
+    """Tabs of earlier tests, all in one profile: a new one takes twice the time."""
+    return []
+
+
+@pytest.fixture
+async def open_tab(shared_pages, left_tabs):
+    """Return a function that opens a tab beside those that are open."""
+    opened = []
+
+    async def open_tab():
+        beside = next((tab.page for tab in [*opened, *left_tabs]), None)
+        opened.append(left_tabs.pop() if left_tabs else Tab(await shared_pages.open(beside)))
+        return opened[-1]
+
+    yield open_tab
+    for tab in opened:
+        if not tab.page.is_closed():
+            await tab.leave()
+            left_tabs.append(tab)
+
+
+@pytest.fixture
+async def tab(open_tab):
+    return await open_tab()
+
+
+@pytest.fixture
+def inbox(daemon):
+    return daemon.create()
+
+
+EVENT = [["message", "1"]]
+STREAMS = {
+    "line feeds": (b"data: 1\n\n", EVENT),
+    "carriage returns": (b"data: 1\r\r", EVENT),
+    "both": (b"data: 1\r\n\r\n", EVENT),
+    "both, between lines": (b"data: 1\r\ndata: 2\r\n\r\n", [["message", "1\n2"]]),
+    "mixed": (b"data: 1\r\n\rdata: 1\n\r\n", EVENT * 2),
+    "a name is for one event": (b"event: told\ndata: 1\n\ndata: 1\n\n", [["told", "1"], *EVENT]),
+    "comments": (b":\n\n: event: x\ndata: 1\n:\n\n", EVENT),
+    "several lines": (b"data: 1\ndata\ndata:2\n\n", [["message", "1\n\n2"]]),
+    "one space is taken": (b"data:  a b \n\n", [["message", " a b "]]),
+    "colons in a value": (b"data: a: b\n\n", [["message", "a: b"]]),
+    "no data, no event": (b"event: x\n\ndata: 1\n\n", EVENT),
+    "what it does not know": (b"retry: 10000\nid: 7\nDATA: 2\nfoo\ndata 3\n data: 4\ndata: 1\n\n", EVENT),
+    "a byte order mark": (b"\xef\xbb\xbfdata: 1\n\n", EVENT),
+    "characters of several octets": ("data: ü€😀\u2028\n\n".encode(), [["message", "ü€😀\u2028"]]),
+    "octets that are no text": (b"data: \xff\n\n", [["message", "\ufffd"]]),
+    "an event without its end": (b"data: 1\n\ndata: 2\n", EVENT),
+    "nothing": (b"", []),
+}
+PARSE_EVERY_CUT = """
+async (octets) => {
+  const { EventStreamParser } = await import("/web/eventstream.js");
+  const parse = (...pieces) => {
+    const parser = new EventStreamParser();
+    const events = pieces.flatMap((piece) => parser.feed(new Uint8Array(piece)));
+    return JSON.stringify(events.map(({ name, data }) => [name, data]));
+  };
+  const cuts = octets.map((_, at) => parse(octets.slice(0, at), octets.slice(at)));
+  return [...new Set([parse(octets), parse(...octets.map((one) => [one])), ...cuts])].map((one) => JSON.parse(one));
+}
+"""
+
+
+async def test_a_stream_is_parsed_the_same_wherever_it_is_cut(tab, daemon):
+    await tab.visit(daemon)
+    parsed = {name: await tab.page.evaluate(PARSE_EVERY_CUT, list(octets)) for name, (octets, _) in STREAMS.items()}
+    assert parsed == {name: [events] for name, (_, events) in STREAMS.items()}
+
+
+async def test_mail_arrives_and_what_else_happens_is_told(tab, daemon):
+    inbox = daemon.create()
+    daemon.deliver(inbox.address, "before")
+    await tab.follow(daemon, inbox)
+    await tab.until_subjects("before")
+    daemon.deliver(inbox.address, "after")
+    await tab.until_subjects("before", "after")
+    message_id = await tab.ask("app.messages[0].id")
+    daemon.delete(inbox, message_id)
+    extended = daemon.extend(inbox, 60)["expires_at"]
+    await tab.until("told.length === 2")
+    assert await tab.ask("app.told") == [["deleted", message_id], ["extended", extended]]
+    assert await tab.state_names() == ["connecting", "connecting", "live"]
+    assert tab.requests() == ["events"]
+
+
+async def test_many_mails_come_in_order(tab, daemon, inbox):
+    mails = [b"Subject: %d\r\n\r\nbody\r\n" % number for number in range(300)]
+    daemon.deliver_octets(inbox.address, *mails)
+    await tab.follow(daemon, inbox)
+    await tab.until_subjects(*map(str, range(300)))
+
+
+async def test_two_tabs_share_one_stream_and_the_second_costs_no_request(tab, open_tab, daemon, inbox):
+    daemon.deliver(inbox.address, "one")
+    daemon.deliver(inbox.address, "two")
+    await (await tab.follow(daemon, inbox)).until_subjects("one", "two")
+    second = await (await open_tab()).follow(daemon, inbox)
+    await second.until_subjects("one", "two")
+    await second.until_state("live")
+    daemon.deliver(inbox.address, "three")
+    await second.until_subjects("one", "two", "three")
+    await tab.until_subjects("one", "two", "three")
+    assert (tab.requests(), second.requests()) == (["events"], [])
+
+
+async def test_a_tab_is_told_what_it_does_not_hold_and_nothing_else(tab, open_tab, daemon, inbox):
+    daemon.deliver(inbox.address, "one")
+    await (await tab.follow(daemon, inbox)).until_subjects("one")
+    second = await (await (await open_tab()).follow(daemon, inbox)).until_subjects("one")
+    await second.ask("dispatchEvent(new Event('visibilitychange'))")
+    third = await (await (await open_tab()).follow(daemon, inbox)).until_subjects("one")
+    daemon.deliver(inbox.address, "two")
+    for one in (tab, second, third):
+        await one.until_subjects("one", "two")
+        assert await one.ask("app.twice") == []
+
+
+async def test_the_next_tab_takes_over_when_the_one_with_the_stream_closes(tab, open_tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox)).until_state("live")
+    second = await (await open_tab()).follow(daemon, inbox)
+    third = await (await open_tab()).follow(daemon, inbox)
+    daemon.deliver(inbox.address, "one")
+    await third.until_subjects("one")
+    await tab.page.close()
+    daemon.deliver(inbox.address, "two")
+    for left in (second, third):
+        await left.until_subjects("one", "two")
+        await left.until_state("live")
+        assert await left.ask("app.twice") == []
+    assert (second.requests(), third.requests()) == (["events"], [])
+
+
+async def test_a_tab_that_stops_leaves_the_stream_to_the_next_and_hears_nothing_more(tab, open_tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox)).until_state("live")
+    second = await (await open_tab()).follow(daemon, inbox)
+    await second.until_state("live")
+    await tab.ask("app.live.stop()")
+    daemon.deliver(inbox.address, "one")
+    await second.until_subjects("one")
+    assert second.requests() == ["events"]
+    assert await tab.ask("app.messages") == []
+    await tab.ask("app.live.start()")
+    await tab.until_subjects("one")
+    assert tab.requests() == ["events"]
+
+
+async def test_a_tab_that_leads_but_does_not_answer_is_replaced(tab, open_tab, daemon, inbox):
+    await tab.visit(daemon)
+    await tab.ask(
+        f"void navigator.locks.request('tmpmaild:{inbox.address}', () => new Promise(() => {{}})).catch(() => 'robbed')"
+    )
+    second = await (await open_tab()).follow(daemon, inbox)
+    daemon.deliver(inbox.address, "one")
+    await second.until_subjects("one")
+
+
+async def test_a_tab_that_was_replaced_follows_the_other(tab, open_tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox)).until_state("live")
+    thief = await open_tab()
+    await thief.visit(daemon)
+    await thief.ask(f"void navigator.locks.request('tmpmaild:{inbox.address}', {{ steal: true }}, () => {{}})")
+    daemon.deliver(inbox.address, "one")
+    await tab.until_subjects("one")
+    await tab.until_state("live")
+    assert tab.requests() == ["events", "events"]
+
+
+async def test_a_tab_that_came_while_nobody_led_is_told_what_the_next_one_holds(tab, open_tab, daemon, inbox):
+    daemon.deliver(inbox.address, "one")
+    await (await tab.follow(daemon, inbox, helloMs=4000)).until_subjects("one")
+    thief = await open_tab()
+    await thief.visit(daemon)
+    hold = "new Promise((resolve) => { window.release = resolve; })"
+    await thief.ask(f"void navigator.locks.request('tmpmaild:{inbox.address}', {{ steal: true }}, () => {hold})")
+    second = await (await open_tab()).follow(daemon, inbox, helloMs=4000)
+    await second.until_state("connecting")
+    await thief.ask("release()")
+    await second.until_subjects("one")
+    await second.until_state("live")
+    assert second.requests() == []
+
+
+async def test_changes_that_one_tab_makes_are_told_to_the_others(tab, open_tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox)).until_state("live")
+    second = await (await open_tab()).follow(daemon, inbox)
+    await second.until_state("live")
+    await second.ask("app.live.tell({ deleted: 'msg_1' })")
+    await tab.ask("app.live.tell({ extended: '2026-11-21T05:00:00.000Z' })")
+    await tab.until("told.length === 1")
+    await second.until("told.length === 1")
+    assert await tab.ask("app.told") == [["deleted", "msg_1"]]
+    assert await second.ask("app.told") == [["extended", "2026-11-21T05:00:00.000Z"]]
+    await second.ask("app.live.tell({ gone: 'deleted' })")
+    await tab.until("told.length === 2")
+    assert (await tab.ask("app.told"))[-1] == ["gone", "deleted"]
+
+
+async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_lost_or_told_twice(tab, start_daemon):
+    daemon = start_daemon()
+    inbox = daemon.create()
+    daemon.deliver(inbox.address, "one")
+    await (await tab.follow(daemon, inbox)).until_subjects("one")
+    daemon.stop()
+    await tab.until_state("lost")
+    daemon.start()
+    daemon.deliver(inbox.address, "two")
+    await tab.until_subjects("one", "two")
+    await tab.until_state("live")
+    daemon.deliver(inbox.address, "three")
+    await tab.until_subjects("one", "two", "three")
+    assert await tab.ask("app.twice") == []
+    retry_at_ms = await tab.ask("app.states.find(({ name }) => name === 'lost').retryAtMs")
+    assert abs(retry_at_ms - await tab.ask("Date.now()")) < 60_000
+
+
+async def test_a_stream_that_falls_silent_is_opened_again(tab, daemon, inbox):
+    await tab.follow(daemon, inbox, silenceMs=200)
+    await tab.until("states.filter(({ name }) => name === 'live').length === 2")
+    assert await tab.state_names() == ["connecting", "connecting", "live", "lost", "lost", "live"]
+
+
+async def test_a_retry_does_not_wait_for_its_time(tab, start_daemon):
+    daemon = start_daemon()
+    inbox = daemon.create()
+    await (await tab.follow(daemon, inbox, pausesMs=[100_000])).until_state("live")
+    daemon.restart()
+    await tab.until_state("lost")
+    await tab.ask("dispatchEvent(new Event('online'))")
+    await tab.until_state("live")
+
+
+@pytest.fixture
+async def buffered(tab):
+    """Stand for a proxy that keeps a stream back until it ends."""
+    await tab.page.route("**/events", lambda _route: None)
+    return tab
+
+
+async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back(buffered, daemon, inbox):
+    daemon.deliver(inbox.address, "one")
+    await buffered.follow(daemon, inbox, firstOctetMs=200)
+    await buffered.until_subjects("one")
+    await buffered.until_state("live")
+    daemon.deliver(inbox.address, "two")
+    await buffered.until_subjects("one", "two")
+    assert buffered.requests()[:4] == ["events", "events", "messages", "messages"]
+    assert await buffered.ask("app.twice") == []
+    daemon.delete(inbox)
+    await buffered.until("told.length === 1")
+    assert await buffered.ask("app.told") == [["gone", "expired"]]
+
+
+async def test_a_retry_gives_the_stream_another_chance(buffered, daemon, inbox):
+    await (await buffered.follow(daemon, inbox, firstOctetMs=200)).until_state("live")
+    await buffered.page.unroute("**/events")
+    await buffered.ask("app.live.retry()")
+    await buffered.until_state("lost")
+    await buffered.until_state("live")
+    assert buffered.requests()[-1] == "events"
+
+
+async def test_the_rate_limit_is_waited_for(tab, start_daemon):
+    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="60", TMPMAILD_RATE_LIMIT__BURST="1")
+    inbox = daemon.create()
+    await (await tab.follow(daemon, inbox)).until_state("limited")
+    left_ms = await tab.ask("app.states.at(-1).retryAtMs - Date.now()")
+    assert 0 < left_ms <= 1000
+    await tab.until_state("live")
+
+
+async def test_reconnecting_leaves_requests_to_the_reader(tab, start_daemon):
+    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="120", TMPMAILD_RATE_LIMIT__BURST="3")
+    inbox = daemon.create()
+    await (await tab.follow(daemon, inbox, silenceMs=200)).until(
+        "states.filter(({ name }) => name === 'live').length === 2"
+    )
+    assert await tab.state_names() == ["connecting", "connecting", "live", "lost", "limited", "limited", "live"]
+
+
+async def test_a_place_for_the_stream_is_waited_for(tab, open_tab, start_daemon):
+    daemon = start_daemon(TMPMAILD_HTTP__MAX_STREAMS_PER_CLIENT="1")
+    first, second = daemon.create(), daemon.create()
+    await (await tab.follow(daemon, first)).until_state("live")
+    other = await (await open_tab()).follow(daemon, second)
+    await other.until_state("limited")
+    assert await other.ask("app.states.at(-1).retryAtMs > Date.now()")
+
+
+async def test_a_browser_has_four_streams_and_a_fifth_inbox_waits(tab, open_tab, daemon):
+    tabs = [tab, *[await open_tab() for _ in range(4)]]
+    for one in tabs[:4]:
+        await (await one.follow(daemon, daemon.create())).until_state("live")
+    inbox = daemon.create()
+    await (await tabs[4].follow(daemon, inbox)).until_state("waiting-for-slot")
+    assert tabs[4].requests() == []
+    await tab.ask("app.live.stop()")
+    daemon.deliver(inbox.address, "one")
+    await tabs[4].until_subjects("one")
+
+
+async def test_the_end_of_an_inbox_is_told_once_and_nothing_is_asked_after_it(tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox)).until_state("live")
+    daemon.extend(inbox, 1)
+    await tab.until("told.length === 2")
+    assert (await tab.ask("app.told"))[1] == ["gone", "expired"]
+    assert tab.requests() == ["events"]
+
+
+async def test_a_deletion_is_told_in_every_tab(tab, open_tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox)).until_state("live")
+    second = await (await open_tab()).follow(daemon, inbox)
+    await second.until_state("live")
+    daemon.delete(inbox)
+    for one in (tab, second):
+        await one.until("told.length === 1")
+        assert await one.ask("app.told") == [["gone", "deleted"]]
+    assert await tab.ask("navigator.locks.query().then(({ held, pending }) => [...held, ...pending])") == []
+
+
+async def test_an_inbox_that_is_over_or_not_to_be_read_is_gone_at_once(tab, open_tab, daemon):
+    deleted = daemon.create()
+    daemon.delete(deleted)
+    await (await tab.follow(daemon, deleted)).until("told.length === 1")
+    assert await tab.ask("app.told") == [["gone", "expired"]]
+    private = daemon.create(private=True)
+    private.token = "wrong"
+    other = await open_tab()
+    await (await other.follow(daemon, private)).until("told.length === 1")
+    assert await other.ask("app.told") == [["gone", "unknown"]]
+
+
+async def test_that_a_token_is_wrong_is_nothing_to_tell_other_tabs(tab, open_tab, daemon):
+    private = daemon.create(private=True)
+    other = await open_tab()
+    await other.visit(daemon)
+    await other.ask(
+        f"void (new BroadcastChannel('tmpmaild:{private.address}').onmessage = ({{ data }}) => (window.heard ??= []).push(data))"
+    )
+    private.token = "wrong"
+    await (await tab.follow(daemon, private)).until("told.length === 1")
+    await other.page.wait_for_function("() => heard.some(({ state }) => state)")
+    assert not any("gone" in event for event in await other.ask("heard"))
+
+
+async def test_a_mistake_of_the_page_is_reported_and_breaks_no_connection(tab, daemon, inbox):
+    await (await tab.follow(daemon, inbox)).until_state("live")
+    await tab.ask(
+        "addEventListener('error', (event) => { event.preventDefault(); app.told.push(event.message); }); app.messages.some = null"
+    )
+    daemon.deliver(inbox.address, "one")
+    await tab.until("told.length === 1")
+    assert "is not a function" in (await tab.ask("app.told"))[0]
+    daemon.extend(inbox, 60)
+    await tab.until("told.length === 2")
+    assert await tab.state_names() == ["connecting", "connecting", "live"]
+
+
+NO_LOCKS = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })"
+NO_LOCK_GRANTED = "LockManager.prototype.request = () => Promise.reject(new DOMException('', 'SecurityError'))"
+
+
+@pytest.mark.parametrize("script", [NO_LOCKS, NO_LOCK_GRANTED])
+async def test_without_web_locks_each_tab_has_a_stream(pages, daemon, inbox, script):
+    tab = Tab(await pages.open())
+    await tab.page.context.add_init_script(script)
+    second = Tab(await pages.open(tab.page))
+    for one in (tab, second):
+        await (await one.follow(daemon, inbox, helloMs=1, silenceMs=1000)).until_state("live")
+    daemon.deliver(inbox.address, "one")
+    for one in (tab, second):
+        await one.until_subjects("one")
+        assert one.requests() == ["events"]
+    await tab.ask("app.live.stop()")
+    daemon.delete(inbox)
+    await second.until("told.length === 1")
+    assert await tab.ask("app.told") == []
