@@ -4,9 +4,9 @@ const SKEW_MS = 2000; // a Date field says whole seconds; below this the clocks 
 
 // What an answer of 400 and above says, or that there was none: then `status` is 0 and `code` is "unreachable".
 export class ApiError extends Error {
-  constructor(status, { code = "", detail = "" } = {}, retryAfterSeconds = 0) {
-    super(code || `status ${status}`);
-    Object.assign(this, { status, code: code || (status ? "unknown" : "unreachable"), detail, retryAfterSeconds });
+  constructor(status, code = status ? `status-${status}` : "unreachable", retryAfterSeconds = 0) {
+    super(code);
+    Object.assign(this, { status, code, retryAfterSeconds });
   }
 
   // Tell whether the inbox is not there, for this token at least.
@@ -30,13 +30,7 @@ export class Api {
     return Date.now() + this.#skewMs;
   }
 
-  // How many requests are left for now, by what the last answer said and the time since.
-  requestsLeft() {
-    const { left, atMs, refillMs } = this.#limit;
-    return left + Math.floor((Date.now() - atMs) / refillMs);
-  }
-
-  // How long it takes until so many are left, in milliseconds; 0 or less if they are.
+  // How long it takes until so many requests are left, in milliseconds; 0 or less if they are.
   msUntilLeft(wanted) {
     const { left, atMs, refillMs } = this.#limit;
     return atMs + (wanted - left) * refillMs - Date.now();
@@ -106,7 +100,8 @@ export class Api {
     });
     this.#note(answer.headers);
     if (answer.ok) return answer;
-    throw new ApiError(answer.status, await answer.json().catch(() => ({})), Number(answer.headers.get("Retry-After")));
+    const { code } = await answer.json().catch(() => ({}));
+    throw new ApiError(answer.status, code, Number(answer.headers.get("Retry-After")));
   }
 
   async #json(path, options) {

@@ -286,6 +286,7 @@ function drawWait() {
 }
 
 translate();
+at("inboxes").ariaLabel = t("inboxes");
 setUpBell(at("bell"));
 at("app").hidden = false;
 history.replaceState(null, "", location.href);

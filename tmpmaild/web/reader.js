@@ -46,7 +46,7 @@ export class Reader {
     this.#element.replaceChildren(this.#header(), this.#found(), this.#attachments(), this.#modes(), this.#pane);
     this.#element.scrollTop = 0;
     if (!message.has_html) this.#present("text");
-    else if (this.#known(message.id) || this.#api.requestsLeft() > SPARE_REQUESTS) this.#present("html");
+    else if (this.#known(message.id) || this.#api.msUntilLeft(SPARE_REQUESTS + 1) <= 0) this.#present("html");
     else this.#present("text", bar("time", t("html-later"), t("as-html"), () => this.#present("html")));
   }
 

@@ -21,7 +21,6 @@ export function t(key, values = {}) {
 export function translate() {
   document.documentElement.lang = language;
   for (const element of document.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);
-  for (const element of document.querySelectorAll("[data-t-label]")) element.ariaLabel = t(element.dataset.tLabel);
 }
 
 export const timeOfDay = (time) => clock.format(new Date(time));
