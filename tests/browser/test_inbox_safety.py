@@ -255,15 +255,16 @@ async def test_the_frame_holds_even_what_no_sanitiser_has_seen(daemon, browser):
     inbox = Inbox(await context.new_page(), daemon, daemon.create())
     daemon.deliver(inbox.inbox.address, html="<p>Hello</p>")
     await inbox.visit()
-    for name in HTML | MUTANTS:
-        served = {"body": f"<!doctype html>{armed(name)}", "content_type": "text/html; charset=utf-8"}
-        await context.route("**/view/*", lambda route, served=served: route.fulfill(**served))
-        assert (name, await inbox.read(0)) == (name, UNTOUCHED)
-        assert (name, [alarm for alarm in inbox.alarms if not alarm.startswith("asked for")]) == (name, [])
+    served = {}
+    await context.route("**/view/*", lambda route: route.fulfill(content_type="text/html; charset=utf-8", **served))
+    for body in ("".join(map(armed, HTML)), *map(armed, MUTANTS)):
+        served["body"] = f"<!doctype html>{body}"
+        assert (body, await inbox.read(0)) == (body, UNTOUCHED)
+        assert [alarm for alarm in inbox.alarms if not alarm.startswith("asked for")] == []
     await context.close()
 
 
-HIDING = "\u200b\u200e\u200f\u202a\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\0\x1b"
+HIDING = "\u061c\u200b\u200e\u200f\u202a\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\0\x1b"
 
 
 async def test_characters_that_hide_or_turn_text_around_are_not_shown_beside_ours(open_inbox):
@@ -291,12 +292,12 @@ LINKS = {
     "host with a full stop": ("https://evil.example/confirm", "Confirm at https://shop.example.", "evil.example", True),
     "host in brackets": ("https://evil.example/confirm", "Confirm (shop.example)", "evil.example", True),
     "user name": ("https://shop.example@evil.example/confirm", "Confirm your address", "evil.example", False),
-    "user name and text": ("https://shop.example:x@evil.example/confirm", "shop.example", "evil.example", True),
-    "backslash": ("https://evil.example\\@shop.example/confirm", "https://shop.example", "evil.example", True),
+    "user name and text": ("https://shop.example:x@evil.example/confirm", "Confirm at shop.example", "evil.example", True),
+    "backslash": ("https://evil.example\\@shop.example/confirm", "Confirm at https://shop.example", "evil.example", True),
     "homograph": ("https://\u0430pple.example/confirm", "https://apple.example/confirm", "xn--pple-43d.example", True),
-    "host as a subdomain": ("https://shop.example.evil.example/confirm", "https://shop.example", "shop.example.evil.example", True),
-    "turned around": ("https://evil.example/confirm", "\u202ehttps://shop.example\u202c", "evil.example", True),
-    "hidden in the host": ("https://evil.example/confirm", "sh\u00adop.ex\u200bample", "evil.example", True),
+    "host as a subdomain": ("https://shop.example.evil.example/confirm", "Confirm at https://shop.example", "shop.example.evil.example", True),
+    "turned around": ("https://evil.example/confirm", "Confirm \u202ehttps://shop.example\u202c", "evil.example", True),
+    "hidden in the host": ("https://evil.example/confirm", "Confirm sh\u00adop.ex\u200bample", "evil.example", True),
 }  # fmt: skip
 
 
@@ -309,7 +310,7 @@ async def test_a_link_shows_the_host_that_it_leads_to_and_warns_of_another_in_it
     shown = {}
     for row, name in enumerate(reversed(LINKS)):
         await inbox.page.locator("#list .open").nth(row).click()
-        said = await inbox.page.locator(".found .link small").text_content()
+        said = "".join(await inbox.page.locator(".found .link small").all_text_contents())
         shown[name] = (said.removeprefix("leads to "), await inbox.page.locator(".found .warning").count() == 1)
     assert shown == {name: (host, warns) for name, (*_, host, warns) in reversed(LINKS.items())}
 
@@ -317,16 +318,14 @@ async def test_a_link_shows_the_host_that_it_leads_to_and_warns_of_another_in_it
 async def test_what_is_copied_is_the_code_that_is_shown_without_hidden_characters(open_inbox):
     inbox = await open_inbox("Subject: x\r\n\r\nYour verification code: 48\u200b29\u202e13\r\n".encode())
     await inbox.page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    for place in ("#list", "#reader"):
-        await inbox.page.locator(f"{place} .code button").click()
-        shown = await inbox.page.locator(f"{place} .code output").text_content()
-        assert re.fullmatch("[0-9A-Za-z -]+", shown)
-        assert await inbox.page.evaluate("window.copied") == shown
+    await inbox.page.locator("#reader .code button").click()
+    assert await inbox.page.locator("#reader .code output").text_content() == "482913"
+    assert await inbox.page.evaluate("window.copied") == "482913"
 
 
 async def test_a_link_to_an_inbox_that_this_browser_has_does_not_take_its_token_away(open_inbox):
     inbox = await open_inbox()
-    await inbox.page.evaluate("(link) => { location.hash = link; }", f"#{inbox.inbox.address}.{'x' * 32}")
-    await inbox.page.locator(".live").wait_for()
+    async with inbox.page.expect_response("**/events"):
+        await inbox.page.evaluate("(link) => { location.hash = link; }", f"#{inbox.inbox.address}.{'x' * 32}")
     kept = await inbox.page.evaluate("JSON.parse(localStorage['tmpmaild:/'])")
     assert [one["token"] for one in kept] == [inbox.inbox.token]

@@ -89,6 +89,9 @@ async function begin() {
 async function follow(wanted) {
   if (!wanted) return;
   clearTimeout(retrying);
+  // A link with a wrong token must not take the right one away.
+  const known = inboxes(api.now()).find(({ address, token }) => token && address === wanted.address);
+  if (known) return open(known);
   leave();
   card.showLoading();
   try {
@@ -173,8 +176,8 @@ function see() {
 
 // On a phone the button that goes back does so too.
 function leaveMessage() {
+  closeMessage();
   if (history.state) history.back();
-  else closeMessage();
 }
 
 function closeMessage() {
@@ -194,6 +197,7 @@ function drop(id) {
 }
 
 function move(expiresAt) {
+  if (expiresAt === inbox.expires_at) return;
   inbox = update(inbox.address, { expires_at: expiresAt }) ?? inbox;
   warned = Infinity;
   card.show(inbox, api.now());
@@ -247,9 +251,9 @@ function tick() {
 // The clock says that it is over, the stream did not: it may have been extended while nobody looked.
 const check = attempt(async () => {
   const asked = inbox;
-  const found = await api.address(asked).catch(() => null);
-  if (asked !== inbox) return;
-  if (found) move(found.expires_at);
+  const found = await api.address(asked).catch((error) => error);
+  if (asked !== inbox || found.status === 429) return;
+  if (found.expires_at) move(found.expires_at);
   else end("expired");
 });
 
@@ -286,12 +290,13 @@ function drawWait() {
 }
 
 translate();
+drawState(state);
 at("inboxes").ariaLabel = t("inboxes");
 setUpBell(at("bell"));
 at("app").hidden = false;
 history.replaceState(null, "", location.href);
 addEventListener("hashchange", () => follow(takeLink()));
-addEventListener("popstate", closeMessage);
+addEventListener("popstate", () => location.hash || closeMessage());
 document.addEventListener("visibilitychange", see);
 onChange(drawInboxes);
 setInterval(tick, 1000);

@@ -30,13 +30,13 @@ export class Card {
   }
 
   showLoading() {
-    this.#draw("", null, t("creating"), h("p.address.loading", "\u00a0"));
+    this.#draw("", null, t("creating"), "", h("p.address.loading", "\u00a0"));
   }
 
   show(inbox, nowMs) {
     const [local, domain] = inbox.address.split("@");
     const owned = inbox.token && [this.#extend, this.#button("bin", "delete", "quiet risky")];
-    this.#draw("", inbox, [h("b", t("your-address")), this.#time, inbox.private && h("span", t("is-private"))],
+    this.#draw("", inbox, t("your-address"), [this.#time, inbox.private && h("span", t("is-private"))],
       h("div.address-row",
         h("p.address", { translate: "no" }, local, h("wbr"), `@${domain}`),
         this.#button("copy", "copy", "main")),
@@ -47,7 +47,7 @@ export class Card {
 
   // Say why there is no address, and what to do.
   showTrouble(title, text, retry) {
-    this.#draw("trouble", null, title, h("p", text), h("div.actions", retry ?? this.#fresh("main")));
+    this.#draw("trouble", null, title, "", h("p", text), h("div.actions", retry ?? this.#fresh("main")));
   }
 
   tick(nowMs) {
@@ -63,9 +63,9 @@ export class Card {
   #button = (image, name, kind = "quiet") => button(image, t(name), { class: kind, click: this.#actions[name] });
   #fresh = (kind) => [this.#button("plus", "new", kind), this.#button("name", "choose-name")];
 
-  #draw(kind, inbox, title, ...content) {
+  #draw(kind, inbox, title, facts, ...content) {
     this.#inbox = inbox;
     this.#element.className = kind;
-    this.#element.replaceChildren(h("h1", { id: "card-title" }, title), ...content);
+    this.#element.replaceChildren(h("header.facts.small.soft", h("h1", { id: "card-title" }, title), facts), ...content);
   }
 }

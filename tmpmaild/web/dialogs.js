@@ -41,7 +41,7 @@ export function confirmRemoval({ address }, n, remove) {
 
 // Ask for a name, and call `create` with the wish for it; what that returns is an error text, or nothing.
 export function chooseName(domains, create) {
-  const local = h("input", { required: true, minlength: 3, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false",
+  const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false",
     "aria-describedby": "name-error name-hint" });
   const domain = h("select", { "aria-label": t("domain") }, domains.map((name) => h("option", name)));
   const secret = h("input", { type: "checkbox", checked: true });

@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 UNKNOWN_TOKEN = "a" * 22
 
 
@@ -65,8 +63,6 @@ async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, open
     await tab.page.goto("about:blank")
     await tab.page.go_back()
     assert tab.page.url == f"{daemon.url}/"
-    with pytest.raises(OSError, match="404"):
-        daemon.request("addresses/" + inbox.address.replace("@", "x@"))
 
 
 async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_nothing_be_deleted(daemon, new_tab, inbox):
@@ -78,13 +74,15 @@ async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_nothing_be
     assert await tab.button("Delete mail").count() == await tab.button("Delete").count() == 0
 
 
-@pytest.mark.parametrize("token", ["", f".{UNKNOWN_TOKEN}"])
-async def test_a_private_inbox_is_not_there_without_its_token(daemon, new_tab, expect, token):
+async def test_a_private_inbox_is_not_there_without_its_token(daemon, new_tab, expect):
     private = daemon.create(private=True)
-    tab = await (await new_tab()).visit(f"#{private.address}{token}")
-    await expect(tab.heading("There is no such inbox")).to_be_visible()
-    assert await tab.kept() == []
-    assert tab.page.url == f"{daemon.url}/"
+    tab = await new_tab()
+    for token in ("", f".{UNKNOWN_TOKEN}"):
+        await tab.page.goto("about:blank")
+        await tab.visit(f"#{private.address}{token}")
+        await expect(tab.heading("There is no such inbox")).to_be_visible()
+        assert await tab.kept() == []
+        assert tab.page.url == f"{daemon.url}/"
 
 
 async def test_an_unknown_inbox_is_said_to_be_none_and_a_new_one_is_offered(new_tab, expect):

@@ -1,5 +1,7 @@
 """Several inboxes in one browser: how they are made and named, and how each ends."""
 
+import re
+
 import pytest
 
 
@@ -10,12 +12,12 @@ async def tab_of_two_domains(start_daemon, new_tab):
 
 
 async def choose_name(tab, name, domain=None):
-    name_field = tab.dialog.get_by_label("Name", exact=True)
+    name_field = tab.dialog.get_by_role("textbox")
     if not await name_field.count():
         await tab.button("Choose a name").click()
     await name_field.fill(name)
     if domain:
-        await tab.dialog.get_by_label("Domain").select_option(domain)
+        await tab.dialog.get_by_role("combobox", name="Domain").select_option(domain)
     await tab.button("Create", tab.dialog).click()
 
 
@@ -32,7 +34,7 @@ async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_apart(tab_of_
     await expect(error).to_have_text("This name is taken.")
     await choose_name(tab, "postmaster")
     await expect(error).to_contain_text("reserved")
-    await tab.dialog.get_by_label("Private").uncheck()
+    await tab.dialog.get_by_role("checkbox", name="Private").uncheck()
     await choose_name(tab, "jane.doe")
     await until_address(tab, "jane.doe@second.test")
     await expect(tab.dialog).to_have_count(0)
@@ -71,7 +73,6 @@ async def test_an_inbox_that_expires_vanishes_before_the_eyes(tab, expect):
     tab.daemon.deliver(address, "Soon gone", text="a secret")
     await tab.reader.get_by_text("a secret").wait_for()
     tab.daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 1}, inbox["token"])
-    await tab.card.get_by_text("Gone in 0:0").wait_for()
     await expect(tab.heading("This address has expired")).to_be_visible()
     for left in ("Soon gone", "a secret", address):
         await expect(tab.page.get_by_text(left)).to_have_count(0)
@@ -87,10 +88,10 @@ async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_count
     address = await tab.address()
     [inbox] = await tab.kept()
     timer = tab.card.get_by_role("timer")
-    assert await timer.inner_text() in {"Gone in 1:00:00", "Gone in 59:59", "Gone in 59:58", "Gone in 59:57"}
+    assert re.fullmatch(r"Gone in (?:1:00:00|59:\d\d)", await timer.inner_text())
     assert not await tab.button("Extend").is_visible()
     tab.daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 600}, inbox["token"])
-    await expect(timer).to_contain_text("Gone in 9:5")
+    await expect(timer).to_have_text(re.compile("^Gone in 0?9:5"))
     await tab.button("Extend").click()
     await expect(timer).to_contain_text("Gone in 59:")
     await expect(tab.button("Extend")).to_be_hidden()
@@ -99,9 +100,7 @@ async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_count
 
 
 async def test_an_operator_may_let_an_address_be_extended_beyond_its_hour(start_daemon, new_tab, expect):
-    daemon = start_daemon(
-        TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600", TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="86400"
-    )
+    daemon = start_daemon(TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600", TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="86400")
     tab = await (await new_tab(at=daemon)).visit()
     await tab.button("Extend").click()
     await expect(tab.card.get_by_role("timer")).to_contain_text("Gone in 59:")

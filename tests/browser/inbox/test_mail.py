@@ -3,9 +3,9 @@
 import re
 from email.message import EmailMessage
 from email.policy import SMTP
-from pathlib import Path
 from urllib.error import HTTPError
 
+import anyio
 import pytest
 
 PIXEL = bytes.fromhex(
@@ -34,9 +34,13 @@ def sign_up(subject):
     return mail.as_bytes()
 
 
+async def octets_of(download):
+    return await anyio.Path(await (await download.value).path()).read_bytes()
+
+
 @pytest.fixture
 async def reading(tab):
-    """A tab in which a sign-up mail has arrived and opened itself."""
+    """Open a tab in which a sign-up mail has arrived and opened itself."""
     tab.address_shown = await tab.address()
     tab.daemon.deliver_octets(tab.address_shown, sign_up("Confirm your account"))
     await tab.reader.wait_for()
@@ -45,7 +49,7 @@ async def reading(tab):
 
 @pytest.fixture
 async def watched(browser, tab_in, daemon):
-    """A tab whose requests to elsewhere are answered with an image, and stand in ``fetched``."""
+    """Open a tab whose requests to elsewhere are answered with an image, and stand in ``fetched``."""
     context = await browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(5000)
     tab = tab_in(await context.new_page(), daemon)
@@ -95,7 +99,7 @@ async def test_the_link_names_the_host_that_it_leads_to_and_warns_of_the_one_it_
 async def test_a_link_that_leads_where_it_says_is_not_warned_of(tab):
     html = "<p>Please <a href='https://www.example.com/verify?t=1'>verify your e-mail at example.com</a></p>"
     tab.daemon.deliver(await tab.address(), "Verify your e-mail address", html=html)
-    assert await tab.reader.get_by_role("link", name="leads to www.example.com").is_visible()
+    await tab.reader.get_by_role("link", name="leads to www.example.com").wait_for()
     assert await tab.reader.get_by_text("but the link leads to").count() == 0
 
 
@@ -141,7 +145,7 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too(reading, expect):
     assert await reading.button("Source").get_attribute("aria-pressed") == "true"
     async with reading.page.expect_download() as download:
         await reading.button("Save as .eml").click()
-    source = Path(await (await download.value).path()).read_bytes()
+    source = await octets_of(download)
     assert source.startswith(b"Return-Path: <alice@example.com>\r\n")
     assert source.endswith(sign_up("Confirm your account")[-200:])
 
@@ -152,9 +156,8 @@ async def test_an_attachment_is_saved_with_its_name_and_octets(reading):
     assert "application/x-thing, 256 B" in await attachments.inner_text()
     async with reading.page.expect_download() as download:
         await attachments.click()
-    saved = await download.value
-    assert saved.suggested_filename == "thing.bin"
-    assert Path(await saved.path()).read_bytes() == OCTETS
+    assert (await download.value).suggested_filename == "thing.bin"
+    assert await octets_of(download) == OCTETS
 
 
 async def test_a_deleted_mail_is_gone_on_the_server_too(reading):

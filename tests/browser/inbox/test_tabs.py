@@ -42,7 +42,7 @@ async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(
     await tab.until_subjects("after", "meanwhile", "before")
 
 
-async def test_what_was_read_stays_readable_when_the_daemon_is_gone_for_good(start_daemon, new_tab, expect):
+async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone(start_daemon, new_tab, expect):
     daemon = start_daemon()
     tab = await (await (await new_tab(at=daemon)).visit()).until_live()
     address = await tab.address()

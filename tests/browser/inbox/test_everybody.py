@@ -1,0 +1,243 @@
+"""The inbox on a phone, in another language, in the background, behind a proxy, and without JavaScript."""
+
+import asyncio
+import re
+from contextlib import suppress
+
+import pytest
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+LONG = "an-exceptionally-long-word-that-does-not-break-anywhere-" * 4
+
+
+async def test_on_a_phone_a_mail_takes_the_screen_and_going_back_returns_to_the_list(open_inbox, daemon, inbox, expect):
+    tab = await open_inbox(inbox, **PHONE)
+    daemon.deliver(inbox.address, "Hello phone")
+    await tab.until_subjects("Hello phone")
+    await expect(tab.page).to_have_title("(1) tmpmaild")
+    for go_back in (tab.page.go_back, tab.button("Back").tap, tab.page.go_back):
+        await tab.row("Hello phone").tap()
+        await expect(tab.heading("Hello phone")).to_be_visible()
+        await expect(tab.list).to_be_hidden()
+        await expect(tab.card).to_be_hidden()
+        await go_back()
+        await expect(tab.row("Hello phone")).to_be_visible()
+        await expect(tab.reader).to_be_hidden()
+        assert await tab.address() == inbox.address
+    await expect(tab.page).to_have_title("tmpmaild")
+
+
+async def test_on_a_phone_a_mail_that_is_deleted_gives_way_to_the_list(open_inbox, daemon, inbox, expect):
+    tab = await open_inbox(inbox, **PHONE)
+    daemon.deliver(inbox.address, "one")
+    daemon.deliver(inbox.address, "two")
+    await tab.row("two").tap()
+    await tab.button("Delete mail").tap()
+    await tab.until_subjects("one")
+    await tab.row("one").tap()
+    await expect(tab.heading("one")).to_be_visible()
+
+
+async def test_nothing_is_wider_than_the_screen(open_inbox, daemon, expect):
+    inbox = daemon.create(local_part="x" * 62)
+    tab = await open_inbox(inbox, **PHONE)
+    text = f"Your code is 482913. {LONG} https://example.com/{LONG}"
+    html = f"<p>{LONG}</p><a href='https://{LONG[:50]}.example.com/verify'>Verify your e-mail address {LONG}</a>"
+    files = [(f"{LONG[:150]}.bin", "application/octet-stream", b"x")]
+    daemon.deliver(
+        inbox.address, f"Confirm {LONG}", sender=f"{LONG} <a@example.com>", text=text, html=html, attachments=files
+    )
+    await expect(tab.rows).to_have_count(1)
+    await expect_no_overflow(tab)
+    await tab.row("Confirm").tap()
+    for mode in ("HTML", "Text", "Headers", "Source"):
+        await tab.button(mode).tap()
+        await expect(tab.button(mode)).to_have_attribute("aria-pressed", "true")
+        await expect(tab.reader.locator("[aria-busy=false]")).to_be_visible()
+        await expect_no_overflow(tab)
+
+
+async def expect_no_overflow(tab):
+    wider = (
+        "[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1)"
+    )
+    for width in (1440, 320, 390):
+        await tab.page.set_viewport_size({"width": width, "height": 844})
+        assert await tab.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert await tab.page.evaluate(f"{wider}.map((one) => one.outerHTML.slice(0, 80))") == []
+
+
+async def test_the_page_speaks_german_to_who_reads_german(new_tab, expect):
+    tab = await (await new_tab(locale="de-DE")).visit()
+    await expect(tab.state).to_have_text("Live")
+    await expect(tab.page.locator("html")).to_have_attribute("lang", "de")
+    assert await tab.heading("Warten auf Mail …").is_visible()
+    for name in ("Kopieren", "Neue Adresse", "Name wählen", "Löschen"):
+        assert await tab.button(name).is_visible()
+    tab.daemon.deliver(await tab.address(), "Grüße")
+    await expect(tab.heading("1 Mail")).to_be_visible()
+    assert await tab.button("Kopfzeilen").is_visible()
+
+
+async def test_the_page_speaks_english_to_who_reads_what_it_does_not_know(new_tab, expect):
+    tab = await (await (await new_tab(locale="fi-FI")).visit()).until_live()
+    await expect(tab.page.locator("html")).to_have_attribute("lang", "en")
+    assert await tab.heading("Waiting for mail…").is_visible()
+
+
+IN_THE_BACKGROUND = """
+let isHidden = false;
+Object.defineProperty(Document.prototype, "hidden", { get: () => isHidden });
+window.hide = (value) => { isHidden = value; document.dispatchEvent(new Event("visibilitychange")); };
+window.asked = 0;
+window.shown = [];
+window.Notification = class extends EventTarget {
+  static permission = "default";
+  static async requestPermission() { window.asked += 1; return (this.permission = "granted"); }
+  constructor(title, { body }) {
+    super();
+    window.shown.push([title, body]);
+    this.addEventListener("click", (event) => this.onclick?.(event));
+    window.clickNotification = () => this.dispatchEvent(new Event("click"));
+  }
+  close() {}
+};
+"""
+
+
+@pytest.fixture
+async def noticed(new_tab):
+    """Open a tab that can be told to be in the background, and that notes what it shows on the desktop."""
+    tab = await new_tab()
+    await tab.page.add_init_script(IN_THE_BACKGROUND)
+    return await (await tab.visit()).until_live()
+
+
+async def test_the_desktop_is_told_of_mail_only_after_a_click_on_the_bell_and_in_the_background(noticed, expect):
+    address = await noticed.address()
+    bell = noticed.button("Notify me of new mail")
+    assert await noticed.page.evaluate("asked") == 0
+    await noticed.page.evaluate("hide(true)")
+    noticed.daemon.deliver(address, "before the click")
+    await noticed.until_subjects("before the click")
+    await bell.click()
+    await expect(bell).to_have_attribute("aria-pressed", "true")
+    assert await noticed.page.evaluate("[asked, shown]") == [1, []]
+    noticed.daemon.deliver(address, "Sign up", text="Your verification code is 482913.")
+    await noticed.until_subjects("Sign up", "before the click")
+    assert await noticed.page.evaluate("shown") == [["Alice", "482913 · Sign up"]]
+    await noticed.page.evaluate("hide(false)")
+    noticed.daemon.deliver(address, "seen anyway")
+    await noticed.until_subjects("seen anyway", "Sign up", "before the click")
+    assert await noticed.page.evaluate("shown.length") == 1
+    await noticed.page.evaluate("clickNotification()")
+    await expect(noticed.heading("Sign up")).to_be_visible()
+    await bell.click()
+    await expect(bell).to_have_attribute("aria-pressed", "false")
+
+
+async def test_the_title_counts_what_nobody_has_seen(noticed, expect):
+    address = await noticed.address()
+    await noticed.page.evaluate("hide(true)")
+    for number in (1, 2):
+        noticed.daemon.deliver(address, f"mail {number}")
+        await expect(noticed.page).to_have_title(f"({number}) tmpmaild")
+    await noticed.page.evaluate("hide(false)")
+    await expect(noticed.page).to_have_title("(1) tmpmaild")
+    await noticed.open("mail 2")
+    await expect(noticed.page).to_have_title("tmpmaild")
+    await noticed.page.reload()
+    await noticed.until_subjects("mail 2", "mail 1")
+    await expect(noticed.page).to_have_title("tmpmaild")
+
+
+async def test_without_javascript_the_page_says_what_it_needs_and_how_curl_does_it(new_tab, expect):
+    tab = await (await new_tab(java_script_enabled=False)).visit()
+    await expect(tab.heading("This page needs JavaScript")).to_be_visible()
+    await expect(tab.page.locator("pre")).to_contain_text("curl -X POST $HOST/api/v1/addresses")
+    await expect(tab.card).to_be_hidden()
+
+
+class Proxy:
+    """Passes what is below a path on to a daemon that knows nothing of it, as a reverse proxy does."""
+
+    def __init__(self, prefix):
+        self._prefix = prefix
+        self._serving = set()
+        self.daemon = None
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{self._prefix}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await cancel(self._serving)
+
+    async def _serve(self, reader, writer):
+        self._serving.add(asyncio.current_task())
+        try:
+            # A connection without a request is one that the browser had spare.
+            if head := await head_of(reader):
+                await self._exchange(head, reader, writer)
+        finally:
+            writer.close()
+
+    async def _exchange(self, head, reader, writer):
+        method, path, rest = head.split(" ", 2)
+        assert path.startswith(f"{self._prefix}/"), path
+        rest = re.sub(r"(?i)\r\nconnection: [^\r]*", "\r\nConnection: close", rest)
+        answers, requests = await asyncio.open_connection(*self.daemon.url.removeprefix("http://").split(":"))
+        requests.write(f"{method} {path.removeprefix(self._prefix)} {rest}".encode())
+        pumps = {asyncio.create_task(pump(reader, requests)), asyncio.create_task(pump(answers, writer))}
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await cancel(pumps)
+            requests.close()
+
+
+async def cancel(tasks):
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def head_of(reader):
+    try:
+        return (await reader.readuntil(b"\r\n\r\n")).decode()
+    except (OSError, asyncio.IncompleteReadError):
+        return ""
+
+
+async def pump(reader, writer):
+    with suppress(OSError):
+        while octets := await reader.read(65536):
+            writer.write(octets)
+            await writer.drain()
+
+
+@pytest.fixture
+async def proxy():
+    async with Proxy("/mail") as running:
+        yield running
+
+
+async def test_the_page_works_below_a_path(proxy, start_daemon, new_tab, expect):
+    proxy.daemon = start_daemon(TMPMAILD_HTTP__PUBLIC_URL=proxy.url)
+    tab = await (await (await new_tab(at=proxy.daemon)).visit(url=proxy.url)).until_live()
+    address = await tab.address()
+    octets = [("a.txt", "text/plain", b"attached")]
+    proxy.daemon.deliver(address, "below a path", html="<p>the HTML</p>", attachments=octets)
+    await expect(tab.mail.get_by_text("the HTML")).to_be_visible()
+    async with tab.page.expect_download():
+        await tab.reader.get_by_role("list", name="Attachments").get_by_role("button").click()
+    await tab.button("QR code").click()
+    await tab.button("Copy link", tab.dialog).click()
+    link = await tab.pasted()
+    assert link.startswith(f"{proxy.url}/#{address}.")
+    elsewhere = await new_tab(at=proxy.daemon)
+    await elsewhere.page.goto(link)
+    await elsewhere.until_subjects("below a path")
+    assert elsewhere.page.url == f"{proxy.url}/"

@@ -1,0 +1,99 @@
+"""The inbox by keyboard alone: nothing here uses the mouse."""
+
+import pytest
+
+
+@pytest.fixture
+async def three(tab):
+    """Open a tab with three mails, the newest in the reader."""
+    address = await tab.address()
+    for subject in ("one", "two", "three"):
+        tab.daemon.deliver(address, subject, sender=f"{subject} <{subject}@example.com>")
+        await tab.row(subject).wait_for()
+    return tab
+
+
+async def press(tab, *keys):
+    for key in keys:
+        await tab.page.keyboard.press(key)
+
+
+async def test_the_address_is_copied_by_tab_and_enter(tab):
+    await tab.tab_to("Copy")
+    await press(tab, "Enter")
+    await tab.button("Copied").wait_for()
+    assert await tab.pasted() == await tab.address()
+
+
+async def test_the_skip_link_comes_first_and_leads_to_the_mail(three, expect):
+    await press(three, "Tab")
+    assert await three.focused() == "Skip to the mail"
+    await expect(three.page.get_by_role("link", name="Skip to the mail")).to_be_in_viewport()
+    await press(three, "Enter", "Tab")
+    await expect(three.row("three")).to_be_focused()
+    await expect(three.page).to_have_url(f"{three.daemon.url}/")
+
+
+async def test_skipping_to_the_mail_leaves_the_open_one_open(three, expect):
+    await expect(three.reader).to_be_visible()
+    await press(three, "Tab", "Enter", "Tab")
+    await expect(three.row("three")).to_be_focused()
+    await expect(three.reader).to_be_visible()
+
+
+async def test_arrows_move_through_the_list_and_enter_opens_and_escape_closes(three, expect):
+    await three.tab_to("three")
+    for key, subject in (("ArrowDown", "two"), ("End", "one"), ("ArrowUp", "two"), ("Home", "three"), ("End", "one")):
+        await press(three, key)
+        await expect(three.row(subject)).to_be_focused()
+    await press(three, "Enter")
+    await expect(three.heading("one")).to_be_focused()
+    await expect(three.row("one")).to_have_attribute("aria-current", "true")
+    await press(three, "Tab", "Escape")
+    await expect(three.reader).to_be_hidden()
+    await expect(three.row("one")).to_be_focused()
+
+
+async def test_the_delete_key_deletes_and_the_focus_goes_to_a_neighbour(three, expect):
+    await three.tab_to("three")
+    await press(three, "ArrowDown", "Delete")
+    await three.until_subjects("three", "one")
+    await expect(three.row("one")).to_be_focused()
+    await press(three, "Delete")
+    await three.until_subjects("three")
+    await expect(three.row("three")).to_be_focused()
+    await press(three, "Delete")
+    await three.until_subjects()
+    await expect(three.reader).to_be_hidden()
+    assert three.daemon.request(f"addresses/{await three.address()}/messages") == {"messages": []}
+
+
+async def test_a_dialog_keeps_the_focus_and_gives_it_back(tab, expect):
+    for name in ("QR code", "Choose a name", "Delete"):
+        await tab.tab_to(name)
+        await press(tab, "Enter")
+        await expect(tab.dialog).to_be_visible()
+        for _ in range(8):
+            await press(tab, "Tab")
+            # Between two rounds the focus is in the browser's own bar, which is no element.
+            assert await tab.page.evaluate("document.activeElement.matches('body, dialog *')")
+        await press(tab, "Escape")
+        await expect(tab.dialog).to_have_count(0)
+        await expect(tab.button(name)).to_be_focused()
+
+
+async def test_an_address_is_named_and_deleted_by_keyboard(tab, expect):
+    await tab.tab_to("Choose a name")
+    await press(tab, "Enter")
+    await expect(tab.dialog).to_be_visible()
+    while not await tab.dialog.get_by_role("textbox").evaluate("one => one === document.activeElement"):
+        await press(tab, "Tab")
+    name = f"by.keyboard.{(await tab.address())[:12]}"
+    await tab.page.keyboard.type(name)
+    await press(tab, "Enter")
+    await tab.card.get_by_text(f"{name}@tmpmaild.test", exact=True).wait_for()
+    await tab.tab_to("Delete")
+    await press(tab, "Enter")
+    await tab.tab_to("Delete now")
+    await press(tab, "Enter")
+    await expect(tab.heading("This address is deleted")).to_be_visible()

@@ -1,0 +1,274 @@
+"""The inbox for everybody: axe-core finds nothing in any state, and what it cannot see is looked at here."""
+
+from importlib.resources import files
+
+import pytest
+
+WIDE = {"viewport": {"width": 1440, "height": 900}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+NARROWEST = {"viewport": {"width": 320, "height": 640}}
+DEVICES = pytest.mark.parametrize("device", [WIDE, PHONE], ids=["wide", "phone"])
+SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])
+# What of a mail stands in a frame is the mail's own, and no script can look at it.
+AXE = """
+async (runOnly) => {
+  const { violations } = await axe.run({ runOnly, iframes: false });
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html.slice(0, 160)} ${any[0]?.message ?? ""}`));
+}
+"""
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"]
+VISIBLE = "const visible = (one) => one.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: false });"
+FOCUSABLE = '[...document.querySelectorAll("a[href], button, input, select, iframe")].filter(visible)'
+CODE = {
+    "text": "Your verification code is 482913.\nConfirm: https://shop.example/confirm?token=1",
+    "html": "<h1>Hello</h1><p>Your verification code is 482913</p><img src='https://shop.example/x.png'>"
+    "<a href='https://evil.example/confirm'>Confirm at https://shop.example</a>",
+    "attachments": [("a.pdf", "application/pdf", b"x" * 2000)],
+}
+
+
+class Visit:
+    """A page of the inbox, in whichever state."""
+
+    def __init__(self, page, daemon):
+        self.page = page
+        self.daemon = daemon
+
+    async def begin(self):
+        await self.page.goto(self.daemon.url)
+        await self.page.locator("#state.live").wait_for()
+        return self
+
+    @property
+    async def address(self):
+        return await self.page.locator("p.address").text_content()
+
+    async def receive(self, *subjects, **mail):
+        address = await self.address
+        for subject in subjects:
+            self.daemon.deliver(address, subject, **mail)
+            await self.page.locator("#list > li", has_text=subject).wait_for()
+
+    async def open(self, mode="html"):
+        await self.page.locator("#list .open").first.click()
+        await self.show(mode)
+
+    async def press(self, name):
+        await self.page.get_by_role("button", name=name, exact=True).first.click()
+
+    async def ask(self, name):
+        """Open the dialog of this button."""
+        await self.press(name)
+        await self.page.locator("dialog[open]").wait_for()
+
+    async def show(self, mode):
+        await self.page.locator(f"[data-mode={mode}]").click()
+        await self.page.locator(f"[data-mode={mode}][aria-pressed=true]").wait_for()
+        await self.page.locator(".pane[aria-busy=false]").wait_for()
+
+    async def close(self):
+        await self.page.keyboard.press("Escape")
+        await self.page.locator("dialog").wait_for(state="detached")
+
+    async def complaints(self):
+        """Return what axe finds in light, and of the colours in dark, when nothing moves any more."""
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+        await self.page.evaluate("document.getAnimations().forEach((one) => one.cancel())")
+        found = await self.page.evaluate(AXE, RULES)
+        await self.page.emulate_media(color_scheme="dark")
+        found += await self.page.evaluate(AXE, ["color-contrast"])
+        await self.page.emulate_media(color_scheme="light")
+        return found
+
+
+@pytest.fixture
+async def visit(daemon, pages):
+    async def start(**options):
+        return await Visit(await pages.open(**options), daemon).begin()
+
+    return start
+
+
+@DEVICES
+async def test_axe_finds_nothing_in_what_is_read(visit, device):
+    one = await visit(**device)
+    found = {"empty": await one.complaints()}
+    await one.receive("First", "Second", **CODE)
+    found["list"] = await one.complaints()
+    await one.open()
+    for mode in ("html", "text", "headers", "source"):
+        await one.show(mode)
+        found[mode] = await one.complaints()
+    assert {state: told for state, told in found.items() if told} == {}
+
+
+@DEVICES
+async def test_axe_finds_nothing_in_dialogs_and_when_something_is_wrong(visit, device):
+    one = await visit(**device)
+    found = {}
+    for name in ("QR code", "Choose a name", "Delete"):
+        await one.ask(name)
+        found[name] = await one.complaints()
+        await one.close()
+    await one.page.context.route("**/api/v1/addresses", lambda route: route.abort())
+    await one.press("New address")
+    await one.page.locator("#toast:not(:empty)").wait_for()
+    found["toast"] = await one.complaints()
+    await one.ask("Delete")
+    await one.press("Delete now")
+    await one.page.locator("#card.trouble").wait_for()
+    found["gone"] = await one.complaints()
+    assert {state: told for state, told in found.items() if told} == {}
+
+
+@DEVICES
+async def test_axe_finds_nothing_while_there_is_no_connection(start_daemon, pages, device):
+    daemon = start_daemon()
+    one = await Visit(await pages.open(**device), daemon).begin()
+    daemon.stop()
+    await one.page.locator("#state.lost").wait_for()
+    assert await one.complaints() == []
+
+
+@SCHEMES
+async def test_whatever_has_the_focus_shows_it(visit, scheme):
+    one = await visit(**WIDE, color_scheme=scheme)
+    await one.receive("First", "Second", **CODE)
+    await one.open()
+    await one.page.keyboard.press("Tab")  # from here on the focus is shown
+    hidden = await one.page.evaluate(
+        f"""() => {{
+          {VISIBLE}
+          return {FOCUSABLE}.filter((one) => {{
+            one.focus();
+            const style = getComputedStyle(one);
+            const shown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+            return document.activeElement === one && one.tagName !== "IFRAME" && !shown;
+          }}).map((one) => one.outerHTML.slice(0, 160));
+        }}"""
+    )
+    assert hidden == []
+
+
+@DEVICES
+async def test_targets_are_large_enough_and_have_names(visit, device):
+    one = await visit(**device)
+    await one.receive("First", "Second", **CODE)
+    found = [await small_or_nameless(one.page)]
+    await one.open()
+    found.append(await small_or_nameless(one.page))
+    await one.show("source")
+    found.append(await small_or_nameless(one.page))
+    assert found == [[], [], []]
+
+
+async def small_or_nameless(page):
+    # Links among words may be as small as the words (WCAG 2.2, 2.5.8).
+    return await page.evaluate(
+        f"""() => {{
+          {VISIBLE}
+          return {FOCUSABLE}.filter((one) => {{
+            const {{ width, height }} = one.getBoundingClientRect();
+            const name = one.ariaLabel || one.title || one.innerText?.trim() || one.labels?.[0]?.innerText;
+            return !name || (!one.matches("pre a, .skip") && (width < 24 || height < 24));
+          }}).map((one) => one.outerHTML.slice(0, 160));
+        }}"""
+    )
+
+
+async def test_new_mail_is_announced(visit):
+    one = await visit()
+    announcer = one.page.locator("#announcer[role=status]")
+    await one.receive("Hello")
+    assert await announcer.text_content() == "Mail from Alice: Hello"
+    await one.receive("Another", **CODE)
+    assert await announcer.text_content() == "Code 482913 from Alice"
+
+
+async def test_nothing_moves_for_who_wants_it_still(visit):
+    one = await visit(reduced_motion="reduce")
+    assert await one.page.evaluate("document.getAnimations().length") == 0
+    moving = await visit(reduced_motion="no-preference")
+    assert await moving.page.evaluate("document.getAnimations().length") > 0
+
+
+OVERFLOWING = f"""
+() => {{
+  {VISIBLE}
+  const wider = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
+  const lost = (one) => {{
+    const {{ left, right, width, height }} = one.getBoundingClientRect();
+    const isCut = getComputedStyle(one).overflowX === "hidden" && one.scrollWidth > one.clientWidth + 1;
+    const isSqueezed = !one.childElementCount && one.textContent.length > 2 && height > 0 && width < 24;
+    return left < -0.5 || right > innerWidth + 0.5 || isCut || isSqueezed;
+  }};
+  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .open > [dir]");
+  const clipped = [...document.querySelectorAll("body *")].filter((one) => visible(one) && !isMeant(one) && lost(one));
+  return [...wider, ...clipped.map((one) => one.outerHTML.slice(0, 120))];
+}}
+"""
+
+
+@pytest.mark.parametrize(("device", "font_size"), [(NARROWEST, 100), (PHONE, 200)], ids=["narrow", "large text"])
+async def test_nothing_is_lost_on_the_narrowest_screen_or_with_text_twice_as_large(visit, device, font_size):
+    one = await visit(**device)
+    await one.page.evaluate("(percent) => { document.documentElement.style.fontSize = `${percent}%`; }", font_size)
+    found = {"empty": await one.page.evaluate(OVERFLOWING)}
+    await one.receive("A subject that is much too long for such a screen", **CODE)
+    found["list"] = await one.page.evaluate(OVERFLOWING)
+    for name in ("QR code", "Choose a name", "Delete"):
+        await one.ask(name)
+        found[name] = await one.page.evaluate(OVERFLOWING)
+        await one.close()
+    await one.page.locator("#list .open").first.click()
+    for mode in ("html", "text", "headers", "source"):
+        await one.show(mode)
+        found[mode] = await one.page.evaluate(OVERFLOWING)
+    assert {state: told for state, told in found.items() if told} == {}
+
+
+async def test_with_forced_colours_the_borders_and_marks_stay(visit):
+    one = await visit(forced_colors="active")
+    await one.receive("First", "Second")
+    await one.open("text")
+    assert await one.page.evaluate("matchMedia('(forced-colors: active)').matches")
+    borders = await one.page.evaluate(
+        "() => [...document.querySelectorAll('#card, #list > li, #reader, .main')].map((one) => getComputedStyle(one).borderTopWidth)"
+    )
+    assert set(borders) == {"1px"}
+    pressed, other = [
+        await one.page.locator(f"[data-mode][aria-pressed={state}]").first.evaluate(
+            "(one) => getComputedStyle(one).borderBottomColor"
+        )
+        for state in ("true", "false")
+    ]
+    assert pressed != other
+
+
+async def test_the_inbox_on_show_is_marked_among_the_others(visit):
+    one = await visit()
+    await one.press("New address")
+    await one.page.locator("#inboxes button").nth(1).wait_for()
+    current = one.page.locator("#inboxes [aria-current=true]")
+    assert (await current.text_content()).startswith((await one.address).partition("@")[0])
+
+
+async def test_the_skip_link_leads_to_the_list_and_leaves_the_open_mail_open(visit):
+    one = await visit()
+    await one.receive("Hello")
+    await one.open("text")
+    await one.page.locator(".skip").focus()
+    await one.page.keyboard.press("Enter")
+    assert await one.page.evaluate("document.activeElement.closest('#list') !== null")
+    assert await one.page.locator("#reader").is_visible()
+
+
+async def test_what_is_only_drawn_is_hidden_from_who_listens(visit):
+    one = await visit()
+    await one.receive("Hello", **CODE)
+    await one.open()
+    told = await one.page.evaluate(
+        "[...document.querySelectorAll('svg:not([role=img]), .wait')].filter((one) => one.ariaHidden !== 'true').length"
+    )
+    assert told == 0

@@ -1,0 +1,40 @@
+"""An inbox with a thousand mails: all are there, in order, and the page stays quick."""
+
+import pytest
+
+COUNT = 1000
+CODES = "\r\n\r\nYour verification code is {:06}. Confirm your address: https://shop.example/confirm?token={}\r\n"
+
+
+def mails():
+    return [
+        f"From: Sender {n} <s{n}@example.com>\r\nSubject: Mail number {n}{CODES.format(n, n)}".encode()
+        for n in range(COUNT)
+    ]
+
+
+@pytest.fixture
+async def page(daemon, pages):
+    """Open the page on an inbox with all of them."""
+    inbox = daemon.create()
+    daemon.deliver_octets(inbox.address, *mails())
+    page = await pages.open()
+    page.inbox = inbox
+    await page.goto(f"{daemon.url}/#{inbox.address}.{inbox.token}")
+    await page.wait_for_function("(count) => document.querySelectorAll('#list > li').length === count", arg=COUNT)
+    return page
+
+
+async def test_a_thousand_mails_are_listed_in_order_and_opened_and_a_new_one_comes_on_top(page, daemon):
+    newest_first = [f"Mail number {n}" for n in reversed(range(COUNT))]
+    assert await page.locator("#list .subject").all_text_contents() == newest_first
+    assert await page.locator("#mail-title").text_content() == "1000 mails"
+    await page.locator("#list .open").first.click()
+    assert await page.locator("#reader-title").text_content() == newest_first[0]
+    await page.locator("#list .open").first.focus()
+    await page.keyboard.press("End")
+    await page.keyboard.press("Enter")
+    assert await page.locator("#reader-title").text_content() == newest_first[-1]
+    daemon.deliver(page.inbox.address, "The newest")
+    await page.locator("#list > li:first-child", has_text="The newest").wait_for()
+    assert await page.locator("#list > li").count() == COUNT + 1
