@@ -323,9 +323,12 @@ async def test_what_is_copied_is_the_code_that_is_shown_without_hidden_character
     assert await inbox.page.evaluate("window.copied") == "482913"
 
 
-async def test_a_link_to_an_inbox_that_this_browser_has_does_not_take_its_token_away(open_inbox):
+@pytest.mark.parametrize(
+    "write", [str, str.upper, lambda address: address.replace("@", "+tag@")], ids=["same", "upper", "tag"]
+)
+async def test_a_link_to_an_inbox_that_this_browser_has_does_not_take_its_token_away(open_inbox, write):
     inbox = await open_inbox()
     async with inbox.page.expect_response("**/events"):
-        await inbox.page.evaluate("(link) => { location.hash = link; }", f"#{inbox.inbox.address}.{'x' * 32}")
+        await inbox.page.evaluate("(link) => { location.hash = link; }", f"#{write(inbox.inbox.address)}.{'x' * 32}")
     kept = await inbox.page.evaluate("JSON.parse(localStorage['tmpmaild:/'])")
     assert [one["token"] for one in kept] == [inbox.inbox.token]
