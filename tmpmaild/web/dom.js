@@ -20,7 +20,7 @@ function fill(element, children) {
 
 function set(element, key, value) {
   if (typeof value === "function") element.addEventListener(key, value);
-  else if (value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
+  else if (value !== undefined && value !== false) element.setAttribute(key, value);
 }
 
 const svg = (name, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", name), children);
@@ -37,7 +37,7 @@ export const button = (image, label, about) =>
   h("button", { type: "button", ...about }, image && icon(image), label && h("span", label));
 
 // Return text without what hides or turns around the characters next to it.
-export const plain = (text) => text.replaceAll(/[\p{Cc}\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu, " ").trim();
+export const plain = (text) => text.replaceAll(/[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu, " ").trim();
 
 // Put text on the clipboard. Rejects when the browser does not let us.
 export async function copy(text) {

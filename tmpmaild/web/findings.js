@@ -4,7 +4,7 @@ import { button, h, icon, plain } from "./dom.js";
 import { t } from "./words.js";
 
 const SURE = 0.5; // from here on the API puts a link first
-const NAMES_HOST = /^(?:https?:\/\/)?((?:[\p{L}\p{N}-]+\.)+\p{L}{2,})(?:[/:?#]\S*)?$/iu;
+const NAMES_HOST = /^(?:https?:\/\/)?((?:[\p{L}\p{N}-]+\.)+\p{L}{2,})\.?(?:[/:?#].*)?$/iu;
 
 export const codeOf = (message) => message.codes[0]?.value;
 export const linkOf = (message) => message.links.find(({ href, confidence }) => confidence >= SURE && hostOf(href));
@@ -17,7 +17,7 @@ export function hostOf(href) {
 
 // Return the host that the text of a link names when it leads to another one.
 function claimOf({ href, text }) {
-  const named = plain(text).split(/\s+/).map((word) => hostOf(`https://${NAMES_HOST.exec(word)?.[1] ?? ""}`));
+  const named = plain(text).split(/[\s()<>[\]"',;!]+/).map((word) => hostOf(`https://${NAMES_HOST.exec(word)?.[1] ?? ""}`));
   return named.find((claimed) => claimed && !isSameSite(claimed, hostOf(href)));
 }
 

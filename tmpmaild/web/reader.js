@@ -68,7 +68,7 @@ export class Reader {
     return h("header",
       h("div.tools", button("back", t("back"), { class: "quiet back", click: close }),
         this.#inbox.token && button("bin", t("delete-mail"), { class: "quiet risky", click: () => remove(this.id) })),
-      h("h2", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
+      h("h1", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
       h("p", h("b", { dir: "auto" }, senderOf(this.#message)), plain(from_name) && h("span", { dir: "auto" }, ` ${plain(from)}`)),
       h("p.soft.small", t("to", { to: plain(to) }), " · ", h("time", { datetime: received_at }, fullTime(received_at))));
   }

@@ -24,7 +24,15 @@ export function set(area, key, value) {
   }
 }
 
-const read = () => JSON.parse(get("localStorage", KEY) ?? "[]");
+// What is not ours counts as nothing.
+function read() {
+  try {
+    return JSON.parse(get("localStorage", KEY)).filter(({ address, seen }) => address.includes("@") && seen.at);
+  } catch {
+    return [];
+  }
+}
+
 const write = (inboxes) => set("localStorage", KEY, JSON.stringify(inboxes));
 
 // Return the inboxes that have not ended by `nowMs`, oldest first; the others are forgotten.
@@ -42,12 +50,13 @@ export function keep(inbox) {
   return known ?? { seen: [], ...inbox };
 }
 
-// Change an inbox and return it; one that another tab has deleted stays away.
+// Change an inbox and return it; one that another tab has deleted stays away, and a link with a wrong token does not
+// take the right one away.
 export function update(address, changes) {
   const all = read();
   const index = all.findIndex((inbox) => inbox.address === address);
   if (index < 0) return undefined;
-  all[index] = { ...all[index], ...changes };
+  all[index] = { ...all[index], ...changes, token: all[index].token ?? changes.token };
   write(all);
   return all[index];
 }
