@@ -1,6 +1,9 @@
 """The first visit, the ones after it, and the links that bring an inbox to another browser."""
 
 import asyncio
+import json
+
+import pytest
 
 UNKNOWN_TOKEN = "a" * 22
 
@@ -109,3 +112,13 @@ async def test_a_link_with_a_wrong_token_does_not_take_the_right_one_away(tab, d
     await tab.visit(f"#{address}.{UNKNOWN_TOKEN}")
     await tab.until_live()
     assert [one["token"] for one in await tab.kept()] == [token]
+
+
+@pytest.mark.parametrize(
+    "kept", ["{", "null", "{}", "[null]", '[{"address": 1, "expires_at": "2099-01-01"}]', '[{"seen": 5}]']
+)
+async def test_what_the_browser_keeps_and_the_page_cannot_read_counts_as_nothing(new_tab, kept):
+    tab = await new_tab()
+    await tab.page.add_init_script(f"sessionStorage.begun ??= localStorage['tmpmaild:/'] = {json.dumps(kept)}")
+    await (await tab.visit()).until_live()
+    assert [inbox["address"] for inbox in await tab.kept()] == [await tab.address()]
