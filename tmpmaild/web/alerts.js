@@ -9,6 +9,7 @@ import { t } from "./words.js";
 const KEY = "tmpmaild:notify";
 const TOAST_MS = 6000;
 let toasting;
+const notified = [];
 
 export function showCount(unread) {
   document.title = unread ? `(${unread}) tmpmaild` : "tmpmaild";
@@ -17,6 +18,12 @@ export function showCount(unread) {
 // Say something to those who do not look.
 export function announce(text) {
   at("announcer").textContent = text;
+}
+
+// Take back what was said of mail that is gone.
+export function hush() {
+  announce("");
+  for (const one of notified.splice(0)) one.close();
 }
 
 // Show a note for a while.
@@ -39,6 +46,7 @@ function notify(title, body, message, open) {
     // Of the tabs that show one inbox, one is heard: they give the same tag.
     const notification = new Notification(title, { body, tag: message.id });
     notification.onclick = () => (window.focus(), open(message), notification.close());
+    notified.push(notification);
   } catch {
     // Chrome on Android shows them only for service workers.
   }

@@ -1,5 +1,8 @@
 // Asks the HTTP API: a method for each request. Knows the rate limit and the server's clock, and nothing of the page.
 
+import { get, set } from "./store.js";
+
+const SKEW = "tmpmaild:skew";
 const SKEW_MS = 2000; // a Date field says whole seconds; below this the clocks agree
 
 // What an answer of 400 and above says, or that there was none: then `status` is 0 and `code` is "unreachable".
@@ -18,7 +21,7 @@ export class ApiError extends Error {
 // `base` is the URL of "api/v1/". An inbox is anything with `address` and `token`.
 export class Api {
   #base;
-  #skewMs = 0;
+  #skewMs = Number(get("localStorage", SKEW)); // as an expiry is judged before the first answer
   #limit = { left: Infinity, atMs: 0, refillMs: 6000 };
 
   constructor(base) {
@@ -40,8 +43,8 @@ export class Api {
     return this.#json("addresses", { method: "POST", json: wish });
   }
 
-  address(inbox) {
-    return this.#json(pathOf(inbox), { inbox });
+  address(inbox, signal) {
+    return this.#json(pathOf(inbox), { inbox, signal });
   }
 
   extend(inbox, seconds) {
@@ -117,6 +120,7 @@ export class Api {
     if (left && policy) this.#limit = { left: Number(left[1]), atMs: Date.now(), refillMs: (1000 * policy[2]) / policy[1] };
     const skewMs = Date.parse(headers.get("Date")) + 500 - Date.now();
     this.#skewMs = Math.abs(skewMs) > SKEW_MS ? skewMs : 0;
+    set("localStorage", SKEW, this.#skewMs);
   }
 }
 

@@ -1,6 +1,6 @@
 // Puts the page together: which inbox is on show, what happens to it, and what the buttons do.
 
-import { announce, setUpBell, showCount, tellOf, toast } from "./alerts.js";
+import { announce, hush, setUpBell, showCount, tellOf, toast } from "./alerts.js";
 import { Api, ApiError } from "./api.js";
 import { Card, extension } from "./card.js";
 import { chooseName, closeAll, confirmRemoval, showLink } from "./dialogs.js";
@@ -16,11 +16,10 @@ const link = takeLink(); // before anything else: a token has no place in the ad
 
 const RETRY_SECONDS = 5;
 const GRACE_MS = 3000; // between the server's clock and what we know of it
-const WARNED_MINUTES = [5, 1];
 const wide = matchMedia("(min-width: 60rem)");
 
 const api = new Api(new URL("api/v1/", document.baseURI));
-const removeMessage = attempt(deleteMessage);
+const removeMessage = (id) => attempt(deleteMessage)(id);
 const card = new Card(at("card"), {
   copy: (event) => copyText(inbox.address, event),
   qr: () => showLink(inbox, copyText),
@@ -38,8 +37,8 @@ let live;
 let state = {};
 let domains;
 let retrying;
+let latest; // of the inboxes that were asked for; an answer that comes later is dropped
 let openedMs; // when the inbox came on show: what came before is no news
-let warned; // of the end, when this many minutes were left
 
 function wordsOf(error) {
   if (!(error instanceof ApiError)) throw error;
@@ -62,41 +61,36 @@ async function copyText(text, { currentTarget: pressed }) {
   const done = await copy(text).then(() => true, () => false);
   if (!done) return toast(t("copy-failed"));
   announce(t("copied"));
-  const before = [...pressed.childNodes];
+  const before = (pressed.label ??= [...pressed.childNodes]);
   pressed.replaceChildren(icon("done"), before.length > 1 ? h("span", t("copied")) : "");
   setTimeout(() => pressed.replaceChildren(...before), 1500);
 }
 
-// Open the inbox that was open last, or have one made.
-async function begin() {
-  clearTimeout(retrying);
-  card.showLoading();
-  const find = () => {
-    const mine = inboxes(api.now());
-    return mine.find(({ address }) => address === chosen()) ?? mine.at(-1);
-  };
-  const findOrMake = async () => find() ?? keep(await api.create());
-  try {
-    // Two tabs that are opened together want one address.
-    open(find() ?? (await (navigator.locks ? navigator.locks.request("tmpmaild:create", findOrMake) : findOrMake())));
-  } catch (error) {
-    card.showTrouble(t("no-address"), wordsOf(error), button("", t("again"), { class: "main", click: begin }));
-    retrying = setTimeout(begin, 1000 * (error.retryAfterSeconds || RETRY_SECONDS));
-  }
+// Return the inbox that is to be opened: that of a link, or the last one, or a new one.
+async function find(wanted) {
+  const mine = inboxes(api.now());
+  const known = mine.find(({ address }) => address === (wanted?.address ?? chosen()));
+  if (wanted && !known?.token) return keep({ ...wanted, ...(await api.address(wanted)) });
+  return known ?? mine.at(-1) ?? keep(await api.create());
 }
 
-// Open the inbox of a link.
-async function follow(wanted) {
-  if (!wanted) return;
+// Open an inbox at the start of the page, or when a link is followed.
+async function begin(wanted) {
   clearTimeout(retrying);
   leave();
   card.showLoading();
+  const turn = (latest = Symbol());
   try {
-    open(keep({ ...wanted, ...(await api.address(wanted)) }));
+    // Two tabs that are opened together want one address.
+    const found = await (navigator.locks ? navigator.locks.request("tmpmaild:begin", () => find(wanted)) : find(wanted));
+    if (turn === latest) open(found);
   } catch (error) {
-    card.showTrouble(t(error.isGone ? "gone-unknown" : "no-address"), wordsOf(error));
+    if (turn !== latest) return;
+    const retry = !error.isGone && button("", t("again"), { class: "main", click: () => begin(wanted) });
+    card.showTrouble(t(retry ? "no-address" : "gone-unknown"), wordsOf(error), retry);
+    if (retry) retrying = setTimeout(begin, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
+    drawInboxes();
   }
-  drawInboxes();
 }
 
 function open(chosenInbox) {
@@ -115,9 +109,10 @@ function open(chosenInbox) {
 
 function leave() {
   live?.stop();
-  live = inbox = undefined;
+  live = inbox = latest = undefined;
+  clearTimeout(retrying);
+  hush();
   mailbox = new Mailbox();
-  warned = Infinity;
   closeAll();
   closeMessage();
   reader.forget();
@@ -130,8 +125,9 @@ function leave() {
 function end(reason) {
   if (!inbox) return;
   forget(inbox.address);
+  choose("");
   leave();
-  card.showTrouble(t(`gone-${reason}`), t("gone-text"));
+  card.showTrouble(t(`gone-${reason}`), t(reason === "unknown" ? "error-address-not-found" : "gone-text"));
   announce(t(`gone-${reason}`));
   drawInboxes();
 }
@@ -188,6 +184,7 @@ function closeMessage() {
 
 function drop(id) {
   if (reader.id === id) leaveMessage();
+  hush();
   mailbox.remove(id);
   list.remove(id);
   draw();
@@ -196,7 +193,6 @@ function drop(id) {
 function move(expiresAt) {
   if (expiresAt === inbox.expires_at) return;
   inbox = update(inbox.address, { expires_at: expiresAt }) ?? inbox;
-  warned = Infinity;
   card.show(inbox, api.now());
   drawInboxes();
 }
@@ -238,17 +234,14 @@ async function askForName() {
 function tick() {
   card.tick(api.now());
   drawWait();
-  if (!inbox) return;
-  const leftMs = Date.parse(inbox.expires_at) - api.now();
-  if (leftMs < -GRACE_MS) check();
-  const warning = WARNED_MINUTES.findLast((minutes) => leftMs < 60_000 * minutes);
-  if (warning < warned) announce(t("ending", { n: (warned = warning) }));
+  if (inboxes(api.now()).length < at("inboxes").children.length) drawInboxes();
+  if (inbox && Date.parse(inbox.expires_at) < api.now() - GRACE_MS) check();
 }
 
 // The clock says that it is over, the stream did not: it may have been extended while nobody looked.
 const check = attempt(async () => {
   const asked = inbox;
-  const found = await api.address(asked).catch((error) => error);
+  const found = await api.address(asked, AbortSignal.timeout(GRACE_MS)).catch((error) => error);
   if (asked !== inbox || found.status === 429) return;
   if (found.expires_at) move(found.expires_at);
   else end("expired");
@@ -269,7 +262,7 @@ function drawInboxes() {
     h("button", { type: "button", "aria-current": String(one.address === inbox?.address), click: () => open(one) },
       h("b", one.address.split("@")[0]), h("small", t("until", { time: timeOfDay(one.expires_at) })));
   at("inboxes").hidden = all.every(({ address }) => address === inbox?.address);
-  at("inboxes").replaceChildren(...all.map(drawOne));
+  at("inboxes").replaceChildren(...all.reverse().map(drawOne));
 }
 
 function drawState(changed) {
@@ -292,10 +285,12 @@ at("inboxes").ariaLabel = t("inboxes");
 setUpBell(at("bell"));
 at("app").hidden = false;
 history.replaceState(null, "", location.href);
-addEventListener("hashchange", () => follow(takeLink()));
+addEventListener("hashchange", () => {
+  const followed = takeLink();
+  if (followed) begin(followed);
+});
 addEventListener("popstate", () => location.hash || closeMessage());
 document.addEventListener("visibilitychange", see);
 onChange(drawInboxes);
 setInterval(tick, 1000);
-if (link) follow(link);
-else begin();
+begin(link);

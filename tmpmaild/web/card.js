@@ -47,7 +47,7 @@ export class Card {
 
   // Say why there is no address, and what to do.
   showTrouble(title, text, retry) {
-    this.#draw("trouble", null, title, "", h("p", text), h("div.actions", retry ?? this.#fresh("main")));
+    this.#draw("trouble", null, title, "", h("p", text), h("div.actions", retry || this.#fresh("main")));
   }
 
   tick(nowMs) {

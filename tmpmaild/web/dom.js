@@ -43,11 +43,13 @@ export const plain = (text) => text.replaceAll(/[\p{Cc}\u061c\u200b\u200e\u200f\
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   // Without HTTPS there is only this.
+  const focused = document.activeElement;
   const area = h("textarea.unseen", text);
   (document.querySelector("dialog[open]") ?? document.body).append(area);
   area.select();
   const done = document.execCommand("copy");
   area.remove();
+  focused.focus();
   return done || Promise.reject(new Error("no clipboard"));
 }
 

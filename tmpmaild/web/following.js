@@ -142,13 +142,13 @@ export class Following {
 // Return what events tell; mail that came together is one piece of news.
 function newsOf(events) {
   const news = [];
-  for (const { name, data } of events) {
+  for (const { event, data } of events) {
     const value = JSON.parse(data);
     const batch = news.at(-1)?.messages;
-    if (name === "message") batch ? batch.push(value) : news.push({ messages: [value] });
-    if (name === "deleted") news.push(value.id ? { deleted: value.id } : { gone: "deleted" });
-    if (name === "extended") news.push({ extended: value.expires_at });
-    if (name === "expired") news.push({ gone: "expired" });
+    if (event === "message") batch ? batch.push(value) : news.push({ messages: [value] });
+    if (event === "deleted") news.push(value.id ? { deleted: value.id } : { gone: "deleted" });
+    if (event === "extended") news.push({ extended: value.expires_at });
+    if (event === "expired") news.push({ gone: "expired" });
   }
   return news;
 }

@@ -5,12 +5,13 @@ import { codeBox, codeOf, leave, linkBox, linkOf } from "./findings.js";
 import { senderOf, subjectOf } from "./list.js";
 import { bytes, fullTime, t } from "./words.js";
 
-const SHOWN_CHARACTERS = 500_000;
+const SHOWN_CHARACTERS = 100_000; // with a link in every line it takes half a second
 const SPARE_REQUESTS = 3; // what the HTML, shown unasked, leaves of the rate limit
 const VIEW_MS = 50_000; // a view can be looked at for a minute
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox"; // no scripts, and no origin of ours
 const WEB_ADDRESS = /(https?:\/\/[^\s<>"'()[\]{}]*[^\s<>"'()[\]{}.,;:!?*_~])/i;
 
+const cut = (length) => length > SHOWN_CHARACTERS && h("p.soft", t("cut"));
 const bar = (image, words, label, click) => h("p.note.small", icon(image), h("span", words), button("", label, { click }));
 
 // `actions` has close(), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
@@ -24,7 +25,7 @@ export class Reader {
   #turn;
   #whole;
   #views = new Map();
-  #forms = { html: () => this.#html(), text: () => this.#text(), headers: () => this.#headers(), source: () => this.#source() };
+  #forms = { html: (remoteImages) => this.#html(remoteImages), text: () => this.#text(), headers: () => this.#headers(), source: () => this.#source() };
 
   constructor(element, api, actions) {
     this.#element = element;
@@ -99,23 +100,22 @@ export class Reader {
   }
 
   // Show the message in one of its forms, below `notice`; what comes too late is dropped.
-  async #present(mode, notice) {
+  async #present(mode, notice, remoteImages = false) {
     const turn = (this.#turn = Symbol(mode));
     const pane = this.#pane;
     for (const one of this.#element.querySelectorAll("[data-mode]")) one.setAttribute("aria-pressed", one.dataset.mode === mode);
     pane.setAttribute("aria-busy", true);
     const trouble = (error) => [bar("warn", this.#actions.words(error), t("again"), () => this.#present(mode))];
-    const drawn = await this.#forms[mode]().catch(trouble);
+    const drawn = await this.#forms[mode](remoteImages).catch(trouble);
     if (turn !== this.#turn) return;
     pane.setAttribute("aria-busy", false);
     pane.replaceChildren(...[notice, ...drawn].filter(Boolean));
   }
 
-  async #html(remoteImages = false) {
+  async #html(remoteImages) {
     const { url, remote_images: n } = await this.#view(this.id, remoteImages);
     const frame = h("iframe", { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: url });
-    const pane = this.#pane;
-    const load = this.#actions.attempt(async () => pane.replaceChildren(...(await this.#html(true)).filter(Boolean)));
+    const load = () => this.#present("html", "", true);
     return [n > 0 && !remoteImages && bar("warn", t("blocked", { n }), t("load-images"), load), frame];
   }
 
@@ -135,7 +135,7 @@ export class Reader {
     const { body } = this.#message.truncated ? await this.#full() : this.#message;
     // Every second part is what the expression matched.
     const parts = body.slice(0, SHOWN_CHARACTERS).split(WEB_ADDRESS).map((part, index) => (index % 2 ? leave(part, part) : part));
-    return [body.trim() ? h("pre.text", { dir: "auto" }, parts) : h("p.soft", t("no-text"))];
+    return [h("pre.text", { dir: "auto" }, body.trim() ? parts : t("no-text")), cut(body.length)];
   }
 
   async #headers() {
@@ -147,7 +147,7 @@ export class Reader {
   async #source() {
     const blob = await this.#api.source(this.#inbox, this.id);
     const text = await blob.slice(0, SHOWN_CHARACTERS).text();
-    return [button("file", t("save-source"), { click: () => save(blob, `${this.id}.eml`) }), h("pre", text)];
+    return [button("file", t("save-source"), { click: () => save(blob, `${this.id}.eml`) }), h("pre", text), cut(blob.size)];
   }
 
   // Return the message with all that the list does not say of it.
