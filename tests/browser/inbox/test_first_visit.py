@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -122,3 +123,26 @@ async def test_what_the_browser_keeps_and_the_page_cannot_read_counts_as_nothing
     await tab.page.add_init_script(f"sessionStorage.begun ??= localStorage['tmpmaild:/'] = {json.dumps(kept)}")
     await (await tab.visit()).until_live()
     assert [inbox["address"] for inbox in await tab.kept()] == [await tab.address()]
+
+
+@pytest.mark.parametrize("off_by_hours", [-24, 24])
+async def test_a_wrong_clock_neither_loses_the_inbox_nor_makes_old_mail_new(new_tab, off_by_hours):
+    tab = await new_tab()
+    await tab.page.clock.set_system_time(time.time() + off_by_hours * 3600)
+    await (await tab.visit()).until_live()
+    address = await tab.address()
+    tab.daemon.deliver(address, "before")
+    await tab.until_subjects("before")
+    await tab.page.reload()
+    await tab.until_subjects("before")
+    assert await tab.address() == address
+    assert await tab.reader.count() == 0
+    tab.daemon.deliver(address, "after")
+    await tab.heading("after").wait_for()
+
+
+async def test_an_inbox_that_is_over_goes_also_when_the_server_does_not_answer(tab):
+    await tab.page.route("**/api/**", lambda _route: None)
+    await tab.page.clock.set_system_time(time.time() + 2 * 3600)
+    await tab.heading("This address has expired").wait_for()
+    assert await tab.kept() == []

@@ -104,3 +104,18 @@ async def test_an_operator_may_let_an_address_be_extended_beyond_its_hour(start_
     tab = await (await new_tab(at=daemon)).visit()
     await tab.button("Extend").click()
     await expect(tab.card.get_by_role("timer")).to_contain_text("Gone in 59:")
+
+
+async def test_an_inbox_in_the_list_goes_when_it_is_over(new_tab, daemon, expect):
+    other = daemon.create()
+    tab = await new_tab()
+    await (await tab.visit(f"#{other.address}.{other.token}")).until_live()
+    await tab.button("New address").click()
+    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
+    kept = [
+        {**inbox, "expires_at": "2020-01-01"} if inbox["address"] == other.address else inbox
+        for inbox in await tab.kept()
+    ]
+    await tab.page.evaluate("kept => localStorage['tmpmaild:/'] = JSON.stringify(kept)", kept)
+    await expect(tab.inboxes).to_be_hidden()
+    assert [one["address"] for one in await tab.kept()] == [await tab.address()]
