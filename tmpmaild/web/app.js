@@ -192,7 +192,7 @@ function drop(id) {
 
 function move(expiresAt) {
   if (expiresAt === inbox.expires_at) return;
-  inbox = update(inbox.address, { expires_at: expiresAt }) ?? inbox;
+  inbox = keep({ ...inbox, seen: mailbox.seen, expires_at: expiresAt });
   card.show(inbox, api.now());
   drawInboxes();
 }

@@ -1,6 +1,7 @@
 """Several inboxes in one browser: how they are made and named, and how each ends."""
 
 import re
+import time
 
 import pytest
 
@@ -119,3 +120,16 @@ async def test_an_inbox_in_the_list_goes_when_it_is_over(new_tab, daemon, expect
     await tab.page.evaluate("kept => localStorage['tmpmaild:/'] = JSON.stringify(kept)", kept)
     await expect(tab.inboxes).to_be_hidden()
     assert [one["address"] for one in await tab.kept()] == [await tab.address()]
+
+
+async def test_an_inbox_that_was_extended_while_nobody_looked_is_kept(new_tab, start_daemon):
+    daemon = start_daemon(TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="7200")
+    tab = await new_tab(at=daemon)
+    await tab.page.route("**/events", lambda route: route.abort())
+    await tab.visit()
+    address = await tab.address()
+    [kept] = await tab.kept()
+    daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 7000}, kept["token"])
+    await tab.page.clock.set_system_time(time.time() + 3700)
+    await tab.card.get_by_text("Gone in 1:5").wait_for()
+    assert [one["token"] for one in await tab.kept()] == [kept["token"]]
