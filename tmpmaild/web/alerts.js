@@ -20,7 +20,7 @@ export function announce(text) {
   at("announcer").textContent = text;
 }
 
-// Take back what was said of mail that is gone.
+// Take back all that was said: some of it may be of mail that is gone.
 export function hush() {
   announce("");
   for (const one of notified.splice(0)) one.close();
@@ -37,7 +37,8 @@ export function toast(text) {
 export function tellOf(messages, open) {
   const message = messages.at(-1);
   const [from, subject, code] = [senderOf(message), subjectOf(message), codeOf(message)];
-  announce(messages.length > 1 ? t("new-mails", { n: messages.length }) : t(code ? "new-code" : "new-mail", { from, subject, code }));
+  const said = t(code ? "new-code" : "new-mail", { from, subject, code });
+  announce(messages.length > 1 ? t("new-mails", { n: messages.length }) : said);
   if (document.hidden && isOn()) notify(from, code ? `${code} · ${subject}` : subject, message, open);
 }
 

@@ -77,13 +77,13 @@ export class Api {
     return this.#json(`${pathOf(inbox)}/messages/${id}/view`, { inbox, method: "POST", json: { remote_images: remoteImages } });
   }
 
-  async source(inbox, id) {
-    return (await this.ask(`${pathOf(inbox)}/messages/${id}/raw`, { inbox })).blob();
+  source(inbox, id) {
+    return this.#read("blob", `${pathOf(inbox)}/messages/${id}/raw`, { inbox });
   }
 
   // Return the content at the `url` of an attachment.
-  async attachment(inbox, url) {
-    return (await this.ask(url, { inbox })).blob();
+  attachment(inbox, url) {
+    return this.#read("blob", url, { inbox });
   }
 
   // Return the open answer of the event stream.
@@ -107,9 +107,14 @@ export class Api {
     throw new ApiError(answer.status, code, Number(answer.headers.get("Retry-After")));
   }
 
-  async #json(path, options) {
+  #json(path, options) {
+    return this.#read("json", path, options);
+  }
+
+  // Return the body of an answer; one that breaks off is none.
+  async #read(kind, path, options) {
     const answer = await this.ask(path, options);
-    return answer.json().catch(() => {
+    return answer[kind]().catch(() => {
       throw new ApiError(0);
     });
   }

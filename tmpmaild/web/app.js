@@ -4,7 +4,7 @@ import { announce, hush, setUpBell, showCount, tellOf, toast } from "./alerts.js
 import { Api, ApiError } from "./api.js";
 import { Card, extension } from "./card.js";
 import { chooseName, closeAll, confirmRemoval, showLink } from "./dialogs.js";
-import { at, button, copy, h, icon } from "./dom.js";
+import { at, button, copy, h, icon, redraw } from "./dom.js";
 import { List } from "./list.js";
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
@@ -29,7 +29,8 @@ const card = new Card(at("card"), {
   delete: () => confirmRemoval(inbox, mailbox.messages.length, attempt(deleteInbox)),
 });
 const list = new List(at("list"), { open: read, remove: removeMessage, copy: copyText });
-const reader = new Reader(at("reader"), api, { close: leaveMessage, remove: removeMessage, copy: copyText, words: wordsOf, attempt });
+const onReader = { close: leaveMessage, remove: removeMessage, copy: copyText, words: wordsOf, attempt };
+const reader = new Reader(at("reader"), api, onReader);
 
 let inbox;
 let mailbox = new Mailbox();
@@ -52,8 +53,7 @@ function attempt(task) {
   return async (...given) => {
     if (busy) return;
     busy = true;
-    await task(...given).catch((error) => toast(wordsOf(error)));
-    busy = false;
+    await task(...given).catch((error) => toast(wordsOf(error))).finally(() => (busy = false));
   };
 }
 
@@ -71,7 +71,20 @@ async function find(wanted) {
   const mine = inboxes(api.now());
   const known = mine.find(({ address }) => address === (wanted?.address ?? chosen()));
   if (wanted && !known?.token) return keep({ ...wanted, ...(await api.address(wanted)) });
-  return known ?? mine.at(-1) ?? keep(await api.create());
+  return known ?? mine.at(-1) ?? make();
+}
+
+async function make() {
+  const made = keep(await api.create());
+  await new Promise((resolve) => setTimeout(resolve, 50)); // what one tab stores, another reads a moment later
+  return made;
+}
+
+// Two tabs that are opened together want one address.
+function findInTurn(wanted) {
+  const found = navigator.locks?.request("tmpmaild:begin", () => find(wanted)) ?? find(wanted);
+  // A browser that may store nothing grants no locks.
+  return found.catch((error) => (error instanceof ApiError ? Promise.reject(error) : find(wanted)));
 }
 
 // Open an inbox at the start of the page, or when a link is followed.
@@ -81,8 +94,7 @@ async function begin(wanted) {
   card.showLoading();
   const turn = (latest = Symbol());
   try {
-    // Two tabs that are opened together want one address.
-    const found = await (navigator.locks ? navigator.locks.request("tmpmaild:begin", () => find(wanted)) : find(wanted));
+    const found = await findInTurn(wanted);
     if (turn === latest) open(found);
   } catch (error) {
     if (turn !== latest) return;
@@ -100,7 +112,7 @@ function open(chosenInbox) {
   choose(inbox.address);
   openedMs = api.now();
   card.show(inbox, openedMs);
-  const on = { messages: arrive, deleted: drop, extended: move, gone: end, state: drawState };
+  const on = { messages: arrive, deleted: drop, extended: extendTo, gone: end, state: drawState };
   live = new Live({ api, inbox, snapshot: () => ({ messages: mailbox.messages, expiresAt: inbox.expires_at }), on });
   live.start();
   draw();
@@ -115,7 +127,6 @@ function leave() {
   mailbox = new Mailbox();
   closeAll();
   closeMessage();
-  reader.forget();
   list.clear();
   drawState({});
   draw();
@@ -139,7 +150,7 @@ function arrive(messages) {
   const news = added.filter(({ id, received_at }) => !mailbox.isSeen(id) && Date.parse(received_at) > openedMs - GRACE_MS);
   if (news.length === 0) return;
   tellOf(news, read);
-  if (wide.matches && !reader.id) show(news.at(-1));
+  if (wide.matches && !reader.id && !document.hidden) show(news.at(-1));
 }
 
 function show(message) {
@@ -167,7 +178,7 @@ function see() {
   draw();
 }
 
-// On a phone the button that goes back does so too.
+// Close the message; on a phone that is a step back in history.
 function leaveMessage() {
   closeMessage();
   if (history.state) history.back();
@@ -176,10 +187,11 @@ function leaveMessage() {
 function closeMessage() {
   const { id } = reader;
   if (!id) return;
+  const hadFocus = at("reader").contains(document.activeElement);
   reader.close();
   document.body.classList.remove("reading");
   list.mark(null);
-  list.focus(id);
+  if (hadFocus) list.focus(id);
 }
 
 function drop(id) {
@@ -190,7 +202,7 @@ function drop(id) {
   draw();
 }
 
-function move(expiresAt) {
+function extendTo(expiresAt) {
   if (expiresAt === inbox.expires_at) return;
   inbox = keep({ ...inbox, seen: mailbox.seen, expires_at: expiresAt });
   card.show(inbox, api.now());
@@ -218,7 +230,7 @@ async function extend() {
   const { expires_at } = await api.extend(asked, extension(asked, api.now()));
   if (asked !== inbox) return;
   live.tell({ extended: expires_at });
-  move(expires_at);
+  extendTo(expires_at);
   announce(t("extended"));
 }
 
@@ -243,7 +255,7 @@ const check = attempt(async () => {
   const asked = inbox;
   const found = await api.address(asked, AbortSignal.timeout(GRACE_MS)).catch((error) => error);
   if (asked !== inbox || found.status === 429) return;
-  if (found.expires_at) move(found.expires_at);
+  if (found.expires_at) extendTo(found.expires_at);
   else end("expired");
 });
 
@@ -262,7 +274,7 @@ function drawInboxes() {
     h("button", { type: "button", "aria-current": String(one.address === inbox?.address), click: () => open(one) },
       h("b", one.address.split("@")[0]), h("small", t("until", { time: timeOfDay(one.expires_at) })));
   at("inboxes").hidden = all.every(({ address }) => address === inbox?.address);
-  at("inboxes").replaceChildren(...all.reverse().map(drawOne));
+  redraw(at("inboxes"), "[aria-current=true]", all.reverse().map(drawOne));
 }
 
 function drawState(changed) {
@@ -280,11 +292,10 @@ function drawWait() {
 }
 
 translate();
-drawState(state);
 at("inboxes").ariaLabel = t("inboxes");
 setUpBell(at("bell"));
 at("app").hidden = false;
-history.replaceState(null, "", location.href);
+history.replaceState(null, "");
 addEventListener("hashchange", () => {
   const followed = takeLink();
   if (followed) begin(followed);

@@ -1,6 +1,6 @@
 // The card with the address: how long it lives, and what can be done with it.
 
-import { button, h } from "./dom.js";
+import { button, h, redraw } from "./dom.js";
 import { duration, t } from "./words.js";
 
 const HOUR_MS = 3_600_000;
@@ -35,7 +35,7 @@ export class Card {
 
   show(inbox, nowMs) {
     const [local, domain] = inbox.address.split("@");
-    const owned = inbox.token && [this.#extend, this.#button("bin", "delete", "quiet risky")];
+    const owned = inbox.token && [this.#extend, this.#button("bin", "delete")];
     this.#draw("", inbox, t("your-address"), [this.#time, inbox.private && h("span", t("is-private"))],
       h("div.address-row",
         h("p.address", { translate: "no" }, local, h("wbr"), `@${domain}`),
@@ -66,6 +66,7 @@ export class Card {
   #draw(kind, inbox, title, facts, ...content) {
     this.#inbox = inbox;
     this.#element.className = kind;
-    this.#element.replaceChildren(h("header.facts.small.soft", h("h1", { id: "card-title" }, title), facts), ...content);
+    const head = h("header.facts.small.soft", h("h1", { id: "card-title" }, title), facts);
+    redraw(this.#element, "button", [head, content]);
   }
 }

@@ -8,9 +8,9 @@ import { t } from "./words.js";
 // Open a dialog and return what closes it. Then the focus goes back to where it was.
 function open(title, ...content) {
   const close = () => dialog.close();
+  const cross = button("close", "", { class: "quiet", "aria-label": t("close"), click: close });
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
-    h("header", h("h2", { id: "dialog-title" }, title), button("close", "", { class: "quiet", "aria-label": t("close"), click: close })),
-    content);
+    h("header", h("h2", { id: "dialog-title" }, title), cross), content);
   at("dialogs").append(dialog);
   dialog.showModal();
   return close;
@@ -41,8 +41,8 @@ export function confirmRemoval({ address }, n, remove) {
 
 // Ask for a name, and call `create` with the wish for it; what that returns is an error text, or nothing.
 export function chooseName(domains, create) {
-  const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false",
-    "aria-describedby": "name-error name-hint" });
+  const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off",
+    autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-error name-hint" });
   const domain = h("select", { "aria-label": t("domain") }, domains.map((name) => h("option", name)));
   const secret = h("input", { type: "checkbox", checked: true });
   const error = h("p.warning.small", { id: "name-error", role: "alert" });

@@ -23,14 +23,24 @@ function set(element, key, value) {
   else if (value !== undefined && value !== false) element.setAttribute(key, value);
 }
 
+// Replace what is in an element; where that had the focus, it goes to what matches `selector`.
+export function redraw(element, selector, children) {
+  const hadFocus = element.contains(document.activeElement);
+  element.replaceChildren();
+  fill(element, children);
+  if (hadFocus) element.querySelector(selector)?.focus();
+}
+
 const svg = (name, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", name), children);
 
 // Draw one of the symbols of index.html.
 export const icon = (name) => svg("svg", { class: "icon", "aria-hidden": true }, svg("use", { href: `#i-${name}` }));
 
 // Draw a path in a square of `size` units.
-export const drawing = (size, d, label) =>
-  svg("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" }, svg("path", { d }));
+export function drawing(size, d, label) {
+  const about = { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" };
+  return svg("svg", about, svg("path", { d }));
+}
 
 // Make a button of an icon and a label, either of which may be ""; `about` has its class, handlers and attributes.
 export const button = (image, label, about) =>

@@ -1,4 +1,4 @@
-// Parses text/event-stream (HTML standard, section 9.2.6) as our server writes it: with LF. What an event means is not known here.
+// Parses text/event-stream (HTML standard, section 9.2.6) as our server writes it, with LF; not what an event means.
 
 // Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent.
 export class EventStreamParser {

@@ -26,7 +26,7 @@ export class Following {
 
   // `given` has `api`, `inbox`, `lastId`, `tell` and `timings`.
   constructor(given) {
-    this.#given = { ...given };
+    this.#given = given;
   }
 
   // Follow until the inbox is gone or `stop` is called; never rejects.

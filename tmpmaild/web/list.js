@@ -68,7 +68,7 @@ export class List {
 
   #draw(message) {
     const { id, body, received_at, attachments } = message;
-    const snippet = plain(body.slice(0, 4 * SNIPPET_CHARACTERS)).replaceAll(/\s+/g, " ").slice(0, SNIPPET_CHARACTERS);
+    const snippet = plain(body.slice(0, SNIPPET_CHARACTERS));
     const files = attachments.filter(({ inline }) => !inline).length;
     return h("li", { "data-id": id },
       h("button.open", { type: "button", click: () => this.#actions.open(message) },
@@ -91,7 +91,7 @@ export class List {
     const row = event.target.closest("li");
     const to = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling, Home, End }[event.key];
     if (to) opener(to).focus();
-    else if (event.key === "Delete" && row) this.#actions.remove(row.dataset.id);
+    else if (event.key === "Delete" && row && !event.repeat) this.#actions.remove(row.dataset.id);
     else return;
     event.preventDefault();
   }

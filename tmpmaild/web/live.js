@@ -55,7 +55,6 @@ export class Live {
   // Tell the other tabs what this one has done: `{ deleted }`, `{ extended }` or `{ gone }`.
   tell(event) {
     this.#post(event);
-    if (event.gone) this.stop();
   }
 
   #join(signal, options) {

@@ -16,7 +16,7 @@ const VERSIONS = [0x7c94, 0x85bc, 0x9a99, 0xa4d3, 0xbbf6, 0xc762, 0xd847, 0xe60d
 const range = (length) => [...Array(length).keys()];
 const binary = (value, width = 8) => value.toString(2).padStart(width, "0");
 
-// Return the rows of modules, true where dark, without the quiet zone. Throws RangeError for more than version 15 holds.
+// Return the rows of modules, 1 where dark and 0 elsewhere, without the quiet zone. Throws RangeError for more than version 15 holds.
 export function qrModules(text) {
   const bytes = [...new TextEncoder().encode(text)];
   const version = 1 + CODEWORDS.findIndex(([room], index) => bytes.length + (index < 9 ? 2 : 3) <= room);
@@ -26,7 +26,7 @@ export function qrModules(text) {
 
 // Return `d` of an SVG path to fill, and `size`, the side of its square with the quiet zone; a module is 1 wide.
 export function qrPath(text) {
-  const rows = qrModules(text).map((row) => row.map(Number).join(""));
+  const rows = qrModules(text).map((row) => row.join(""));
   const bar = ({ 0: run, index }, y) => `M${index + QUIET} ${y + QUIET}h${run.length}v1h-${run.length}z`;
   const d = rows.flatMap((row, y) => [...row.matchAll(/1+/g)].map((run) => bar(run, y))).join("");
   return { d, size: rows.length + 2 * QUIET };
@@ -69,7 +69,7 @@ function symbol(version, bits) {
       grid[r][c] ??= bits[next++] ^ ((r + c + 1) % 2);
     }
   }
-  return grid.map((row) => row.map(Boolean));
+  return grid;
 }
 
 // Return rows with the finder, timing and alignment patterns (6.3, annex E), undefined elsewhere.

@@ -7,7 +7,6 @@ import { bytes, fullTime, t } from "./words.js";
 
 const SHOWN_CHARACTERS = 100_000; // with a link in every line it takes half a second
 const SPARE_REQUESTS = 3; // what the HTML, shown unasked, leaves of the rate limit
-const VIEW_MS = 50_000; // a view can be looked at for a minute
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox"; // no scripts, and no origin of ours
 const WEB_ADDRESS = /(https?:\/\/[^\s<>"'()[\]{}]*[^\s<>"'()[\]{}.,;:!?*_~])/i;
 
@@ -24,8 +23,12 @@ export class Reader {
   #pane;
   #turn;
   #whole;
-  #views = new Map();
-  #forms = { html: (remoteImages) => this.#html(remoteImages), text: () => this.#text(), headers: () => this.#headers(), source: () => this.#source() };
+  #forms = {
+    html: (remoteImages) => this.#html(remoteImages),
+    text: () => this.#text(),
+    headers: () => this.#headers(),
+    source: () => this.#source(),
+  };
 
   constructor(element, api, actions) {
     this.#element = element;
@@ -47,7 +50,7 @@ export class Reader {
     this.#element.replaceChildren(this.#header(), this.#found(), this.#attachments(), this.#modes(), this.#pane);
     this.#element.scrollTop = 0;
     if (!message.has_html) this.#present("text");
-    else if (this.#known(message.id) || this.#api.msUntilLeft(SPARE_REQUESTS + 1) <= 0) this.#present("html");
+    else if (this.#api.msUntilLeft(SPARE_REQUESTS + 1) <= 0) this.#present("html");
     else this.#present("text", bar("time", t("html-later"), t("as-html"), () => this.#present("html")));
   }
 
@@ -57,18 +60,12 @@ export class Reader {
     this.#element.replaceChildren();
   }
 
-  // What was shown of an inbox goes with it.
-  forget() {
-    this.close();
-    this.#views.clear();
-  }
-
   #header() {
     const { from, from_name, to, received_at } = this.#message;
     const { close, remove } = this.#actions;
     return h("header",
       h("div.tools", button("back", t("back"), { class: "quiet back", click: close }),
-        this.#inbox.token && button("bin", t("delete-mail"), { class: "quiet risky", click: () => remove(this.id) })),
+        this.#inbox.token && button("bin", t("delete-mail"), { class: "quiet", click: () => remove(this.id) })),
       h("h1", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
       h("p", h("b", { dir: "auto" }, senderOf(this.#message)), plain(from_name) && h("span", { dir: "auto" }, ` ${plain(from)}`)),
       h("p.soft.small", t("to", { to: plain(to) }), " · ", h("time", { datetime: received_at }, fullTime(received_at))));
@@ -113,22 +110,10 @@ export class Reader {
   }
 
   async #html(remoteImages) {
-    const { url, remote_images: n } = await this.#view(this.id, remoteImages);
+    const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, remoteImages);
     const frame = h("iframe", { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: url });
     const load = () => this.#present("html", "", true);
     return [n > 0 && !remoteImages && bar("warn", t("blocked", { n }), t("load-images"), load), frame];
-  }
-
-  // Return a view that can still be looked at.
-  #known(id, remoteImages = false) {
-    const view = this.#views.get(id + remoteImages);
-    return view && Date.now() - view.atMs < VIEW_MS && view;
-  }
-
-  async #view(id, remoteImages) {
-    const view = this.#known(id, remoteImages) || { ...(await this.#api.view(this.#inbox, id, remoteImages)), atMs: Date.now() };
-    this.#views.set(id + remoteImages, view);
-    return view;
   }
 
   async #text() {

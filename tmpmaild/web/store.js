@@ -56,7 +56,8 @@ export function update(address, changes) {
   const all = read();
   const index = all.findIndex((inbox) => inbox.address === address);
   if (index < 0) return undefined;
-  all[index] = { ...all[index], ...changes, token: all[index].token ?? changes.token };
+  const { token = changes.token, seen } = all[index];
+  all[index] = { ...all[index], ...changes, token, seen: [...new Set([...seen, ...(changes.seen ?? [])])] };
   write(all);
   return all[index];
 }
