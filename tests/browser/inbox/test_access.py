@@ -166,11 +166,13 @@ async def test_targets_are_large_enough_and_have_names(visit, device):
 async def small_or_nameless(page):
     # Links among words may be as small as the words (WCAG 2.2, 2.5.8).
     return await page.evaluate(
-        f"""() => {{
+        f"""async () => {{
           {VISIBLE}
+          // A row that has just come has no size before it is painted.
+          for (const _ of "12") await new Promise(requestAnimationFrame);
           return {FOCUSABLE}.filter((one) => {{
             const {{ width, height }} = one.getBoundingClientRect();
-            const name = one.ariaLabel || one.title || one.innerText?.trim() || one.labels?.[0]?.innerText;
+            const name = one.ariaLabel || one.title || one.textContent.trim() || one.labels?.[0]?.innerText;
             return !name || (!one.matches("pre a, .skip") && (width < 24 || height < 24));
           }}).map((one) => one.outerHTML.slice(0, 160));
         }}"""
