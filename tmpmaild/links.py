@@ -137,6 +137,7 @@ def _confidence(link: _Found) -> float:
     around = _said_before(link.before) if says_little or Cue.SIGN_IN in said else set()
     if _HOST_ASIDE.search(host) or (Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path))):
         return _ASIDE
+    # What text and address agree on outweighs a word before them: a heading may name the shop.
     if says_little and Cue.ASIDE in around and not (Cue.VERIFY in said and _PATH.search(path)):
         return _ASIDE
     score = _BASE + (_PATH_BONUS if _PATH.search(path) else 0) + (_TOKEN_BONUS if _has_token(path) else 0)
