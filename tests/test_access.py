@@ -7,7 +7,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
 from tmpmaild.model import NewInbox
 from tmpmaild.storage.sqlite import Settings, open_storage
 
-OPEN, SECRET = "open@tmpmaild.test", "secret@tmpmaild.test"
+OPEN, SECRET = "open@tmpmaild.example", "secret@tmpmaild.example"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox
 
 async def test_where_every_inbox_needs_its_token_none_is_asked_for_it_before_anything_is_looked_up(storage, clock):
     strict = Access(storage, clock, require_token=True)
-    for address in (OPEN, "nobody@tmpmaild.test", "no address"):
+    for address in (OPEN, "nobody@tmpmaild.example", "no address"):
         with pytest.raises(Unauthorized):
             await strict.find(address, None)
         with pytest.raises(AddressNotFound):
@@ -65,8 +65,8 @@ async def test_where_every_inbox_needs_its_token_none_is_asked_for_it_before_any
 
 
 async def test_an_inbox_without_a_token_is_changed_by_nobody(storage, access, clock):
-    new = NewInbox("old@tmpmaild.test", clock(), clock() + 1000, private=True, token_hash=b"", creator=None)
+    new = NewInbox("old@tmpmaild.example", clock(), clock() + 1000, private=True, token_hash=b"", creator=None)
     await storage.create_inbox(new)
     for token in ("", "wrong"):
         with pytest.raises(AddressNotFound):
-            await access.command("old@tmpmaild.test", token)
+            await access.command("old@tmpmaild.example", token)

@@ -28,13 +28,13 @@ async def storage(path, clock):
 
 async def fill(storage, clock, inboxes=600):
     for number in range(inboxes):
-        address = f"box{number}@tmpmaild.test"
+        address = f"box{number}@tmpmaild.example"
         await storage.create_inbox(
             NewInbox(address, clock(), clock() + LIFETIME_MS, private=False, token_hash=b"", creator=None)
         )
-    envelope = Envelope("", ("x@tmpmaild.test",), "", "", tls=False)
+    envelope = Envelope("", ("x@tmpmaild.example",), "", "", tls=False)
     parsed = ParsedMail("", "", "", "", None, (), (), ())
-    inbox = await storage.find_inbox("box0@tmpmaild.test", clock())
+    inbox = await storage.find_inbox("box0@tmpmaild.example", clock())
     await storage.add_message(NewMail(envelope, (inbox.id,), b"secret-octets", parsed))
 
 

@@ -59,7 +59,7 @@ async def house(tmp_path, clock):
     storage_settings = Settings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0)
     async with open_storage(storage_settings, clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
-        rules = Rules(("tmpmaild.test",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
         inbox, token = await service.create(Wish(local_part="chosen"), None)
         yield House(service, inbox, token, clock)
@@ -168,7 +168,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind(house):
 
 async def test_nobody_waits_at_an_address_that_is_not_there(house):
     with pytest.raises(AddressNotFound):
-        await house.service.follower.wait("nobody@tmpmaild.test", Page(), None, 60)
+        await house.service.follower.wait("nobody@tmpmaild.example", Page(), None, 60)
 
 
 async def ids_of(following, count):

@@ -34,16 +34,16 @@ class Box:
     def __init__(self, path, clock):
         self.path = path
         self.clock = clock
-        self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.tmpmaild.test"}
+        self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.tmpmaild.example"}
 
     def open(self):
         return open_storage(Settings(self.path, 1 << 28, 0, 0, 0, 1.0), self.clock)
 
     async def deliver(self, storage, raw=MAIL, *recipients):
-        rules = Rules(("tmpmaild.test",), 1000)
+        rules = Rules(("tmpmaild.example",), 1000)
         service = InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
-        recipients = recipients or ("postmaster@tmpmaild.test",)
-        if "ada@tmpmaild.test" in recipients:
+        recipients = recipients or ("postmaster@tmpmaild.example",)
+        if "ada@tmpmaild.example" in recipients:
             await service.create(Wish("ada"), None)
         inbox_ids = [await service.recipient(Mailbox(*one.split("@"))) for one in recipients]
         return await service.deliver(
@@ -73,12 +73,12 @@ async def test_mail_is_listed_newest_first_in_columns_that_line_up(box):
         first = await box.deliver(storage)
         box.clock.advance(seconds=60)
         second = await box.deliver(
-            storage, b"From: x@y.test\r\nSubject: \xe4\xbd\xa0\xe5\xa5\xbd\r\n\r\n", "abuse@tmpmaild.test"
+            storage, b"From: x@y.test\r\nSubject: \xe4\xbd\xa0\xe5\xa5\xbd\r\n\r\n", "abuse@tmpmaild.example"
         )
     assert box.run().stdout == (
-        "ID                              RECEIVED                  SIZE  FROM             TO                        SUBJECT\n"
-        f"{second}  2026-09-21T14:14:20.000Z  35    x@y.test         abuse@tmpmaild.test       你好\n"
-        f"{first}  2026-09-21T14:13:20.000Z  {len(MAIL)}    ada@example.com  postmaster@tmpmaild.test  Spam from you\n"
+        "ID                              RECEIVED                  SIZE  FROM             TO                           SUBJECT\n"
+        f"{second}  2026-09-21T14:14:20.000Z  35    x@y.test         abuse@tmpmaild.example       你好\n"
+        f"{first}  2026-09-21T14:13:20.000Z  {len(MAIL)}    ada@example.com  postmaster@tmpmaild.example  Spam from you\n"
     )
 
 
@@ -102,7 +102,7 @@ async def test_an_empty_inbox_says_so(box):
 
 async def test_other_inboxes_do_not_show(box):
     async with box.open() as storage:
-        message_id = await box.deliver(storage, MAIL, "ada@tmpmaild.test")
+        message_id = await box.deliver(storage, MAIL, "ada@tmpmaild.example")
     assert box.run().stdout == "no mail for postmaster or abuse\n"
     assert box.run(message_id).exit_code == 1
 
@@ -111,7 +111,7 @@ async def test_a_mail_is_shown_as_a_person_reads_it(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage)
     assert box.run(message_id).stdout == (
-        "From:     Ada <ada@example.com>\nTo:       postmaster@tmpmaild.test\nDate:     2026-09-21T14:13:20.000Z\n"
+        "From:     Ada <ada@example.com>\nTo:       postmaster@tmpmaild.example\nDate:     2026-09-21T14:13:20.000Z\n"
         "Subject:  Spam from you\n\nStop it.\n\nAda\n"
     )
 
@@ -125,14 +125,14 @@ async def test_the_body_is_whole_however_long_it_is(box):
 async def test_raw_is_the_source_to_the_octet(box):
     octets = bytes(range(256)) + b"\r\n"
     async with box.open() as storage:
-        message_id = await box.deliver(storage, octets, "ada@tmpmaild.test", "Abuse@tmpmaild.test")
+        message_id = await box.deliver(storage, octets, "ada@tmpmaild.example", "Abuse@tmpmaild.example")
         (line,) = postmaster.listing(box.path).splitlines()[1:]
     done = box.run("--raw", line.split()[0])
     fields = done.stdout_bytes.removesuffix(octets)
     assert fields.decode() == (
         "Return-Path: <bob@example.org>\r\nReceived: from mx ([192.0.2.1])\r\n"
-        f"\tby mx.tmpmaild.test with ESMTP id {line.split()[0]}\r\n"
-        "\tfor <Abuse@tmpmaild.test>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
+        f"\tby mx.tmpmaild.example with ESMTP id {line.split()[0]}\r\n"
+        "\tfor <Abuse@tmpmaild.example>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
     )
     assert box.run("--raw", message_id).exit_code == 1
 

@@ -108,7 +108,7 @@ class Log(Struct, frozen=True, kw_only=True):
 class Config(Struct, frozen=True, kw_only=True):
     """All of it; ``domains`` are in lower case with A-labels, the first is for new addresses."""
 
-    domains: Annotated[tuple[str, ...], configkinds.DOMAINS] = ("tmpmaild.test",)
+    domains: Annotated[tuple[str, ...], configkinds.DOMAINS] = ("tmpmaild.example",)
     http: Http = Http()
     smtp: Smtp = Smtp()
     storage: Storage = Storage()

@@ -18,7 +18,7 @@ from tmpmaild.http.resource import Resource
 from tmpmaild.http.server import HttpServer
 
 DESCRIPTION = Path(__file__).with_name("sample-openapi.json").read_bytes()
-ADDRESS = "k7m3wq9xt2ab@tmpmaild.test"
+ADDRESS = "k7m3wq9xt2ab@tmpmaild.example"
 LIMIT = {"RateLimit": '"default";r=7;t=6', "RateLimit-Policy": '"default";q=10;w=60'}
 
 
@@ -237,9 +237,9 @@ async def test_every_operation_has_its_command_line(read_page, origin):
 
 
 async def test_the_command_line_follows_the_form_and_never_holds_the_token(page):
-    await try_it(page, "listMessages", address="a'$(x)!b@tmpmaild.test", subject='"; rm', token="the-secret")
+    await try_it(page, "listMessages", address="a'$(x)!b@tmpmaild.example", subject='"; rm', token="the-secret")
     command = await curl_of(page, "listMessages")
-    assert "/addresses/a'%24(x)%21b@tmpmaild.test/messages?subject=%22%3B%20rm\"" in command
+    assert "/addresses/a'%24(x)%21b@tmpmaild.example/messages?subject=%22%3B%20rm\"" in command
     assert "Bearer $TOKEN" in command
     assert "the-secret" not in command
 
@@ -252,9 +252,9 @@ async def test_a_quote_in_a_body_stays_inside_the_command_line(page):
 
 
 async def test_trying_sends_what_was_filled_in_and_the_token_in_its_header_only(page, api):
-    await try_it(page, "listMessages", address="a ?#%@tmpmaild.test", limit="5", token="the-secret")
+    await try_it(page, "listMessages", address="a ?#%@tmpmaild.example", limit="5", token="the-secret")
     (request,) = api.requests
-    assert request.path_params["address"] == "a ?#%@tmpmaild.test"
+    assert request.path_params["address"] == "a ?#%@tmpmaild.example"
     assert request.url.query == "limit=5"
     assert request.headers["authorization"] == "Bearer the-secret"
     assert "the-secret" not in str(request.url)

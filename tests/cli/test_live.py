@@ -23,7 +23,7 @@ BOTH = (
 
 
 def address_of(running):
-    return running.until_line("@tmpmaild.test")
+    return running.until_line("@tmpmaild.example")
 
 
 def is_alive(client, address):
@@ -41,7 +41,7 @@ def lines_of(seen):
 
 def test_the_first_line_is_the_bare_address_and_ctrl_c_leaves_nothing_behind(run, client, daemon):
     new = run("new")
-    address = new.until_line("@tmpmaild.test")
+    address = new.until_line("@tmpmaild.example")
     assert client.inbox(address).address == address
     daemon.deliver(address)
     assert new.until_line("Code") == "Code: 481516"
@@ -136,7 +136,7 @@ def test_an_output_that_cannot_be_written_is_one_line_and_leaves_no_address(redi
     assert new.stderr.startswith("tmpmaild: cannot write: ")
     assert new.stderr.count("\n") == 1
     with pytest.raises((api.AddressExpired, api.AddressNotFound)):
-        client.inbox(f"{name}@tmpmaild.test")
+        client.inbox(f"{name}@tmpmaild.example")
 
 
 def test_a_terminal_that_is_closed_ends_the_command_and_the_address(run, client):
@@ -192,7 +192,7 @@ def test_watching_never_deletes(run, client, inbox):
 def test_everything_that_happens_is_a_line_of_json(run, client, daemon):
     new = run("new", "--json", "--name", "json", "--private")
     created = json.loads(new.until_line("expires_at"))
-    assert created["address"] == "json@tmpmaild.test"
+    assert created["address"] == "json@tmpmaild.example"
     inbox = client.inbox(created["address"], created["token"])
     daemon.deliver(inbox.address, BOTH)
     message = json.loads(new.until_line('"message"'))
@@ -317,12 +317,12 @@ def test_a_name_that_is_taken_is_one_line(call, inbox):
 
 
 def test_an_address_that_never_was_cannot_be_watched(call):
-    done = call("watch", "nobody@tmpmaild.test")
+    done = call("watch", "nobody@tmpmaild.example")
     assert (done.exit_code, done.stdout) == (3, "")
     assert done.stderr.endswith("(404 address-not-found)\n")
 
 
-@pytest.mark.parametrize("arguments", [["new"], ["watch", "a@tmpmaild.test"]])
+@pytest.mark.parametrize("arguments", [["new"], ["watch", "a@tmpmaild.example"]])
 def test_nobody_there_is_one_line(call, arguments):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

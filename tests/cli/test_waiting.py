@@ -91,7 +91,7 @@ def test_a_private_inbox_is_read_with_its_token(call, client, daemon):
 
 
 def test_an_address_that_never_was_and_one_that_is_over_are_told_by_the_exit_code(call, inbox):
-    done = call("wait", "nobody@tmpmaild.test")
+    done = call("wait", "nobody@tmpmaild.example")
     assert (done.exit_code, one_line(done)[-23:]) == (3, "(404 address-not-found)")
     inbox.delete()
     done = call("wait", inbox.address)
@@ -108,14 +108,14 @@ def test_a_wait_ends_when_the_address_expires(call, inbox):
     "given",
     [
         [],
-        ["a@tmpmaild.test", "--code", "--link"],
-        ["a@tmpmaild.test", "--timeout", "-1"],
-        ["a@tmpmaild.test", "--timeout", "nan"],
-        ["a@tmpmaild.test", "--server", "ftp://a.test"],
-        ["a@tmpmaild.test", "--server", "a.test:80"],
-        ["a@tmpmaild.test", "--server", "http://127.0.0.1:99999"],
-        ["a@tmpmaild.test", "--token", "a b"],
-        ["\udcff@tmpmaild.test"],
+        ["a@tmpmaild.example", "--code", "--link"],
+        ["a@tmpmaild.example", "--timeout", "-1"],
+        ["a@tmpmaild.example", "--timeout", "nan"],
+        ["a@tmpmaild.example", "--server", "ftp://a.test"],
+        ["a@tmpmaild.example", "--server", "a.test:80"],
+        ["a@tmpmaild.example", "--server", "http://127.0.0.1:99999"],
+        ["a@tmpmaild.example", "--token", "a b"],
+        ["\udcff@tmpmaild.example"],
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
@@ -141,8 +141,8 @@ def test_an_output_that_cannot_be_written_is_one_line(redirected, daemon, inbox,
 
 
 def test_errors_that_cannot_be_written_do_not_change_the_exit_code(redirected):
-    assert redirected("2> /dev/full", "wait", "nobody@tmpmaild.test").returncode == 3
-    assert redirected("2>&-", "wait", "nobody@tmpmaild.test").returncode == 3
+    assert redirected("2> /dev/full", "wait", "nobody@tmpmaild.example").returncode == 3
+    assert redirected("2>&-", "wait", "nobody@tmpmaild.example").returncode == 3
 
 
 def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_url):
@@ -155,7 +155,7 @@ def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_
 def test_nobody_there_is_one_line(call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    done = call("wait", "a@tmpmaild.test", "--server", f"http://127.0.0.1:{port}")
+    done = call("wait", "a@tmpmaild.example", "--server", f"http://127.0.0.1:{port}")
     assert (done.exit_code, one_line(done)) == (
         4,
         f"tmpmaild: http://127.0.0.1:{port}: connection refused; is tmpmaild running there?",
@@ -164,7 +164,7 @@ def test_nobody_there_is_one_line(call):
 
 def test_another_server_is_one_line(call, scripted):
     url = scripted((200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>"))
-    done = call("wait", "a@tmpmaild.test", "--server", url)
+    done = call("wait", "a@tmpmaild.example", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
         f"tmpmaild: {url} answered 200 text/html, which no tmpmaild does; is the URL right?",
@@ -173,7 +173,7 @@ def test_another_server_is_one_line(call, scripted):
 
 def test_an_old_server_is_one_line(call, scripted):
     url = scripted((404, {"Content-Type": "application/problem+json"}, b'{"code": "not-found"}'))
-    done = call("wait", "a@tmpmaild.test", "--server", url)
+    done = call("wait", "a@tmpmaild.example", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
         "tmpmaild: not-found (404 not-found); is the service older than this command?",

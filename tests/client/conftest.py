@@ -125,7 +125,9 @@ async def _service(path, clock):
     async with open_storage(settings, clock) as storage:
         service = InboxService(
             storage,
-            Rules(("tmpmaild.test", "second.test"), LIFETIME_MS, require_token=False, max_lifetime_ms=2 * LIFETIME_MS),
+            Rules(
+                ("tmpmaild.example", "second.test"), LIFETIME_MS, require_token=False, max_lifetime_ms=2 * LIFETIME_MS
+            ),
             clock=clock,
             choice=chosen.choice,
             new_token=lambda: f"{chosen.getrandbits(256):064x}",

@@ -20,7 +20,7 @@ MIXED = (
 
 def test_an_address_is_created_with_what_commands_it(client, world):
     inbox = client.create()
-    assert inbox.address.endswith("@tmpmaild.test")
+    assert inbox.address.endswith("@tmpmaild.example")
     assert inbox.expires_at == datetime.fromtimestamp(world.clock() / 1000 + 3600, UTC)
     assert len(inbox.token) == 64
     assert inbox.messages() == []
@@ -57,7 +57,7 @@ def test_an_inbox_that_exists_can_be_read_but_not_changed_without_its_token(clie
     with pytest.raises(api.AddressNotFound):
         client.inbox(inbox.address, "f" * 64).delete()
     with pytest.raises(api.NotFound):
-        client.inbox("../../domains?@tmpmaild.test")
+        client.inbox("../../domains?@tmpmaild.example")
 
 
 def test_an_address_can_be_extended_and_shortened(client, inbox, world):
@@ -76,7 +76,7 @@ def test_a_deleted_address_is_over(inbox):
 
 
 def test_the_domains_are_listed_the_default_first(client):
-    assert client.domains() == ["tmpmaild.test", "second.test"]
+    assert client.domains() == ["tmpmaild.example", "second.test"]
 
 
 def test_a_mail_shows_what_is_in_it(inbox, world):
@@ -209,7 +209,7 @@ def test_what_no_request_can_carry_is_no_address(client):
     with pytest.raises(ValueError, match=r"^domain is no text"):
         client.create(domain="\ud800")
     with pytest.raises(ValueError, match=r"^address is no text"):
-        client.inbox("\ud800@tmpmaild.test")
+        client.inbox("\ud800@tmpmaild.example")
 
 
 def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, world):

@@ -49,5 +49,5 @@ def test_the_wheel_serves(installed, tmp_path, start):
     )
     assert where.stdout.startswith(str(installed))
     daemon = start(PYTHONPATH=python_path)
-    assert daemon.create().endswith("@tmpmaild.test")
+    assert daemon.create().endswith("@tmpmaild.example")
     assert daemon.stop() == 0

@@ -46,7 +46,7 @@ class Client:
         self.peer = peer
 
     async def ask(
-        self, method, target, headers=(), body=b"", *, host="tmpmaild.test", peer=None, parts=None, stays=False
+        self, method, target, headers=(), body=b"", *, host="tmpmaild.example", peer=None, parts=None, stays=False
     ):
         """Ask; a client that ``stays`` is there until the answer is complete, or until that event."""
         path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
@@ -142,7 +142,7 @@ def open_world(tmp_path, clock):
         async with open_storage(StorageSettings(**{**settings, **storage_settings}), clock) as storage:
             service = InboxService(
                 storage,
-                Rules(("tmpmaild.test", "second.test"), LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms),
+                Rules(("tmpmaild.example", "second.test"), LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms),
                 clock=clock,
                 choice=chosen.choice,
                 new_token=lambda: f"{chosen.getrandbits(256):064x}",

@@ -8,7 +8,7 @@ import pytest
 from tmpmaild.errors import AddressNotFound, MailboxFull
 from tmpmaild.model import Envelope
 
-NEVER = "/api/v1/addresses/never@tmpmaild.test"
+NEVER = "/api/v1/addresses/never@tmpmaild.example"
 
 
 def bearer(token):
@@ -215,4 +215,4 @@ async def test_deleting_works_while_the_storage_takes_nothing_new(open_world):
 
 async def test_the_domains_are_the_servers(client):
     answer = await client.get("/api/v1/domains")
-    assert (answer.status, answer.json()) == (200, {"domains": ["tmpmaild.test", "second.test"]})
+    assert (answer.status, answer.json()) == (200, {"domains": ["tmpmaild.example", "second.test"]})

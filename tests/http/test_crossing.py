@@ -56,24 +56,24 @@ async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, 
 
 
 TRICKS = [
-    "attacker@tmpmaild.test/../victim@tmpmaild.test",
-    "attacker@tmpmaild.test%2f..%2fvictim@tmpmaild.test",
-    "attacker@tmpmaild.test,victim@tmpmaild.test",
-    "attacker@tmpmaild.test%00victim@tmpmaild.test",
-    "attacker@tmpmaild.test%20victim@tmpmaild.test",
-    "%22attacker@tmpmaild.test%22@tmpmaild.test",
-    "attacker%@victim@tmpmaild.test",
-    "@tmpmaild.test:victim@tmpmaild.test",
-    "*@tmpmaild.test",
-    "%25@tmpmaild.test",
-    "victi_@tmpmaild.test",
-    "v%C4%B1ctim@tmpmaild.test",
-    "vict%D1%96m@tmpmaild.test",
-    "victim@tmpmaild.test.",
+    "attacker@tmpmaild.example/../victim@tmpmaild.example",
+    "attacker@tmpmaild.example%2f..%2fvictim@tmpmaild.example",
+    "attacker@tmpmaild.example,victim@tmpmaild.example",
+    "attacker@tmpmaild.example%00victim@tmpmaild.example",
+    "attacker@tmpmaild.example%20victim@tmpmaild.example",
+    "%22attacker@tmpmaild.example%22@tmpmaild.example",
+    "attacker%@victim@tmpmaild.example",
+    "@tmpmaild.example:victim@tmpmaild.example",
+    "*@tmpmaild.example",
+    "%25@tmpmaild.example",
+    "victi_@tmpmaild.example",
+    "v%C4%B1ctim@tmpmaild.example",
+    "vict%D1%96m@tmpmaild.example",
+    "victim@tmpmaild.example.",
     "victim@TMPMAILD%E3%80%82test",
     "1",
-    "postmaster@tmpmaild.test",
-    "abuse@tmpmaild.test",
+    "postmaster@tmpmaild.example",
+    "abuse@tmpmaild.example",
 ]
 
 
@@ -111,16 +111,16 @@ async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, vi
 async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(world, client):
     one, other = await client.create(local_part="one"), await client.create(local_part="other")
     inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]
-    recipients = ("one+x@tmpmaild.test", "other+y@tmpmaild.test")
+    recipients = ("one+x@tmpmaild.example", "other+y@tmpmaild.example")
     envelope = Envelope("a@example.org", recipients, "client.example", "192.0.2.7", tls=False)
     await world.service.deliver(envelope, inbox_ids, RAW)
     for held, mine, theirs in ((one, "one+x", "other"), (other, "other+y", "one")):
         path = f"/api/v1/addresses/{held['address']}/messages"
         (message,) = (await client.get(path)).json()["messages"]
-        assert message["to"] == f"{mine}@tmpmaild.test"
+        assert message["to"] == f"{mine}@tmpmaild.example"
         for tail in ("", f"/{message['id']}", f"/{message['id']}/raw"):
             answer = await client.get(path + tail)
-            assert f"{theirs}@tmpmaild.test".encode() not in answer.body
+            assert f"{theirs}@tmpmaild.example".encode() not in answer.body
             assert f"{theirs}+".encode() not in answer.body
 
 

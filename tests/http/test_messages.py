@@ -8,7 +8,7 @@ import pytest
 
 from tmpmaild.http import answers as answers_module
 
-UNKNOWN = "/api/v1/addresses/unknown@tmpmaild.test"
+UNKNOWN = "/api/v1/addresses/unknown@tmpmaild.example"
 
 
 def path(address, query=""):
@@ -41,7 +41,7 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
         b"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n"
         b"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n--b--\r\n"
     )
-    message_id = await world.deliver(inbox, raw, recipient="Chosen+tag@tmpmaild.test")
+    message_id = await world.deliver(inbox, raw, recipient="Chosen+tag@tmpmaild.example")
     answer = await client.get(path(inbox))
     assert list(answer.json()) == ["messages"]
     (message,) = answer.json()["messages"]
@@ -50,7 +50,7 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
         "id": message_id,
         "from": "ann@example.org",
         "from_name": "Ann Other",
-        "to": "Chosen+tag@tmpmaild.test",
+        "to": "Chosen+tag@tmpmaild.example",
         "subject": "grüße",
         "body": message["body"],
         "received_at": "2026-09-21T14:13:20.000Z",
@@ -150,7 +150,7 @@ async def test_a_foreign_id_is_a_position(world, client, inbox):
 async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox):
     client = world.client(public_url="https://host.example/mail")
     first, second = await world.deliver(inbox), await world.deliver(inbox)
-    answer = await client.get(path("CHOSEN+x@tmpmaild.test", "?limit=1"), host="evil.example")
+    answer = await client.get(path("CHOSEN+x@tmpmaild.example", "?limit=1"), host="evil.example")
     link = f'</mail/api/v1/addresses/{inbox}/messages?limit=1&before={second}>; rel="next"'
     assert answer.header("link") == link
     assert first not in link
@@ -186,12 +186,12 @@ async def test_unknown_parameters_are_ignored(client, inbox, query):
 @pytest.mark.parametrize(
     "form",
     [
-        "CHOSEN@TMPMAILD.TEST",
-        "chosen+tag@tmpmaild.test",
-        "Chosen+a+b@tmpmaild.test",
-        "chosen%40tmpmaild.test",
-        "%63hosen@tmpmaild%2Etest",
-        "%22chosen%22@tmpmaild.test",
+        "CHOSEN@TMPMAILD.EXAMPLE",
+        "chosen+tag@tmpmaild.example",
+        "Chosen+a+b@tmpmaild.example",
+        "chosen%40tmpmaild.example",
+        "%63hosen@tmpmaild%2Eexample",
+        "%22chosen%22@tmpmaild.example",
     ],
 )
 async def test_an_address_is_found_in_every_form_that_mail_reaches_it_by(client, inbox, form):
@@ -201,32 +201,32 @@ async def test_an_address_is_found_in_every_form_that_mail_reaches_it_by(client,
 
 MALFORMED = [
     "%00",
-    "chosen@tmpmaild.test%00",
-    "chosen@tmpmaild.test%0A",
+    "chosen@tmpmaild.example%00",
+    "chosen@tmpmaild.example%0A",
     "..",
     "%2E%2E",
     "chosen",
-    "@tmpmaild.test",
+    "@tmpmaild.example",
     "@",
     "chosen@",
     "postmaster@",
-    "@hop.test:chosen@tmpmaild.test",
+    "@hop.test:chosen@tmpmaild.example",
     "a" * 10_000,
-    "a" * 10_000 + "@tmpmaild.test",
-    "%FF@tmpmaild.test",
+    "a" * 10_000 + "@tmpmaild.example",
+    "%FF@tmpmaild.example",
     "chosen@%ED%A0%80",
     "%2F",
-    "chosen%2F@tmpmaild.test",
-    "ch%C3%B6sen@tmpmaild.test",
-    "%E2%84%AAelvin@tmpmaild.test",
+    "chosen%2F@tmpmaild.example",
+    "ch%C3%B6sen@tmpmaild.example",
+    "%E2%84%AAelvin@tmpmaild.example",
     "chosen@[127.0.0.1]",
-    "chosen @tmpmaild.test",
-    "<chosen@tmpmaild.test>",
+    "chosen @tmpmaild.example",
+    "<chosen@tmpmaild.example>",
     "%25",
     "%",
     "postmaster",
-    "postmaster@tmpmaild.test",
-    "abuse@tmpmaild.test",
+    "postmaster@tmpmaild.example",
+    "abuse@tmpmaild.example",
 ]
 
 
@@ -239,7 +239,7 @@ async def test_what_is_no_address_here_is_not_found(client, inbox, form):
 
 
 @pytest.mark.parametrize(
-    "target", ["%0A", "/", "//", "/chosen@tmpmaild.test/messages%0A", "/chosen@tmpmaild.test/messages/"]
+    "target", ["%0A", "/", "//", "/chosen@tmpmaild.example/messages%0A", "/chosen@tmpmaild.example/messages/"]
 )
 async def test_a_path_ends_where_it_ends(client, inbox, target):
     for method in ("GET", "POST"):
@@ -260,7 +260,7 @@ async def test_an_address_lives_to_the_millisecond(world, client, inbox, clock):
     for target in (path(inbox), f"/api/v1/addresses/{inbox}"):
         answer = await client.get(target)
         assert (answer.status, answer.json()["code"]) == (410, "address-expired")
-        assert answer.json()["detail"] == "chos…@tmpmaild.test expired at 2026-09-21T15:13:20.000Z."
+        assert answer.json()["detail"] == "chos…@tmpmaild.example expired at 2026-09-21T15:13:20.000Z."
 
 
 async def test_an_address_is_forgotten_after_24_hours(client, inbox, clock):
@@ -303,7 +303,7 @@ async def test_where_every_inbox_needs_its_token_none_at_all_is_unauthorized(ope
     async with open_world(require_token=True) as world:
         client = world.client()
         created = await client.create()
-        for target in (path(created["address"]), path("unknown@tmpmaild.test"), path("%00")):
+        for target in (path(created["address"]), path("unknown@tmpmaild.example"), path("%00")):
             answer = await client.get(target)
             assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
             assert answer.header("www-authenticate") == "Bearer"

@@ -36,7 +36,7 @@ def at(held):
 
 
 async def test_one_message_shows_exactly_these_fields(world, client, held, at):
-    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@tmpmaild.test")
+    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@tmpmaild.example")
     answer = await client.get(f"{at}/{message_id}")
     assert answer.status == 200
     message = answer.json()
@@ -51,7 +51,7 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
         "message_id": "unique@example.org",
         "envelope": {
             "from": "sender@example.org",
-            "to": "Chosen+tag@tmpmaild.test",
+            "to": "Chosen+tag@tmpmaild.example",
             "helo": "client.example",
             "remote_ip": "192.0.2.7",
             "tls": False,

@@ -9,7 +9,7 @@ from tmpmaild.http import problems
 from tmpmaild.http.problems import PROBLEMS, Problems
 
 ADDRESSES = "/api/v1/addresses"
-INBOX = f"{ADDRESSES}/unknown@tmpmaild.test"
+INBOX = f"{ADDRESSES}/unknown@tmpmaild.example"
 
 PRODUCERS = [
     ("malformed-request", "POST", ADDRESSES, {"body": b"{"}),
@@ -108,7 +108,7 @@ async def test_every_request_error_leaves_as_a_problem(error):
 
 
 class _Request:
-    path_params = {"address": "chosen@tmpmaild.test"}  # noqa: RUF012
+    path_params = {"address": "chosen@tmpmaild.example"}  # noqa: RUF012
 
 
 async def test_the_holder_of_a_new_error_gets_no_text_of_it(world, caplog):

@@ -250,7 +250,7 @@ async def test_a_head_request_gets_the_head_alone(client, held, world):
 async def test_there_is_nothing_to_follow_where_nothing_may_be_read(client, follow):
     private = await client.create(private=True)
     for address, headers in (
-        ("never@tmpmaild.test", {}),
+        ("never@tmpmaild.example", {}),
         (private["address"], {}),
         (private["address"], {"Authorization": "Bearer wrong"}),
     ):

@@ -47,14 +47,14 @@ def test_deletion_after_a_failure(tmpmail):
 def test_several(new_inbox, inbox, tmpmail):
     one, other = new_inbox(), new_inbox("chosen.by.test", private=False)
     assert len({inbox.address, one.address, other.address}) == 3
-    assert tmpmail.inbox("chosen.by.test@tmpmaild.test").messages() == []
+    assert tmpmail.inbox("chosen.by.test@tmpmaild.example").messages() == []
 
 def test_one_deleted_by_the_test(inbox, async_inbox):
     inbox.delete()
 
 def test_unknown_recipients(tmpmail_smtp):
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        send((tmpmail_smtp.host, tmpmail_smtp.port), "nobody@tmpmaild.test")
+        send((tmpmail_smtp.host, tmpmail_smtp.port), "nobody@tmpmaild.example")
 
 def test_no_rate_limit(tmpmail):
     for _ in range(30):
@@ -104,7 +104,9 @@ def test_it(inbox):
 """
     status, text = run(tests=tests)
     assert (status, "1 passed, 1 warning" in text) == (0, True), text
-    assert re.search(r"UserWarning: tmpmaild: \S+@tmpmaild.test was not deleted: http://\S+: connection refused", text)
+    assert re.search(
+        r"UserWarning: tmpmaild: \S+@tmpmaild.example was not deleted: http://\S+: connection refused", text
+    )
 
 
 def test_a_daemon_that_does_not_start_says_why(run, tmp_path):
@@ -147,8 +149,8 @@ import smtplib
 async def test_it(async_inbox, tmpmail, tmpmail_smtp):
     assert await async_inbox.messages() == []
     with smtplib.SMTP(*tmpmail_smtp, local_hostname="localhost") as client:
-        client.sendmail("a@example.com", ["never.created@tmpmaild.test"], "Subject: hello\\r\\n\\r\\n")
-    assert tmpmail.inbox("never.created@tmpmaild.test").wait_for(timeout=10).subject == "hello"
+        client.sendmail("a@example.com", ["never.created@tmpmaild.example"], "Subject: hello\\r\\n\\r\\n")
+    assert tmpmail.inbox("never.created@tmpmaild.example").wait_for(timeout=10).subject == "hello"
 """
     ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\ntmpmaild_accept_unknown = true\n"
     status, text = run("-p", "pytest_asyncio.plugin", tests=tests, ini=ini)

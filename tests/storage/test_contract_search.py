@@ -17,7 +17,7 @@ def anyio_backend():
 
 
 async def listing(engine, **page):
-    return await engine.storage.list_messages("ada@tmpmaild.test", Page(**page), engine.clock())
+    return await engine.storage.list_messages("ada@tmpmaild.example", Page(**page), engine.clock())
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_the_mail_of_others_is_never_found(engine):
 
 
 async def test_a_search_of_what_is_over_or_unknown_is_a_list_of_it(engine, inbox):
-    unknown = await engine.storage.list_messages("nobody@tmpmaild.test", Page(text="x"), engine.clock())
+    unknown = await engine.storage.list_messages("nobody@tmpmaild.example", Page(text="x"), engine.clock())
     assert unknown is None
     engine.clock.advance(ms=LIFETIME_MS)
     await engine.sweep()

@@ -34,7 +34,7 @@ def marked_mail(inbox, mark, rng):
     parsed = ParsedMail(
         f"{mark}@example.com", mark, mark, body, html, (attachment,), (("Subject", mark), (mark, mark)), (mark,)
     )
-    envelope = Envelope(f"{mark}@example.org", (f"{mark}+tag@tmpmaild.test",), f"{mark}.example", mark, tls=False)
+    envelope = Envelope(f"{mark}@example.org", (f"{mark}+tag@tmpmaild.example",), f"{mark}.example", mark, tls=False)
     return NewMail(envelope, (inbox.id,), f"Subject: {mark}\r\n\r\n{body}".encode(), parsed)
 
 
@@ -52,7 +52,7 @@ class Crowd:
         self.expires_at_ms[number] = now_ms + self.rng.randrange(1000, LONGEST_MS)
         mark = f"zqx{number:06d}qz"
         custom = "-custom-name"[: self.rng.randrange(12)] if number % 2 else ""
-        address = f"{mark}{custom}@tmpmaild.test"
+        address = f"{mark}{custom}@tmpmaild.example"
         inbox = await self.storage.create_inbox(
             NewInbox(address, now_ms, self.expires_at_ms[number], private=False, token_hash=b"t" * 32, creator=mark)
         )
@@ -101,7 +101,7 @@ async def test_what_is_over_stands_in_no_file_while_others_live_and_after(open_e
 async def test_a_recipient_that_is_over_is_blanked_in_a_mail_that_others_still_have(open_engine, path, clock):
     async with open_engine() as engine:
         over, lives = await engine.inbox("zqx000001qz", lifetime_ms=1), await engine.inbox("zqx000002qz")
-        addresses = ("zqx000001qz+ünï@tmpmaild.test", "zqx000002qz@tmpmaild.test")
+        addresses = ("zqx000001qz+ünï@tmpmaild.example", "zqx000002qz@tmpmaild.example")
         await engine.add(over, lives, recipients=addresses, html="x" * 9000)
         clock.advance(ms=1)
         await engine.sweep()
@@ -165,7 +165,7 @@ async def test_a_recipient_who_deletes_a_shared_mail_is_blanked_in_it_and_the_la
 ):
     async with open_engine() as engine:
         inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
-        recipients = tuple(f"{mark(number)}+ünï@tmpmaild.test" for number in range(3))
+        recipients = tuple(f"{mark(number)}+ünï@tmpmaild.example" for number in range(3))
         await engine.add(*inboxes, recipients=recipients, html=mark(9) * 500)
         left = {0, 1, 2, 9}
         for number in (1, 0, 2):

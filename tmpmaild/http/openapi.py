@@ -26,7 +26,7 @@ _TEXT = {"type": "string"}
 _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "address": (
         "The address, in any form that mail reaches it by.",
-        _TEXT | {"examples": ["k7m3wq9xt2ab@tmpmaild.test"]},
+        _TEXT | {"examples": ["k7m3wq9xt2ab@tmpmaild.example"]},
     ),
     "id": ("The id of a message.", msgspec.json.schema(MessageId)),
     "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),

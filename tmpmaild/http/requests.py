@@ -52,7 +52,7 @@ class CreateRequest(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    domain: Annotated[str, _text("One of the server's; default the first.", "tmpmaild.test")] | UnsetType = UNSET
+    domain: Annotated[str, _text("One of the server's; default the first.", "tmpmaild.example")] | UnsetType = UNSET
     private: Annotated[bool, _switch("Reading needs the token too.")] = False
 
 

@@ -30,14 +30,14 @@ Path = Annotated[str, Meta(description="A path below the path of the server's pu
 Confidence = Annotated[float, Meta(ge=0, le=1, examples=[0.95])]
 MailAddressText = Annotated[str, Meta(examples=["no-reply@shop.example"])]
 Recipient = Annotated[
-    str, Meta(description="As the sender wrote it, tag included.", examples=["k7m3wq9xt2ab+shop@tmpmaild.test"])
+    str, Meta(description="As the sender wrote it, tag included.", examples=["k7m3wq9xt2ab+shop@tmpmaild.example"])
 ]
 
 
 class AddressResource(Struct, frozen=True):
     """An address; ``token`` only in the answer to create."""
 
-    address: Annotated[str, Meta(examples=["k7m3wq9xt2ab@tmpmaild.test"])]
+    address: Annotated[str, Meta(examples=["k7m3wq9xt2ab@tmpmaild.example"])]
     created_at: Time
     expires_at: Time
     extendable_until: Annotated[Time, Meta(description="The latest moment that `expires_at` can be moved to.")]
@@ -144,7 +144,7 @@ class ViewItem(Struct, frozen=True):
 class DomainList(Struct, frozen=True):
     """The domains that addresses can be created at; the first is the default."""
 
-    domains: Annotated[list[str], Meta(examples=[["tmpmaild.test"]])]
+    domains: Annotated[list[str], Meta(examples=[["tmpmaild.example"]])]
 
 
 class Deletion(Struct, frozen=True):

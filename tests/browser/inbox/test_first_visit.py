@@ -90,10 +90,10 @@ async def test_a_private_inbox_is_not_there_without_its_token(daemon, new_tab, e
 
 
 async def test_an_unknown_inbox_is_said_to_be_none_and_a_new_one_is_offered(new_tab, expect):
-    tab = await (await new_tab()).visit("#nobody@tmpmaild.test")
+    tab = await (await new_tab()).visit("#nobody@tmpmaild.example")
     await expect(tab.heading("There is no such inbox")).to_be_visible()
     await tab.button("New address").click()
-    assert "@tmpmaild.test" in await tab.address()
+    assert "@tmpmaild.example" in await tab.address()
 
 
 async def test_a_link_that_is_put_into_an_open_page_opens_its_inbox_beside_the_one_there(tab, daemon, inbox, expect):

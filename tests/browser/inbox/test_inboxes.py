@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 async def tab_of_two_domains(start_daemon, new_tab):
-    daemon = start_daemon(TMPMAILD_DOMAINS="tmpmaild.test,second.test", TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0")
+    daemon = start_daemon(TMPMAILD_DOMAINS="tmpmaild.example,second.test", TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0")
     return await (await new_tab(at=daemon)).visit()
 
 
@@ -40,8 +40,8 @@ async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_apart(tab_of_
     await until_address(tab, "jane.doe@second.test")
     await expect(tab.dialog).to_have_count(0)
     assert tab.daemon.request("addresses/jane.doe@second.test")["private"] is False
-    await choose_name(tab, "mine", "tmpmaild.test")
-    await until_address(tab, "mine@tmpmaild.test")
+    await choose_name(tab, "mine", "tmpmaild.example")
+    await until_address(tab, "mine@tmpmaild.example")
     assert await tab.card.get_by_text("private", exact=True).is_visible()
     assert [one["private"] for one in await tab.kept()] == [False, False, True]
 

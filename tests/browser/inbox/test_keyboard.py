@@ -91,7 +91,7 @@ async def test_an_address_is_named_and_deleted_by_keyboard(tab, expect):
     name = f"by.keyboard.{(await tab.address())[:12]}"
     await tab.page.keyboard.type(name)
     await press(tab, "Enter")
-    await tab.card.get_by_text(f"{name}@tmpmaild.test", exact=True).wait_for()
+    await tab.card.get_by_text(f"{name}@tmpmaild.example", exact=True).wait_for()
     await tab.tab_to("Delete")
     await press(tab, "Enter")
     await tab.tab_to("Delete now")

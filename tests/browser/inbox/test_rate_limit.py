@@ -45,4 +45,4 @@ async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_d
     tab = await (await new_tab(at=daemon)).visit()
     await expect(tab.heading("No address yet")).to_be_visible()
     assert await tab.page.get_by_text("Too many requests. It goes on in").is_visible()
-    assert "@tmpmaild.test" in await tab.address()
+    assert "@tmpmaild.example" in await tab.address()
