@@ -66,4 +66,4 @@ async def test_a_delete_finds_its_rows_by_index(engine):
         if sql.startswith(("SELECT", "DELETE", "UPDATE")) and "daemon" not in sql:
             plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
     assert plans
-    assert [plan for plan in plans if plan.startswith("SCAN")] == []
+    assert [plan for plan in plans if plan.startswith("SCAN") and "json_each" not in plan] == []

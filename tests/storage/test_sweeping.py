@@ -9,6 +9,7 @@ import pytest
 from tmpmaild.expiry import Cleaner
 from tmpmaild.model import QUARANTINE_MS
 from tmpmaild.storage import sweeping
+from tmpmaild.storage.pace import Pace
 
 from .conftest import LIFETIME_MS
 
@@ -45,30 +46,53 @@ async def fill(engine, inboxes, mails_each, **mail):
     await asyncio.gather(*(engine.add(inbox, **mail) for inbox in made for _ in range(mails_each)))
 
 
-async def test_a_step_deletes_so_many_rows_and_no_more(engine):
+def swept_units(before, after):
+    """Return how much work there is between two results of ``rows``, as a sweep counts it."""
+    deleted = [old - new for old, new in zip(before, after, strict=True)]
+    return deleted[0] * sweeping._MESSAGE_UNITS + deleted[2] * sweeping._INBOX_UNITS
+
+
+async def test_a_step_deletes_as_many_rows_as_the_pace_allows_and_no_more(engine):
     await fill(engine, inboxes=1000, mails_each=2)
     engine.clock.advance(ms=LIFETIME_MS)
     before, more, steps = rows(engine), True, 0
     while more:
+        amount = engine.storage._sweep_pace.amount
         more = await engine.storage.sweep(engine.clock())
         after = rows(engine)
-        assert before[0] - after[0] <= sweeping.MAX_MESSAGES
-        assert before[2] - after[2] <= sweeping.MAX_INBOXES
+        assert swept_units(before, after) <= amount + sweeping._INBOX_UNITS
         before, steps = after, steps + 1
     assert before == [0, 0, 1, 1000]  # the operator's inbox stays
-    assert steps <= 2000 // sweeping.MAX_MESSAGES + 5
+    assert steps >= 2000 * sweeping._MESSAGE_UNITS // 20_000
+
+
+async def test_the_steps_become_as_large_as_the_time_for_one_allows(engine):
+    """Each row that is changed takes 0.1 ms by this timer: fifty changes make a step."""
+    connection = engine.storage._writer._connection
+    await fill(engine, inboxes=1000, mails_each=1)
+    engine.clock.advance(ms=LIFETIME_MS)
+    for first in (60, 1500):
+        engine.storage._sweep_pace = Pace(
+            first=first, least=20, most=9999, timer=lambda: connection.total_changes / 1e4
+        )
+        for _ in range(15):
+            await engine.storage.sweep(engine.clock())
+        changes = connection.total_changes
+        await engine.storage.sweep(engine.clock())
+        assert 30 <= connection.total_changes - changes <= 70
 
 
 async def test_a_step_deletes_so_many_octets_and_no_more(engine):
+    engine.storage._sweep_pace = Pace(first=2000, least=2000, most=2000)
     await fill(engine, inboxes=2, mails_each=10, raw=b"x" * (3 * MIB))
     engine.clock.advance(ms=LIFETIME_MS)
     more, steps = True, 0
     while more:
         before = rows(engine)[1]
         more = await engine.storage.sweep(engine.clock())
-        assert (before - rows(engine)[1]) * 3 * MIB <= sweeping.MAX_BYTES
+        assert (before - rows(engine)[1]) * 3 * MIB <= 2000 * 4096
         steps += 1
-    assert (rows(engine)[:2], steps >= 20) == ([0, 0], True)
+    assert (rows(engine)[:2], steps >= 10) == ([0, 0], True)
 
 
 async def test_a_mail_larger_than_a_step_goes_alone(engine):
@@ -86,6 +110,7 @@ async def test_tombstones_go_after_a_day_in_steps(engine):
     engine.clock.advance(ms=QUARANTINE_MS - 1)
     await engine.sweep()
     assert rows(engine)[3] == 600
+    engine.storage._sweep_pace = Pace(first=750, least=750, most=750)
     engine.clock.advance(ms=1)
     for left in (350, 100, 0):
         assert await engine.storage.sweep(engine.clock()) is (left > 0)
@@ -106,7 +131,7 @@ async def test_a_sweep_finds_its_rows_by_index(engine):
         if sql.startswith(("SELECT", "DELETE", "UPDATE")) and "daemon" not in sql:
             plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
     assert plans
-    assert [plan for plan in plans if plan.startswith("SCAN")] == []
+    assert [plan for plan in plans if plan.startswith("SCAN") and "json_each" not in plan] == []
 
 
 async def test_the_freed_file_shrinks_in_small_steps(engine, path):
@@ -120,7 +145,7 @@ async def test_the_freed_file_shrinks_in_small_steps(engine, path):
     engine.storage._writer._connection.set_trace_callback(statements.append)
     await engine.storage.erase()
     assert path.stat().st_size < full_bytes / 4
-    assert sum("incremental_vacuum" in sql for sql in statements) >= full_bytes * 0.7 / 4096 / sweeping.VACUUM_PAGES
+    assert sum("incremental_vacuum" in sql for sql in statements) >= 5
 
 
 async def test_behind_a_foreign_reader_the_file_is_not_shrunk_for_that_would_grow_the_wal(engine, path):

@@ -63,22 +63,22 @@ def delete_messages(transaction: Transaction, rows: Sequence[MessageRow]) -> Non
     connection = transaction.connection
     # With the messages goes the knowledge of how far their ids have come.
     connection.execute("UPDATE daemon SET last_message_id = ?", (transaction.last_message_key,))
-    message_ids = [row.message_id for row in rows]
-    content_ids = sorted({row.content_id for row in rows})
-    connection.execute(f"DELETE FROM message WHERE id IN ({marks(message_ids)})", message_ids)
+    message_ids = json_array([row.message_id for row in rows])
+    content_ids = json_array(sorted({row.content_id for row in rows}))
+    connection.execute("DELETE FROM message WHERE id IN (SELECT value FROM json_each(?))", (message_ids,))
     connection.execute(
-        f"DELETE FROM content WHERE id IN ({marks(content_ids)})"
+        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
         " AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.id = content.id)"
         " AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.content_id = content.id AND m.content_id <> m.id)",
-        content_ids,
+        (content_ids,),
     )
     _blank_recipients(connection, rows, content_ids)
 
 
-def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow], content_ids: list[int]) -> None:
+def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow], content_ids: str) -> None:
     """Take the recipients of deleted messages out of contents that others still show."""
-    sql = f"SELECT id FROM content WHERE id IN ({marks(content_ids)})"
-    shared = {content_id for (content_id,) in connection.execute(sql, content_ids)}
+    sql = "SELECT id FROM content WHERE id IN (SELECT value FROM json_each(?))"
+    shared = {content_id for (content_id,) in connection.execute(sql, (content_ids,))}
     # No blobopen(): before Python 3.11.4 it takes no id over 31 bits. SQLite writes a row of the same size in place.
     blank = (
         "UPDATE content SET recipients = CAST(substr(recipients, 1, ?) || ? || substr(recipients, ?) AS BLOB)"
@@ -94,9 +94,9 @@ def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow]
     )
 
 
-def marks(values: Sequence[object]) -> str:
-    """Return a question mark for each value."""
-    return ",".join("?" * len(values))
+def json_array(values: Sequence[int]) -> str:
+    """Return numbers for ``json_each(?)``: one statement serves for any number of them."""
+    return str(list(values))
 
 
 class DeleteMessage(Operation):

@@ -29,7 +29,7 @@ from tmpmaild.storage.rows import keyed_hash
 from tmpmaild.storage.searching import is_search, search
 from tmpmaild.storage.sources import select_source
 from tmpmaild.storage.space import Space
-from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum
+from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum, sweep_pace, vacuum_pace
 from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
 
 T = TypeVar("T")
@@ -61,6 +61,8 @@ class SqliteStorage:
         self._hash_key = hash_key
         self._limits = limits
         self._room = Room(limits)
+        self._sweep_pace = sweep_pace()
+        self._vacuum_pace = vacuum_pace()
         self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
 
     def has_room(self) -> bool:
@@ -191,7 +193,7 @@ class SqliteStorage:
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
-        more: bool = await self._writer.submit(Sweep(now_ms, self._upkeep))
+        more: bool = await self._writer.submit(Sweep(now_ms, self._upkeep, self._sweep_pace))
         return more
 
     async def erase(self) -> bool:
@@ -212,7 +214,7 @@ class SqliteStorage:
 
     async def _shrink(self) -> bool:
         steps = 0
-        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._upkeep)):
+        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._upkeep, self._vacuum_pace)):
             steps += 1
         return steps > 0
 

@@ -1,4 +1,4 @@
-"""What the writer deletes and how freed space leaves the file, in bounded steps; when is decided in ``expiry.py``."""
+"""What the writer deletes and how freed space leaves the file, in short steps; when is decided in ``expiry.py``."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -7,96 +7,132 @@ from typing import Any, ClassVar
 from tmpmaild import ids
 from tmpmaild.model import QUARANTINE_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.deleting import MESSAGE_ROWS, MessageRow, Upkeep, delete_messages, marks
-from tmpmaild.storage.layout import SLOT_BYTES, SLOTS, slot
+from tmpmaild.storage.deleting import MESSAGE_ROWS, MessageRow, Upkeep, delete_messages, json_array
+from tmpmaild.storage.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
+from tmpmaild.storage.pace import Pace
 from tmpmaild.storage.writer import Operation, Transaction
 
-MAX_INBOXES = 250
-MAX_MESSAGES = 150
-MAX_BYTES = 8 * 1024 * 1024
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
-VACUUM_PAGES = 32  # up to 2 ms each in a file with many free pages on a busy machine
+# What deleting costs, in units of one page of a large mail.
+_MESSAGE_UNITS = 6
+_INBOX_UNITS = 3
+
+
+def sweep_pace() -> Pace:
+    """Return the pace of a sweep, in the units above."""
+    return Pace(first=200, least=50, most=20_000)
+
+
+def vacuum_pace() -> Pace:
+    """Return the pace of a vacuum, in pages."""
+    return Pace(first=32, least=4, most=1024)
 
 
 class Sweep(Operation):
-    """Delete some of what is over: mail first, then the address, a day later its tombstone.
+    """Delete some of what has expired: mail first, then the address, a day later its tombstone.
 
-    The result says whether there may be more.
+    The result says whether there may be more. It commits by itself, so that it knows what all of it took.
     """
 
-    size_bytes = MAX_BYTES
+    transactional: ClassVar[bool] = False
 
-    def __init__(self, now_ms: int, upkeep: Upkeep) -> None:
+    def __init__(self, now_ms: int, upkeep: Upkeep, pace: Pace) -> None:
         self.now_ms = now_ms
         self.upkeep = upkeep
+        self.pace = pace
+        self.size_bytes = 0
 
     @classmethod
     def run(cls, transaction: Transaction, operations: Sequence["Sweep"]) -> list[Any]:
-        """Sweep once for each."""
-        with operations[0].upkeep.spare_pages():
-            return [operation._sweep(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+        """Take one step for each."""
+        return [operation._step(transaction) for operation in operations]  # noqa: SLF001 - our own kind
 
-    def _sweep(self, transaction: Transaction) -> bool:
-        connection = transaction.connection
-        inbox_ids = _expired_inboxes(connection, self.now_ms)
-        chosen, all_chosen = _choose_messages(connection, inbox_ids, self.now_ms)
-        delete_messages(transaction, chosen)
-        emptied = _emptied(connection, inbox_ids)
-        _delete_addresses(connection, emptied)
-        forgotten = _delete_tombstones(connection, self.now_ms)
-        if chosen or emptied or forgotten:
+    def _step(self, transaction: Transaction) -> bool:
+        self.pace.begin()
+        with self.upkeep.spare_pages():
+            transaction.connection.execute("BEGIN IMMEDIATE")
+            done, more = self._delete(transaction)
+            transaction.connection.execute("COMMIT")
+        if done:
             self.upkeep.unerased = True
-        return not all_chosen or len(inbox_ids) == MAX_INBOXES or forgotten == MAX_INBOXES
+            self.size_bytes = done * PAGE_BYTES
+            self.pace.end(done)
+        return more
+
+    def _delete(self, transaction: Transaction) -> tuple[int, bool]:
+        """Delete as much as the pace allows; return the units of it and whether there may be more."""
+        connection, units = transaction.connection, self.pace.amount
+        most_expired = max(units // _INBOX_UNITS, 1)
+        inbox_ids = _expired_inboxes(connection, self.now_ms, most_expired)
+        chosen, chosen_units, all_chosen = _choose_messages(connection, inbox_ids, self.now_ms, units)
+        delete_messages(transaction, chosen)
+        # Mail comes first. Of the rest at least one goes with each step, so that nothing is put off for ever.
+        most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
+        emptied = _emptied(connection, inbox_ids)[:most_emptied]
+        _delete_addresses(connection, emptied)
+        most_forgotten = max(most_emptied - len(emptied), 1)
+        forgotten = _delete_tombstones(connection, self.now_ms, most_forgotten)
+        all_emptied = len(emptied) == len(inbox_ids) < most_expired
+        done = chosen_units + (len(emptied) + forgotten) * _INBOX_UNITS
+        return done, not (all_chosen and all_emptied and forgotten < most_forgotten)
 
 
-def _expired_inboxes(connection: sqlite3.Connection, now_ms: int) -> list[int]:
+def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, limit: int) -> list[int]:
     sql = "SELECT id FROM inbox WHERE swept = 0 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?"
-    return [row[0] for row in connection.execute(sql, (now_ms, MAX_INBOXES))]
+    return [row[0] for row in connection.execute(sql, (now_ms, limit))]
 
 
 def _choose_messages(
-    connection: sqlite3.Connection, inbox_ids: list[int], now_ms: int
-) -> tuple[list[MessageRow], bool]:
-    """Choose up to so many messages and octets; the flag says that these are all there are."""
+    connection: sqlite3.Connection, inbox_ids: list[int], now_ms: int, most_units: int
+) -> tuple[list[MessageRow], int, bool]:
+    """Choose messages of these inboxes, or old ones of the operator's, at least one if there is any.
+
+    Returns them, their units, and whether these are all there are.
+    """
+    limit = max(most_units // _MESSAGE_UNITS, 1)
     rows = connection.execute(
-        f"{MESSAGE_ROWS} WHERE m.inbox_id IN ({marks(inbox_ids)}) OR (m.inbox_id = ? AND m.id < ?) LIMIT ?",
-        [*inbox_ids, int(OPERATOR_INBOX_ID), ids.first_key(now_ms - OPERATOR_MAIL_MS), MAX_MESSAGES],
+        f"{MESSAGE_ROWS} WHERE m.inbox_id IN (SELECT value FROM json_each(?)) OR (m.inbox_id = ? AND m.id < ?) LIMIT ?",
+        (json_array(inbox_ids), int(OPERATOR_INBOX_ID), ids.first_key(now_ms - OPERATOR_MAIL_MS), limit),
     ).fetchall()
     chosen: list[MessageRow] = []
-    size_bytes = 0
+    units = 0
     for row in map(MessageRow._make, rows):
-        size_bytes += 2 * row.size_bytes  # the source, and about as much again in bodies
-        if chosen and size_bytes > MAX_BYTES:
-            return chosen, False
+        units += _MESSAGE_UNITS + row.size_bytes // PAGE_BYTES
+        if chosen and units > most_units:
+            return chosen, units, False
         chosen.append(row)
-    return chosen, len(rows) < MAX_MESSAGES
+    return chosen, units, len(rows) < limit
 
 
 def _emptied(connection: sqlite3.Connection, inbox_ids: list[int]) -> list[int]:
     sql = (
-        f"SELECT id FROM inbox WHERE id IN ({marks(inbox_ids)})"
+        "SELECT id FROM inbox WHERE id IN (SELECT value FROM json_each(?))"
         " AND NOT EXISTS (SELECT 1 FROM message WHERE message.inbox_id = inbox.id)"
     )
-    return [row[0] for row in connection.execute(sql, inbox_ids)]
+    return [row[0] for row in connection.execute(sql, (json_array(inbox_ids),))]
 
 
 def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> None:
-    connection.execute(f"UPDATE inbox SET swept = 1, creator = NULL WHERE id IN ({marks(inbox_ids)})", inbox_ids)
+    if not inbox_ids:
+        return
+    swept = "UPDATE inbox SET swept = 1, creator = NULL WHERE id IN (SELECT value FROM json_each(?))"
+    connection.execute(swept, (json_array(inbox_ids),))
     row_ids = sorted({slot(inbox_id)[0] for inbox_id in inbox_ids})
+    # "+" keeps SQLite from walking over all living inboxes by the index on "swept".
     connection.execute(
-        f"DELETE FROM address WHERE id IN ({marks(row_ids)}) AND NOT EXISTS"
+        "DELETE FROM address WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
         f" (SELECT 1 FROM inbox AS i WHERE i.id BETWEEN address.id * {SLOTS} AND address.id * {SLOTS} + {SLOTS - 1}"
-        " AND i.swept = 0)",
-        row_ids,
+        " AND +i.swept = 0)",
+        (json_array(row_ids),),
     )
     _blank_addresses(connection, inbox_ids, row_ids)
 
 
 def _blank_addresses(connection: sqlite3.Connection, inbox_ids: list[int], row_ids: list[int]) -> None:
     """Take the swept addresses out of rows that hold living ones too."""
-    sql = f"SELECT id FROM address WHERE id IN ({marks(row_ids)})"
-    left = {row_id for (row_id,) in connection.execute(sql, row_ids)}
+    sql = "SELECT id FROM address WHERE id IN (SELECT value FROM json_each(?))"
+    left = {row_id for (row_id,) in connection.execute(sql, (json_array(row_ids),))}
     for row_id, offset in map(slot, inbox_ids):
         if row_id in left:
             with connection.blobopen("address", "slots", row_id) as slots:
@@ -104,12 +140,12 @@ def _blank_addresses(connection: sqlite3.Connection, inbox_ids: list[int], row_i
                 slots.write(b" " * SLOT_BYTES)
 
 
-def _delete_tombstones(connection: sqlite3.Connection, now_ms: int) -> int:
+def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) -> int:
     sql = (
         "DELETE FROM inbox WHERE id IN"
         " (SELECT id FROM inbox WHERE swept = 1 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
     )
-    return connection.execute(sql, (now_ms - QUARANTINE_MS, MAX_INBOXES)).rowcount
+    return connection.execute(sql, (now_ms - QUARANTINE_MS, limit)).rowcount
 
 
 class Vacuum(Operation):
@@ -120,8 +156,9 @@ class Vacuum(Operation):
 
     transactional: ClassVar[bool] = False
 
-    def __init__(self, upkeep: Upkeep) -> None:
+    def __init__(self, upkeep: Upkeep, pace: Pace) -> None:
         self.upkeep = upkeep
+        self.pace = pace
 
     @classmethod
     def run(cls, transaction: Transaction, operations: Sequence["Vacuum"]) -> list[Any]:
@@ -129,19 +166,17 @@ class Vacuum(Operation):
         return [operation._step(transaction.connection) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _step(self, connection: sqlite3.Connection) -> bool:
-        moved = _vacuum_step(connection)
-        self.upkeep.unerased = self.upkeep.unerased or moved
-        return moved
-
-
-def _vacuum_step(connection: sqlite3.Connection) -> bool:
-    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    pages = _pages(connection)
-    if free * 4 <= pages:
-        return False
-    # execute() would free one page a call: the pragma returns a row for each.
-    connection.executescript(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
-    return _pages(connection) < pages
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        pages = _pages(connection)
+        if free * 4 <= pages:
+            return False
+        self.pace.begin()
+        # execute() would free one page a call: the pragma returns a row for each.
+        connection.executescript(f"PRAGMA incremental_vacuum({self.pace.amount})")
+        freed = pages - _pages(connection)
+        self.pace.end(freed)
+        self.upkeep.unerased = self.upkeep.unerased or freed > 0
+        return freed > 0
 
 
 def _pages(connection: sqlite3.Connection) -> int:

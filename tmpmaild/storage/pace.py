@@ -1,0 +1,41 @@
+"""How much one step of upkeep may do, so that no delivery waits long for it."""
+
+import time
+from collections.abc import Callable
+
+STEP_SECONDS = 0.005
+"""What a step should take, its commit included."""
+
+_LARGEST_GROWTH = 1.5
+_LARGEST_CUT = 0.5
+
+
+class Pace:
+    """An amount of work that takes about ``STEP_SECONDS``, adapted after each step to what the step took.
+
+    The unit is chosen by the caller; each unit should cost about the same. ``timer`` gives seconds.
+    """
+
+    def __init__(self, *, first: int, least: int, most: int, timer: Callable[[], float] = time.perf_counter) -> None:
+        self.amount = first
+        self._least = least
+        self._most = most
+        self._timer = timer
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Begin a step."""
+        self._began = self._timer()
+
+    def end(self, done: int) -> None:
+        """End a step that did ``done`` units.
+
+        One step changes the amount by half at most: a step that the machine interrupted says little. A step that had
+        less to do than it might have done cannot make it larger: it tells nothing of a full one.
+        """
+        seconds = self._timer() - self._began
+        if done < self.amount and seconds <= STEP_SECONDS:
+            return
+        wanted = done * STEP_SECONDS / max(seconds, 1e-6)
+        bounded = min(max(wanted, self.amount * _LARGEST_CUT), self.amount * _LARGEST_GROWTH)
+        self.amount = min(max(round(bounded), self._least), self._most)
