@@ -71,6 +71,15 @@ class Failing:
         return await self._storage.erase()
 
 
+async def run_until(cleaner, done):
+    """Let the cleaner run until the event is set."""
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cleaner.run)
+            await done.wait()
+            tasks.cancel_scope.cancel()
+
+
 async def test_a_failure_is_logged_and_tried_again(storage, clock, path, caplog):
     await fill(storage, clock, inboxes=1)
     clock.advance(ms=LIFETIME_MS)
@@ -82,32 +91,38 @@ async def test_a_failure_is_logged_and_tried_again(storage, clock, path, caplog)
         if len(calls) == 4:
             done.set()
 
-    cleaner = Cleaner(Failing(storage, 2), clock=clock, interval_seconds=0.001, chores=[chore])
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cleaner.run)
-            await done.wait()
-            tasks.cancel_scope.cancel()
+    await run_until(Cleaner(Failing(storage, 2), clock=clock, interval_seconds=0.001, chores=[chore]), done)
     failures = [record for record in caplog.records if "sweeping failed" in record.message]
     assert len(failures) == 2
     assert living(path) == 0
 
 
-async def test_a_chore_that_fails_does_not_end_the_cleaner(storage, clock, caplog):
+async def test_the_first_sweep_waits_for_no_tick(storage, clock, path):
+    await fill(storage, clock, inboxes=1)
+    clock.advance(ms=LIFETIME_MS)
+    done = anyio.Event()
+    await run_until(Cleaner(storage, clock=clock, interval_seconds=3600, chores=[done.set]), done)
+    assert living(path) == 0
+
+
+async def test_a_chore_that_fails_keeps_neither_the_sweep_nor_the_other_chores_from_their_work(
+    storage, clock, path, caplog
+):
+    await fill(storage, clock, inboxes=1)
+    clock.advance(ms=LIFETIME_MS)
     done = anyio.Event()
 
     def fail():
-        if len(caplog.records) == 2:
-            done.set()
         raise ValueError("a mistake")
 
-    cleaner = Cleaner(storage, clock=clock, interval_seconds=0.001, chores=[fail])
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cleaner.run)
-            await done.wait()
-            tasks.cancel_scope.cancel()
-    assert "sweeping failed" in caplog.records[1].message
+    def finish():
+        if len(caplog.records) == 2:
+            done.set()
+
+    await run_until(Cleaner(storage, clock=clock, interval_seconds=0.001, chores=[fail, finish]), done)
+    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.ERROR]
+    assert "a chore of the cleaner failed" in caplog.text
+    assert living(path) == 0
 
 
 async def test_a_foreign_reader_is_warned_of_once_a_minute(storage, clock, path, caplog, monkeypatch):

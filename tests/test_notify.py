@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from tmpmaild.notify import notify
+from tmpmaild.notify import more_time_to_start, notify
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -20,3 +20,17 @@ def test_the_supervisor_hears_the_state(tmp_path, monkeypatch, abstract):
 def test_without_a_supervisor_nothing_happens(monkeypatch):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     notify("READY=1")
+
+
+def test_a_long_start_asks_for_more_time_until_it_is_over(tmp_path, monkeypatch):
+    monkeypatch.setattr("tmpmaild.notify._ASK_EVERY_SECONDS", 0.001)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(f"{tmp_path}/notify")
+        supervisor.settimeout(10)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"{tmp_path}/notify")
+        with more_time_to_start():
+            heard = [supervisor.recv(100) for _ in range(3)]
+        notify("READY=1")
+        while heard[-1] != b"READY=1":
+            heard.append(supervisor.recv(100))
+    assert set(heard[:-1]) == {b"EXTEND_TIMEOUT_USEC=60000000"}

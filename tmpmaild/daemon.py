@@ -7,18 +7,18 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
-from tmpmaild import allocator, listen
+from tmpmaild import allocator, listen, notify
 from tmpmaild.config import Config
-from tmpmaild.errors import RequestError, StartError
+from tmpmaild.errors import StartError
 from tmpmaild.expiry import Cleaner
 from tmpmaild.http import app, server
-from tmpmaild.notify import notify
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.service import InboxService, Rules
 from tmpmaild.smtp.server import Settings as SmtpSettings
@@ -70,7 +70,7 @@ async def _run(config: Config, announce: Announce) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     allocator.return_large_blocks()
     tls = _tls(config)
-    async with open_storage(_storage_settings(config), clock_ms) as storage:
+    async with _opened_storage(config) as storage:
         http_sockets, smtp_sockets = _bind(config)
         service = _service(storage, config)
         limits = _rate_limits(config)
@@ -87,20 +87,27 @@ async def _run(config: Config, announce: Announce) -> None:
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as running:
                 await tasks.start(_watch_signals, running, smtp, config)
-                await _sweep_first(cleaner)
                 await smtp.start(smtp_sockets)
                 await http.start(http_sockets)
                 tasks.start_soon(smtp.watch)
                 tasks.start_soon(cleaner.run)
                 announce([listen.name(one) for one in http_sockets], [listen.name(one) for one in smtp_sockets])
-                notify("READY=1")
+                notify.notify("READY=1")
                 await anyio.sleep_forever()
-            notify("STOPPING=1")
+            notify.notify("STOPPING=1")
             service.stop_waiting()
             async with anyio.create_task_group() as stopping:
                 stopping.start_soon(smtp.stop, _GRACE_SECONDS)
                 stopping.start_soon(http.stop, _GRACE_SECONDS)
             tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _opened_storage(config: Config) -> AsyncIterator[Storage]:
+    async with AsyncExitStack() as stack:
+        with notify.more_time_to_start():  # migrating or checking a large database may take minutes
+            storage = await stack.enter_async_context(open_storage(_storage_settings(config), clock_ms))
+        yield storage
 
 
 def _service(storage: Storage, config: Config) -> InboxService:
@@ -112,14 +119,6 @@ def _service(storage: Storage, config: Config) -> InboxService:
         new_token=secrets.token_urlsafe,
         give_memory_back=allocator.give_back,
     )
-
-
-async def _sweep_first(cleaner: Cleaner) -> None:
-    """Delete before the ports open what came to its end while nobody was there to delete it."""
-    try:
-        await cleaner.sweep()
-    except RequestError as error:
-        raise StartError(f"the database cannot be swept: {error}") from error
 
 
 async def _watch_signals(

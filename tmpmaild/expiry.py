@@ -41,17 +41,20 @@ class Cleaner:
         self._warned_at = -math.inf
 
     async def run(self) -> None:
-        """Sweep for ever. A failure is logged and tried again at the next tick."""
+        """Sweep for ever, at once for the first time. A failure is logged and tried again at the next tick."""
         while True:
+            await self._sweep_or_log()
+            for chore in self._chores:
+                _do_or_log(chore)
             await anyio.sleep(self._interval_seconds)
-            try:
-                for chore in self._chores:
-                    chore()
-                await self.sweep()
-            except RequestError as error:
-                log.warning("sweeping failed (%s); next try in %s s", error, self._interval_seconds)
-            except Exception:
-                log.exception("sweeping failed; next try in %s s", self._interval_seconds)
+
+    async def _sweep_or_log(self) -> None:
+        try:
+            await self.sweep()
+        except RequestError as error:
+            log.warning("sweeping failed (%s); next try in %s s", error, self._interval_seconds)
+        except Exception:
+            log.exception("sweeping failed; next try in %s s", self._interval_seconds)
 
     async def sweep(self) -> None:
         """Delete all that is over and leave no trace of it; deliveries pass between the steps."""
@@ -80,3 +83,10 @@ class Cleaner:
                 " but its octets stay in the files until that ends",
                 now - self._unerased_since,
             )
+
+
+def _do_or_log(chore: Callable[[], None]) -> None:
+    try:
+        chore()
+    except Exception:
+        log.exception("a chore of the cleaner failed; the others and the sweep go on")

@@ -2,6 +2,12 @@
 
 import os
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_ASK_EVERY_SECONDS = 10.0
+_MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
 
 
 def notify(state: str) -> None:
@@ -12,3 +18,22 @@ def notify(state: str) -> None:
     address = "\0" + path[1:] if path.startswith("@") else path
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
         supervisor.sendto(state.encode(), address)
+
+
+@contextmanager
+def more_time_to_start() -> Iterator[None]:
+    """Ask the supervisor, as long as the body runs, to wait another minute for ``READY=1``."""
+    done = threading.Event()
+    asking = threading.Thread(target=_ask_for_time, args=(done,), name="tmpmaild-starting", daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        done.set()
+        asking.join()
+
+
+def _ask_for_time(done: threading.Event) -> None:
+    notify(_MORE_TIME)
+    while not done.wait(_ASK_EVERY_SECONDS):
+        notify(_MORE_TIME)
