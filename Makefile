@@ -23,7 +23,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Ratios against bare libraries, in one run each. Needs smtp-source (Debian: postfix) and wrk.
+# Ratios against bare libraries, in one run each. Needs smtp-source (Debian: postfix) and wrk. ARGS="reading memory"
+# for some parts; ARGS=scale shows how cost grows with 200,000 inboxes.
 bench: $(VENV)/.dev
 	$(BIN)/python tests/benchmarks $(ARGS)
 

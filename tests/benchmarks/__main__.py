@@ -1,6 +1,7 @@
 """``make bench``: our speed as ratios against bare libraries, alternating in one run; and our memory.
 
-Absolute figures belong to a machine and a moment. The ratios are what to compare.
+Absolute figures belong to a machine and a moment. The ratios are what to compare. ``ARGS="reading memory"`` runs only
+those parts; ``ARGS=scale`` takes some minutes and a few gigabytes, so it runs only when asked for.
 """
 
 import os
@@ -18,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from following import speak_of_streams, speak_of_waiting
+from scale import speak_of_scale
 from servers import BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
@@ -150,7 +152,24 @@ def speak_of_memory(folder):
         )
 
 
+PARTS = {
+    "deliveries": speak_of_deliveries,
+    "commits": speak_of_group_commit,
+    "latency": speak_of_latency,
+    "large": speak_of_large_mail,
+    "reading": speak_of_reading,
+    "waiting": speak_of_waiting,
+    "streams": speak_of_streams,
+    "memory": speak_of_memory,
+    "scale": speak_of_scale,
+}
+LONG = {"scale"}  # only when asked for
+
+
 def main():
+    parts = sys.argv[1:] or [part for part in PARTS if part not in LONG]
+    if unknown := set(parts) - set(PARTS):
+        sys.exit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
     missing = [name for name, package in (("smtp-source", "postfix"), ("wrk", "wrk")) if not shutil.which(name)]
     if missing:
         sys.exit(f"needs {' and '.join(missing)} (Debian packages postfix and wrk)")
@@ -158,14 +177,8 @@ def main():
     print(f"commit {commit.strip()}, Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}")
     print(f"{ROUNDS} alternating rounds, {SENDERS} senders, {MAIL_BYTES} octets a mail\n", flush=True)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
-        speak_of_deliveries(Path(name))
-        speak_of_group_commit(Path(name))
-        speak_of_latency(Path(name))
-        speak_of_large_mail(Path(name))
-        speak_of_reading(Path(name))
-        speak_of_waiting(Path(name))
-        speak_of_streams(Path(name))
-        speak_of_memory(Path(name))
+        for part in parts:
+            PARTS[part](Path(name))
 
 
 main()
