@@ -52,4 +52,5 @@ def test_the_answer_shown_has_the_fields_of_a_real_one(start, command):
     (message,) = daemon.messages(address)
     (shown,) = json.loads(re.search(r"```json\n(.*?)```", README, re.DOTALL)[1])["messages"]
     assert shown.keys() == message.keys()
+    assert shown["size"] == message["size"]
     assert [code["value"] for code in shown["codes"]] == [code["value"] for code in message["codes"]]
