@@ -3,6 +3,7 @@
 import ast
 import logging
 import pickle
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -34,9 +35,20 @@ def test_a_problem_is_raised_under_its_name(connect, scripted, code):
     error = raised.value
     assert (error.status, error.code, error.detail) == (status, code, "No.")
     assert error.errors == (api.FieldError("/a", "b"),)
-    assert str(error) == f"No.; /a: b ({status} {code})"
+    assert str(error) == f"a: b ({status} {code})"
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.errors) == (type(error), str(error), error.errors)
+
+
+def test_a_problem_is_told_without_pointers_and_with_one_full_stop_at_most(connect, scripted):
+    found = b'"errors": [{"pointer": "/a/b", "detail": "one"}, {"pointer": "q", "detail": "two"}, {"detail": "three"}]'
+    told = []
+    for body in [b'{"code": "x", "detail": "No way."}', b'{"code": "x", "detail": "Wrong.", %s}' % found]:
+        scripted.say(scripted.json(body, status="400 No"))
+        with pytest.raises(api.Problem) as raised:
+            connect(scripted.url).domains()
+        told.append(str(raised.value))
+    assert told == ["No way (400 x)", "a.b: one; q: two; three (400 x)"]
 
 
 def test_a_problem_that_is_not_known_yet_is_a_problem_all_the_same(connect, scripted):
@@ -82,7 +94,7 @@ def test_a_name_that_nobody_has_is_said(connect):
 
 
 def test_plain_http_behind_an_https_url_is_said(connect, url):
-    with pytest.raises(api.ServiceUnreachable, match="is tmpmaild running there"):
+    with pytest.raises(api.ServiceUnreachable, match=r"no TLS connection .*; is it http:// there"):
         connect(url.replace("http", "https")).create()
 
 
@@ -101,7 +113,7 @@ def test_plain_http_behind_an_https_url_is_said(connect, url):
 )
 def test_another_server_is_recognised(connect, scripted, body, more):
     scripted.say(scripted.json(body, **more))
-    with pytest.raises(api.NotTmpmaild, match="is the URL right") as raised:
+    with pytest.raises(api.NotTmpmaild, match=r"(is no tmpmaild|sent a body).*; is the URL right") as raised:
         connect(scripted.url).domains()
     assert scripted.url in str(raised.value)
 
@@ -131,6 +143,18 @@ def test_a_connection_that_breaks_is_said(connect, scripted, octets):
     scripted.say(octets)
     with pytest.raises(api.ConnectionLost, match="the connection broke"):
         connect(scripted.url).domains()
+
+
+def test_a_certificate_that_is_not_trusted_is_said():
+    refusal = ssl.SSLCertVerificationError(
+        1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed (_ssl.c:1006)"
+    )
+    refusal.verify_message = "IP address mismatch, certificate is not valid for '192.0.2.1'."
+    error = httpx2.ConnectError("failed")
+    error.__cause__ = refusal
+    assert str(transport.translated(Request("https://192.0.2.1", "GET", "/"), error)) == (
+        "https://192.0.2.1: the certificate is not trusted: IP address mismatch, certificate is not valid for '192.0.2.1'"
+    )
 
 
 def test_an_older_server_lacks_fields_and_is_understood(connect, scripted):

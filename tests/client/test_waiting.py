@@ -117,6 +117,26 @@ def test_a_wait_that_was_in_vain_says_that_nothing_came(inbox):
     assert late.value.arrived == ()
 
 
+def test_a_wait_for_what_comes_after_a_mail_says_so(inbox, world):
+    world.deliver(inbox.address)
+    first = inbox.wait_for(timeout=0)
+    with pytest.raises(api.WaitTimeout) as late:
+        inbox.wait_for(subject="no", after=first, timeout=0)
+    assert str(late.value) == (
+        f"no mail with subject 'no' came to {inbox.address} after {first.id} within 0 s; nothing else did after it"
+    )
+    world.deliver(inbox.address)
+    with pytest.raises(api.WaitTimeout, match=r"; what did come after it:\n.*hello$") as late:
+        inbox.wait_for(subject="no", after=first, timeout=0)
+    assert len(late.value.arrived) == 1
+
+
+def test_what_was_wanted_is_told_in_one_line_of_bearable_length(inbox):
+    with pytest.raises(api.WaitTimeout, match=r"^no mail with subject 'xx") as late:
+        inbox.wait_for(subject="x" * 3000, timeout=0)
+    assert len(str(late.value)) < 400
+
+
 def test_a_wait_for_a_code_says_which_mails_had_none(inbox, world):
     world.deliver(inbox.address)
     with pytest.raises(api.WaitTimeout, match=r"no mail with a code came to .*\n.*hello"):

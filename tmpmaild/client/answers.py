@@ -39,7 +39,7 @@ def stranger(reply: Reply) -> NotTmpmaild:
     what = f"{reply.status} {printable(reply.headers.get('content-type', 'without a type'))}"
     if "location" in reply.headers:
         return NotTmpmaild(f"{service} answered {what} and points to {printable(_place(reply))}; use that URL")
-    return NotTmpmaild(f"{service} answered {what}, which no tmpmaild does; is the URL right?")
+    return NotTmpmaild(f"{service} is no tmpmaild: it answered {what}; is the URL right?")
 
 
 def next_page_query(reply: Reply) -> str | None:

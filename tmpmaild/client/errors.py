@@ -29,6 +29,10 @@ class FieldError(Struct, frozen=True):
     pointer: str = ""
     detail: str = ""
 
+    def __str__(self) -> str:
+        name = self.pointer.strip("/").replace("/", ".")
+        return f"{name}: {self.detail}" if name else self.detail
+
 
 class TmpmaildError(Exception):
     """Base of everything below."""
@@ -80,10 +84,9 @@ class Problem(TmpmaildError):
         self.retry_after_seconds = retry_after_seconds
 
     def __str__(self) -> str:
-        mistakes = "".join(f"; {one.pointer}: {one.detail}" for one in self.errors)
-        return (
-            printable(f"{self.detail or self.code}{mistakes}", 10 * _MAX_CHARACTERS) + f" ({self.status} {self.code})"
-        )
+        # What is wrong with each part says more than that something is.
+        text = "; ".join(map(str, self.errors)) or self.detail or self.code
+        return f"{printable(text.rstrip('.'), 10 * _MAX_CHARACTERS)} ({self.status} {self.code})"
 
 
 class MalformedRequest(Problem):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tmpmaild.client.answers import checked, decoded, next_page_query, stranger
 from tmpmaild.client.commands import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
-from tmpmaild.client.errors import RateLimited
+from tmpmaild.client.errors import RateLimited, printable
 from tmpmaild.client.wire import Address, Details, DomainList, Message, MessageList
 
 MAX_PAGE = 100
@@ -42,7 +42,7 @@ class Filter(Struct, frozen=True):
 
     def __str__(self) -> str:
         given = {"subject": self.subject, "sender": self.sender, "text": self.text}
-        return " and ".join(f"{name} {value!r}" for name, value in given.items() if value)
+        return " and ".join(f"{name} {printable(value)!r}" for name, value in given.items() if value)
 
 
 class RemoteService:

@@ -23,18 +23,19 @@ _MAX_PORT = 65535
 
 def service_url(given: str | None, environ: Mapping[str, str]) -> str:
     """Return the URL of the service: as given, else ``$TMPMAILD_URL``, else the default. Raises ValueError."""
-    text = (given or environ.get("TMPMAILD_URL") or DEFAULT_URL).strip()
-    shown = re.sub("//[^/@]*@", "//", text)  # without a password
+    variable = "" if given else environ.get("TMPMAILD_URL", "")
+    text = (given or variable or DEFAULT_URL).strip()
+    shown = ("$TMPMAILD_URL: " if variable else "") + repr(re.sub("//[^/@]*@", "//", text))  # without a password
     try:
         url = httpx2.URL(text)
     except (httpx2.InvalidURL, UnicodeEncodeError) as error:
-        raise ValueError(f"{shown!r} is no URL: {error}") from error
+        raise ValueError(f"{shown} is no URL: {error}") from error
     if url.userinfo:
         raise ValueError("the URL of the service holds no user and no password")
     if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
-        raise ValueError(f"{shown!r} is no URL of a service; one looks like {DEFAULT_URL}")
+        raise ValueError(f"{shown} is no URL of a service; one looks like {DEFAULT_URL}")
     if url.port is not None and not 0 < url.port <= _MAX_PORT:
-        raise ValueError(f"{shown!r} is no URL: a port is between 1 and {_MAX_PORT}")
+        raise ValueError(f"{shown} is no URL: a port is between 1 and {_MAX_PORT}")
     return str(url).rstrip("/")
 
 
@@ -66,14 +67,14 @@ def translated(request: Request, error: httpx2.RequestError) -> TmpmaildError:
     service = request.service_url
     match error:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | httpx2.UnsupportedProtocol():
-            return ServiceUnreachable(f"{service}: {_reason(request, error)}; is tmpmaild running there?")
+            return ServiceUnreachable(f"{service}: {_refusal(request, error)}")
         case httpx2.TimeoutException():
             return ConnectionLost(f"{service}: no answer within {request.read_seconds:.3g} s")
         case httpx2.RemoteProtocolError() if not _is_cut(error):
             return NotTmpmaild(f"{service} does not speak HTTP; is the URL right?")
         case httpx2.DecodingError():
             return NotTmpmaild(f"{service} sent a body that cannot be decoded; is the URL right?")
-    return ConnectionLost(f"{service}: the connection broke: {_reason(request, error)}")
+    return ConnectionLost(f"{service}: the connection broke: {_reason(request, error)}; is tmpmaild running there?")
 
 
 def _is_cut(error: httpx2.RemoteProtocolError) -> bool:
@@ -83,6 +84,17 @@ def _is_cut(error: httpx2.RemoteProtocolError) -> bool:
 def _connect_seconds(request: Request) -> float:
     """Return how long to connect: who has little time for the answer has no more for the way there."""
     return min(_CONNECT_SECONDS, request.read_seconds)
+
+
+def _refusal(request: Request, error: httpx2.RequestError) -> str:
+    """Return why there is no connection, and what may be wrong with the URL."""
+    tls_error = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
+    match tls_error:
+        case ssl.SSLCertVerificationError():
+            return f"the certificate is not trusted: {printable(tls_error.verify_message.rstrip('.'))}"
+        case ssl.SSLError():
+            return f"no TLS connection ({printable(tls_error.reason or str(tls_error))}); is it http:// there?"
+    return f"{_reason(request, error)}; is tmpmaild running there?"
 
 
 def _reason(request: Request, error: httpx2.RequestError) -> str:

@@ -149,16 +149,17 @@ class Waiting(Generic[T]):
     def _timed_out(self) -> Steps[WaitTimeout]:
         wanted = " and ".join(part for part in (str(self._wanted), self._pick.name) if part)
         wanted = f"no mail with {wanted}" if wanted else "no mail"
-        text = f"{wanted} came to {self._inbox.address} within {self._timeout_seconds:g} s"
+        after, after_it = (f" after {printable(self._wanted.after)}", " after it") if self._wanted.after else ("", "")
+        text = f"{wanted} came to {self._inbox.address}{after} within {self._timeout_seconds:g} s"
         arrived = self._passed_over
         if self._trouble is None and not self._wanted.takes_any:
             arrived = yield from self._arrived()
         if self._trouble is not None:
             text += f"; the last request failed: {self._trouble}"
         elif not arrived:
-            text += "; nothing else did"
+            text += f"; nothing else did{after_it}"
         if arrived:
-            text += "; what did come:" + "".join(f"\n  {_line(message)}" for message in arrived)
+            text += f"; what did come{after_it}:" + "".join(f"\n  {_line(message)}" for message in arrived)
         return WaitTimeout(text, arrived=arrived)
 
     def _arrived(self) -> Steps[list[Message]]:
