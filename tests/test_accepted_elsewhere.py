@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from email_validator import EmailSyntaxError, validate_email
-from hypothesis import assume, given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from tmpmaild.addresses import LocalPartError, check_local_part, random_local_part
@@ -30,7 +30,7 @@ def test_every_name_that_can_be_chosen_is_accepted(name):
     try:
         chosen = check_local_part(name)
     except LocalPartError:
-        assume(False)
+        reject()
     assert normalised(f"{chosen}@{DOMAIN}") == f"{chosen}@{DOMAIN}"
 
 

@@ -49,6 +49,7 @@ FLOORS = [
         "notify",
         "postmaster",
         "pytest_plugin",
+        "sending",
     },
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

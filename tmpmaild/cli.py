@@ -4,7 +4,7 @@ The commands for users of a service stand in ``commands``.
 """
 
 import os
-import smtplib
+import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -14,21 +14,15 @@ from typing import Any, BinaryIO
 import anyio
 import click
 
-from tmpmaild import __version__, commands, configfile, postmaster
+from tmpmaild import __version__, commands, configfile, postmaster, sending
+from tmpmaild.commands import console, parameters
 from tmpmaild.config import Config
-from tmpmaild.configkinds import parse_endpoint
 from tmpmaild.errors import StartError
 from tmpmaild.logs import logging_to_stderr
 from tmpmaild.storage.sqlite import upgrade
 
 _EXIT_NO_START = 1
-_SAMPLE = """\
-From: Alice <alice@example.com>\r
-To: {address}\r
-Subject: Hello from tmpmaild\r
-\r
-It works. Your code is 481 516.\r
-"""
+_EXIT_CTRL_C = 128 + signal.SIGINT
 
 config_option = click.option(
     "--config",
@@ -49,11 +43,14 @@ def _clear_errors(command: Callable[..., None]) -> Callable[..., None]:
             for line in str(error).splitlines():
                 click.echo(f"tmpmaild: {line}", err=True)
             sys.exit(_EXIT_NO_START)
+        except KeyboardInterrupt:
+            sys.exit(_EXIT_CTRL_C)
 
     return wrapped
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="tmpmaild %(version)s")
 def main() -> None:
     """Disposable e-mail addresses: created over HTTP, filled over SMTP, gone after an hour."""
 
@@ -84,9 +81,9 @@ def _has_uvloop() -> bool:
 
 def _announcer(config: Config) -> Callable[[list[str], list[str]], None]:
     def announce(http: list[str], smtp: list[str]) -> None:
-        here = f"http://{_reachable(http[0])}"
+        here = f"http://{sending.reachable(http[0])}"
         api = f"{here}/api/v1/addresses"
-        server = "" if smtp[0] in Config().smtp.listen else f" --server {_reachable(smtp[0])}"
+        server = "" if smtp[0] in Config().smtp.listen else f" --server {sending.reachable(smtp[0])}"
         lines = [
             f"tmpmaild {__version__} serves {', '.join(config.domains)}",
             f"  HTTP on {', '.join(http)}",
@@ -108,12 +105,6 @@ def _this_program() -> str:
     return f"{sys.executable} -m tmpmaild" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
 
 
-def _reachable(name: str) -> str:
-    """Turn the address of a socket into one that a client on this machine can connect to."""
-    host, _, port = name.rpartition(":")
-    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
-
-
 @main.command("check-config")
 @config_option
 @_clear_errors
@@ -121,7 +112,7 @@ def check_config(config_path: Path | None) -> None:
     """Read the configuration and name every mistake in it."""
     source = configfile.find(config_path, os.environ)
     configfile.load(config_path, os.environ)
-    click.echo(f"{source or 'defaults'}: ok")
+    _say(f"{source or 'defaults'}: ok")
 
 
 @main.command()
@@ -132,8 +123,8 @@ def migrate(config_path: Path | None) -> None:
     config = configfile.load(config_path, os.environ)
     applied = upgrade(Path(config.storage.path))
     for name in applied:
-        click.echo(f"applied {name}")
-    click.echo(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
+        _say(f"applied {name}")
+    _say(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
 
 
 @main.command("postmaster")
@@ -156,15 +147,28 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
         octets = postmaster.source(path, message_id, daemon.hostname(config))
     else:
         text = postmaster.listing(path) if message_id is None else postmaster.readable(path, message_id)
-        octets = text.encode(sys.stdout.encoding, "replace")
-    click.echo(octets, nl=False)
+        octets = text.encode(console.encoding(), "replace")
+    with console.output(_EXIT_NO_START):
+        console.expect_output()
+        click.echo(octets, nl=False)
 
 
 @main.command()
-@click.argument("address")
-@click.argument("file", type=click.File("rb"), required=False)
-@click.option("--server", metavar="HOST:PORT", help="Where to send. Default: the first of smtp.listen.")
-@click.option("--sender", default="alice@example.com", show_default=True, help="Envelope sender.")
+@click.argument("address", callback=parameters.expect_address)
+@click.argument("file", type=parameters.Input("rb"), required=False)
+@click.option(
+    "--server",
+    metavar="HOST:PORT",
+    callback=parameters.expect_host_and_port,
+    help="Where to send. Default: the first of smtp.listen; needed if $TMPMAILD_URL names another service.",
+)
+@click.option(
+    "--sender",
+    default="alice@example.com",
+    show_default=True,
+    callback=parameters.expect_sender,
+    help="Envelope sender; may be empty.",
+)
 @config_option
 @_clear_errors
 def send(address: str, file: BinaryIO | None, server: str | None, sender: str, config_path: Path | None) -> None:
@@ -172,36 +176,34 @@ def send(address: str, file: BinaryIO | None, server: str | None, sender: str, c
 
     FILE is the mail (- for standard input); without it a short sample goes out.
     """
-    octets = file.read() if file else _SAMPLE.format(address=address).encode()
-    target = server or _reachable(configfile.load(config_path, os.environ).smtp.listen[0])
+    target = server or _default_server(config_path)
+    sending.send(_octets(file) if file else sending.sample(address), sender, address, target)
+    _say(f"sent to {address}")
+
+
+def _default_server(config_path: Path | None) -> str:
     try:
-        endpoint = parse_endpoint(target)
+        return sending.default_server(configfile.load(config_path, os.environ), os.environ.get("TMPMAILD_URL", ""))
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--server") from error
+        raise click.UsageError(str(error)) from error
+
+
+def _octets(file: BinaryIO) -> bytes:
     try:
-        # Naming ourselves spares a DNS query for the machine's full name.
-        with smtplib.SMTP(endpoint.host, endpoint.port, local_hostname="localhost", timeout=60) as client:
-            client.ehlo_or_helo_if_needed()
-            client.sendmail(sender, [address], octets)
-    except (OSError, smtplib.SMTPException) as error:
-        raise StartError(f"{target} did not take the mail: {_reason(error)}") from error
-    click.echo(f"sent to {address}")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        code, text = next(iter(error.recipients.values()))
-        return f"{code} {text.decode(errors='replace')}"
-    if isinstance(error, smtplib.SMTPResponseException):
-        reply = error.smtp_error
-        return f"{error.smtp_code} {reply.decode(errors='replace') if isinstance(reply, bytes) else reply}"
-    return str(error)
+        return file.read()
+    except OSError as error:
+        raise StartError(f"{file.name}: cannot be read: {error.strerror or error}") from error
 
 
 @main.command()
 def version() -> None:
     """Print the version."""
-    click.echo(f"tmpmaild {__version__}")
+    _say(f"tmpmaild {__version__}")
+
+
+def _say(line: str) -> None:
+    with console.output(_EXIT_NO_START):
+        click.echo(line)
 
 
 for _command in commands.COMMANDS:

@@ -71,7 +71,7 @@ def source(path: Path, message_id: str, hostname: str) -> bytes:
 
 
 def _attachment(attachment: Attachment) -> str:
-    return f"{attachment.filename or 'unnamed'} ({attachment.content_type}, {attachment.size_bytes} octets)"
+    return f"{attachment.filename or 'unnamed'} ({attachment.content_type}, {attachment.size_bytes} bytes)"
 
 
 def _cut(text: str, characters: int) -> str:

@@ -22,6 +22,22 @@ BOTH = (
 ).encode()
 
 
+FILES = (
+    b"Subject: Bills\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n"
+    + b"".join(
+        b"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename*=utf-8''bill-%d%%1B.pdf\r\n\r\npdf\r\n"
+        % number
+        for number in range(8)
+    )
+    + b"--b--\r\n"
+)
+INLINE = (
+    b"Subject: Logo\r\nContent-Type: multipart/related; boundary=b\r\n\r\n"
+    b"--b\r\nContent-Type: text/html\r\n\r\n<p>Hello</p><img src='cid:logo'>\r\n"
+    b"--b\r\nContent-Type: image/png\r\nContent-Disposition: inline\r\nContent-ID: <logo>\r\n\r\npng\r\n--b--\r\n"
+)
+
+
 def address_of(running):
     return running.until_line("@tmpmaild.example")
 
@@ -74,6 +90,38 @@ def test_a_mail_in_plain_lines(run, daemon, inbox):
         "",
         "The address was deleted",
     ]
+
+
+def test_attachments_are_lines_too(run, daemon, inbox):
+    daemon.deliver(inbox.address, FILES)
+    watch = run("watch", inbox.address)
+    watch.until("and 2 more\n")
+    inbox.delete()
+    assert watch.end() == 0
+    assert [line for line in watch.seen.splitlines() if line.startswith("Attached: ")] == [
+        *(f"Attached: bill-{number}\ufffd.pdf (application/pdf, 3 bytes)" for number in range(6)),
+        "Attached: and 2 more",
+    ]
+
+
+def test_a_terminal_shows_attachments_above_the_text(run, daemon, inbox):
+    daemon.deliver(inbox.address, FILES)
+    watch = run("watch", inbox.address, columns=30)
+    watch.until(" left, 1 mail,")
+    inbox.delete()
+    assert watch.end() == 0
+    lines = lines_of(watch.seen)
+    attached = [line for line in lines if line.startswith("Attached ")]
+    assert attached[0] == "Attached bill-0\ufffd.pdf (applica…"
+    assert attached[-1] == "Attached and 2 more"
+    assert lines.index("  See below.") > lines.index(attached[-1])
+
+
+def test_an_image_that_the_html_shows_is_no_attachment(run, daemon, inbox):
+    daemon.deliver(inbox.address, INLINE)
+    watch = run("watch", inbox.address)
+    watch.until("  Hello\n")
+    assert "Attached" not in watch.seen
 
 
 def test_ctrl_c_while_the_address_is_created_leaves_nothing_behind(run, scripted):
@@ -307,6 +355,35 @@ def test_a_mail_that_nobody_reads_any_more_is_no_error(run, client, daemon):
     assert new.process.wait(10) == 0
     assert new.errors() == ""
     assert not is_alive(client, address)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--name", "x", "3 to 64 of the characters a-z 0-9 . _ - are expected"),
+        ("--name", "Ada <a@x.test>", "3 to 64 of the characters"),
+        ("--name", "postmaster", "this name is reserved"),
+        ("--domain", "gmail.com", "expected one of tmpmaild.example"),
+    ],
+)
+def test_a_wish_that_cannot_be_had_is_wrong_usage_told_by_the_name_of_the_option(call, option, value, expected):
+    done = call("new", option, value)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")
+    assert f"\nError: Invalid value for '{option}': {expected}" in done.stderr
+    assert "/" not in done.stderr.partition("Error: ")[2]
+
+
+def test_what_no_option_is_to_blame_for_is_one_line(call, scripted):
+    body = b'{"code": "invalid-request", "detail": "Wrong.", "errors": [{"pointer": "/new", "detail": "missing"}]}'
+    done = call("new", "--server", scripted((422, {}, body)))
+    assert (done.exit_code, done.stderr) == (4, "tmpmaild: new: missing (422 invalid-request)\n")
+
+
+def test_a_url_that_is_wrong_is_told_with_the_variable_that_has_it(call):
+    done = call("new", TMPMAILD_URL="localhost:8025")
+    assert done.exit_code == 2
+    assert "Error: $TMPMAILD_URL: 'localhost:8025' is no URL of a service" in done.stderr
 
 
 def test_a_name_that_is_taken_is_one_line(call, inbox):

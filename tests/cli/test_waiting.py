@@ -98,6 +98,50 @@ def test_an_address_that_never_was_and_one_that_is_over_are_told_by_the_exit_cod
     assert (done.exit_code, one_line(done)[-21:]) == (3, "(410 address-expired)")
 
 
+def test_an_address_of_another_service_is_named_with_what_is_served(call, daemon):
+    for command in ("wait", "watch"):
+        done = call(command, "nobody@gmail.com")
+        assert (done.exit_code, one_line(done)) == (
+            3,
+            f"tmpmaild: {daemon.url} has no address nobody@gmail.com; it serves tmpmaild.example (404 address-not-found)",
+        )
+
+
+@pytest.mark.parametrize(
+    ("token", "hint"),
+    [([], "it is private: then set --token or $TMPMAILD_TOKEN"), (["--token", "x"], "the token is that of another")],
+)
+def test_an_address_that_is_not_found_is_named_with_what_the_token_may_have_to_do_with_it(call, daemon, token, hint):
+    for command in ("wait", "watch"):
+        done = call(command, "nobody@tmpmaild.example", *token)
+        text = f"{daemon.url} has no address nobody@tmpmaild.example, or {hint} (404 address-not-found)"
+        assert (done.exit_code, one_line(done)) == (3, f"tmpmaild: {text}")
+
+
+def test_a_service_that_does_not_say_what_it_serves_is_no_other_error(call, scripted):
+    url = scripted((404, {}, b'{"code": "address-not-found"}'))
+    done = call("wait", "nobody@gmail.com", "--server", url)
+    assert (done.exit_code, one_line(done)[-23:]) == (3, "(404 address-not-found)")
+
+
+def test_what_the_service_does_not_take_is_told_by_the_name_of_the_option(call, inbox):
+    done = call("wait", inbox.address, "--after", "the-first")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.endswith("\nError: Invalid value for '--after': expected a message id\n")
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("1", 1), ("1s", 1), ("0.5", 0.5), ("0.02m", 1.2), ("0.0001h", 0.4)])
+def test_a_timeout_may_have_a_unit(call, inbox, given, seconds):
+    done = call("wait", inbox.address, "--timeout", given)
+    within = float(one_line(done).partition(" within ")[2].partition(" s;")[0])
+    assert (done.exit_code, seconds - 0.3 <= within <= seconds) == (1, True)
+
+
+def test_what_a_timeout_may_be_is_told(call):
+    done = call("wait", "a@tmpmaild.example", "--timeout", "soon")
+    assert "like 30, 30s, 5m or 1h, not 'soon'" in done.stderr
+
+
 def test_a_wait_ends_when_the_address_expires(call, inbox):
     inbox.extend(1)
     done = call("wait", inbox.address, "--timeout", "30")
@@ -111,6 +155,8 @@ def test_a_wait_ends_when_the_address_expires(call, inbox):
         ["a@tmpmaild.example", "--code", "--link"],
         ["a@tmpmaild.example", "--timeout", "-1"],
         ["a@tmpmaild.example", "--timeout", "nan"],
+        ["a@tmpmaild.example", "--timeout", "5 minutes"],
+        ["a@tmpmaild.example", "--timeout", "9000h"],
         ["a@tmpmaild.example", "--server", "ftp://a.test"],
         ["a@tmpmaild.example", "--server", "a.test:80"],
         ["a@tmpmaild.example", "--server", "http://127.0.0.1:99999"],
@@ -124,9 +170,12 @@ def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
     assert done.stderr.startswith("Usage: ")
 
 
-@pytest.mark.parametrize("given", ["", "../../x"], ids=["a variable that is not set", "a path"])
-def test_what_is_no_address_is_wrong_usage(call, given):
-    done = call("wait", given)
+@pytest.mark.parametrize("command", ["wait", "watch", "send"])
+@pytest.mark.parametrize(
+    "given", ["", "../../x", "a b@x.test", "Ada <a@x.test>", "@x.test", "a@", "a/b@x.test", "mailto:a@x.test", "a@x\n"]
+)
+def test_what_is_no_address_is_wrong_usage(call, command, given):
+    done = call(command, given)
     assert (done.exit_code, done.stdout) == (2, "")
     assert "an address is expected" in done.stderr
 
@@ -167,7 +216,7 @@ def test_another_server_is_one_line(call, scripted):
     done = call("wait", "a@tmpmaild.example", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
-        f"tmpmaild: {url} answered 200 text/html, which no tmpmaild does; is the URL right?",
+        f"tmpmaild: {url} is no tmpmaild: it answered 200 text/html; is the URL right?",
     )
 
 
@@ -176,7 +225,7 @@ def test_an_old_server_is_one_line(call, scripted):
     done = call("wait", "a@tmpmaild.example", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
-        "tmpmaild: not-found (404 not-found); is the service older than this command?",
+        "tmpmaild: not-found (404 not-found); is the URL right, and the service not older than this command?",
     )
 
 
@@ -186,7 +235,8 @@ def test_a_refusal_for_the_rate_is_waited_out_while_there_is_time(call, scripted
     url = scripted(refusal, (200, {}, ADDRESS), (200, {}, mail), refusal)
     assert call("wait", "a@a.test", "--server", url).stdout == "Hi.\n"
     done = call("wait", "a@a.test", "--server", url, "--timeout", "0")
-    assert (done.exit_code, one_line(done)[-18:]) == (4, "(429 rate-limited)")
+    assert done.exit_code == 4
+    assert one_line(done).endswith("(429 rate-limited); the next request is taken in 1 s")
 
 
 def test_a_text_that_was_cut_is_fetched_whole(call, scripted):

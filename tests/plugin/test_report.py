@@ -67,7 +67,9 @@ def shown(run_in, tmp_path_factory):
 
 def listing(text):
     """Return the lines below the title of each section of ours."""
-    sections = re.findall(r"^-+ tmpmaild: mails of \S+@tmpmaild\.example -+\n((?:(?![-_=]{3}).*\n?)*)", text, re.MULTILINE)
+    sections = re.findall(
+        r"^-+ tmpmaild: mails of \S+@tmpmaild\.example -+\n((?:(?![-_=]{3}).*\n?)*)", text, re.MULTILINE
+    )
     return [one.splitlines() for one in sections]
 
 

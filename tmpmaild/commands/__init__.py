@@ -11,11 +11,13 @@ from typing import ParamSpec
 
 import click
 
+from tmpmaild.commands import console, parameters
+
 P = ParamSpec("P")
 
 _USAGE = 2
+_NO_OUTPUT = 4
 _CTRL_C = 128 + signal.SIGINT
-_A_YEAR_SECONDS = 31_536_000
 
 _server = click.option(
     "--server", metavar="URL", help="Where the service is. Default: $TMPMAILD_URL, else http://127.0.0.1:8025."
@@ -25,14 +27,7 @@ _token = click.option(
 )
 
 
-def _expect_address(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Refuse what can be no address, most often the value of a variable that is not set."""
-    if "@" not in value:
-        raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
-    return value
-
-
-_address = click.argument("address", callback=_expect_address)
+_address = click.argument("address", callback=parameters.expect_address)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
 
 
@@ -99,11 +94,11 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 @click.option(
     "--timeout",
     "timeout_seconds",
-    metavar="SECONDS",
-    type=click.IntRange(0, _A_YEAR_SECONDS),
-    default=60,
+    metavar="TIME",
+    type=parameters.Duration(),
+    default="60s",
     show_default=True,
-    help="How long to wait.",
+    help="How long to wait: seconds, or with a unit, as 30s, 5m or 1h.",
 )
 @_token
 @_server
@@ -114,7 +109,7 @@ def wait(
     code: bool,
     link: bool,
     as_json: bool,
-    timeout_seconds: int,
+    timeout_seconds: float,
     token: str | None,
     server: str | None,
     **wanted: str | None,
@@ -148,7 +143,9 @@ def completion(context: click.Context, shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(context.find_root().command, {}, "tmpmaild", "_TMPMAILD_COMPLETE").source())
+    script = kind(context.find_root().command, {}, "tmpmaild", "_TMPMAILD_COMPLETE").source()
+    with console.output(_NO_OUTPUT):
+        click.echo(script)
 
 
 COMMANDS = (new, watch, wait, completion)

@@ -6,6 +6,8 @@ import select
 import shutil
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from tmpmaild.terminal import shown
@@ -44,6 +46,24 @@ def expect_output() -> None:
     """Raise OSError if there is no standard output, as behind ``>&-``."""
     if _is_closed(sys.stdout):
         raise OSError(errno.EBADF, "standard output is closed")
+
+
+@contextmanager
+def output(exit_code: int) -> Iterator[None]:
+    """Around writing to standard output: leave with a line and this exit code where that cannot be done."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        complain(f"cannot write: {error.strerror or error}")
+        forget_output()
+        sys.exit(exit_code)
+
+
+def encoding() -> str:
+    """Return how text is encoded on standard output."""
+    return "utf-8" if _is_closed(sys.stdout) else sys.stdout.encoding
 
 
 def _is_closed(stream: TextIO | None) -> bool:

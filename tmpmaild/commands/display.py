@@ -12,6 +12,7 @@ from tmpmaild.commands import console, records
 from tmpmaild.terminal import cut, shown, wrapped
 
 _TEXT_LINES = 6
+_ATTACHMENTS = 6
 _TEXT_CHARACTERS = 4000
 _ERASE_LINE = "\r\x1b[K"
 _BOLD, _BOLD_GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m"
@@ -113,6 +114,7 @@ class PlainLines(Lines):
             "Id": mail.id,
         }
         yield from (f"{name}: {shown(value)}" for name, value in fields.items() if value is not None)
+        yield from (f"Attached: {shown(name)}" for name in _attached(mail))
         yield from (f"  {line}" for line in _beginning(mail.text, _TEXT_CHARACTERS))
 
 
@@ -184,6 +186,7 @@ class Terminal:
             yield from (_styled(shown(mail.link), _BOLD), "")
         fields = {"From": _sender(mail), "Subject": mail.subject, "Time": _time_of_day(mail.received_at)}
         yield from (cut(f"{name:<8} {shown(value)}", columns) for name, value in fields.items() if value)
+        yield from (cut(f"Attached {shown(name)}", columns) for name in _attached(mail))
         yield ""
         yield from (f"  {line}" for line in _beginning(mail.text, columns - 2))
 
@@ -194,6 +197,15 @@ def _styled(text: str, style: str) -> str:
 
 def _sender(mail: AsyncMail) -> str:
     return f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
+
+
+def _attached(mail: AsyncMail) -> Iterator[str]:
+    """Describe attachments; images that the HTML shows are none to a reader."""
+    files = [one for one in mail.attachments if not (one.is_inline and mail.has_html)]
+    for one in files[:_ATTACHMENTS]:
+        yield f"{one.filename or 'unnamed'} ({one.content_type}, {one.size_bytes} bytes)"
+    if len(files) > _ATTACHMENTS:
+        yield f"and {len(files) - _ATTACHMENTS} more"
 
 
 def _time_of_day(moment: datetime) -> str:

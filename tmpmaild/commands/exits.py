@@ -9,17 +9,28 @@ import click
 from tmpmaild.client import (
     AddressExpired,
     AddressNotFound,
+    InvalidRequest,
     NotFound,
+    RateLimited,
     TmpmaildError,
     WaitTimeout,
 )
 from tmpmaild.commands import console
+from tmpmaild.terminal import shown
 
 DONE = 0
 TIMEOUT = 1
 NO_ADDRESS = 3
 NO_SERVICE = 4
 NO_OUTPUT = 4
+_OPTIONS = {
+    "/local_part": "--name",
+    "/domain": "--domain",
+    "after": "--after",
+    "subject": "--subject",
+    "from": "--from",
+    "q": "--text",
+}
 HUNG_UP = 128 + signal.SIGHUP
 
 
@@ -29,8 +40,9 @@ def code_of(work: Callable[[], int]) -> int:
         console.expect_output()
         return work()
     except TmpmaildError as error:
-        hint = "; is the service older than this command?" if isinstance(error, NotFound) else ""
-        console.complain(f"{error}{hint}")
+        if isinstance(error, InvalidRequest):
+            _blame_options(error)
+        console.complain(f"{error}{_hint(error)}")
         return _code(error)
     except BrokenPipeError:
         console.forget_output()
@@ -48,6 +60,16 @@ def _without_output(error: OSError) -> int:
     return code
 
 
+def _hint(error: TmpmaildError) -> str:
+    match error:
+        case NotFound():
+            return "; is the URL right, and the service not older than this command?"
+        case RateLimited(retry_after_seconds=int(seconds)):
+            return f"; the next request is taken in {seconds} s"
+        case _:
+            return ""
+
+
 def _code(error: TmpmaildError) -> int:
     match error:
         case WaitTimeout():
@@ -56,6 +78,14 @@ def _code(error: TmpmaildError) -> int:
             return NO_ADDRESS
         case _:
             return NO_SERVICE
+
+
+def _blame_options(error: InvalidRequest) -> None:
+    """Raise UsageError where options are what the service did not take."""
+    mistakes = [(_OPTIONS[one.pointer], one.detail) for one in error.errors if one.pointer in _OPTIONS]
+    if mistakes:
+        text = "; ".join(f"Invalid value for '{option}': {detail}" for option, detail in mistakes)
+        raise click.UsageError(shown(text)) from error
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 from msgspec import Struct
 
 from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, TmpmaildError
-from tmpmaild.commands import console, exits
+from tmpmaild.commands import absence, console, exits
 from tmpmaild.commands.connection import Connection
 from tmpmaild.commands.display import Display, Opening, fitting_display
 
@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 _DELETING_SECONDS = 10  # the rate limit lets one request pass in that time
 _LAST_ANSWER_SECONDS = 2
+_DOMAINS_SECONDS = 2
 _TICK_SECONDS = 1
 
 
@@ -121,9 +122,20 @@ async def _new(wish: Wish, client: AsyncClient, display: Display, shield: Shield
 
 async def _watch(address: str, token: str | None, client: AsyncClient, display: Display, _: Shield) -> None:
     with exits.arguments():
-        inbox = await client.inbox(address, token)
+        inbox = await _find(client, address, token)
     display.begin(Opening(inbox.address, inbox.expires_at, token))
     await _follow(inbox, display)
+
+
+async def _find(client: AsyncClient, address: str, token: str | None) -> AsyncInbox:
+    try:
+        return await client.inbox(address, token)
+    except AddressNotFound as error:
+        domains: list[str] = []
+        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(TmpmaildError):  # they only make a better message
+            async with AsyncClient(client.url) as impatient:
+                domains = await impatient.domains()
+        raise absence.named(error, client.url, address, token, domains) from error
 
 
 async def _follow(inbox: AsyncInbox, display: Display) -> None:

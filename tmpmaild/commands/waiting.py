@@ -8,8 +8,8 @@ from functools import partial
 
 import httpx2
 
-from tmpmaild.client import Client, Inbox, RateLimited, ServiceUnreachable
-from tmpmaild.commands import console, exits, records
+from tmpmaild.client import AddressNotFound, Client, Inbox, RateLimited, ServiceUnreachable, TmpmaildError
+from tmpmaild.commands import absence, console, exits, records
 from tmpmaild.terminal import shown
 
 _SHORTEST_SECONDS = 1  # for one request, however little time is left
@@ -31,7 +31,7 @@ def wait(
     wanted: Mapping[str, str | None],
     *,
     pick: Pick,
-    timeout_seconds: int,
+    timeout_seconds: float,
 ) -> int:
     """Print what was waited for; return the exit code. ``wanted`` holds arguments of ``Inbox.wait_for``."""
 
@@ -42,7 +42,7 @@ def wait(
             http.event_hooks = {"request": [partial(_bound, deadline)]}
             inbox = _find(client, address, token, deadline)
             http.event_hooks = {}
-            left_seconds = max(0, math.ceil(deadline - time.monotonic()))
+            left_seconds = max(0, math.ceil(10 * (deadline - time.monotonic())) / 10)  # a figure that can be read
             console.say(_value(inbox, wanted, pick, left_seconds))
         return exits.DONE
 
@@ -55,6 +55,8 @@ def _find(client: Client, address: str, token: str | None, deadline: float) -> I
         started = time.monotonic()
         try:
             return client.inbox(address, token)
+        except AddressNotFound as error:
+            raise absence.named(error, client.url, address, token, _domains(client)) from error
         except RateLimited as error:
             pause_seconds = error.retry_after_seconds or 1
             if time.monotonic() + pause_seconds > deadline:
@@ -65,6 +67,13 @@ def _find(client: Client, address: str, token: str | None, deadline: float) -> I
                 raise
             raise ServiceUnreachable(f"{client.url}: no answer within {round(now - started)} s") from error
         time.sleep(pause_seconds)
+
+
+def _domains(client: Client) -> list[str]:
+    try:
+        return client.domains()
+    except TmpmaildError:  # it is only for a better message
+        return []
 
 
 def _bound(deadline: float, request: httpx2.Request) -> None:

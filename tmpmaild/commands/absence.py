@@ -1,0 +1,16 @@
+"""What to say of an address that the service does not have: which address, which service, and what may be wrong."""
+
+from collections.abc import Sequence
+
+from tmpmaild.client import AddressNotFound
+
+
+def named(error: AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]) -> AddressNotFound:
+    """Return the error with words of ours. ``domains`` are those served, none if the service did not say."""
+    if domains and address.rpartition("@")[2].lower() not in domains:
+        hint = f"; it serves {', '.join(domains)}"
+    elif token is None:
+        hint = ", or it is private: then set --token or $TMPMAILD_TOKEN"
+    else:
+        hint = ", or the token is that of another"
+    return AddressNotFound(error.status, error.code, f"{url} has no address {address}{hint}")
