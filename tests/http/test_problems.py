@@ -1,5 +1,6 @@
 """Every error answer: its form, and that nothing gets out any other way."""
 
+import json
 import logging
 
 import pytest
@@ -104,6 +105,19 @@ async def test_every_request_error_leaves_as_a_problem(error):
     answer = await Problems("").on_request_error(_Request(), error(*arguments))
     assert answer.media_type == "application/problem+json"
     assert answer.status_code == PROBLEMS[problems._CODES[error]].status
+    assert b"secret" not in answer.body
+
+
+def subclass(error):
+    return type(f"Special{error.__name__}", (error,), {"__module__": __name__})
+
+
+@pytest.mark.parametrize("error", sorted(problems._CODES, key=lambda error: error.__name__))
+async def test_a_special_case_of_an_error_is_answered_as_the_error(error):
+    arguments = {errors.AddressExpired: (0,), errors.InvalidRequest: (("/x", "y"),)}.get(error, ("secret",))
+    special = subclass(subclass(error))
+    answer = await Problems("").on_request_error(_Request(), special(*arguments))
+    assert json.loads(answer.body)["code"] == problems._CODES[error]
     assert b"secret" not in answer.body
 
 

@@ -29,6 +29,13 @@ def test_only_what_the_sender_got_wrong_is_refused_for_good(kind):
     assert answer[0] == ("5" if kind in PERMANENT else "4")
 
 
+@pytest.mark.parametrize("kind", list(tree(errors.RequestError)))
+def test_a_special_case_of_an_error_is_answered_as_the_error(kind):
+    special = type(f"Special{kind.__name__}", (kind,), {"__module__": __name__})
+    arguments = (0,) if issubclass(kind, errors.AddressExpired) else ()
+    assert replies.answer_to(special(*arguments)) == replies._ANSWERS[kind]
+
+
 def test_an_error_of_tomorrow_is_our_fault():
     class Unheard(errors.RequestError):
         pass

@@ -141,7 +141,7 @@ class Problems:
             return self.response(error.code, error.detail)
         if isinstance(error, errors.InvalidRequest):
             return self.response("invalid-request", field_errors=error.errors)
-        code = _CODES.get(type(error), "internal-error")  # type: ignore[arg-type]
+        code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), "internal-error")
         if code == "internal-error":
             return await self.on_fault(request, error)
         if code == "storage-unavailable":

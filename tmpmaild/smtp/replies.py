@@ -78,7 +78,7 @@ _ANSWERS: dict[type[errors.RequestError], str] = {
 
 def answer_to(error: errors.RequestError) -> str:
     """Return the reply to a mail or a recipient that was refused with ``error``."""
-    return _ANSWERS.get(type(error), OUR_FAULT)
+    return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)
 
 
 def stored(message_id: str) -> str:
