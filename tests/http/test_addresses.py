@@ -7,6 +7,7 @@ import pytest
 
 from tmpmaild.errors import AddressNotFound, MailboxFull
 from tmpmaild.model import Envelope
+from tmpmaild.times import rfc3339
 
 NEVER = "/api/v1/addresses/never@tmpmaild.example"
 
@@ -148,6 +149,13 @@ async def test_a_shortened_address_takes_no_mail_after_its_end(world, held, cloc
         await world.deliver(held.address)
 
 
+@pytest.mark.parametrize("written", [b"100", b"100.0", b"1e2", b"1E+2", b"1000e-1", b"100.000"])
+async def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(held, clock, written):
+    """As JSON Schema has it, which describes our bodies."""
+    answer = await held.ask("PATCH", body=b'{"expires_in_seconds": %b}' % written)
+    assert (answer.status, answer.json()["expires_at"]) == (200, rfc3339(clock() + 100_000))
+
+
 @pytest.mark.parametrize(
     ("body", "status", "pointer"),
     [
@@ -155,7 +163,19 @@ async def test_a_shortened_address_takes_no_mail_after_its_end(world, held, cloc
         (b"{}", 422, "/expires_in_seconds"),
         *[
             (b'{"expires_in_seconds": %b}' % value, 422, "/expires_in_seconds")
-            for value in (b"0", b"-1", b"1.5", b'"5"', b"true", b"null", b"[]", b"1e3", b"9" * 400)
+            for value in (
+                b"0",
+                b"-1",
+                b"1.5",
+                b'"5"',
+                b"true",
+                b"null",
+                b"[]",
+                b"100.5",
+                b"1e400",
+                b"9" * 400,
+                b"1e300",
+            )
         ],
         (b"[]", 422, ""),
         (b"{", 400, None),

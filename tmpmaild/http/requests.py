@@ -110,15 +110,18 @@ def read_body(octets: bytes, content_type: str | None, kind: type[T]) -> T:
         raise InvalidRequest(("", "expected an object")) from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadRequest("malformed-request", "The body is no JSON.") from error
-    return _checked({name: _decoded(raw) for name, raw in members.items() if name in _fields(kind)}, kind)
+    fields = _fields(kind)
+    return _checked({name: _decoded(raw, fields[name]) for name, raw in members.items() if name in fields}, kind)
 
 
-def _decoded(raw: msgspec.Raw) -> Any:
+def _decoded(raw: msgspec.Raw, one: "_Field") -> Any:
     """Decode a member; what is JSON but no value here, such as 1e999, is one that fits nothing."""
     try:
-        return msgspec.json.decode(raw)
+        value = msgspec.json.decode(raw)
     except msgspec.DecodeError:
         return object()
+    # To JSON Schema, which describes our bodies, a number without a fractional part is an integer: 100.0, 1e2.
+    return int(value) if one.is_number and isinstance(value, float) and value.is_integer() else value
 
 
 def read_query(parameters: Mapping[str, str], kind: type[T]) -> T:
