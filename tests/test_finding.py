@@ -129,8 +129,10 @@ def test_nothing_is_remembered_longer_than_its_inbox_lives():
 def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, bound):
     monkeypatch.setattr(finding, name, bound)
     cache = FindingsCache()
+    findings = found(links=["x" * 9])
+    assert findings.characters == 100
     for number in range(100):
-        cache.put(inbox(), f"msg_{number}", found(links=["x" * 100]), cache.moment)
+        cache.put(inbox(), f"msg_{number}", findings, cache.moment)
     assert len(cache) == 10
     assert cache.get("msg_89") is None
     assert cache.get("msg_90") is not None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tmpmaild import charsets, headers, mime, mimeparts
+from tmpmaild import charsets, extracts, headers, mime, mimeparts
 
 MAILS = sorted((Path(__file__).parent / "mails").glob("*.eml"))
 MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
@@ -214,6 +214,33 @@ def test_a_filename_is_safe_to_show_and_to_save_under(stated, shown):
 def test_a_filename_is_cut_only_where_it_is_stored():
     assert mime.last_component("dir/" + "a" * 300 + ".txt") == "a" * 300 + ".txt"
     assert mime.clean_filename("dir/" + "a" * 300 + ".txt") == "a" * 255
+
+
+def test_what_stands_in_every_list_is_bounded():
+    long = "ä" * 500
+    attached = (
+        f"Content-Type: {'x' * 300}/{'y' * 300}\r\nContent-ID: <{long}@example.org>\r\n"
+        f'Content-Disposition: attachment; filename="{long}"\r\n\r\n'
+    )
+    mail = mime.parse(f"From: {long}@example.org\r\n".encode() + MIXED + f"--x\r\n{attached}--x--".encode())
+    (attachment,) = mail.attachments
+    assert mail.from_address == "ä" * 160
+    assert (attachment.filename, attachment.content_id) == ("ä" * 127, "ä" * 127)
+    assert len(attachment.content_type) <= 255
+
+
+def test_the_longest_address_that_mail_can_come_from_is_whole():
+    address = "a" * 64 + "@" + ".".join(["b" * 63] * 3) + "." + "c" * 63
+    mail = mime.parse(f"From: <{address}>\r\n\r\n".encode())
+    assert (len(address), mail.from_address) == (320, address)
+
+
+def test_an_image_with_a_long_id_is_found_for_the_html_that_names_it():
+    """The list shows its beginning; what the HTML refers to is the whole id."""
+    content_id = "x" * 400
+    raw = MIXED + f"--x\r\nContent-Type: image/gif\r\nContent-ID: <{content_id}>\r\n\r\nGIF89a\r\n--x--".encode()
+    assert mime.parse(raw).attachments[0].content_id == "x" * 255
+    assert extracts.images(raw, {content_id}, 1000).keys() == {content_id}
 
 
 @pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)

@@ -61,9 +61,8 @@ class FindingsCache:
         if moment != self._losses:
             return
         self._forget(message_id)
-        characters = sum(len(link.href) + len(link.text) for link in findings.links)
-        self._known[message_id] = _Known(inbox.id, inbox.expires_at_ms, findings, characters)
-        self._characters += characters
+        self._known[message_id] = _Known(inbox.id, inbox.expires_at_ms, findings, findings.characters)
+        self._characters += findings.characters
         while len(self._known) > _MAX_KNOWN or self._characters > _MAX_KNOWN_CHARACTERS:
             self._forget(next(iter(self._known)))
 

@@ -17,7 +17,11 @@ UNREADABLE = "The mail could not be understood; only its source is whole."
 
 TEXT_CUT = "The text is very long and was cut; the source is whole."
 
-MAX_FILENAME_BYTES = 255
+MAX_NAME_BYTES = 255
+"""Of a file name, a content id and a media type; all of them stand in every list."""
+MAX_ADDRESS_BYTES = 320
+"""Of a From address: 64 before the @ and 255 behind it (RFC 5321 §4.5.3.1) are the longest that mail can come from."""
+
 MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size
 
 _SMALL_BYTES = 8 * 1024
@@ -83,7 +87,7 @@ def _parsed(raw: bytes) -> ParsedMail:
     body_part, html_part, others = _roles(mimeparts.leaves(raw, first, start, warnings))
     html = _text(raw, html_part, warnings) if html_part else None
     return ParsedMail(
-        from_address,
+        _cut(from_address, MAX_ADDRESS_BYTES),
         from_name,
         headers.decode(first.get("subject", "")),
         _body(raw, body_part, html, warnings),
@@ -154,11 +158,11 @@ def _attachment(raw: bytes, index: int, part: Part, warnings: dict[str, None]) -
     return Attachment(
         index=index,
         filename=clean_filename(part.filename),
-        content_type=part.content_type,
+        content_type=_cut(part.content_type, MAX_NAME_BYTES),
         size_bytes=len(octets),
         sha256=hashlib.sha256(octets).hexdigest(),
         inline=image or referred_to,
-        content_id=part.content_id or None,
+        content_id=_cut(part.content_id, MAX_NAME_BYTES) or None,
     )
 
 
@@ -167,7 +171,14 @@ def clean_filename(name: str) -> str:
 
     It has no control characters and no bidirectional overrides, and at most 255 octets of UTF-8.
     """
-    return last_component(name).encode("utf-8", "replace")[:MAX_FILENAME_BYTES].decode("utf-8", "ignore")
+    return _cut(last_component(name), MAX_NAME_BYTES)
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    """Return as many whole characters as fit into so many octets of UTF-8."""
+    if text.isascii():
+        return text[:max_bytes]
+    return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
 def last_component(name: str) -> str:

@@ -3,7 +3,15 @@
 Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
 """
 
+from functools import cached_property
+
 from msgspec import Struct
+
+# What the JSON forms of these have besides texts, roughly.
+_MESSAGE_CHARACTERS = 350
+_ATTACHMENT_CHARACTERS = 400
+_CODE_CHARACTERS = 40
+_LINK_CHARACTERS = 50
 
 
 class Attachment(Struct, frozen=True, gc=False):
@@ -20,6 +28,12 @@ class Attachment(Struct, frozen=True, gc=False):
     sha256: str
     inline: bool
     content_id: str | None
+
+    @property
+    def characters(self) -> int:
+        """How much text its form is, roughly."""
+        named = len(self.filename) + len(self.content_type) + len(self.content_id or "")
+        return _ATTACHMENT_CHARACTERS + named
 
 
 class Verbatim(Struct, frozen=True, gc=False):
@@ -88,6 +102,12 @@ class Findings(Struct, frozen=True):
 
     codes: tuple[Code, ...] = ()
     links: tuple[Link, ...] = ()
+
+    @property
+    def characters(self) -> int:
+        """How much text their form is, roughly."""
+        codes = sum([_CODE_CHARACTERS + len(code.value) for code in self.codes])
+        return codes + sum([_LINK_CHARACTERS + len(link.href) + len(link.text) for link in self.links])
 
 
 QUARANTINE_MS = 24 * 60 * 60 * 1000
@@ -180,9 +200,6 @@ class Page(Struct, frozen=True):
     other_characters: int = 2 * 1024 * 1024
 
 
-_ATTACHMENT_CHARACTERS = 400  # what its JSON form has beside the name
-
-
 class Message(Struct, frozen=True):
     """A message as a list shows it; ``recipient`` is the envelope's, as it was written.
 
@@ -204,12 +221,13 @@ class Message(Struct, frozen=True):
 
     @property
     def characters(self) -> int:
-        """How much text it is, roughly."""
-        plain = len(self.body) + len(self.subject) + len(self.from_name)
-        if not self.attachments and not self.findings.links:
+        """How much text its form is, roughly."""
+        senders = len(self.from_address) + len(self.from_name) + len(self.recipient)
+        plain = _MESSAGE_CHARACTERS + len(self.body) + len(self.subject) + senders
+        if not self.attachments and not self.findings.links and not self.findings.codes:
             return plain
-        attachments = sum([_ATTACHMENT_CHARACTERS + len(one.filename) for one in self.attachments])
-        return plain + attachments + sum([len(link.href) + len(link.text) for link in self.findings.links])
+        attachments = sum([one.characters for one in self.attachments])
+        return plain + attachments + self.findings.characters
 
 
 class Texts(Struct, frozen=True):
@@ -268,14 +286,18 @@ class Source(Struct, frozen=True):
     raw: bytes | None
 
 
-class Listing(Struct, frozen=True):
-    """One page of an inbox, and whether there is another behind it."""
+class Listing(Struct, frozen=True, dict=True):
+    """One page of an inbox, and whether there is another behind it.
+
+    ``searched_to`` is the id that a search went up to: what comes later is all above it. None where none was made.
+    """
 
     inbox: Inbox
     messages: tuple[Message, ...]
     has_more: bool
+    searched_to: str | None = None
 
-    @property
+    @cached_property
     def characters(self) -> int:
-        """How much text it is, roughly."""
+        """How much text its form is, roughly."""
         return sum([message.characters for message in self.messages])

@@ -142,7 +142,7 @@ def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[R
     rows: list[Row] = []
     characters = 0
     for row in map(Row._make, found):
-        characters += len(row.attachments) + len(row.subject) + len(row.sender_name)
+        characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
         if len(rows) == page.limit or (rows and characters > page.other_characters):
             return rows, True
         rows.append(row)
