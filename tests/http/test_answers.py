@@ -6,6 +6,11 @@ import pytest
 from tmpmaild.http import answers
 from tmpmaild.http.answers import Places
 from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.resource import Client
+
+
+def client(name, *, exempt=False):
+    return Client(name, exempt)
 
 
 @pytest.fixture(autouse=True)
@@ -15,12 +20,12 @@ def _impatient(monkeypatch):
 
 async def test_one_client_cannot_take_all_places():
     places = Places()
-    async with places.take("greedy"), places.take("greedy"):
+    async with places.take(client("greedy")), places.take(client("greedy")):
         with pytest.raises(BadRequest) as refused:
-            async with places.take("greedy"):
+            async with places.take(client("greedy")):
                 pass
         assert refused.value.code == "busy"
-        async with places.take("modest"):
+        async with places.take(client("modest")):
             pass
     assert places._of_client == {}
 
@@ -31,11 +36,11 @@ async def test_a_place_that_comes_free_is_given_to_who_waits(monkeypatch):
     served = anyio.Event()
 
     async def wait():
-        async with places.take("one"):
+        async with places.take(client("one")):
             served.set()
 
     async with anyio.create_task_group() as tasks:
-        async with places.take("one"), places.take("one"):
+        async with places.take(client("one")), places.take(client("one")):
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
             assert not served.is_set()
@@ -43,20 +48,36 @@ async def test_a_place_that_comes_free_is_given_to_who_waits(monkeypatch):
     assert places._of_client == {}
 
 
+async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more():
+    places = Places()
+    exempt = client("farm", exempt=True)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(16):
+            tasks.start_soon(_hold, places, exempt)
+        await anyio.wait_all_tasks_blocked()
+        assert places._all.borrowed_tokens == 16
+        with pytest.raises(BadRequest):
+            async with places.take(exempt):
+                pass
+        tasks.cancel_scope.cancel()
+    assert places._all.borrowed_tokens == 0
+    assert places._of_client == {}
+
+
 async def test_many_clients_share_sixteen_places():
     places = Places()
     async with anyio.create_task_group() as tasks:
         for number in range(16):
-            tasks.start_soon(_hold, places, str(number))
+            tasks.start_soon(_hold, places, client(str(number)))
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(BadRequest):
-            async with places.take("one more"):
+            async with places.take(client("one more")):
                 pass
         tasks.cancel_scope.cancel()
-    async with places.take("one more"):
+    async with places.take(client("one more")):
         pass
 
 
-async def _hold(places, client):
-    async with places.take(client):
+async def _hold(places, one):
+    async with places.take(one):
         await anyio.sleep_forever()

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.resource import Client
 from tmpmaild.model import Listing
 
 IN_LOOP_BYTES = 64 * 1024
@@ -67,13 +68,15 @@ class Places:
         self._of_client: dict[str, anyio.CapacityLimiter] = {}
 
     @asynccontextmanager
-    async def take(self, client: str) -> AsyncIterator[None]:
-        """Have a place; raises ``BadRequest`` ("busy") when none comes free soon."""
-        own = self._of_client.setdefault(client, anyio.CapacityLimiter(_PLACES_PER_CLIENT))
+    async def take(self, client: Client) -> AsyncIterator[None]:
+        """Have a place; raises ``BadRequest`` ("busy") when none comes free soon.
+
+        An exempt client may have as many as there are, but no more: they bound the memory.
+        """
         holder, held = object(), []
         try:
             with anyio.move_on_after(_WAIT_SECONDS) as waiting:
-                for limiter in (own, self._all):
+                for limiter in self._limiters(client):
                     await limiter.acquire_on_behalf_of(holder)
                     held.append(limiter)
             if waiting.cancelled_caught:
@@ -82,9 +85,17 @@ class Places:
         finally:
             for limiter in held:
                 limiter.release_on_behalf_of(holder)
-            usage = own.statistics()
-            if not usage.borrowed_tokens and not usage.tasks_waiting:
-                self._of_client.pop(client, None)
+            self._drop_if_unused(client.name)
+
+    def _limiters(self, client: Client) -> list[anyio.CapacityLimiter]:
+        if client.exempt:
+            return [self._all]
+        return [self._of_client.setdefault(client.name, anyio.CapacityLimiter(_PLACES_PER_CLIENT)), self._all]
+
+    def _drop_if_unused(self, name: str) -> None:
+        own = self._of_client.get(name)
+        if own is not None and not own.borrowed_tokens and not own.statistics().tasks_waiting:
+            del self._of_client[name]
 
 
 class LargeAnswer:
@@ -93,7 +104,7 @@ class LargeAnswer:
     A client that has not taken it within a minute, or a slice of it within ten seconds, loses it.
     """
 
-    def __init__(self, places: Places, client: str, make: Callable[[], Awaitable[Response]]) -> None:
+    def __init__(self, places: Places, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
         self._places = places
         self._client = client
         self._make = make

@@ -127,4 +127,4 @@ class Messages:
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
     def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
-        return LargeAnswer(self._places, client(request).name, make)
+        return LargeAnswer(self._places, client(request), make)

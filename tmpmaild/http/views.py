@@ -49,7 +49,7 @@ class Views:
                 return await self._page(grant)
         except (AddressNotFound, MessageNotFound):
             raise BadRequest("not-found", "") from None
-        return LargeAnswer(self._places, client(request).name, partial(self._page, grant))
+        return LargeAnswer(self._places, client(request), partial(self._page, grant))
 
     async def _page(self, grant: Grant) -> Response:
         view = await self._viewer.look(grant)
