@@ -1,11 +1,13 @@
 """A search is many small reads: how much each may do is bounded, and mail comes and goes between them."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from tmpmaild.model import Page
 from tmpmaild.storage import searching
+from tmpmaild.storage.rows import keyed_hash
 
 from .conftest import new_mail
 
@@ -36,14 +38,18 @@ def connection(engine):
 
 
 async def begin(engine, page):
-    inbox = await engine.find("ada")
-    return searching._begin(connection(engine), lambda _: inbox, page)
+    name_hash = keyed_hash(engine.storage._hash_key, "ada@tmpmaild.example")
+    find = partial(
+        engine.storage._finder.inbox, address="ada@tmpmaild.example", name_hash=name_hash, now_ms=engine.clock()
+    )
+    search = searching.Search(find, page)
+    return search, search.go_on(connection(engine))
 
 
 def steps(engine, search):
     """Go on to the end; return the page and how many reads it took."""
     taken, listing = 0, None
-    while listing is None:
+    while not search.ended:
         listing, taken = search.go_on(connection(engine)), taken + 1
     return listing, taken
 
@@ -88,6 +94,42 @@ async def test_what_is_deleted_between_two_steps_makes_room_for_the_next_on_the_
     assert ([message.id for message in listing.messages], listing.has_more) == (order[1:5], True)
 
 
+async def test_the_inbox_is_that_of_the_last_step(engine, inbox):
+    """Storage does not decide what is over: it says when, and that may have changed since the first step."""
+    await add(engine, inbox, 2 * searching._STEP_MESSAGES)
+    search, listing = await begin(engine, Page(subject="77"))
+    assert listing is None
+    engine.clock.advance(ms=5)
+    await engine.end(inbox)
+    listing, _ = steps(engine, search)
+    assert listing.inbox.expires_at_ms == engine.clock()
+
+
+async def test_a_search_ends_when_its_inbox_is_forgotten_between_two_steps(engine, inbox):
+    await add(engine, inbox, 2 * searching._STEP_MESSAGES)
+    inboxes = iter([await engine.find("ada"), None])
+    search = searching.Search(lambda _: next(inboxes), Page(subject="77"))
+    assert search.go_on(connection(engine)) is None
+    assert (search.ended, search.go_on(connection(engine)), search.ended) == (False, None, True)
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_nothing_that_comes_after_a_search_stands_before_where_it_went_to(engine, inbox, ascending):
+    assert await engine.messages("ada", Page(text="x", after=(await look(engine, ascending)).searched_to)) == ()
+    stored = await add(engine, inbox, 2 * searching._STEP_MESSAGES)
+    search, _ = await begin(engine, Page(text="nowhere", ascending=ascending))
+    later = await engine.add(inbox, subject="later")
+    listing, _ = steps(engine, search)
+    assert stored[-1] == listing.searched_to < later
+    rest = Page(text="later", after=listing.searched_to, ascending=ascending)
+    assert [message.id for message in await engine.messages("ada", rest)] == [later]
+
+
+async def look(engine, ascending):
+    page = Page(text="nowhere", ascending=ascending)
+    return await engine.storage.list_messages("ada@tmpmaild.example", page, engine.clock())
+
+
 async def test_mail_that_comes_between_two_steps_is_for_the_next_search(engine, inbox):
     await add(engine, inbox, 2 * searching._STEP_MESSAGES)
     for ascending in (False, True):
@@ -95,7 +137,7 @@ async def test_mail_that_comes_between_two_steps_is_for_the_next_search(engine, 
         new = await engine.add(inbox)
         listing, _ = steps(engine, search)
         assert new not in {message.id for message in listing.messages}
-        assert len(listing.messages) == listing.inbox.message_count
+        assert len(listing.messages) == listing.inbox.message_count - 1
 
 
 async def test_a_search_finds_its_rows_by_index(engine, inbox):

@@ -63,8 +63,9 @@ class Storage(Protocol):
     ) -> Listing | None:
         """Read one page of an inbox and the inbox itself, both from one moment; None as ``find_inbox``.
 
-        A search (``sender``, ``subject``, ``text``) may take several reads. Then the inbox is that of the first, and
-        the page that of the last without mail that has come since the first.
+        A search (``sender``, ``subject``, ``text``) may take several reads. Then ``permit`` is called in each, and
+        inbox and page are those of the last without mail that has come since the first. ``searched_to`` is above no
+        message that comes later.
         """
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:

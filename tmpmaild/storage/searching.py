@@ -1,7 +1,7 @@
 """Pages of the messages that say something, found in bounded steps: the one reader serves everybody.
 
 Each step is a read of its own, and mail comes and goes between them. What came after the first is left to the next
-search, what goes is dropped: the page is that of the moment of the last step, had no mail come since the first.
+search, what goes is dropped: inbox and page are those of the moment of the last step, had no mail come since the first.
 """
 
 import sqlite3
@@ -10,6 +10,7 @@ from contextlib import closing
 
 from msgspec import json
 
+from tmpmaild import ids
 from tmpmaild.model import SEARCHED_CHARACTERS, Inbox, Listing, Page
 from tmpmaild.storage.reader import Reader
 from tmpmaild.storage.reading import BEGINNING, bounds, select_chosen
@@ -31,35 +32,23 @@ def is_search(page: Page) -> bool:
 
 
 async def search(reader: Reader, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> Listing | None:
-    """Read one page of what is searched for; None when ``find`` finds no inbox."""
-    found = await reader.run(lambda connection: _begin(connection, find, page))
-    if found is None:
-        return None
-    search, listing = found
-    while listing is None:
+    """Read one page of what is searched for; None when ``find`` finds no inbox. It is called at each step."""
+    search = Search(find, page)
+    listing = None
+    while not search.ended:
         listing = await reader.run(search.go_on)
     return listing
-
-
-def _begin(
-    connection: sqlite3.Connection, find: Callable[[sqlite3.Connection], Inbox | None], page: Page
-) -> tuple["Search", Listing | None] | None:
-    inbox = find(connection)
-    if inbox is None:
-        return None
-    (newest_key,) = connection.execute("SELECT coalesce(max(id), 0) FROM message").fetchone()
-    search = Search(inbox, page, newest_key)
-    return search, search.go_on(connection)
 
 
 class Search:
     """One search: how far it has come in its inbox, and what it has found on the way."""
 
-    def __init__(self, inbox: Inbox, page: Page, newest_key: int) -> None:
-        self._inbox = inbox
+    def __init__(self, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> None:
+        self.ended = False
+        self._find = find
         self._page = page
-        self._after, before = bounds(page)
-        self._before = min(before, newest_key + 1)
+        self._newest_key: int | None = None
+        self._after, self._before = bounds(page)
         self._sender, self._subject, self._text = map(_folded, (page.sender, page.subject, page.text))
         self._sql = _MESSAGES.format(
             body=BEGINNING if self._text else "''", direction="ASC" if page.ascending else "DESC"
@@ -67,18 +56,32 @@ class Search:
         self._keys: list[int] = []
 
     def go_on(self, connection: sqlite3.Connection) -> Listing | None:
-        """Look at some more messages; return the page once it is known."""
+        """Look at some more messages; return the page once it is known, None until then and when there is no inbox."""
+        inbox = self._find(connection)
+        if inbox is None:
+            self.ended = True
+            return None
+        newest_key = self._stop_at_newest(connection)
         self._keys = _left(connection, self._keys)
-        at_end = self._look(connection)
-        if len(self._keys) <= self._page.limit and not at_end:
+        at_end = self._look(connection, inbox)
+        self.ended = at_end or len(self._keys) > self._page.limit
+        if not self.ended:
             return None
         messages, has_more = select_chosen(connection, self._keys[: self._page.limit], self._page)
-        return Listing(self._inbox, messages, has_more=has_more or len(self._keys) > self._page.limit)
+        has_more = has_more or len(self._keys) > self._page.limit
+        return Listing(inbox, messages, has_more=has_more, searched_to=ids.message_id(newest_key))
 
-    def _look(self, connection: sqlite3.Connection) -> bool:
+    def _stop_at_newest(self, connection: sqlite3.Connection) -> int:
+        """Return the key that was the newest of all when the search began, beyond which it does not go."""
+        if self._newest_key is None:
+            (self._newest_key,) = connection.execute("SELECT coalesce(max(id), 0) FROM message").fetchone()
+            self._before = min(self._before, self._newest_key + 1)
+        return self._newest_key
+
+    def _look(self, connection: sqlite3.Connection, inbox: Inbox) -> bool:
         """Take one step; True when there is nothing behind it."""
         values = {
-            "inbox_id": int(self._inbox.id),
+            "inbox_id": int(inbox.id),
             "after": self._after,
             "before": self._before,
             "limit": _STEP_MESSAGES,
