@@ -9,9 +9,11 @@ import pytest
 
 from tmpmaild.addresses import Mailbox
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
-from tmpmaild.following import Following, InboxExpired, seconds_until
+from tmpmaild.events import Bus
+from tmpmaild.following import Follower, Following, InboxExpired, seconds_until
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
 from tmpmaild.service import InboxService, Rules, Wish
+from tmpmaild.storage.searching import Search
 from tmpmaild.storage.sqlite import Settings, open_storage
 
 LIFETIME_MS = 3_600_000
@@ -98,6 +100,40 @@ async def test_a_wait_passes_over_what_does_not_match(house):
         assert not waiting.done()
         message_id = await house.deliver("Your code")
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
+    """Not at all of them again for each that comes."""
+    looked_at = []
+    matches = Search._matches
+
+    def counted(self, *texts):
+        looked_at.append(texts)
+        return matches(self, *texts)
+
+    monkeypatch.setattr(Search, "_matches", counted)
+    for _ in range(20):
+        await house.deliver("newsletter")
+    async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:
+        for number in range(20):
+            await house.deliver("newsletter")
+            with anyio.fail_after(5):
+                while len(looked_at) < 21 + number:
+                    await anyio.sleep(0.001)
+        message_id = await house.deliver("Your code")
+        assert [message.id for message in (await finished(waiting)).messages] == [message_id]
+    assert len(looked_at) == 41
+
+
+async def test_a_wait_with_a_filter_stays_after_its_position(house):
+    """Where a search went to may lie before it: the position need not be of this inbox."""
+    future = "msg_7" + "z" * 25
+    async with house.waiting(Page(subject="code", after=future)) as waiting:
+        for _ in range(3):
+            await house.deliver("Your code")
+        await anyio.sleep(0.02)
+        assert not waiting.done()
 
 
 async def test_a_wait_for_nothing_ends_empty(house):
@@ -223,6 +259,49 @@ async def test_deletion_is_told_as_such_though_mail_came_just_before(house):
         await house.deliver()
         await house.service.delete(house.inbox.address, house.token)
         assert await following.next(60) == [InboxDeleted()]
+
+
+@pytest.mark.parametrize(("advance_ms", "end"), [(0, InboxDeleted()), (LIFETIME_MS, InboxExpired())])
+async def test_a_deletion_that_storage_knows_of_before_the_listener_is_told_as_such(house, advance_ms, end):
+    """Nobody wakes this listener, whose bus is its own: what happened to the inbox it learns by reading."""
+    follower = Follower(house.service.mail, house.service._access, Bus(), clock=house.clock)
+    async with follower.follow(house.inbox.address, None, None) as following:
+        if not advance_ms:
+            await house.service.delete(house.inbox.address, house.token)
+        house.clock.advance(ms=advance_ms)
+        assert await following.next(60) == [end]
+
+
+async def test_an_event_may_be_shown_until_its_message_or_its_inbox_is_gone(house):
+    ids = [await house.deliver() for _ in range(3)]
+    async with house.follow() as following:
+        first, second, third = await following.next(60)
+        assert [await following.may_show(event) for event in (first, second, third)] == [True] * 3
+        await house.service.delete_message(house.inbox.address, ids[1], house.token)
+        assert [await following.may_show(event) for event in (first, second, third)] == [True, False, True]
+        (deleted,) = await following.next(60)
+        assert (deleted, await following.may_show(deleted)) == (MessageDeleted(ids[1]), True)
+        house.clock.advance(ms=LIFETIME_MS)
+        assert not await following.may_show(first)
+        (end,) = await following.next(60)
+        assert (end, await following.may_show(end)) == (InboxExpired(), True)
+
+
+async def test_no_event_of_a_deleted_inbox_is_shown(house):
+    await house.deliver()
+    async with house.follow() as following:
+        (message,) = await following.next(60)
+        await house.service.delete(house.inbox.address, house.token)
+        assert not await following.may_show(message)
+
+
+async def test_an_event_of_an_extended_inbox_may_be_shown_beyond_its_first_end(house):
+    await house.deliver()
+    async with house.follow() as following:
+        (message,) = await following.next(60)
+        await house.service.extend(house.inbox.address, house.token, 7200)
+        house.clock.advance(ms=LIFETIME_MS)
+        assert await following.may_show(message)
 
 
 async def test_a_stream_ends_with_its_inbox(house):

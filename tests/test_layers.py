@@ -26,6 +26,7 @@ FLOORS = [
         "links",
         "linkwords",
         "listings",
+        "losses",
         "mailboxes",
         "mime",
         "mimeparts",

@@ -5,7 +5,8 @@ import hmac
 from collections.abc import Callable
 
 from tmpmaild import addresses
-from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
+from tmpmaild.losses import Loss, Losses
 from tmpmaild.model import Inbox
 from tmpmaild.storage.base import Storage
 
@@ -20,6 +21,13 @@ class Access:
         self._storage = storage
         self._clock = clock
         self._require_token = require_token
+        self._losses = Losses()
+        storage.on_committed(self._losses.update)
+
+    @property
+    def moment(self) -> Loss:
+        """The present, for ``still`` and ``confirm`` to know what has been lost since: take it before reading."""
+        return self._losses.last
 
     async def find(self, address: str, token: str | None) -> Inbox:
         """Find a live address, as a client wrote it, for reading.
@@ -27,8 +35,9 @@ class Access:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
         folded = self.fold(address, token)
-        now_ms = self._clock()
-        return self.admit(await self._storage.find_inbox(folded, now_ms), token, now_ms)
+        moment, now_ms = self.moment, self._clock()
+        inbox = self.admit(await self._storage.find_inbox(folded, now_ms), token, now_ms)
+        return await self.still(inbox, moment)
 
     async def command(self, address: str, token: str) -> Inbox:
         """Find a live address for changing it. Raises ``AddressNotFound`` and ``AddressExpired``."""
@@ -62,6 +71,30 @@ class Access:
         if (inbox.private or self._require_token) and not _opens(inbox, token):
             raise AddressNotFound("not for this client")
         return _living(inbox, now_ms)
+
+    async def still(self, inbox: Inbox, moment: Loss) -> Inbox:
+        """Return an inbox as it is now, that a client was admitted to after ``moment``.
+
+        Waits for nothing, and returns the same object, unless it was deleted or given another end meanwhile. Raises
+        ``AddressExpired``, ``AddressNotFound``.
+        """
+        while moment.moved(inbox.id):
+            moment = self.moment
+            found = await self._storage.find_inbox(inbox.address, self._clock())
+            if found is None:
+                raise AddressNotFound("no such address any more")
+            inbox = found
+        return _living(inbox, self._clock())
+
+    async def confirm(self, inbox: Inbox, message_id: str, moment: Loss) -> Inbox:
+        """Return what ``still`` returns, if the inbox also still holds a message that was read after ``moment``.
+
+        Raises as ``still``, and ``MessageNotFound``.
+        """
+        inbox = await self.still(inbox, moment)
+        if message_id in moment.deleted_messages():
+            raise MessageNotFound("it has been deleted meanwhile")
+        return inbox
 
 
 def digest(token: str) -> bytes:

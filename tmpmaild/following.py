@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tmpmaild.access import Access
-from tmpmaild.errors import AddressExpired
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.events import Bus, Notice, Subscription
 from tmpmaild.model import ExpiryMoved, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
 from tmpmaild.reading import MailReader
@@ -47,6 +48,7 @@ class Follower:
                 left_seconds = deadline - anyio.current_time()
                 if listing.messages or left_seconds <= 0:
                     return listing
+                page = _rest(page, listing)
                 await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
 
     @asynccontextmanager
@@ -72,6 +74,7 @@ class Following:
     ) -> None:
         self.inbox = inbox
         self._reader = reader
+        self._read_at = reader.moment
         self._subscription = subscription
         self._after = after
         self._token = token
@@ -91,6 +94,18 @@ class Following:
             if events or left_seconds <= 0:
                 return events
             await self._subscription.wait(min(left_seconds, seconds_until(self._expires_at_ms, self._clock())))
+
+    async def may_show(self, event: Event) -> bool:
+        """Tell whether an event that ``next`` returned may be shown now: by now its message may be gone.
+
+        Then an event that ``next`` returns later tells why.
+        """
+        if isinstance(event, Message):
+            try:
+                await self._reader.confirm(self.inbox, event.id, self._read_at)
+            except (AddressExpired, AddressNotFound, MessageNotFound):
+                return False
+        return True
 
     async def _look(self) -> Sequence[Event]:
         self._has_unread = self._subscription.take_mail() or self._has_unread
@@ -120,6 +135,8 @@ class Following:
             other_characters=_OTHER_CHARACTERS,
         )
         listing = await self._reader.list(self.inbox.address, page, self._token)
+        self._read_at = self._reader.moment
+        self.inbox = listing.inbox
         self._has_unread = listing.has_more
         self._expires_at_ms = listing.inbox.expires_at_ms
         if listing.messages:
@@ -133,6 +150,13 @@ class Following:
             return notices
         # Storage may know of a deletion before its notice is here: the inbox is over before its time.
         return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
+
+
+def _rest(page: Page, listing: Listing) -> Page:
+    """Return what is left to look at of a page that holds nothing yet: a search need not be repeated for each mail."""
+    if listing.searched_to is None:
+        return page
+    return replace(page, after=max(listing.searched_to, page.after or ""))
 
 
 def seconds_until(expires_at_ms: int, now_ms: int) -> float:

@@ -1,6 +1,10 @@
-"""Reading an inbox: pages of its mail, one message, its source, attachments and HTML. Nothing is changed here."""
+"""Reading an inbox: pages of its mail, one message, its source, attachments and HTML. Nothing is changed here.
 
-from collections.abc import Callable, Sequence
+Whatever a method returns holds at the moment when it returns: what is deleted or expires while it is read is not shown.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -12,8 +16,11 @@ from tmpmaild.access import Access
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.finding import Finder
 from tmpmaild.listings import ListingCache
-from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page
+from tmpmaild.losses import Loss
+from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page, Source
 from tmpmaild.storage.base import Storage
+
+T = TypeVar("T")
 
 
 class Letter(Struct, frozen=True):
@@ -48,10 +55,51 @@ class MailReader:
         if listing is not None:
             self._access.admit(listing.inbox, token, now_ms)
             return listing
-        return await self._read_page(folded, page, token, now_ms)
+        return await self._read_page(folded, page, token)
 
-    async def _read_page(self, folded: str, page: Page, token: str | None, now_ms: int) -> Listing:
-        moment = self._listings.moment
+    async def list_as(
+        self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
+    ) -> tuple[Listing, T]:
+        """Read one page and give it a form, which may take a while. Raises as ``list``."""
+        listing = await self.list(address, page, token)
+        while True:
+            moment = self.moment
+            formed = await form(listing)
+            left = await self.left(listing, moment)
+            if left.messages == listing.messages:
+                return left, formed
+            listing = left if left.messages else await self.list(address, page, token)
+
+    @property
+    def moment(self) -> Loss:
+        """The present, for ``left`` and ``confirm``."""
+        return self._access.moment
+
+    async def left(self, listing: Listing, moment: Loss) -> Listing:
+        """Return what is left of a page that was read after ``moment``. Raises ``AddressExpired``."""
+        inbox = await self._access.still(listing.inbox, moment)
+        gone = moment.deleted_messages()
+        if inbox is listing.inbox and not gone:
+            return listing
+        messages = tuple([message for message in listing.messages if message.id not in gone])
+        return replace(listing, inbox=inbox, messages=messages)
+
+    async def confirm(self, inbox: Inbox, message_id: str, moment: Loss) -> None:
+        """Return if a message that was read after ``moment`` may still be shown.
+
+        Raises ``AddressExpired``, ``MessageNotFound``.
+        """
+        await self._access.confirm(inbox, message_id, moment)
+
+    async def _read_page(self, folded: str, page: Page, token: str | None) -> Listing:
+        while True:
+            moment = self.moment
+            listing = await self.left(await self._read_once(folded, page, token), moment)
+            if listing.messages or not listing.has_more:
+                return listing
+
+    async def _read_once(self, folded: str, page: Page, token: str | None) -> Listing:
+        moment, now_ms = self._listings.moment, self._clock()
         found = await self._storage.list_messages(folded, page, now_ms, self._access.permit(token, now_ms))
         if found is None:
             raise AddressNotFound("no such address")
@@ -67,10 +115,22 @@ class MailReader:
 
         Raises ``MessageNotFound``.
         """
+        moment = self.moment
         inbox, full = await self._read_message(address, message_id, token, up_to_bytes)
         (message,) = await self._finder.complete(inbox, [full.message])
         details = await anyio.to_thread.run_sync(extracts.details, full.head)
+        inbox = await self._access.confirm(inbox, message_id, moment)
         return Letter(inbox, replace(full, message=message), details)
+
+    async def message_as(
+        self, address: str, message_id: str, token: str | None, form: Callable[[Letter], Awaitable[T]]
+    ) -> T:
+        """Read one message, whole, and give it a form, which may take a while. Raises as ``message``."""
+        letter = await self.message(address, message_id, token)
+        moment = self.moment
+        formed = await form(letter)
+        await self.confirm(letter.inbox, message_id, moment)
+        return formed
 
     async def _read_message(
         self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
@@ -93,16 +153,24 @@ class MailReader:
 
         These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
+        moment = self.moment
+        inbox, source = await self._read_source(address, message_id, token, up_to_bytes)
+        await self.confirm(inbox, message_id, moment)
+        return trace.fields(source, self._hostname), source.raw
+
+    async def _read_source(
+        self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
+    ) -> tuple[Inbox, Source]:
         folded = self._access.fold(address, token)
         now_ms = self._clock()
         permit = self._access.permit(token, now_ms)
         found = await self._storage.read_source(folded, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
         if found is None:
             raise AddressNotFound("no such address")
-        source = found[1]
+        inbox, source = found
         if source is None:
             raise MessageNotFound("no such message in this inbox")
-        return trace.fields(source, self._hostname), source.raw
+        return inbox, source
 
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None
@@ -111,7 +179,9 @@ class MailReader:
 
         Raises ``MessageNotFound``, also where there is none.
         """
-        _, full = await self._read_message(address, message_id, token, up_to_bytes=0)
+        moment = self.moment
+        inbox, full = await self._read_message(address, message_id, token, up_to_bytes=0)
+        await self.confirm(inbox, message_id, moment)
         for attachment in full.message.attachments:
             if str(attachment.index) == index:
                 return attachment, full.message.size_bytes
@@ -121,10 +191,14 @@ class MailReader:
         self, address: str, message_id: str, attachment: Attachment, token: str | None = None
     ) -> bytes:
         """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
-        _, raw = await self.source(address, message_id, token)
-        assert raw is not None
-        content = await anyio.to_thread.run_sync(extracts.attachment, raw, attachment.index, limiter=self._extractors)
+        moment = self.moment
+        inbox, source = await self._read_source(address, message_id, token, None)
+        assert source.raw is not None
+        content = await anyio.to_thread.run_sync(
+            extracts.attachment, source.raw, attachment.index, limiter=self._extractors
+        )
         assert content is not None
+        await self.confirm(inbox, message_id, moment)
         return content
 
     def forget_expired(self) -> None:

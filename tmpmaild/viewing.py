@@ -58,9 +58,10 @@ class Viewer:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
         """
         folded = self._access.fold(address, token)
-        now_ms = self._clock()
-        texts = await self._texts(folded, message_id, self._access.permit(token, now_ms))
+        moment, now_ms = self._access.moment, self._clock()
+        inbox, texts = await self._texts(folded, message_id, self._access.permit(token, now_ms))
         view = await self._render(texts, {}, remote_images=remote_images)
+        await self._access.confirm(inbox, message_id, moment)
         self.forget_expired()
         if len(self._grants) >= _MAX_GRANTS:
             self._grants.popitem(last=False)
@@ -74,22 +75,31 @@ class Viewer:
         Raises ``MessageNotFound``, also when the inbox is over or the secret unknown; ``AddressNotFound``.
         """
         grant = self._grants.get(secret)
-        if grant is None or grant.expires_at_ms <= self._clock():
+        if grant is None:
             raise MessageNotFound("no such view, or no longer")
+        self._check(grant)
         _, full = await self._message(grant.address, grant.message_id, self._permit_living)
         return grant, full.message.size_bytes
 
     async def look(self, grant: Grant) -> View:
-        """Return the page that is permitted. Raises as ``find``."""
-        texts = await self._texts(grant.address, grant.message_id, self._permit_living)
+        """Return the page that is permitted. Raises as ``find``, and ``AddressExpired``."""
+        moment = self._access.moment
+        inbox, texts = await self._texts(grant.address, grant.message_id, self._permit_living)
         images = await self._images(grant, texts.html) if texts.html else {}
-        return await self._render(texts, images, remote_images=grant.remote_images)
+        view = await self._render(texts, images, remote_images=grant.remote_images)
+        await self._access.confirm(inbox, grant.message_id, moment)
+        self._check(grant)
+        return view
 
     def forget_expired(self) -> None:
         """Drop the permissions that are over."""
         now_ms = self._clock()  # it may have been set back, so they do not stand in order
         for secret in [secret for secret, grant in self._grants.items() if grant.expires_at_ms <= now_ms]:
             del self._grants[secret]
+
+    def _check(self, grant: Grant) -> None:
+        if grant.expires_at_ms <= self._clock():
+            raise MessageNotFound("no longer to be looked at")
 
     def _permit_living(self, inbox: Inbox) -> None:
         if inbox.expires_at_ms <= self._clock():
@@ -104,12 +114,12 @@ class Viewer:
             raise MessageNotFound("no such message in this inbox")
         return inbox, full
 
-    async def _texts(self, address: str, message_id: str, permit: Permit) -> Texts:
+    async def _texts(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Texts]:
         inbox, _ = await self._message(address, message_id, permit)
         texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS)
         if not texts:
             raise MessageNotFound("it has been deleted since")
-        return texts[0]
+        return inbox, texts[0]
 
     async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
         return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)

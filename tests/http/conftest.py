@@ -48,7 +48,7 @@ class Client:
     async def ask(
         self, method, target, headers=(), body=b"", *, host="tmpmaild.example", peer=None, parts=None, stays=False
     ):
-        """Ask; a client that ``stays`` is there until the answer is complete, or until that event."""
+        """Ask; a client that ``stays`` is there until the answer is complete, or for as long as one can wait for it."""
         path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
         peer = peer or self.peer
         given = [(name.lower().encode(), value.encode("latin-1")) for name, value in dict(headers).items()]
@@ -74,7 +74,7 @@ class Client:
         async def receive():
             if not chunks:
                 if stays:
-                    await (stays if isinstance(stays, anyio.Event) else anyio.Event()).wait()
+                    await (anyio.Event() if stays is True else stays).wait()
                 return {"type": "http.disconnect"}
             chunk = chunks.pop(0)
             if chunk is None:

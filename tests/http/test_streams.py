@@ -9,6 +9,8 @@ import pytest
 
 from tmpmaild.http import streams
 
+from .conftest import read_all
+
 
 class Event:
     """One event of a stream: ``id`` and ``name`` may be None, ``data`` is decoded."""
@@ -258,3 +260,68 @@ async def test_there_is_nothing_to_follow_where_nothing_may_be_read(client, foll
             assert stream.status == 404
     async with follow(address=private["address"], headers={"Authorization": f"Bearer {private['token']}"}) as stream:
         assert stream.status == 200
+
+
+class SlowClient:
+    """Follows as ASGI has it, and takes the first message only once it is told to."""
+
+    def __init__(self, app, address):
+        self._app = app
+        self._address = address
+        self.events = []
+        self.has_one = anyio.Event()
+        self.may_go_on = anyio.Event()
+
+    async def follow(self):
+        path = f"/api/v1/addresses/{self._address}/events"
+        scope = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path}
+        scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("192.0.2.1", 1)}
+        scope |= {"headers": [(b"host", b"tmpmaild.example")], "server": ("192.0.2.9", 80), "state": {}}
+        await self._app(scope, anyio.sleep_forever, self._take)
+
+    async def _take(self, sent):
+        text = sent.get("body", b"").decode()
+        if "event: " in text:
+            self.events.append(Event(text.strip()))
+            self.has_one.set()
+            await self.may_go_on.wait()
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("message", [("message", 0), ("message", 2), ("deleted", 1), ("deleted", None)]),
+        ("inbox", [("message", 0), ("deleted", None)]),
+        ("clock", [("message", 0), ("expired", None)]),
+    ],
+)
+async def test_what_ends_while_a_slow_client_takes_the_event_before_it_is_not_sent(world, held, clock, end, expected):
+    message_ids = [await world.deliver(held["address"]) for _ in range(3)]
+    slow = SlowClient(world.app(), held["address"])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(slow.follow)
+        with anyio.fail_after(5):
+            await slow.has_one.wait()
+            if end == "message":
+                await world.service.delete_message(held["address"], message_ids[1], held["token"])
+            elif end == "inbox":
+                await world.service.delete(held["address"], held["token"])
+            else:
+                clock.advance(ms=3_600_000)
+            slow.may_go_on.set()
+            await until(lambda: len(slow.events) == len(expected) - (end == "message"))
+        if end == "message":
+            await world.service.delete(held["address"], held["token"])
+    seen = [(event.name, (event.data or {}).get("id")) for event in slow.events]
+    assert seen == [(name, None if number is None else message_ids[number]) for name, number in expected]
+
+
+async def test_a_stream_whose_client_only_sends_no_more_ends_as_it_should(served, held):
+    """It cannot be told from one that has gone; the end of the body is written all the same."""
+    async with await served.connect() as connection:
+        await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await connection.send_eof()
+        answer = await read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"0\r\n\r\n")
+    await served.drained()

@@ -1,7 +1,11 @@
 """``POST …/view``, and the page behind the path it gives."""
 
+import asyncio
+
+import anyio
 import pytest
 
+from tmpmaild.http.answers import IN_LOOP_BYTES
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.viewing import LIFETIME_MS
 
@@ -86,6 +90,34 @@ async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, he
     assert (await client.get(urls[0])).status == 200
     await world.service.delete(held["address"], held["token"])
     assert (await client.get(urls[0])).status == 404
+
+
+async def until(condition):
+    with anyio.fail_after(5):
+        while not condition():
+            await anyio.sleep(0.001)
+
+
+@pytest.mark.parametrize("end", ["inbox", "message", "clock"])
+async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(world, client, held, clock, end):
+    message_id = await world.deliver(held["address"], RAW + b" " * IN_LOOP_BYTES)
+    url = (await view(client, held["address"], message_id)).json()["url"]
+    renderers, found = world.service.viewer._renderers, []
+    async with renderers:
+        looking = [asyncio.ensure_future(client.get(url)) for _ in range(2)]
+        await until(lambda: renderers.statistics().tasks_waiting == 2)
+        await world.storage._reader.run(lambda connection: connection.set_trace_callback(found.append))
+        looking.append(asyncio.ensure_future(client.get(url)))  # the client's two places are taken
+        await until(lambda: any("FROM message" in sql for sql in found))
+        await anyio.sleep(0.01)
+        if end == "inbox":
+            await world.service.delete(held["address"], held["token"])
+        elif end == "message":
+            await world.service.delete_message(held["address"], message_id, held["token"])
+        else:
+            clock.advance(ms=LIFETIME_MS)
+    for answer in await asyncio.gather(*looking):
+        assert (answer.status, answer.json()["code"]) == (404, "not-found")
 
 
 async def test_a_private_message_is_viewed_through_its_token_alone(world, client):

@@ -1,12 +1,15 @@
 """``GET …/messages?wait=``: how a test waits for its mail."""
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 
 import anyio
 import pytest
 
 from tmpmaild.ratelimit import TokenBuckets
+
+from .conftest import read_all
 
 
 @pytest.fixture
@@ -134,7 +137,8 @@ async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_
         with anyio.fail_after(5):
             while len(world.service._bus) > 2:
                 await anyio.sleep(0.001)
-        assert (await finished(client.get(at(held, "wait=1"), stays=True))).status == 200
+            while (await client.get(at(held, "wait=1"), stays=True)).status == 429:
+                await anyio.sleep(0.001)
         group.cancel_scope.cancel()
 
 
@@ -153,6 +157,84 @@ async def test_a_client_that_goes_away_ends_its_wait(world, client, held):
             gone.set()
             while len(world.service._bus):
                 await anyio.sleep(0.001)
+
+
+@pytest.mark.parametrize("mails", [0, 1])
+async def test_a_client_that_only_sends_no_more_is_answered_as_one_that_does_not_wait(world, served, held, mails):
+    """It cannot be told from one that has gone, which must not keep its place."""
+    message_ids = [await world.deliver(held["address"]) for _ in range(mails)]
+    async with await served.connect() as stream:
+        await stream.send(f"GET {at(held, 'wait=50&subject=hello')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await stream.send_eof()
+        head, _, body = (await read_all(stream)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert [message["id"] for message in json.loads(body)["messages"]] == message_ids
+    await served.drained()
+    assert len(world.service._bus) == 0
+
+
+async def test_a_client_that_sends_no_more_amid_its_wait_is_answered_at_once(world, served, held):
+    async with await served.connect() as stream:
+        await stream.send(f"GET {at(held, 'wait=50')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        with anyio.fail_after(5):
+            while not len(world.service._bus):
+                await anyio.sleep(0.001)
+        await stream.send_eof()
+        head, _, body = (await read_all(stream)).partition(b"\r\n\r\n")
+    assert (head[:13], json.loads(body)) == (b"HTTP/1.1 200 ", {"messages": []})
+    await served.drained()
+
+
+async def test_a_client_that_goes_as_its_inbox_ends_gets_the_answer_for_that(world, served, held, clock):
+    async with await served.connect() as stream:
+        await stream.send(f"GET {at(held, 'wait=50')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        with anyio.fail_after(5):
+            while not len(world.service._bus):
+                await anyio.sleep(0.001)
+        clock.advance(ms=3_600_000)
+        await stream.send_eof()
+        assert b"address-expired" in await read_all(stream)
+
+
+class SlowToLeave:
+    """A request whose server takes a while to stop listening to its client."""
+
+    def __init__(self):
+        self.leaving = anyio.Event()
+        self.may_leave = anyio.Event()
+
+    async def wait(self):
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.leaving.set()
+            with anyio.CancelScope(shield=True):
+                await self.may_leave.wait()
+
+
+@pytest.mark.parametrize("end", ["inbox", "message", "clock"])
+async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_is_not_shown(
+    world, client, held, clock, end
+):
+    slow = SlowToLeave()
+    task = asyncio.ensure_future(client.get(at(held, "wait=50"), stays=slow))
+    with anyio.fail_after(5):
+        while not len(world.service._bus):
+            await anyio.sleep(0.001)
+        message_id = await world.deliver(held["address"])
+        await slow.leaving.wait()
+    if end == "inbox":
+        await world.service.delete(held["address"], held["token"])
+    elif end == "message":
+        await world.service.delete_message(held["address"], message_id, held["token"])
+    else:
+        clock.advance(ms=3_600_000)
+    slow.may_leave.set()
+    answer = await finished(task)
+    if end == "message":
+        assert (answer.status, answer.json()) == (200, {"messages": []})
+    else:
+        assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 
 
 async def test_a_private_inbox_is_waited_at_with_its_token_only(world, client):

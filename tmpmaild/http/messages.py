@@ -23,6 +23,7 @@ from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.requests import PageQuery, page, read_query
 from tmpmaild.http.resource import client, holder_token, token, unless_gone
 from tmpmaild.http.wire import Wire
+from tmpmaild.losses import Loss
 from tmpmaild.model import Listing, Page
 from tmpmaild.service import InboxService
 
@@ -53,25 +54,37 @@ class Messages:
         """Show a page of an inbox, at once or as soon as it holds something."""
         query = read_query(request.query_params, PageQuery)
         wanted, address, key = page(query), request.path_params["address"], token(request)
-        if query.wait and request.method != "HEAD":
-            listing = await self._wait(request, wanted, query.wait)
-            if listing is None:
-                return Response(status_code=204)  # nobody is there to read it
-        else:
+        listing = await self._wait(request, wanted, query.wait) if query.wait and request.method != "HEAD" else None
+        if listing is None:
             listing = await self._mail.list(address, wanted, key)
         if not is_large(listing):
             return self._page(listing, wanted, msgspec.json.encode(self._wire.message_list(listing)))
 
         async def again() -> Response:
-            large = await self._mail.list(address, wanted, key)
-            return self._page(large, wanted, await encode_in_thread(self._wire.message_list, large))
+            form = partial(encode_in_thread, self._wire.message_list)
+            large, encoded = await self._mail.list_as(address, wanted, key, form)
+            return self._page(large, wanted, encoded)
 
         return self._large(request, again)
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
-        wait = partial(self._service.follower.wait, request.path_params["address"], wanted, token(request), seconds)
+        """Wait for a page that holds something; None when there is none to show, or its client has gone.
+
+        A client that only sends no more (a half-closed connection) looks the same: it is answered without waiting.
+        """
+
+        async def wait() -> tuple[Listing, Loss]:
+            address, key = request.path_params["address"], token(request)
+            listing = await self._service.follower.wait(address, wanted, key, seconds)
+            return listing, self._mail.moment
+
         with self._stream_places.take(client(request)):
-            return await unless_gone(request.receive, wait)
+            found = await unless_gone(request.receive, wait)
+        if found is None:
+            return None
+        listing, moment = found
+        left = await self._mail.left(listing, moment)  # leaving takes a turn of the event loop
+        return left if left.messages or not listing.messages else None
 
     def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
         response = JsonResponse(body)
@@ -83,12 +96,12 @@ class Messages:
         """Show one message, whole."""
         one = _wanted(request)
         letter = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
-        if letter.full.complete:
+        if letter.full.complete and letter.full.message.characters <= IN_LOOP_BYTES:
             return JsonResponse(msgspec.json.encode(self._wire.full_message(letter)))
 
         async def again() -> Response:
-            large = await self._mail.message(one.address, one.message_id, one.token)
-            return JsonResponse(await encode_in_thread(self._wire.full_message, large))
+            form = partial(encode_in_thread, self._wire.full_message)
+            return JsonResponse(await self._mail.message_as(one.address, one.message_id, one.token, form))
 
         return self._large(request, again)
 

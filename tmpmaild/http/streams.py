@@ -43,10 +43,17 @@ class Streams:
             with self._places.take(client(request)):
                 async with self._follower.follow(request.path_params["address"], after, token(request)) as following:
                     await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-                    if request.method == "HEAD" or await unless_gone(receive, partial(self._send, following, send)):
+                    if request.method == "HEAD" or await self._is_to_end(following, receive, send):
                         await send({"type": "http.response.body", "body": b""})
 
         return stream
+
+    async def _is_to_end(self, following: Following, receive: Receive, send: Send) -> bool:
+        """Send events; tell whether the answer is then complete, which for a client that has gone makes no difference.
+
+        One that only sends no more (a half-closed connection) looks the same.
+        """
+        return await unless_gone(receive, partial(self._send, following, send)) is not False
 
     async def _send(self, following: Following, send: Send) -> bool:
         """Send events until there are no more; False when the client does not take them."""
@@ -66,6 +73,8 @@ class Streams:
                 if not events:
                     yield _HEARTBEAT
                 for event in events:
+                    if not await following.may_show(event):
+                        continue
                     for part in _slices(self._written(following, event)):
                         yield part
                     if isinstance(event, InboxDeleted | InboxExpired):

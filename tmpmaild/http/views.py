@@ -1,5 +1,7 @@
 """The endpoints of views: a secret path for one message, and the sanitised page behind it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -7,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http.answers import IN_LOOP_BYTES, JsonResponse, LargeAnswer, Places
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import ViewRequest, read_body
@@ -19,6 +21,15 @@ _POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
     "style-src 'unsafe-inline'"
 )
+
+
+@contextmanager
+def _no_reasons() -> Iterator[None]:
+    """Turn whatever ends a view into one and the same answer: its path tells of nothing else."""
+    try:
+        yield
+    except (AddressExpired, AddressNotFound, MessageNotFound):
+        raise BadRequest("not-found", "") from None
 
 
 class Views:
@@ -43,15 +54,14 @@ class Views:
 
     async def show(self, request: Request) -> ASGIApp:
         """Show the page."""
-        try:
+        with _no_reasons():
             grant, size_bytes = await self._viewer.find(request.path_params["secret"])
-            if size_bytes <= IN_LOOP_BYTES:
-                return await self._page(grant)
-        except (AddressNotFound, MessageNotFound):
-            raise BadRequest("not-found", "") from None
+        if size_bytes <= IN_LOOP_BYTES:
+            return await self._page(grant)
         return LargeAnswer(self._places, client(request), partial(self._page, grant))
 
     async def _page(self, grant: Grant) -> Response:
-        view = await self._viewer.look(grant)
+        with _no_reasons():
+            view = await self._viewer.look(grant)
         policy = _POLICY.format(images="data: https:" if grant.remote_images else "data:")
         return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})
