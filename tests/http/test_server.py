@@ -279,6 +279,24 @@ async def test_a_client_that_has_said_all_is_answered_and_closed(served):
     await served.drained(seconds=1)
 
 
+async def test_a_client_that_has_said_all_gets_a_large_answer_whole(serve):
+    async with serve(large) as served:
+        async with await served.connect() as stream:
+            await stream.send(GET)
+            await stream.send_eof()
+            answer = await read_rest(stream)
+        assert len(answer) > 1 << 24
+        assert answer.endswith(b"0\r\n\r\n")
+        await served.drained(seconds=1)
+
+
+async def test_a_client_that_has_said_all_creates_an_address(served):
+    async with await served.connect() as stream:
+        await stream.send(CREATE + b"Content-Length: 2\r\n\r\n{}")
+        await stream.send_eof()
+        assert (await read_rest(stream)).startswith(b"HTTP/1.1 201 ")
+
+
 async def test_a_body_that_breaks_off_leaves_no_trace(served):
     async with await served.connect() as stream:
         await stream.send(CREATE + b"Content-Length: 10\r\n\r\n{")

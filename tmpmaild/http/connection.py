@@ -35,6 +35,9 @@ class Connection(TCPServer):
     It speaks HTTP/1 only. A client that goes away frees its place at once, one that does not take what it asked for
     is cut. An application that does not read a body does not hang on it, and the client that still sends one can
     read its answer.
+
+    A client that only closes its sending side looks the same as one that goes away: Hypercorn tells the application of
+    the end, as an event that only waits and streams listen to, and writes whatever the application answers.
     """
 
     _discarding = False
