@@ -1,11 +1,13 @@
--- The first schema. Frozen: a change is a new file, never an edit.
+-- The first schema. Frozen: a change is a new file, never an edit. Later files add tables and columns; none rewrites a
+-- table that holds mail, which would need the memory, the disk and the time that the mail takes.
 --
 -- Erasure rules the shape. secure_delete overwrites only what is deleted in place; pages that are split or merged
 -- keep copies of what they moved. So the text of a mail or an address stands only in overflow pages, which are never
 -- split or merged: a filler takes what room such a row has in its b-tree page, a padding makes the rest come out even
 -- (tmpmaild/storage/layout.py). No index covers a text; addresses are found by a keyed hash.
 --
--- Times are Unix times in milliseconds.
+-- Times are Unix times in milliseconds. size_bytes are the octets of a mail, stored_bytes what it takes in this file:
+-- inboxes and creators are charged the latter.
 
 CREATE TABLE daemon (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -41,18 +43,21 @@ CREATE TABLE address (
     slots BLOB NOT NULL
 ) STRICT;
 
--- What one client's inboxes hold together.
+-- What one client's inboxes hold together. A mail for several of them is charged once for each.
 CREATE TABLE creator (
     hash BLOB PRIMARY KEY,
     stored_bytes INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- One row a transaction; its id is that of the transaction's first message.
+-- One row a transaction; its id is that of the transaction's first message. A body that stands in the source as it is,
+-- but for its line ends, is not stored a second time: a small mail then takes one overflow page instead of two.
 CREATE TABLE content (
     id INTEGER PRIMARY KEY,
     received_at_ms INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL,
-    body_bytes INTEGER NOT NULL,
+    stored_bytes INTEGER NOT NULL,                 -- as tmpmaild/storage/layout.py counts them
+    body_at INTEGER,                               -- octets before the body in source; NULL: it stands in body
+    body_bytes INTEGER NOT NULL,                   -- there or here
     tls INTEGER NOT NULL CHECK (tls IN (0, 1)),
     filler BLOB NOT NULL,                          -- nothing above it is text, nothing below it is a number
     sender TEXT NOT NULL,                          -- of the From field, else of the envelope
@@ -88,15 +93,16 @@ CREATE INDEX message_sharing_content ON message (content_id) WHERE content_id <>
 -- The first message of a transaction brings the content; the others leave its columns NULL.
 CREATE VIEW delivery AS
     SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.received_at_ms, c.size_bytes,
-           c.body_bytes, c.tls, c.filler, c.sender, c.sender_name, c.subject, c.attachments, c.recipients,
-           c.envelope_from, c.helo, c.remote_ip, c.warnings, c.headers, c.body, c.html, c.source, c.padding
+           c.stored_bytes, c.body_at, c.body_bytes, c.tls, c.filler, c.sender, c.sender_name, c.subject, c.attachments,
+           c.recipients, c.envelope_from, c.helo, c.remote_ip, c.warnings, c.headers, c.body, c.html, c.source,
+           c.padding
     FROM message AS m JOIN content AS c ON c.id = m.content_id;
 
 CREATE TRIGGER delivered_content INSTEAD OF INSERT ON delivery WHEN NEW.id = NEW.content_id BEGIN
     INSERT INTO content VALUES (
-        NEW.id, NEW.received_at_ms, NEW.size_bytes, NEW.body_bytes, NEW.tls, NEW.filler, NEW.sender, NEW.sender_name,
-        NEW.subject, NEW.attachments, NEW.recipients, NEW.envelope_from, NEW.helo, NEW.remote_ip, NEW.warnings,
-        NEW.headers, NEW.body, NEW.html, NEW.source, NEW.padding
+        NEW.id, NEW.received_at_ms, NEW.size_bytes, NEW.stored_bytes, NEW.body_at, NEW.body_bytes, NEW.tls, NEW.filler,
+        NEW.sender, NEW.sender_name, NEW.subject, NEW.attachments, NEW.recipients, NEW.envelope_from, NEW.helo,
+        NEW.remote_ip, NEW.warnings, NEW.headers, NEW.body, NEW.html, NEW.source, NEW.padding
     );
     INSERT INTO message VALUES (NEW.id, NEW.inbox_id, NEW.content_id, NEW.recipient_at, NEW.recipient_bytes);
 END;
@@ -105,27 +111,27 @@ CREATE TRIGGER delivered_again INSTEAD OF INSERT ON delivery WHEN NEW.id <> NEW.
     INSERT INTO message VALUES (NEW.id, NEW.inbox_id, NEW.content_id, NEW.recipient_at, NEW.recipient_bytes);
 END;
 
--- What an inbox and a creator hold.
+-- What an inbox and a creator hold: what a message added is what it takes away again.
 CREATE TRIGGER message_added AFTER INSERT ON message BEGIN
     UPDATE inbox
         SET message_count = message_count + 1,
-            stored_bytes = stored_bytes + (SELECT size_bytes FROM content WHERE id = NEW.content_id)
+            stored_bytes = stored_bytes + (SELECT stored_bytes FROM content WHERE id = NEW.content_id)
         WHERE id = NEW.inbox_id;
     INSERT INTO creator (hash, stored_bytes)
-        SELECT i.creator, c.size_bytes FROM inbox AS i, content AS c
+        SELECT i.creator, c.stored_bytes FROM inbox AS i, content AS c
         WHERE i.id = NEW.inbox_id AND i.creator IS NOT NULL AND c.id = NEW.content_id
         ON CONFLICT (hash) DO UPDATE SET stored_bytes = stored_bytes + excluded.stored_bytes;
 END;
 
 CREATE TRIGGER message_deleted AFTER DELETE ON message BEGIN
     UPDATE creator
-        SET stored_bytes = stored_bytes - (SELECT size_bytes FROM content WHERE id = OLD.content_id)
+        SET stored_bytes = stored_bytes - (SELECT stored_bytes FROM content WHERE id = OLD.content_id)
         WHERE hash = (SELECT creator FROM inbox WHERE id = OLD.inbox_id);
     DELETE FROM creator
         WHERE hash = (SELECT creator FROM inbox WHERE id = OLD.inbox_id) AND stored_bytes <= 0;
     UPDATE inbox
         SET message_count = message_count - 1,
-            stored_bytes = stored_bytes - (SELECT size_bytes FROM content WHERE id = OLD.content_id)
+            stored_bytes = stored_bytes - (SELECT stored_bytes FROM content WHERE id = OLD.content_id)
         WHERE id = OLD.inbox_id;
 END;
 
@@ -134,6 +140,15 @@ INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private)
     VALUES (1, zeroblob(16), 0, 9223372036854775807, 1);
 INSERT INTO address (id, filler, slots)
     VALUES (0, zeroblob(489), CAST(printf('%-320s%-320s%-3200s', '', 'postmaster', '') AS BLOB));
+
+-- What a list reads, the body with LF line ends wherever it stands.
+CREATE VIEW readable AS
+    SELECT id, received_at_ms, size_bytes, body_bytes, sender, sender_name, subject, attachments, recipients,
+           html IS NOT NULL AS has_html,
+           CASE WHEN body_at IS NULL THEN body
+                ELSE replace(CAST(coalesce(substr(source, body_at + 1, body_bytes), '') AS TEXT), char(13, 10), char(10))
+           END AS body
+    FROM content;
 
 -- For people with a sqlite3 shell.
 CREATE VIEW inboxes AS
@@ -157,7 +172,7 @@ CREATE VIEW mail AS
            c.body
     FROM message AS m
     JOIN address AS a ON a.id = m.inbox_id / 12
-    JOIN content AS c ON c.id = m.content_id
+    JOIN readable AS c ON c.id = m.content_id
     ORDER BY m.id;
 
 CREATE VIEW source AS

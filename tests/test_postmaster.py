@@ -261,6 +261,12 @@ def make_foreign(path):
         connection.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
 
 
+def make_early(path):
+    set_version(path, 2)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA application_id = 0x746D706D")
+
+
 def set_version(path, version):
     upgrade(path)
     with closing(sqlite3.connect(path)) as connection:
@@ -273,7 +279,8 @@ SPOILS = {
     "empty": (lambda path: path.touch(), "schema version 0 is older than this tmpmaild's"),
     "foreign": (make_foreign, "a database of another program"),
     "newer": (lambda path: set_version(path, 9999), "schema version 9999 is newer than this tmpmaild knows"),
-    "older": (lambda path: set_version(path, 1), "schema version 1 is older than this tmpmaild's"),
+    "older": (lambda path: set_version(path, 0), "schema version 0 is older than this tmpmaild's"),
+    "early": (make_early, "made by tmpmaild before its first release"),
     "no database": (lambda path: path.write_bytes(b"no database" * 500), "cannot be read (file is not a database)"),
 }
 

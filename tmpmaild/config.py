@@ -72,7 +72,7 @@ class Addresses(Struct, frozen=True, kw_only=True):
     lifetime_seconds: Lifetime = 3600
     max_lifetime_seconds: Lifetime = 3600
     max_messages: Count = 100
-    max_bytes: AtLeastOne = 25 * MIB
+    max_bytes: AtLeastOne = 50 * MIB
     max_share_per_client: Annotated[float, configkinds.SHARE] = 0.05
 
     def __post_init__(self) -> None:

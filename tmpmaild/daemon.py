@@ -26,6 +26,7 @@ from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
 from tmpmaild.storage.sqlite import Settings as StorageSettings
 from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.times import clock_ms
 
 _GRACE_SECONDS = 3.0
 _PAGE_REQUESTS_PER_MINUTE = 120
@@ -36,11 +37,6 @@ _SWITCH_SECONDS = 0.0005
 log = logging.getLogger(__name__)
 
 Announce = Callable[[list[str], list[str]], None]
-
-
-def clock_ms() -> int:
-    """Return the Unix time in milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def hostname(config: Config) -> str:

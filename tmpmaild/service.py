@@ -107,7 +107,7 @@ class InboxService:
         """Give out an address and the token that commands it.
 
         ``creator`` is the client whose share the mail counts against, None for none. Raises ``InvalidRequest``,
-        ``AddressTaken``, ``StorageFull``.
+        ``AddressTaken``, ``MailboxFull`` while that share is used up, ``StorageFull``.
         """
         if not self.has_room():
             raise StorageFull("no room for a new address")

@@ -208,11 +208,22 @@ async def test_a_full_storage_says_when_to_come_again(open_world):
     assert int(answer.header("retry-after")) > 0
 
 
+async def test_a_client_whose_share_is_used_up_is_told_to_come_again(open_world):
+    async with open_world(max_share_per_creator=1e-5) as world:
+        address = (await world.client().create())["address"]
+        await world.deliver(address, b"\r\n" + b"x" * 2000)
+        answer = await world.client().post()
+    assert (answer.status, answer.json()["code"]) == (503, "storage-full")
+    assert int(answer.header("retry-after")) > 0
+
+
 async def test_mail_counts_against_who_created_its_address_unless_exempt(open_world):
     mail = b"\r\n" + b"x" * 2000
-    async with open_world(max_share_per_creator=1e-6) as world:
+    async with open_world(max_share_per_creator=1e-5) as world:
         exempt = world.client(exempt=[ip_network("192.0.2.1")])
-        await world.deliver((await exempt.create())["address"], mail)
+        for _ in range(2):
+            await world.deliver((await exempt.create())["address"], mail)
         address = (await world.client().create())["address"]
+        await world.deliver(address, mail)
         with pytest.raises(MailboxFull):
             await world.deliver(address, mail)

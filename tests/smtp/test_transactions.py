@@ -40,7 +40,7 @@ async def subjects(house, name):
     "limits",
     [
         pytest.param({"max_messages_per_inbox": 2}, id="messages"),
-        pytest.param({"max_bytes_per_inbox": 2 * 1000}, id="octets"),
+        pytest.param({"max_bytes_per_inbox": 2 * 6000}, id="octets"),
     ],
 )
 async def test_a_full_inbox_is_refused_at_rcpt_and_the_others_get_their_mail(serve, limits):
@@ -70,7 +70,7 @@ async def test_the_share_of_a_creator_is_refused_at_rcpt_and_the_others_get_thei
         await house.create("one", creator="192.0.2.1")
         await house.create("other", creator="192.0.2.2")
         client = await house.greeted()
-        assert (await client.deliver("one", mail="x" * 99_998)).startswith(STORED)
+        assert (await client.deliver("one", mail="x" * 92_000)).startswith(STORED)
         said = await client.say(SENDER, *rcpt("one", "other"), "DATA")
         assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, "250 2.1.5 ", "354 End da"]
         assert (await at_the_dot(client, "Subject: small")).startswith(STORED)
@@ -80,15 +80,12 @@ async def test_the_share_of_a_creator_is_refused_at_rcpt_and_the_others_get_thei
 async def test_a_share_that_one_inbox_has_used_up_is_refused_at_rcpt_for_all_of_its_creator(serve):
     async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
         await house.create("one", creator="192.0.2.1")
-        await house.create("two", creator="192.0.2.1")
+        await house.create("two", "three", creator="192.0.2.1")
         await house.create("other", creator="192.0.2.2")
         client = await house.greeted()
         assert (await client.deliver("two")).startswith(STORED)  # so that it is remembered
-        (first,) = await house.messages("two")
-        rest = "x" * (100_000 - first.size_bytes - len("\r\n"))
-        assert (await client.deliver("one", mail=rest)).startswith(STORED)
-        await house.create("new", creator="192.0.2.1")
-        said = await client.say(SENDER, *rcpt("two", "new", "other"), "DATA")
+        assert (await client.deliver("one", mail="x" * 86_000)).startswith(STORED)
+        said = await client.say(SENDER, *rcpt("two", "three", "other"), "DATA")
         assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL, FULL, "250 2.1.5 ", "354 End da"]
         assert (await at_the_dot(client, "Subject: small")).startswith(STORED)
         assert await subjects(house, "other") == ["small"]
@@ -140,14 +137,14 @@ async def test_one_recipient_that_is_full_since_rcpt_refuses_the_mail_for_all_th
 
 
 async def test_a_mail_that_is_too_much_for_what_is_left_of_an_inbox_is_refused_and_a_smaller_one_is_not(serve):
-    async with serve(names=("abc", "def"), limits={"max_bytes_per_inbox": 1000}) as house:
+    async with serve(names=("abc", "def"), limits={"max_bytes_per_inbox": 100_000}) as house:
         client = await house.greeted()
-        assert (await client.deliver("abc", mail="x" * 598)).startswith(STORED)
-        assert (await client.deliver("abc", "def", mail="x" * 399)).startswith(FULL)  # 401 with the line end
-        assert (await client.deliver("abc", "def", mail="x" * 398)).startswith(STORED)
+        assert (await client.deliver("abc", mail="x" * 59_998)).startswith(STORED)
+        assert (await client.deliver("abc", "def", mail="x" * 39_998)).startswith(FULL)
+        assert (await client.deliver("abc", "def", mail="x" * 29_998)).startswith(STORED)
         assert [[message.size_bytes for message in await house.messages(name)] for name in ("abc", "def")] == [
-            [400, 600],
-            [400],
+            [30_000, 60_000],
+            [30_000],
         ]
 
 
@@ -157,14 +154,14 @@ async def test_a_creator_pays_for_each_inbox_of_a_mail(serve):
         client = await house.greeted()
         assert (await client.deliver("one", "two", mail="x" * 50_000)).startswith(FULL)
         assert house.sources() == []
-        assert (await client.deliver("one", "two", mail="x" * 49_998)).startswith(STORED)
+        assert (await client.deliver("one", "two", mail="x" * 40_000)).startswith(STORED)
 
 
 async def test_a_share_that_is_used_up_since_rcpt_refuses_at_the_dot_and_from_then_on_at_rcpt(serve):
     async with serve(names=(), storage_bytes=2_000_000, limits={"max_share_per_creator": 0.05}) as house:
         await house.create("one", "two", creator="192.0.2.1")
         client = await at_data(house, "two")
-        assert (await (await house.greeted()).deliver("one", mail="x" * 99_998)).startswith(STORED)
+        assert (await (await house.greeted()).deliver("one", mail="x" * 92_000)).startswith(STORED)
         assert (await at_the_dot(client)).startswith(FULL)
         said = await client.say(SENDER, *rcpt("two"))
         assert [reply[:10] for reply in said] == ["250 2.1.0 ", FULL]

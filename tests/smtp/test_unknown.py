@@ -88,6 +88,16 @@ async def test_the_sender_s_share_pays_for_what_its_mail_creates(catch_all):
         assert (await client.say(f"{mail}\r\n."))[0].startswith("452 4.2.2")
 
 
+async def test_a_sender_whose_share_is_used_up_creates_nothing_more(catch_all):
+    async with catch_all(storage_bytes=10_000_000, limits={"max_share_per_creator": 0.01}) as house:
+        client = await house.greeted()
+        replies = [await client.deliver(f"name{number}", mail="Subject: x\r\n\r\nhello") for number in range(30)]
+        taken = sum(reply.startswith("250") for reply in replies)
+        assert 10 < taken < 25
+        assert {reply[:9] for reply in replies[taken:]} == {"452 4.2.2"}
+        assert house.read("SELECT count(*) FROM inboxes WHERE address LIKE 'name%'") == [(taken,)]
+
+
 async def test_by_default_an_unknown_address_is_refused(serve):
     async with serve() as house:
         client = await house.greeted()

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tmpmaild.errors import StorageFull
+from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.sqlite import Settings, open_storage
 
@@ -79,6 +79,16 @@ def new_mail(
     envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False)
     raw = f"Subject: {subject}\r\n\r\n{body}".encode() if raw is None else raw
     return NewMail(envelope, ids, raw, parsed)
+
+
+async def fill_up(engine, inbox):
+    """Add small mails to an inbox until it has no room for another; return how many it took."""
+    for count in range(10_000):
+        try:
+            await engine.add(inbox, raw=b"", body="")
+        except MailboxFull:
+            return count
+    raise AssertionError("never full")
 
 
 async def until_full(make):

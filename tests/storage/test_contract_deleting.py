@@ -14,7 +14,7 @@ from tmpmaild.errors import (
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
-from .conftest import NO_INBOX_IDS, ONE_LOOP, until_full
+from .conftest import NO_INBOX_IDS, ONE_LOOP, fill_up, until_full
 
 
 async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
@@ -70,17 +70,18 @@ async def test_a_full_inbox_takes_mail_again_after_a_delete(open_engine):
 
 async def test_the_octets_of_an_inbox_and_of_its_creator_are_free_again(open_engine):
     async with open_engine(
-        max_share_per_creator=0.0001, max_bytes=100_000_000, max_bytes_per_inbox=6000
-    ) as engine:  # 10,000 octets
+        max_share_per_creator=0.01, max_bytes=100_000_000, max_bytes_per_inbox=600_000
+    ) as engine:  # 1,000,000 octets
         first, second = [await engine.inbox(name, creator="192.0.2.1") for name in ("first", "second")]
-        message_id = await engine.add(first, raw=b"x" * 6000)
-        await engine.add(second, raw=b"x" * 4000)
+        message_id = await engine.add(first, raw=b"x" * 590_000)
+        await engine.add(second, raw=b"x" * 350_000)
         for inbox in (first, second):
             with pytest.raises(MailboxFull):
-                await engine.add(inbox, raw=b"x")
+                await engine.add(inbox, raw=b"x" * 60_000)
         await engine.delete(first, message_id)
-        await engine.add(second, raw=b"x" * 2000)
-        await engine.add(first, raw=b"x" * 4000)
+        await engine.add(second, raw=b"x" * 200_000)
+        await engine.add(first, raw=b"x" * 400_000)
+        await fill_up(engine, first)
         assert (await engine.find("first")).full
 
 
@@ -157,14 +158,15 @@ async def test_what_holders_change_is_told_before_they_are_answered(open_engine)
 
 
 async def test_a_delete_says_truthfully_when_the_share_is_still_used_up(open_engine):
-    async with open_engine(max_share_per_creator=0.0001, max_bytes=100_000_000) as engine:  # 10,000 octets
-        inbox = await engine.inbox("ada", creator="192.0.2.1")
-        empty = await engine.add(inbox, raw=b"", body="")
-        await engine.add(inbox, raw=b"x" * 10_000)
+    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:  # 1,000,000 octets
+        inboxes = [await engine.inbox(name, creator="192.0.2.1") for name in ("ada", "bob")]
+        shared = await engine.add(*inboxes, raw=b"", body="")
+        await fill_up(engine, inboxes[0])
+    async with open_engine(max_share_per_creator=0.001, max_bytes=100_000_000) as engine:  # a tenth of it
         told = []
         engine.storage.on_committed(told.extend)
-        await engine.delete(inbox, empty)
-        assert told == [InboxChange(inbox.id, full=True, share_full=True, notice=MessageDeleted(empty))]
+        await engine.delete(inboxes[0], shared)
+        assert told == [InboxChange(inboxes[0].id, full=True, share_full=True, notice=MessageDeleted(shared))]
 
 
 async def test_what_is_refused_changes_nothing_and_tells_nothing(engine):

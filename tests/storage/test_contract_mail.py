@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from tmpmaild import ids
-from tmpmaild.errors import AddressNotFound, MailboxFull, StorageFull
+from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, StorageFull
 from tmpmaild.model import QUARANTINE_MS, InboxChange, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
-from .conftest import LIFETIME_MS
+from .conftest import LIFETIME_MS, fill_up
 
 
 async def test_one_full_recipient_refuses_the_mail_for_all(open_engine):
@@ -23,15 +23,67 @@ async def test_one_full_recipient_refuses_the_mail_for_all(open_engine):
 
 
 async def test_a_mail_over_the_octets_of_an_inbox_is_refused_and_a_smaller_one_is_not(open_engine):
-    async with open_engine(max_bytes_per_inbox=1000) as engine:
+    async with open_engine(max_bytes_per_inbox=1_000_000) as engine:
         inbox = await engine.inbox("ada")
         with pytest.raises(MailboxFull):
-            await engine.add(inbox, raw=b"x" * 1001)
-        await engine.add(inbox, raw=b"x" * 600)
+            await engine.add(inbox, raw=b"x" * 1_000_000)
+        await engine.add(inbox, raw=b"x" * 600_000)
         with pytest.raises(MailboxFull):
-            await engine.add(inbox, raw=b"x" * 401)
-        await engine.add(inbox, raw=b"x" * 400)
+            await engine.add(inbox, raw=b"x" * 400_000)
+        await engine.add(inbox, raw=b"x" * 350_000)
+        assert not (await engine.find("ada")).full
+        assert await fill_up(engine, inbox) > 0
         assert (await engine.find("ada")).full
+
+
+async def test_a_creator_whose_share_is_used_up_gets_no_new_address_until_there_is_room(open_engine):
+    """Else a client could go on filling the storage with addresses, for instance by mail to unknown ones."""
+    async with open_engine(max_share_per_creator=0.001, max_bytes=100_000_000) as engine:  # 100,000 octets
+        inbox = await engine.inbox("ada", lifetime_ms=1, creator="192.0.2.1")
+        await fill_up(engine, inbox)
+        with pytest.raises(MailboxFull):
+            await engine.inbox("bob", creator="192.0.2.1")
+        with pytest.raises(AddressTaken):
+            await engine.inbox("ada", creator="192.0.2.1")
+        assert await engine.find("bob") is None
+        await engine.inbox("other", creator="192.0.2.2")
+        await engine.inbox("exempt")
+        engine.clock.advance(ms=1)
+        await engine.sweep()
+        await engine.add(await engine.inbox("bob", creator="192.0.2.1"))
+
+
+async def test_where_no_mail_fits_an_inbox_is_full_from_the_start(open_engine):
+    async with open_engine(max_share_per_creator=1e-6, max_bytes=100_000_000) as engine:  # 100 octets
+        inbox = await engine.inbox("ada", creator="192.0.2.1")
+        with pytest.raises(MailboxFull):
+            await engine.add(inbox)
+        exempt = await engine.inbox("bob")
+        await engine.add(exempt)
+        assert ((await engine.find("ada")).full, (await engine.find("bob")).full) == (True, False)
+
+
+async def test_tiny_mails_fill_an_inbox_by_what_they_take_and_not_by_what_they_say(open_engine):
+    async with open_engine(max_bytes_per_inbox=1_000_000, max_messages_per_inbox=0) as engine:
+        inbox = await engine.inbox("ada")
+        assert 100 < await fill_up(engine, inbox) < 400
+        assert (await engine.find("ada")).full
+
+
+async def test_a_client_with_many_tiny_mails_uses_up_its_share_and_not_the_storage(open_engine):
+    """Cap 20 MiB, share 5 %: the others go on receiving."""
+    limits = {"max_bytes": 20 * 1024 * 1024, "max_share_per_creator": 0.05, "reserve_bytes": 1024 * 1024}
+    async with open_engine(**limits) as engine:
+        greedy = [await engine.inbox(f"greedy{number}", creator="192.0.2.1") for number in range(43)]
+        modest = await engine.inbox("modest", creator="192.0.2.2")
+        outcomes = await asyncio.gather(
+            *(engine.add(inbox, raw=b"x" * 40) for _ in range(100) for inbox in greedy), return_exceptions=True
+        )
+        refused = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        assert {type(outcome) for outcome in refused} == {MailboxFull}
+        assert 100 < len(outcomes) - len(refused) < 400
+        assert engine.storage.has_room()
+        await engine.add(modest, raw=b"x" * 900_000)
 
 
 async def test_senders_at_once_cannot_overfill_an_inbox(open_engine):
@@ -43,18 +95,19 @@ async def test_senders_at_once_cannot_overfill_an_inbox(open_engine):
 
 
 async def test_a_creator_has_one_share_for_all_its_inboxes(open_engine):
-    async with open_engine(max_share_per_creator=0.0001, max_bytes=100_000_000) as engine:  # 10,000 octets
+    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:  # 1,000,000 octets
         inboxes = [await engine.inbox(f"box{number}", creator="192.0.2.1") for number in range(3)]
         stranger = await engine.inbox("stranger", creator="192.0.2.2")
-        await engine.add(inboxes[0], raw=b"x" * 5000)
+        await engine.add(inboxes[0], raw=b"x" * 500_000)
         with pytest.raises(MailboxFull):
-            await engine.add(inboxes[1], inboxes[2], raw=b"x" * 2600)
-        await engine.add(inboxes[1], raw=b"x" * 5000)
+            await engine.add(inboxes[1], inboxes[2], raw=b"x" * 260_000)
+        await engine.add(inboxes[1], raw=b"x" * 450_000)
+        await fill_up(engine, inboxes[1])
         assert (await engine.find("box2")).full
-        await engine.add(stranger, raw=b"x" * 5000)
+        await engine.add(stranger, raw=b"x" * 500_000)
         engine.clock.advance(ms=LIFETIME_MS)
         await engine.sweep()
-        await engine.add(await engine.inbox("later", creator="192.0.2.1"), raw=b"x" * 10_000)
+        await engine.add(await engine.inbox("later", creator="192.0.2.1"), raw=b"x" * 950_000)
 
 
 async def test_many_mails_with_many_recipients_at_once_reach_all_of_them(open_engine):

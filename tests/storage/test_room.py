@@ -26,7 +26,7 @@ def connection():
 
 @pytest.fixture
 def room():
-    return Room(Limits(max_messages=2, max_bytes=1000, max_creator_bytes=1000))
+    return Room(Limits(max_messages=2, max_bytes=100_000, max_creator_bytes=100_000))
 
 
 def enter(room, connection, *inbox_ids, now_ms=50, epoch=0):
@@ -52,14 +52,14 @@ def test_what_a_batch_took_counts_in_the_next(room, connection):
 
 def test_a_new_epoch_goes_by_the_tables_again(room, connection):
     enter(room, connection, "5")
-    assert room.take(["5"], 1000)
+    assert room.take(["5"], 100_000)
     enter(room, connection, "5", epoch=1)
-    assert room.take(["5"], 1000)
+    assert room.take(["5"], 100_000)
 
 
 def test_changes_are_those_of_this_batch(room, connection):
     enter(room, connection, "5", "6")
-    room.take(["5"], 1000)
+    room.take(["5"], 100_000)
     assert [(change.inbox_id, change.full) for change in room.changes()] == [("5", True)]
     enter(room, connection, "6")
     assert room.changes() == []
@@ -89,13 +89,15 @@ async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engi
 
 
 async def test_a_sweep_gives_a_creator_its_room_back_within_the_same_batch(open_engine):
-    async with open_engine(max_share_per_creator=0.0001, max_bytes=100_000_000) as engine:  # 10,000 octets
+    async with open_engine(max_share_per_creator=0.01, max_bytes=100_000_000) as engine:  # 1,000,000 octets
         short = await engine.inbox("short", lifetime_ms=1, creator="192.0.2.1")
-        await engine.add(short, raw=b"x" * 10_000)
+        await engine.add(short, raw=b"x" * 950_000)
         long = await engine.inbox("long", creator="192.0.2.1")
         with pytest.raises(MailboxFull):
-            await engine.add(long)
+            await engine.add(long, raw=b"x" * 100_000)
         engine.clock.advance(ms=LIFETIME_MS - 1)
         # Behind a create both are queued while the writer is busy, and so go together.
-        await asyncio.gather(engine.inbox("third"), engine.storage.sweep(engine.clock()), engine.add(long))
+        await asyncio.gather(
+            engine.inbox("third"), engine.storage.sweep(engine.clock()), engine.add(long, raw=b"x" * 100_000)
+        )
         assert len(await engine.messages("long", Page())) == 1

@@ -46,7 +46,8 @@ class Storage(Protocol):
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """Store a new address.
 
-        Raises ``AddressTaken`` while the name is in use and for ``QUARANTINE_MS`` after.
+        Raises ``AddressTaken`` while the name is in use and for ``QUARANTINE_MS`` after, ``MailboxFull`` while the
+        creator has used up its share.
         """
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:

@@ -15,7 +15,7 @@ _SIZES = (1, 4, 16, 32, 64)
 MAX_ROWS = _SIZES[-1]
 """How many rows go in one statement."""
 
-_COLUMNS = 25
+_COLUMNS = 26
 _NO_ROW = (None,) * _COLUMNS
 
 

@@ -20,6 +20,15 @@ FILLER = bytes(LOCAL_BYTES)
 # header and numbers take is not counted out; it is between 30 and 120 octets.
 _AIM_BYTES = OVERFLOW_BYTES - 300
 
+# What a mail takes in b-trees: some 490 octets in a page of content, which deleting may leave two thirds empty before
+# SQLite merges it with its neighbours, and the rows of the message and of its indexes.
+_ROW_BYTES = 1536
+_POINTER_BYTES = 5  # for each page, in the pointer map of a file with auto_vacuum
+_PAGE_COST_BYTES = PAGE_BYTES + _POINTER_BYTES
+
+LEAST_STORED_BYTES = _ROW_BYTES + _PAGE_COST_BYTES
+"""What the smallest mail takes in the file."""
+
 SLOTS = 12
 SLOT_BYTES = 320  # a local part of 64, an @, a domain of 253
 EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
@@ -28,6 +37,12 @@ EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
 def padding(text_bytes: int) -> bytes:
     """Return what makes a row of ``FILLER`` and that much text keep ``LOCAL_BYTES`` in the b-tree page."""
     return bytes((_AIM_BYTES - text_bytes) % OVERFLOW_BYTES)
+
+
+def stored_bytes(padded_bytes: int) -> int:
+    """Return what a row with that much text and padding takes in the file, with all that belongs to it, at most."""
+    overflow_pages = padded_bytes // OVERFLOW_BYTES + 1
+    return _ROW_BYTES + overflow_pages * _PAGE_COST_BYTES
 
 
 def slot(inbox_id: int) -> tuple[int, int]:

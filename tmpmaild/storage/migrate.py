@@ -1,4 +1,4 @@
-"""Brings a database to the newest schema: numbered SQL files, each applied once, whole or not at all."""
+"""Runs the steps of the schema: numbered SQL files, each applied once, whole or not at all."""
 
 import sqlite3
 from collections.abc import Iterator

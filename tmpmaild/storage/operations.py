@@ -9,7 +9,7 @@ from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, RequestE
 from tmpmaild.model import QUARANTINE_MS, NewInbox, NewMail
 from tmpmaild.storage.delivery import MAX_ROWS, insert
 from tmpmaild.storage.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
-from tmpmaild.storage.room import Room
+from tmpmaild.storage.room import Limits, Room, creator_is_full
 from tmpmaild.storage.rows import content_columns
 from tmpmaild.storage.writer import Operation, Transaction
 
@@ -19,14 +19,15 @@ class CreateInbox(Operation):
 
     keeps_what_was_read = True
 
-    def __init__(self, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> None:
+    def __init__(self, new: NewInbox, name_hash: bytes, creator_hash: bytes | None, limits: Limits) -> None:
         self.new = new
         self.name_hash = name_hash
         self.creator_hash = creator_hash
+        self.limits = limits
 
     @classmethod
     def run(cls, transaction: Transaction, operations: Sequence["CreateInbox"]) -> list[Any]:
-        """Create each one whose name is free; ``AddressTaken`` for the others."""
+        """Create each one whose name is free and whose creator has room; refuse the others."""
         return [operation._create(transaction) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _create(self, transaction: Transaction) -> str | RequestError:
@@ -36,6 +37,8 @@ class CreateInbox(Operation):
         known = execute(sql, (forgotten_ms, self.name_hash)).fetchone()
         if known == (1,):
             return AddressTaken("the name is in use or in quarantine")
+        if self.creator_hash is not None and creator_is_full(transaction.connection, self.creator_hash, self.limits):
+            return MailboxFull("the creator has no room for mail to another address")
         if known:
             _forget(transaction, self.name_hash)
         inbox_id = execute(
@@ -94,34 +97,37 @@ class AddMessage(Operation):
         rows: list[tuple[Any, ...]] = []
         outcomes: list[Any] = []
         for operation in operations:
-            recipients = operation._recipients(room)  # noqa: SLF001 - our own kind
-            if isinstance(recipients, RequestError):
-                outcomes.append(recipients)
+            messages = operation._rows(transaction, room)  # noqa: SLF001 - our own kind
+            if isinstance(messages, RequestError):
+                outcomes.append(messages)
                 continue
-            messages = operation._rows(transaction, recipients)  # noqa: SLF001
             rows += messages
             outcomes.append(ids.message_id(messages[0][0]))
         insert(transaction.connection, rows)
         transaction.changes += room.changes()
         return outcomes
 
-    def _recipients(self, room: Room) -> dict[str, str] | RequestError:
-        """Return the live inboxes with the recipient that first named each, or why the mail is refused."""
+    def _recipients(self, room: Room) -> dict[str, str]:
+        """Return the live inboxes with the recipient that first named each."""
         recipients: dict[str, str] = {}
         for inbox_id, recipient in zip(self.mail.inbox_ids, self.mail.envelope.recipients, strict=True):
             if room.lives(inbox_id):
                 recipients.setdefault(inbox_id, recipient)
-        if not recipients:
-            return AddressNotFound("no recipient is left")
-        if not room.take(recipients, len(self.mail.raw)):
-            return MailboxFull("a recipient has no room")
         return recipients
 
-    def _rows(self, transaction: Transaction, recipients: dict[str, str]) -> list[tuple[Any, ...]]:
-        """Lay the mail out for ``INSERT INTO delivery``: a row an inbox, the first with the content."""
+    def _rows(self, transaction: Transaction, room: Room) -> list[tuple[Any, ...]] | RequestError:
+        """Lay the mail out for ``INSERT INTO delivery``: a row an inbox, the first with the content.
+
+        Returns the error instead when no inbox is left or one has no room.
+        """
+        recipients = self._recipients(room)
+        if not recipients:
+            return AddressNotFound("no recipient is left")
         written = [recipient.encode() for recipient in recipients.values()]
+        cost_bytes, columns = content_columns(self.mail, b"".join(written), transaction.now_ms)
+        if not room.take(recipients, cost_bytes):
+            return MailboxFull("a recipient has no room")
         keys = [transaction.draw_message_key() for _ in written]
-        columns = content_columns(self.mail, b"".join(written), transaction.now_ms)
         nothing = (None,) * len(columns)
         starts = accumulate(map(len, written), initial=0)
         return [

@@ -8,23 +8,27 @@ from pathlib import Path
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage import database
 from tmpmaild.storage.layout import PAGE_BYTES
-from tmpmaild.storage.migrate import migrate, migrations
+from tmpmaild.storage.migrate import migrations
+from tmpmaild.storage.upgrading import bring_up_to_date
+from tmpmaild.storage.writer import Clock
+from tmpmaild.times import clock_ms
 
 log = logging.getLogger(__name__)
 
 
-def prepare(path: Path, max_bytes: int = 0) -> tuple[sqlite3.Connection, list[str]]:
+def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sqlite3.Connection, list[str]]:
     """Create, check and migrate a database that the caller has locked; return what was applied too.
 
-    ``max_bytes`` 0 sets no cap. Raises ``DatabaseError``.
+    ``max_bytes`` 0 sets no cap. ``clock`` gives Unix milliseconds; what has expired is not migrated. Raises
+    ``DatabaseError``.
     """
     steps = migrations()
     database.create_private(path)
     database.check(path, max(steps))
     connection = database.connect(path)
     try:
-        applied = migrate(connection, steps)
-        if max_bytes:  # only now: a step may need room for a table twice
+        applied = bring_up_to_date(connection, steps, clock())
+        if max_bytes:  # only now: a step may need a page where there is none
             connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
         connection.execute("UPDATE daemon SET clean_stop = 0")
     except (sqlite3.Error, DatabaseError) as error:

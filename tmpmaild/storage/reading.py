@@ -9,6 +9,7 @@ from msgspec import Struct, json
 
 from tmpmaild import ids
 from tmpmaild.model import QUARANTINE_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.storage.layout import LEAST_STORED_BYTES
 
 _decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
 _TRUNCATED_BYTES = 1024
@@ -17,8 +18,8 @@ _TRUNCATED_BYTES = 1024
 _INBOX = """
 SELECT i.id, i.created_at_ms, CASE WHEN i.swept THEN min(i.expires_at_ms, :now_ms) ELSE i.expires_at_ms END,
        i.private, i.token_hash, i.message_count,
-       i.message_count >= :max_messages OR i.stored_bytes >= :max_bytes
-           OR coalesce(c.stored_bytes, 0) >= :max_creator_bytes
+       i.message_count >= :max_messages OR i.stored_bytes > :full_bytes
+           OR (i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) > :full_creator_bytes)
 FROM inbox AS i
 LEFT JOIN creator AS c ON c.hash = i.creator
 WHERE i.name_hash = :name_hash AND i.expires_at_ms > :forgotten_ms
@@ -76,7 +77,7 @@ class Row(NamedTuple):
 
 
 class Finder(Struct, frozen=True):
-    """Finds an address by its hash. The three numbers are what an inbox is full at."""
+    """Finds an address by its hash. The three numbers are what an inbox and its creator may hold."""
 
     max_messages: int
     max_bytes: int
@@ -89,8 +90,8 @@ class Finder(Struct, frozen=True):
             "now_ms": now_ms,
             "forgotten_ms": now_ms - QUARANTINE_MS,
             "max_messages": self.max_messages,
-            "max_bytes": self.max_bytes,
-            "max_creator_bytes": self.max_creator_bytes,
+            "full_bytes": self.max_bytes - LEAST_STORED_BYTES,
+            "full_creator_bytes": self.max_creator_bytes - LEAST_STORED_BYTES,
         }
         row = connection.execute(_INBOX, values).fetchone()
         if row is None:

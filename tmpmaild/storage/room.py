@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.layout import LEAST_STORED_BYTES
 from tmpmaild.storage.writer import Transaction
 
 _MAX_INBOXES = 10_000
@@ -24,7 +25,7 @@ _decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
 
 
 class Limits(Struct, frozen=True):
-    """When an inbox takes no more: its messages, its octets, the octets of all that its creator holds.
+    """When an inbox takes no more: its messages, its octets in the file, those of all that its creator holds.
 
     A huge number stands for "no limit". The operator's inbox has limits of its own.
     """
@@ -33,7 +34,7 @@ class Limits(Struct, frozen=True):
     max_bytes: int
     max_creator_bytes: int
     operator_max_messages: int = 200
-    operator_max_bytes: int = 20 * 1024 * 1024
+    operator_max_bytes: int = 50 * 1024 * 1024
 
 
 class _Holder:
@@ -47,9 +48,9 @@ class _Holder:
         self.max_messages = max_messages
         self.max_bytes = max_bytes
 
-    def take(self, messages: int, size_bytes: int) -> None:
+    def take(self, messages: int, cost_bytes: int) -> None:
         self.messages += messages
-        self.stored_bytes += size_bytes
+        self.stored_bytes += cost_bytes
 
     @property
     def overfull(self) -> bool:
@@ -57,7 +58,7 @@ class _Holder:
 
     @property
     def full(self) -> bool:
-        return self.messages >= self.max_messages or self.stored_bytes >= self.max_bytes
+        return self.messages >= self.max_messages or self.stored_bytes + LEAST_STORED_BYTES > self.max_bytes
 
 
 class _Inbox(Struct):
@@ -109,14 +110,14 @@ class Room:
         inbox = self._inboxes.get(inbox_id)
         return inbox is not None and inbox.expires_at_ms > self._now_ms
 
-    def take(self, inbox_ids: Iterable[str], size_bytes: int) -> bool:
-        """Give a mail its room in all of the inboxes, or in none: False."""
+    def take(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
+        """Give a mail that takes so many octets of the file its room in all of the inboxes, or in none: False."""
         holders = [holder for inbox_id in inbox_ids for holder in self._inboxes[inbox_id].holders]
         for holder in holders:
-            holder.take(1, size_bytes)
+            holder.take(1, cost_bytes)
         if any(holder.overfull for holder in holders):
             for holder in holders:
-                holder.take(-1, -size_bytes)
+                holder.take(-1, -cost_bytes)
             return False
         self._changed.update(inbox_ids)
         return True
@@ -147,9 +148,17 @@ def changed(
     return replace(room.change(inbox_id), notice=notice)
 
 
+def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
+    """Tell whether not even the smallest mail would fit what a creator may hold."""
+    sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
+    row = connection.execute(sql, (limits.max_creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
+    return bool(row and row[0])
+
+
 def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
     """Tell whether the operator's inbox takes no more."""
-    sql = "SELECT message_count >= ? OR stored_bytes >= ? FROM inbox WHERE id = ?"
-    values = (limits.operator_max_messages, limits.operator_max_bytes, int(OPERATOR_INBOX_ID))
+    sql = "SELECT message_count >= ? OR stored_bytes > ? FROM inbox WHERE id = ?"
+    full_bytes = limits.operator_max_bytes - LEAST_STORED_BYTES
+    values = (limits.operator_max_messages, full_bytes, int(OPERATOR_INBOX_ID))
     (full,) = connection.execute(sql, values).fetchone()
     return bool(full)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from tmpmaild.model import NewMail, Verbatim
-from tmpmaild.storage.layout import FILLER, padding
+from tmpmaild.storage.layout import FILLER, padding, stored_bytes
 
 _encode = msgspec.json.Encoder().encode
 
@@ -16,8 +16,8 @@ def keyed_hash(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
-def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[Any, ...]:
-    """Lay a mail out as the columns of ``content``, the id aside."""
+def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, tuple[Any, ...]]:
+    """Lay a mail out as the columns of ``content``, the id aside; the number is what they will take in the file."""
     parsed, envelope = mail.parsed, mail.envelope
     short = (
         parsed.from_address or envelope.sender,
@@ -33,8 +33,11 @@ def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[Any,
     )
     body_at, body_bytes, body = _body(parsed.body)
     texts = (*short, body, parsed.html, mail.raw)
-    numbers = (now_ms, len(mail.raw), body_at, body_bytes, envelope.tls)
-    return (*numbers, FILLER, *texts, padding(sum(map(_octets, texts))))
+    text_bytes = sum(map(_octets, texts))
+    filled_up = padding(text_bytes)
+    cost_bytes = stored_bytes(text_bytes + len(filled_up))
+    numbers = (now_ms, len(mail.raw), cost_bytes, body_at, body_bytes, envelope.tls)
+    return cost_bytes, (*numbers, FILLER, *texts, filled_up)
 
 
 def _body(body: str | Verbatim) -> tuple[int | None, int, str]:

@@ -72,7 +72,7 @@ class SqliteStorage:
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """See ``Storage``."""
         creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
-        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash)
+        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash, self._limits)
         inbox_id = await self._writer.submit(operation)
         return Inbox(
             id=inbox_id,
@@ -261,7 +261,7 @@ async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
     path = settings.path
     with database.lock(path):
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
-        connection, _ = await asyncio.to_thread(prepare, path, cap_bytes)
+        connection, _ = await asyncio.to_thread(prepare, path, cap_bytes, clock)
         storage: SqliteStorage | None = None
         try:
             storage = await _assemble(settings, connection, cap_bytes, clock)

@@ -22,9 +22,6 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 
 log = logging.getLogger(__name__)
 
-# Written down where messages are deleted; until then the messages themselves tell.
-_LAST_MESSAGE_KEY = "SELECT max(last_message_id, coalesce((SELECT max(id) FROM message), 0)) FROM daemon"
-
 Clock = Callable[[], int]
 OnCommitted = Callable[[Sequence[InboxChange]], None]
 
@@ -94,7 +91,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
-        (self._last_message_key,) = connection.execute(_LAST_MESSAGE_KEY).fetchone()
+        self._last_message_key = last_message_key(connection)
         self._epoch = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
@@ -223,6 +220,14 @@ class Writer:
                 callback(changes)
             except Exception:
                 log.exception("telling of a commit failed")
+
+
+def last_message_key(connection: sqlite3.Connection) -> int:
+    """Return the highest key that any message has had."""
+    # Written down where messages are deleted; until then the messages themselves tell.
+    sql = "SELECT max(last_message_id, coalesce((SELECT max(id) FROM message), 0)) FROM daemon"
+    (key,) = connection.execute(sql).fetchone()
+    return int(key)
 
 
 def _run(kind: type[Operation], transaction: Transaction, operations: list[Operation]) -> list[Any]:

@@ -1,0 +1,162 @@
+"""What a mail is charged: never less than it takes in the file, and not much more."""
+
+from contextlib import closing
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tmpmaild import mime
+from tmpmaild.config import Addresses, Smtp
+from tmpmaild.model import Envelope, NewMail
+from tmpmaild.storage import database
+from tmpmaild.storage.delivery import insert
+from tmpmaild.storage.layout import LEAST_STORED_BYTES, PAGE_BYTES
+from tmpmaild.storage.migrate import migrate
+from tmpmaild.storage.rows import content_columns
+
+from .conftest import new_mail
+
+INBOX = "5"
+SPARE_PAGES = 4  # one that is not full yet in each of four b-trees
+
+
+class Table:
+    """A database that is written to as the engine does, and what is charged for all of it."""
+
+    def __init__(self, path) -> None:
+        self.connection = database.connect(path)
+        migrate(self.connection)
+        for inbox_id in range(5, 10):
+            sql = "INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private) VALUES (?, ?, 1, 2, 0)"
+            self.connection.execute(sql, (inbox_id, bytes((inbox_id,))))
+        self.keys = count(1 << 60, 1 << 20)
+        self.empty_pages = self.used_pages()
+
+    def used_pages(self):
+        return (
+            self.connection.execute("PRAGMA page_count").fetchone()[0]
+            - self.connection.execute("PRAGMA freelist_count").fetchone()[0]
+        )
+
+    def used_bytes(self):
+        return (self.used_pages() - self.empty_pages) * PAGE_BYTES
+
+    def charged_bytes(self):
+        return self.connection.execute("SELECT sum(stored_bytes) FROM inbox").fetchone()[0]
+
+    def add(self, *inbox_ids, **mail):
+        recipients = b"".join(b"r" * 50 for _ in inbox_ids)
+        cost_bytes, columns = content_columns(new_mail(*map(str, inbox_ids), **mail), recipients, 1_790_000_000_000)
+        keys = [next(self.keys) for _ in inbox_ids]
+        nothing = (None,) * len(columns)
+        insert(
+            self.connection,
+            [
+                (key, inbox_id, keys[0], 0, 50, *(columns if key == keys[0] else nothing))
+                for key, inbox_id in zip(keys, inbox_ids, strict=True)
+            ],
+        )
+        return cost_bytes
+
+    def delete(self, key):
+        self.connection.execute("DELETE FROM message WHERE id = ?", (key,))
+        self.connection.execute("DELETE FROM content WHERE id NOT IN (SELECT content_id FROM message)")
+
+
+@pytest.fixture
+def table(path):
+    made = Table(path)
+    with closing(made.connection):
+        yield made
+
+
+octets = st.integers(0, 200) | st.integers(3000, 5000) | st.integers(0, 60_000)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    mails=st.lists(st.tuples(octets, octets, st.booleans(), st.integers(1, 5)), min_size=1, max_size=60),
+    deleted=st.sets(st.integers(0, 60)),
+)
+def test_a_mail_is_never_charged_less_than_it_takes(tmp_path_factory, mails, deleted):
+    made = Table(tmp_path_factory.mktemp("layout") / "mail.db")
+    with closing(made.connection):
+        for raw_bytes, body_bytes, has_html, recipients in mails:
+            html = "ü" * body_bytes if has_html else None
+            made.add(*range(5, 5 + recipients), raw=b"x" * raw_bytes, body="y" * body_bytes, html=html)
+        assert made.used_bytes() <= made.charged_bytes() + SPARE_PAGES * PAGE_BYTES
+        keys = [key for (key,) in made.connection.execute("SELECT id FROM message ORDER BY id")]
+        for number in deleted:
+            made.delete(keys[number % len(keys)])
+        assert made.used_bytes() <= made.charged_bytes() + SPARE_PAGES * PAGE_BYTES
+
+
+def test_tiny_mails_that_stand_alone_in_their_pages_after_a_delete_are_charged_enough(table):
+    for number in range(4000):
+        table.add(5 + number % 5, raw=b"x" * 40, body="")
+    assert table.used_bytes() <= table.charged_bytes() <= 1.25 * table.used_bytes()
+    table.connection.execute("BEGIN")
+    keys = [key for (key,) in table.connection.execute("SELECT id FROM message ORDER BY id")]
+    for number, key in enumerate(keys):
+        if number % 8 < 5:
+            table.connection.execute("DELETE FROM message WHERE id = ?", (key,))
+            table.connection.execute("DELETE FROM content WHERE id = ?", (key,))
+    table.connection.execute("COMMIT")
+    assert table.used_bytes() <= table.charged_bytes() <= 1.25 * table.used_bytes()
+
+
+def test_a_large_mail_is_charged_hardly_more_than_its_pages(table):
+    cost_bytes = table.add(5, raw=b"x" * 10_000_000, body="")
+    assert table.used_bytes() <= cost_bytes <= table.used_bytes() + 2 * PAGE_BYTES
+
+
+def test_what_was_charged_is_given_back_to_the_octet(table):
+    sizes = [0, 40, 5000, 123_456]
+    costs = [table.add(5, 6, raw=b"x" * size) for size in sizes]
+    execute = table.connection.execute
+    assert execute("SELECT id, stored_bytes FROM inbox WHERE id IN (5, 6)").fetchall() == [
+        (5, sum(costs)),
+        (6, sum(costs)),
+    ]
+    keys = [key for (key,) in execute("SELECT id FROM message WHERE inbox_id = 5 ORDER BY id")]
+    for key, cost_bytes in zip(keys, costs, strict=True):
+        before = execute("SELECT stored_bytes FROM inbox WHERE id = 5").fetchone()[0]
+        table.delete(key)
+        assert execute("SELECT stored_bytes FROM inbox WHERE id = 5").fetchone()[0] == before - cost_bytes
+    assert execute("SELECT stored_bytes, message_count FROM inbox WHERE id = 5").fetchone() == (0, 0)
+
+
+def test_the_smallest_mail_is_charged_the_least(table):
+    assert table.add(5, raw=b"", body="", subject="") == LEAST_STORED_BYTES
+
+
+def worst_mail(size_bytes):
+    """Make a mail of that size that takes as much room as any: texts that grow, and attachments with long names."""
+    euros = b"\x80" * 900 + b"\r\n"
+    text = euros * (mime.MAX_TEXT_BYTES // len(euros) + 1)
+    names = "".join(f"X-Name-{number:04}: {'€' * 20}\r\n" for number in range(900))
+    parts = [
+        b"Content-Type: text/plain; charset=windows-1252\r\n\r\n" + text,
+        b"Content-Type: text/html; charset=windows-1252\r\n\r\n" + text,
+        *[
+            b"Content-Type: application/%s\r\nContent-ID: <%s>\r\nContent-Disposition: attachment; filename=%s\r\n\r\n"
+            % (b"y" * 127, b"c" * 255, b"'" * 255)
+        ]
+        * 990,
+    ]
+    head = names.encode() + b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+    mail = head + b"".join(b"--b\r\n" + part + b"\r\n" for part in parts)
+    return mail + b"z" * (size_bytes - len(mail))
+
+
+def test_two_of_the_largest_mails_fit_an_inbox_by_default_whatever_is_in_them():
+    raw = worst_mail(Smtp().max_message_bytes)
+    parsed = mime.parse(raw)
+    assert isinstance(parsed.body, str)
+    assert len(parsed.attachments) > 900
+    envelope = Envelope("a@example.com", (), "mx.example.com", "192.0.2.1", tls=False)
+    cost_bytes, _ = content_columns(NewMail(envelope, (), raw, parsed), b"r" * 100 * 320, 0)
+    assert cost_bytes > 2 * len(raw)
+    assert 2 * cost_bytes <= Addresses().max_bytes

@@ -1,0 +1,211 @@
+"""A step of the schema meets neither expired mail nor large tables; what a migration may do is written down here."""
+
+import re
+from contextlib import closing
+from itertools import chain
+
+import pytest
+
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage import database
+from tmpmaild.storage.migrate import _statements, migrate, migrations
+from tmpmaild.storage.upgrading import bring_up_to_date
+
+NOW_MS = 1_790_000_000_000
+_NAME = r"(\w+)"
+_CREATES = re.compile(rf"CREATE TABLE {_NAME} \(.*\) ?\w* ?;", re.IGNORECASE)
+_ADDS = re.compile(rf"ALTER TABLE {_NAME} ADD COLUMN (?!.*\b(?:CHECK|GENERATED|AS)\b).*;", re.IGNORECASE)
+_HOLDS_NO_ROWS = re.compile(r"(?:CREATE|DROP) (?:VIEW|TRIGGER) .*;", re.IGNORECASE)
+_OF_A_NEW_TABLE = (
+    re.compile(rf"CREATE (?:UNIQUE )?INDEX \w+ ON {_NAME} \(.*\).*;", re.IGNORECASE),
+    re.compile(rf"INSERT INTO {_NAME} (?:\([^)]*\) )?VALUES (?!.*\bSELECT\b).*;", re.IGNORECASE),
+)
+_ONE_ROW = re.compile(r"UPDATE daemon SET (?!.*\bSELECT\b).*;", re.IGNORECASE)
+
+
+def forbidden(script):
+    """Return the statements of a migration whose work would grow with the mail that is stored.
+
+    Allowed are new tables with what belongs to them, new columns, views, triggers, and the one row of ``daemon``.
+    """
+    new_tables, found = set(), []
+    for statement in map(_plain, _statements(script)):
+        if created := _CREATES.fullmatch(statement):
+            new_tables.add(created[1])
+        elif not (
+            _ADDS.fullmatch(statement)
+            or _HOLDS_NO_ROWS.fullmatch(statement)
+            or _ONE_ROW.fullmatch(statement)
+            or any((match := form.fullmatch(statement)) and match[1] in new_tables for form in _OF_A_NEW_TABLE)
+        ):
+            found.append(statement)
+    return [statement for statement in found if statement]
+
+
+def _plain(statement):
+    return " ".join(re.sub(r"--[^\n]*", "", statement).split())
+
+
+@pytest.mark.parametrize("number", [number for number in migrations() if number > 1] or [None])
+def test_no_migration_after_the_first_rewrites_a_table(number):
+    if number is not None:
+        assert forbidden(migrations()[number].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "CREATE TABLE new_content AS SELECT * FROM content;",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY) STRICT;\nINSERT INTO t SELECT id FROM content;",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY) STRICT;\nINSERT INTO t (id) VALUES ((SELECT max(size_bytes) FROM content));",
+        "INSERT INTO content (id) VALUES (1);",
+        "DROP TABLE content;",
+        "ALTER TABLE content RENAME TO old_content;",
+        "ALTER TABLE content RENAME COLUMN body TO text;",
+        "ALTER TABLE content DROP COLUMN html;",
+        "ALTER TABLE content ADD COLUMN rank INTEGER CHECK (rank > 0);",
+        "UPDATE content SET subject = '';",
+        "UPDATE inbox SET stored_bytes = 0;",
+        "UPDATE daemon SET last_message_id = (SELECT max(id) FROM content);",
+        "DELETE FROM message;",
+        "CREATE INDEX content_by_size ON content (size_bytes);",
+        "REPLACE INTO daemon VALUES (1);",
+        "WITH x AS (SELECT 1) UPDATE content SET html = NULL;",
+        "PRAGMA writable_schema = 1;",
+        "VACUUM;",
+        "REINDEX;",
+        "-- looks harmless\nCREATE TABLE t (x); DROP TABLE content;",
+        "create table copy as select * from content;",
+    ],
+)
+def test_a_migration_that_rewrites_or_reads_a_table_is_found(script):
+    assert forbidden(script)
+
+
+def test_a_migration_that_adds_is_fine():
+    script = """
+        -- What the tags of a mail are; a comment; with semicolons.
+        CREATE TABLE tag (
+            message_id INTEGER NOT NULL,   -- no REFERENCES
+            tag INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX tag_by_message ON tag (message_id);
+        INSERT INTO tag (message_id, tag) VALUES (0, 1);
+        ALTER TABLE inbox ADD COLUMN tags INTEGER NOT NULL DEFAULT 0;
+        UPDATE daemon SET clean_stop = 0;
+        DROP VIEW mail;
+        CREATE VIEW mail AS SELECT id FROM message;
+        DROP TRIGGER message_added;
+        CREATE TRIGGER message_added AFTER INSERT ON message BEGIN
+            UPDATE inbox SET message_count = message_count + 1 WHERE id = NEW.inbox_id;
+            DELETE FROM tag WHERE message_id = NEW.id;
+        END;
+        -- the end
+    """
+    assert forbidden(script) == []
+
+
+def columns(**values):
+    return f"({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+
+
+def add_inbox(connection, inbox_id, expires_at_ms):
+    into, values = columns(
+        id=inbox_id, name_hash=bytes((*divmod(inbox_id, 256),)), created_at_ms=1, expires_at_ms=expires_at_ms, private=0
+    )
+    connection.execute(f"INSERT INTO inbox {into}", values)
+    connection.execute("INSERT OR IGNORE INTO address VALUES (?, x'', zeroblob(3840))", (inbox_id // 12,))
+
+
+def add_mail(connection, key, inbox_id):
+    """Store a mail with no more than the first schema asks for."""
+    texts = dict.fromkeys(("sender", "sender_name", "subject", "envelope_from", "helo", "remote_ip", "body"), "text")
+    lists = dict.fromkeys(("attachments", "warnings", "headers"), "[]")
+    octets = dict.fromkeys(("filler", "recipients", "padding"), b"") | {"source": b"raw!"}
+    numbers = {"received_at_ms": 3, "size_bytes": 4, "stored_bytes": 5637, "body_bytes": 4, "tls": 0}
+    into, values = columns(
+        id=key,
+        inbox_id=inbox_id,
+        content_id=key,
+        recipient_at=0,
+        recipient_bytes=0,
+        **numbers,
+        **texts,
+        **lists,
+        **octets,
+    )
+    connection.execute(f"INSERT INTO delivery {into}", values)
+
+
+@pytest.fixture(params=migrations())
+def populated(request, path):
+    """Fill a database of each version with 300 expired inboxes and one that lives, two mails in each."""
+    steps = {number: file for number, file in migrations().items() if number <= request.param}
+    with closing(database.connect(path)) as connection:
+        migrate(connection, steps)
+        connection.execute("BEGIN")
+        keys = iter(range(7, 10_000))
+        for inbox_id in range(5, 306):
+            add_inbox(connection, inbox_id, NOW_MS + (inbox_id == 305))
+            for _ in range(2):
+                add_mail(connection, next(keys), inbox_id)
+        connection.execute("COMMIT")
+        yield connection, steps
+
+
+def step(tmp_path, number, sql):
+    file = tmp_path / f"{number:04}_further.sql"
+    file.write_text(sql)
+    return file
+
+
+def test_what_has_expired_is_gone_before_a_step_runs_and_what_lives_is_there_after_it(populated, tmp_path):
+    connection, steps = populated
+    number = max(steps) + 1
+    seen = "CREATE TABLE seen AS SELECT (SELECT count(*) FROM message) AS mails, (SELECT count(*) FROM content) AS contents;"
+    statements = []
+    connection.set_trace_callback(statements.append)
+    assert bring_up_to_date(connection, {**steps, number: step(tmp_path, number, seen)}, NOW_MS) == [
+        f"{number:04}_further"
+    ]
+    connection.set_trace_callback(None)
+    assert connection.execute("SELECT * FROM seen").fetchall() == [(2, 2)]
+    assert connection.execute("SELECT id FROM inbox WHERE swept = 0 AND id > 1").fetchall() == [(305,)]
+    assert connection.execute(
+        "SELECT inbox_id, size_bytes FROM message JOIN content AS c ON c.id = content_id"
+    ).fetchall() == [
+        (305, 4),
+        (305, 4),
+    ]
+    # In small transactions: none grows with what there is to sweep.
+    assert statements.count("COMMIT") > 3
+
+
+def test_a_step_that_fails_leaves_a_swept_database_that_is_checked_at_the_next_start(populated, tmp_path):
+    connection, steps = populated
+    number = max(steps) + 1
+    with pytest.raises(DatabaseError, match="further"):
+        bring_up_to_date(connection, {**steps, number: step(tmp_path, number, "THIS IS NO SQL;")}, NOW_MS)
+    assert connection.execute("SELECT count(*) FROM message").fetchone() == (2,)
+    assert connection.execute("SELECT clean_stop FROM daemon").fetchone() == (0,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (max(steps),)
+
+
+def test_without_a_step_nothing_is_swept(path):
+    with closing(database.connect(path)) as connection:
+        assert bring_up_to_date(connection, migrations(), NOW_MS) == [file.stem for file in migrations().values()]
+        add_inbox(connection, 5, NOW_MS)
+        add_mail(connection, 7, 5)
+        assert bring_up_to_date(connection, migrations(), NOW_MS) == []
+        assert connection.execute("SELECT count(*) FROM message").fetchone() == (1,)
+
+
+def test_mail_of_every_schema_is_read_after_every_further_step(populated):
+    connection, _ = populated
+    bring_up_to_date(connection, migrations(), 0)
+    assert set(chain.from_iterable(connection.execute("SELECT subject FROM mail"))) == {"text"}
+    assert connection.execute("SELECT octets FROM source LIMIT 1").fetchall() == [(b"raw!",)]
+    before = connection.execute("SELECT message_count, stored_bytes FROM inbox WHERE id = 305").fetchone()
+    assert before == (2, 2 * 5637)
+    connection.execute("DELETE FROM message WHERE inbox_id = 305")
+    assert connection.execute("SELECT message_count, stored_bytes FROM inbox WHERE id = 305").fetchone() == (0, 0)
