@@ -1,13 +1,16 @@
 """What the storage's tests share: an engine on a settable clock, and builders of addresses and mail."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import sqlite3
+from contextlib import asynccontextmanager, closing
 
 import pytest
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.sqlite import Settings, open_storage
+
+from .plans import Recorder, filled_database, objections
 
 LIFETIME_MS = 60_000
 NO_INBOX_IDS = ["", "0", "01", "-1", " 1", "999", "x", "1\n", "²", "9" * 18, "9" * 5000, "\ud800"]
@@ -136,3 +139,29 @@ def open_engine(path, clock):
 async def engine(open_engine):
     async with open_engine() as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def planner():
+    """Return a function that raises no objection to a statement twice: most tests run the same ones."""
+    known = {}
+    with closing(filled_database()) as connection:
+
+        def objections_to(sql):
+            if sql not in known:
+                known[sql] = objections(connection, sql)
+            return known[sql]
+
+        yield objections_to
+
+
+@pytest.fixture(autouse=True)
+def every_plan_is_known(request, monkeypatch, planner):
+    """Check the plans of all statements that the engine runs in a test of the contract."""
+    if not request.path.name.startswith("test_contract"):
+        yield
+        return
+    recorder = Recorder()
+    monkeypatch.setattr(sqlite3, "connect", recorder.connect)
+    yield
+    assert [f"{module}: {line}" for sql, module in recorder.statements.items() for line in planner(sql)] == []

@@ -1,0 +1,163 @@
+"""Which statements the engine runs, and which of their plans would take longer the more inboxes and mails there are.
+
+SQLite chooses a plan by the text of a statement and by the schema: there are no statistics, in production neither.
+"""
+
+import re
+import sqlite3
+import sys
+from contextlib import closing
+from typing import NamedTuple
+
+from tmpmaild.storage.migrate import migrate
+
+LIST_LENGTHS = (1, 2, 4, 16, 64, 1000)  # SQLite likes an index better the longer the list of ids is
+
+_PLANNED = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH)\b", re.IGNORECASE)
+_LIST = re.compile(r"\bIN \(\?(?:, ?\?)*\)")
+_COMMENT = re.compile(r"--[^\n]*")
+_NAMED = re.compile(r":([a-z_]+)")
+_ROW_OF_TRIGGER = re.compile(r"\b(?:NEW|OLD)\.\w+")
+
+
+class Shape(NamedTuple):
+    """A line of a plan that costs the same however much is stored, and why; ``only_with`` must be in the statement."""
+
+    line: str
+    why: str
+    only_with: str = ""
+
+
+SHAPES = (
+    Shape(
+        r"(?:CORRELATED )?(?:SCALAR|LIST) SUBQUERY \d+|REUSE LIST SUBQUERY \d+|MULTI-INDEX OR|INDEX \d+", "a heading"
+    ),
+    Shape(r"SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)( LEFT-JOIN)?", "a row for each value"),
+    Shape(r"SEARCH \w+ USING PRIMARY KEY \(hash=\?\)( LEFT-JOIN)?", "a creator's only row"),
+    Shape(r"SEARCH inbox USING (COVERING )?INDEX sqlite_autoindex_inbox_1 \(name_hash=\?\)", "a unique index"),
+    Shape(r"SEARCH i USING INDEX sqlite_autoindex_inbox_1 \(name_hash=\?\)", "a unique index"),
+    Shape(
+        r"SEARCH \w+ USING (COVERING )?INDEX message_by_inbox \(inbox_id=\?( AND rowid[<>]\?)*\)",
+        "the mail of one inbox, up to a limit",
+        only_with=r"\bLIMIT\b|\bNOT EXISTS\b",
+    ),
+    Shape(
+        r"SEARCH m USING (COVERING )?INDEX message_sharing_content \(content_id=\?\)",
+        "the recipients of one transaction",
+    ),
+    Shape(
+        r"SEARCH inbox USING COVERING INDEX inbox_by_expiry \(swept=\? AND expires_at_ms<\?\)",
+        "what has expired longest ago, up to a limit",
+        only_with=r"ORDER BY expires_at_ms LIMIT \?",
+    ),
+    Shape(
+        r"SEARCH i USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)",
+        "the twelve inboxes that share a row of addresses",
+        only_with=r"i\.id BETWEEN address\.id \* 12 AND address\.id \* 12 \+ 11",
+    ),
+    Shape(r"SEARCH \w+ USING INDEX message_by_inbox \(inbox_id=\? AND rowid=\?\)", "a row for each value"),
+    Shape(r"SEARCH message", "the last row of the table", only_with=r"\bmax\(id\)"),
+    Shape(r"SCAN json_each VIRTUAL TABLE INDEX \d+:.*", "a list that was handed over"),
+    Shape(r"USE TEMP B-TREE FOR ORDER BY", "as many rows as that list is long", only_with=r"\bjson_each\b"),
+    Shape(r"SCAN \d+ CONSTANT ROWS|(?:MATERIALIZE|SCAN) delivery|CO-ROUTINE delivery", "the rows of one batch"),
+    Shape(
+        r"SCAN \w+(?: USING COVERING INDEX \w+)?",
+        "never begun: what is wanted to be in an empty list is not there",
+        only_with=r"^(?:SELECT id FROM|DELETE FROM|UPDATE) [^(]*\bWHERE id IN \(\)(?: AND .*)?$",
+    ),
+    Shape(r"SCAN sqlite_(?:master|schema)", "the schema"),
+    Shape(r"SCAN daemon", "a table of one row"),
+)
+
+
+class Recorder:
+    """Notes each statement that our own code gives to SQLite, with its question marks.
+
+    ``set_trace_callback`` would tell of the statement with its values written into it, megabytes of mail, and SQLite
+    never plans that text.
+    """
+
+    def __init__(self) -> None:
+        self.statements: dict[str, str] = {}
+
+    def connect(self, *args, **options):
+        """Open a connection as ``sqlite3.connect`` does."""
+        return _connect(*args, factory=self._connection_class(), **options)
+
+    def _connection_class(self):
+        note = self._note
+
+        class Connection(sqlite3.Connection):
+            def execute(self, sql, *values):
+                note(sql, sys._getframe(1))
+                return super().execute(sql, *values)
+
+            def executemany(self, sql, *values):
+                note(sql, sys._getframe(1))
+                return super().executemany(sql, *values)
+
+        return Connection
+
+    def _note(self, sql, caller):
+        module = caller.f_globals["__name__"]
+        if module.startswith("tmpmaild.") and _PLANNED.match(sql):
+            self.statements.setdefault(_LIST.sub("IN (?)", sql), module)
+
+
+_connect = sqlite3.connect
+
+
+def filled_database(inboxes=3000, mails_each=4):
+    """Return a database with so many inboxes and mails."""
+    connection = _connect(":memory:", isolation_level=None)
+    migrate(connection)
+    numbers = "WITH RECURSIVE n (n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM n LIMIT ?)"
+    connection.execute(
+        "INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private, creator)"
+        f" {numbers} SELECT n, randomblob(16), n, n + 1000, 0, CAST(n % 100 AS BLOB) FROM n",
+        (inboxes,),
+    )
+    connection.execute(
+        "INSERT INTO delivery (id, inbox_id, content_id, recipient_at, recipient_bytes, received_at_ms, size_bytes,"
+        " stored_bytes, body_bytes, tls, filler, sender, sender_name, subject, attachments, recipients, envelope_from,"
+        " helo, remote_ip, warnings, headers, body, source, padding)"
+        f" {numbers} SELECT n, 100 + n % ?, n, 0, 0, n, 9, 99, 0, 0, x'', '', '', '', '[]', x'', '', '', '', '[]', '[]',"
+        " '', x'', x'' FROM n",
+        (inboxes * mails_each, inboxes),
+    )
+    return connection
+
+
+def objections(connection, sql):
+    """Return what must not be in the plans of a statement, of its triggers, and of its lists at any length."""
+    found = []
+    for length in LIST_LENGTHS if _LIST.search(sql) else LIST_LENGTHS[:1]:
+        text = _LIST.sub(f"IN ({','.join('?' * length)})", sql)
+        for statement in (text, *trigger_statements(connection, text)):
+            found += [
+                f"{line} in {statement[:400]}" for line in _plan(connection, statement) if not _is_fine(line, statement)
+            ]
+    return list(dict.fromkeys(found))
+
+
+def trigger_statements(connection, sql):
+    """Return the statements of the triggers that a statement fires, the new and the old row as question marks."""
+    program = _explain(connection, "EXPLAIN", sql)
+    texts = [p4 for _, opcode, _, _, _, p4, *_ in program if opcode == "Trace" and str(p4).startswith("-- ")]
+    return [_ROW_OF_TRIGGER.sub("?", text.removeprefix("-- ")) for text in dict.fromkeys(texts)]
+
+
+def _plan(connection, sql):
+    return [row[3] for row in _explain(connection, "EXPLAIN QUERY PLAN", sql)]
+
+
+def _explain(connection, how, sql):
+    bare = _COMMENT.sub("", sql)
+    names = _NAMED.findall(bare)
+    values = dict.fromkeys(names) if names else (None,) * bare.count("?")
+    with closing(connection.execute(f"{how} {bare}", values)) as rows:
+        return rows.fetchall()
+
+
+def _is_fine(line, sql):
+    return any(re.fullmatch(shape.line, line) and re.search(shape.only_with, sql) for shape in SHAPES)
