@@ -59,7 +59,10 @@ SHAPES = (
     Shape(r"SEARCH message", "the last row of the table", only_with=r"\bmax\(id\)"),
     Shape(r"SCAN json_each VIRTUAL TABLE INDEX \d+:.*", "a list that was handed over"),
     Shape(r"USE TEMP B-TREE FOR ORDER BY", "as many rows as that list is long", only_with=r"\bjson_each\b"),
-    Shape(r"SCAN \d+ CONSTANT ROWS|(?:MATERIALIZE|SCAN) delivery|CO-ROUTINE delivery", "the rows of one batch"),
+    Shape(
+        r"SCAN \d+(?: CONSTANT ROWS|-ROW VALUES CLAUSE)|(?:MATERIALIZE|SCAN) delivery|CO-ROUTINE delivery",
+        "the rows of one batch",
+    ),
     Shape(
         r"SCAN \w+(?: USING COVERING INDEX \w+)?",
         "never begun: what is wanted to be in an empty list is not there",
