@@ -117,23 +117,6 @@ async def test_tombstones_go_after_a_day_in_steps(engine):
         assert rows(engine)[3] == left
 
 
-async def test_a_sweep_finds_its_rows_by_index(engine):
-    """No step may read a whole table: the plan has no SCAN of one."""
-    plans = []
-    connection = engine.storage._writer._connection
-    await fill(engine, inboxes=30, mails_each=2)
-    engine.clock.advance(ms=LIFETIME_MS)
-    statements = []
-    connection.set_trace_callback(statements.append)
-    await engine.storage.sweep(engine.clock())
-    connection.set_trace_callback(None)
-    for sql in statements:
-        if sql.startswith(("SELECT", "DELETE", "UPDATE")) and "daemon" not in sql:
-            plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
-    assert plans
-    assert [plan for plan in plans if plan.startswith("SCAN") and "json_each" not in plan] == []
-
-
 async def test_the_freed_file_shrinks_in_small_steps(engine, path):
     await fill(engine, inboxes=10, mails_each=10, raw=b"x" * 200_000)
     await engine.storage.erase()

@@ -46,11 +46,11 @@ class MessageRow(NamedTuple):
     content_id: int
     recipient_at: int
     recipient_bytes: int
-    size_bytes: int
+    stored_bytes: int
 
 
 MESSAGE_ROWS = (
-    "SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.size_bytes"
+    "SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.stored_bytes"
     " FROM message AS m JOIN content AS c ON c.id = m.content_id"
 )
 """Selects a ``MessageRow``; what is missing is the condition."""

@@ -98,7 +98,7 @@ def _choose_messages(
     chosen: list[MessageRow] = []
     units = 0
     for row in map(MessageRow._make, rows):
-        units += _MESSAGE_UNITS + row.size_bytes // PAGE_BYTES
+        units += _MESSAGE_UNITS + row.stored_bytes // PAGE_BYTES
         if chosen and units > most_units:
             return chosen, units, False
         chosen.append(row)

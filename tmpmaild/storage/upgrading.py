@@ -5,12 +5,12 @@ from pathlib import Path
 
 from tmpmaild.storage.deleting import Upkeep
 from tmpmaild.storage.migrate import migrate
-from tmpmaild.storage.sweeping import Sweep
+from tmpmaild.storage.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.writer import Transaction, last_message_key
 
 
 def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now_ms: int) -> list[str]:
-    """Apply the steps that are missing and return their names; before the first of them delete what is over.
+    """Apply the steps that are missing and return their names; before the first of them delete what has expired.
 
     Nothing is swept from a database that is new or up to date. Raises ``DatabaseError``, ``sqlite3.Error``.
     """
@@ -26,10 +26,8 @@ def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
 
     So the statements of a sweep must run on every schema since the first.
     """
-    upkeep = Upkeep(connection)
+    upkeep, pace = Upkeep(connection), sweep_pace()
     more = True
     while more:
-        connection.execute("BEGIN IMMEDIATE")
         transaction = Transaction(connection, now_ms, last_message_key(connection))
-        (more,) = Sweep.run(transaction, [Sweep(now_ms, upkeep)])
-        connection.execute("COMMIT")
+        (more,) = Sweep.run(transaction, [Sweep(now_ms, upkeep, pace)])
