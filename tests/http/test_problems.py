@@ -16,6 +16,7 @@ PRODUCERS = [
     ("malformed-request", "POST", ADDRESSES, {"body": b"{"}),
     ("bad-host", "GET", INBOX, {"host": "a b"}),
     ("bad-host", "GET", INBOX, {"host": None}),
+    ("cross-site", "POST", ADDRESSES, {"headers": {"Sec-Fetch-Site": "cross-site"}}),
     ("address-not-found", "GET", INBOX, {}),
     ("address-not-found", "GET", INBOX + "/messages", {}),
     ("address-not-found", "GET", INBOX + "/messages/x/raw", {}),

@@ -101,6 +101,10 @@ class Unauthorized(Problem):
     """A token is needed and none was given."""
 
 
+class CrossSite(Problem):
+    """The request said that a page of another site sent it, which this client never does."""
+
+
 class AddressNotFound(Problem):
     """There is no such address, or not for this token."""
 

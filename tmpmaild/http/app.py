@@ -18,6 +18,7 @@ from tmpmaild.http import openapi
 from tmpmaild.http.addresses import Addresses
 from tmpmaild.http.answers import JsonResponse, Places
 from tmpmaild.http.cors import Cors
+from tmpmaild.http.crosssite import CrossSite
 from tmpmaild.http.files import docs_files, web_files
 from tmpmaild.http.messages import Messages
 from tmpmaild.http.middleware import Guard, RateLimit
@@ -69,7 +70,8 @@ def create_app(service: InboxService, settings: Settings, limits: RateLimits) ->
         trusted_proxies=settings.trusted_proxies,
         exempt=settings.exempt,
     )
-    return Cors(limited, origins=settings.cors_origins) if settings.cors_origins else limited
+    checked = CrossSite(limited, problems=problems, public_url=settings.public_url, cors_origins=settings.cors_origins)
+    return Cors(checked, origins=settings.cors_origins) if settings.cors_origins else checked
 
 
 def _endpoints(service: InboxService, base_path: str, max_streams_per_client: int) -> dict[str, Endpoint]:

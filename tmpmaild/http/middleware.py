@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
-from tmpmaild.http.headers import EVERYWHERE, UNCACHED, UNCACHED_PATHS
+from tmpmaild.http.headers import with_headers
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Client
 from tmpmaild.ratelimit import Decision, RateLimits, TokenBuckets
@@ -22,7 +22,7 @@ access_log = logging.getLogger("tmpmaild.access")
 
 
 class RateLimit:
-    """Outside of everything else: finds out who asks, and takes a token for each request that has a policy."""
+    """Stands before the application: finds out who asks, and takes a token for each request that has a policy."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class RateLimit:
             return
         wait = str(decision.next_token_seconds)
         response = self._problems.response("rate-limited", headers={"Retry-After": wait})
-        await response(scope, receive, _with_headers(scope, send))
+        await response(scope, receive, with_headers(scope, send))
 
     def _client(self, scope: Scope) -> Client:
         peer = scope["client"][0] if scope["client"] else LOCAL
@@ -86,7 +86,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        send = _with_headers(scope, send)
+        send = with_headers(scope, send)
         code = self._objection(scope["headers"])
         if code is not None:
             await self._problems.response(code)(scope, receive, send)
@@ -131,17 +131,6 @@ def _announcing(buckets: TokenBuckets, decision: Decision, send: Send) -> Send:
         await send(message)
 
     return announce
-
-
-def _with_headers(scope: Scope, send: Send) -> Send:
-    extra = [*EVERYWHERE, UNCACHED] if scope["path"].startswith(UNCACHED_PATHS) else list(EVERYWHERE)
-
-    async def add_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *extra]
-        await send(message)
-
-    return add_headers
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:

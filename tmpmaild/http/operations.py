@@ -9,7 +9,8 @@ _ADDRESS = "/api/v1/addresses/{address}"
 _MESSAGE = f"{_ADDRESS}/messages/{{id}}"
 _ALWAYS = ("bad-host", "headers-too-large", "internal-error", "stopping")
 _LIMITED = ("rate-limited", *_ALWAYS)
-_OF_ADDRESS = ("unauthorized", "address-not-found", "address-expired", "storage-unavailable", *_LIMITED)
+_OF_API = ("cross-site", *_LIMITED)
+_OF_ADDRESS = ("unauthorized", "address-not-found", "address-expired", "storage-unavailable", *_OF_API)
 _OF_MESSAGE = ("message-not-found", *_OF_ADDRESS)
 _OF_BODY = (
     "malformed-request",
@@ -58,7 +59,7 @@ OPERATIONS = (
         access="open",
         body=CreateRequest,
         answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
-        problems=("address-taken", "storage-full", "storage-unavailable", *_OF_BODY, *_LIMITED),
+        problems=("address-taken", "storage-full", "storage-unavailable", *_OF_BODY, *_OF_API),
     ),
     Operation(
         id="getAddress",
@@ -99,7 +100,7 @@ OPERATIONS = (
         summary="List the domains",
         access="open",
         answer=Answer(200, "The domains that addresses can be created at.", DomainList),
-        problems=_LIMITED,
+        problems=_OF_API,
     ),
     Operation(
         id="listMessages",
@@ -195,6 +196,6 @@ OPERATIONS = (
         summary="This description",
         access="open",
         answer=Answer(200, "An OpenAPI 3.1 document.", media_type="application/json"),
-        problems=_LIMITED,
+        problems=_OF_API,
     ),
 )

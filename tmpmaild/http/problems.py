@@ -39,6 +39,12 @@ PROBLEMS: dict[str, Problem] = {
     "malformed-request": Problem(400, "Malformed request", "The body is not what its media type says."),
     "bad-host": Problem(400, "Bad Host header", "The Host header is missing, malformed, or not one served here."),
     "unauthorized": Problem(401, "Token needed", "Send the token from the answer to create: Authorization: Bearer …"),
+    "cross-site": Problem(
+        403,
+        "Cross-site request",
+        "A web page of another origin sent this. http.cors_origins names the origins that may; behind a proxy that "
+        "changes the Host header http.public_url names the server's own.",
+    ),
     "address-not-found": Problem(404, "Address not found", "There is no such address, or not for you."),
     "message-not-found": Problem(404, "Message not found", "This inbox holds no message with that id."),
     "not-found": Problem(404, "Not found", "Nothing lives at this path."),

@@ -1,0 +1,36 @@
+"""The page under the rule that keeps other sites away from the API, as a browser tells who asks: by name and by IP."""
+
+import pytest
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+MAIL = (
+    "From: shop@shop.example\r\nSubject: Welcome\r\nMIME-Version: 1.0\r\n"
+    "Content-Type: multipart/related; boundary=b\r\n\r\n"
+    "--b\r\nContent-Type: text/html\r\n\r\n<p>Your code is 481516</p><img src='cid:logo' alt=Logo>\r\n"
+    "--b\r\nContent-Type: image/png\r\nContent-ID: <logo>\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    f"{PIXEL}\r\n--b--\r\n"
+).encode()
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "inbox.example"])
+async def test_the_page_creates_shows_and_deletes_and_its_frames_ask_nothing_of_the_api(daemon, new_tab, expect, name):
+    """To a name that is not localhost a browser sends no Sec-Fetch-Site over plain HTTP, so the origin decides."""
+    tab, framed = await new_tab(), []
+
+    def on_request(request):
+        if request.frame.parent_frame:
+            framed.append(request.url)
+
+    tab.page.on("request", on_request)
+    await (await tab.visit(url=daemon.url.replace("127.0.0.1", name))).until_live()
+    daemon.deliver_octets(await tab.address(), MAIL)
+    await tab.until_subjects("Welcome")
+    await tab.open("Welcome")
+    await expect(tab.mail.get_by_alt_text("Logo")).to_have_js_property("naturalWidth", 1)
+    assert {url.partition("/view/")[1] for url in framed if not url.startswith("data:")} == {"/view/"}
+    await tab.button("Delete mail").click()
+    await tab.until_subjects()
+    await tab.button("Delete").click()
+    await tab.button("Delete now", tab.dialog).click()
+    await expect(tab.heading("This address is deleted")).to_be_visible()
+    assert {method for method, _ in tab.asked} == {"GET", "POST", "DELETE"}

@@ -1,0 +1,234 @@
+"""What pages of other sites can make a real browser send to the API, and that it neither works nor costs a token."""
+
+import random
+import socket
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
+
+import anyio
+import pytest
+
+from tmpmaild.http.app import Settings, create_app
+from tmpmaild.http.server import HttpServer
+from tmpmaild.ratelimit import RateLimits, TokenBuckets
+from tmpmaild.service import InboxService, Rules, Wish
+from tmpmaild.storage.sqlite import Settings as StorageSettings
+from tmpmaild.storage.sqlite import open_storage
+
+# Each sends one request without asking anybody; it says by whom it was sent in its query.
+WAYS = """
+const add = (tag, properties) => document.body.appendChild(Object.assign(document.createElement(tag), properties));
+const ways = {
+  fetch: (url) => fetch(url, { method: "POST", mode: "no-cors" }),
+  beacon: (url) => navigator.sendBeacon(url, "x"),
+  opaque: (url) => add("iframe", { sandbox: "allow-scripts",
+    srcdoc: `<script>fetch("${url}", { method: "POST", mode: "no-cors" })</script>` }),
+  form: (url) => {
+    add("iframe", { name: "target" });
+    add("form", { method: "post", action: url, target: "target" }).submit();
+  },
+  socket: (url) => void new WebSocket(url.replace("http:", "ws:")),
+  prefetch: (url) => add("link", { rel: "prefetch", href: url }),
+  speculation: (url) => add("script", { type: "speculationrules",
+    textContent: JSON.stringify({ prefetch: [{ source: "list", urls: [url] }] }) }),
+  image: (url) => add("img", { src: url }),
+  script: (url) => add("script", { src: url }),
+  frame: (url) => add("iframe", { src: url }),
+  object: (url) => add("object", { data: url }),
+  reading: (url) => fetch(url),
+  stream: (url) => void new EventSource(url),
+  preflight: (url) => fetch(url, { method: "PATCH" }),
+};
+"""
+SEND = f"""([url, names]) => {{ {WAYS}
+  for (const name of names) Promise.resolve(ways[name](`${{url}}?by=${{name}}`)).catch(() => 0);
+}}"""
+WITHOUT_FETCH_METADATA = {"fetch", "beacon", "opaque", "form", "socket", "prefetch"}
+EVERY_WAY = {
+    "speculation",
+    "image",
+    "script",
+    "frame",
+    "object",
+    "reading",
+    "stream",
+    "preflight",
+} | WITHOUT_FETCH_METADATA
+
+
+class House:
+    """A server with one inbox and ten tokens for each client; ``answers`` has what was answered, by the query."""
+
+    def __init__(self, service, inbox, port):
+        self.inbox = inbox
+        self.port = port
+        self.answers = {}
+        self.buckets = TokenBuckets(1, 10)
+        self._service = service
+        self._app = None
+        self._host = None
+
+    def open(self, *, seen_as=None, **settings):
+        """Begin to answer; a proxy that changes Host is ``seen_as`` the one it asks."""
+        self._app = create_app(self._service, Settings(**settings), RateLimits(self.buckets, None))
+        self._host = seen_as and seen_as.encode()
+
+    async def __call__(self, scope, receive, send):
+        async def note(message):
+            if message["type"] == "http.response.start" and scope["path"].startswith("/api/"):
+                self.answers.setdefault(scope["query_string"].decode().removeprefix("by="), []).append(
+                    message["status"]
+                )
+            await send(message)
+
+        if self._host:
+            scope["headers"] = [(k, self._host if k == b"host" else v) for k, v in scope["headers"]]
+        await self._app(scope, receive, note)
+
+    def url(self, name="127.0.0.1", path="/api/v1/addresses"):
+        return f"http://{name}:{self.port}{path}"
+
+    async def answered(self, names):
+        """Wait until something was answered to each of these."""
+        with anyio.move_on_after(5):
+            while not names <= self.answers.keys():
+                await anyio.sleep(0.01)
+        return self.answers
+
+
+async def elsewhere(scope, _receive, send):
+    """Answer every request as a website with nothing on its page."""
+    headers = [(b"content-type", b"text/html"), (b"content-security-policy", b"img-src http:")]  # no icon
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b"<!doctype html><title>elsewhere</title><body>"})
+
+
+@pytest.fixture
+async def serve():
+    async with AsyncExitStack() as stack:
+
+        async def serve(app):
+            listener = socket.create_server(("127.0.0.1", 0))
+            server = HttpServer(app, max_connections=0)
+            await server.start([listener])
+            stack.push_async_callback(server.stop, 0.2)
+            return listener.getsockname()[1]
+
+        yield serve
+
+
+@pytest.fixture
+async def house(tmp_path, clock, serve):
+    async with open_storage(StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as storage:
+        chosen = random.Random(1)
+        service = InboxService(
+            storage,
+            Rules(("tmpmaild.example",), 3_600_000),
+            clock=clock,
+            choice=chosen.choice,
+            new_token=lambda: f"{chosen.getrandbits(128):032x}",
+        )
+        inbox, _ = await service.create(Wish(), None)
+        one = House(service, inbox, 0)
+        one.port = await serve(one)
+        yield one
+
+
+@pytest.fixture
+async def site(browser, serve):
+    """Return a function that opens a page of another website, under a name of its own."""
+    port = await serve(elsewhere)
+    context = await browser.new_context()
+    context.set_default_timeout(5000)
+
+    async def visit(name):
+        page = await context.new_page()
+        await page.goto(f"http://{name}:{port}/")
+        return SimpleNamespace(page=page, origin=f"http://{name}:{port}")
+
+    yield visit
+    await context.close()
+
+
+@pytest.mark.parametrize("name", ["localhost", "elsewhere.example", "127.0.0.1"])
+async def test_no_page_of_another_origin_reaches_the_api_or_costs_its_visitor_a_token(house, site, name):
+    """What 127.0.0.1 sends from another port is of the same site."""
+    house.open()
+    page = (await site(name)).page
+    await page.evaluate(SEND, [house.url(), sorted(EVERY_WAY)])
+    assert await house.answered(EVERY_WAY) == {way: [403] for way in EVERY_WAY}
+    assert len(house.buckets) == 0
+
+
+async def test_over_plain_http_on_a_name_no_page_of_another_origin_changes_anything(house, site):
+    house.open()
+    page = (await site("elsewhere.example")).page
+    await page.evaluate(SEND, [house.url("inbox.example"), sorted(WITHOUT_FETCH_METADATA)])
+    assert await house.answered(WITHOUT_FETCH_METADATA) == {way: [403] for way in WITHOUT_FETCH_METADATA}
+    assert len(house.buckets) == 0
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1", "inbox.example"])
+async def test_a_form_of_another_site_is_refused_in_a_tab_too(house, site, target):
+    house.open()
+    page = (await site("elsewhere.example")).page
+    await page.evaluate(
+        """(url) => document.body.appendChild(
+             Object.assign(document.createElement("form"), { method: "post", action: url })).submit()""",
+        house.url(target),
+    )
+    await page.get_by_text("cross-site").first.wait_for()
+    assert house.answers == {"": [403]}
+    assert len(house.buckets) == 0
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1", "inbox.example"])
+@pytest.mark.parametrize("name", ["localhost", "elsewhere.example", "127.0.0.1"])
+async def test_a_link_of_another_site_leads_to_the_api(house, site, name, target):
+    house.open()
+    page = (await site(name)).page
+    url = house.url(target, f"/api/v1/addresses/{house.inbox.address}?by=link")
+    await page.evaluate(
+        "(url) => document.body.append(Object.assign(document.createElement('a'), { href: url, text: 'link' }))", url
+    )
+    await page.get_by_role("link", name="link").click()
+    await page.get_by_text(house.inbox.address).wait_for()
+    assert house.answers == {"link": [200]}
+    assert len(house.buckets) == 1
+
+
+async def test_a_link_that_the_browser_tried_to_fetch_ahead_leads_to_the_api_all_the_same(house, site):
+    house.open()
+    page = (await site("elsewhere.example")).page
+    url = house.url(path=f"/api/v1/addresses/{house.inbox.address}")
+    await page.evaluate(SEND, [url, ["speculation"]])
+    await house.answered({"speculation"})
+    await page.evaluate("(url) => location.assign(url)", f"{url}?by=speculation")
+    await page.get_by_text(house.inbox.address).wait_for()
+    assert house.answers == {"speculation": [403, 200]}
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1", "inbox.example"])
+async def test_a_page_of_a_listed_origin_may_create_and_follow(house, site, target):
+    visited = await site("elsewhere.example")
+    house.open(cors_origins=[visited.origin])
+    created = await visited.page.evaluate(
+        """async (url) => {
+          const answer = await fetch(url, { method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
+          const { address } = await answer.json();
+          await new Promise((resolve) => { new EventSource(`${url}/${address}/events`).onopen = resolve; });
+          return [answer.status, address];
+        }""",
+        house.url(target),
+    )
+    assert created[0] == 201
+    assert house.answers == {"": [204, 201, 200]}
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1", "inbox.example"])
+async def test_behind_a_proxy_that_changes_the_host_our_own_page_creates_with_the_public_url(house, browser, target):
+    house.open(seen_as="backend:8025", public_url=house.url(target, ""))
+    page = await browser.new_page()
+    await page.goto(house.url(target, "/docs"))
+    assert await page.evaluate("async () => (await fetch('api/v1/addresses', { method: 'POST' })).status") == 201
+    await page.context.close()

@@ -1,0 +1,196 @@
+"""What a browser says of who sends a request, and which requests are refused for it before they cost a token."""
+
+import pytest
+
+from tmpmaild.ratelimit import TokenBuckets
+
+ADDRESSES = "/api/v1/addresses"
+NOBODY = ADDRESSES + "/unknown@tmpmaild.example"
+HOST = "inbox.example:8025"
+EVIL = "https://evil.example"
+LISTED = "https://app.example"
+VISIT = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.fixture
+def anyio_backend():
+    """One event loop will do: nothing here depends on it."""
+    return "asyncio"
+
+
+@pytest.fixture
+def ask(world):
+    """Ask with these header fields and return the code of the problem, or the status."""
+
+    async def asked(method, headers, target=None, *, host=HOST, **settings):
+        client = world.client(TokenBuckets(1, 10), cors_origins=[LISTED], **settings)
+        refused = await client.ask(method, target or (ADDRESSES if method == "POST" else NOBODY), headers, host=host)
+        left = (await client.get(NOBODY)).header("ratelimit")
+        if refused.status == 403:
+            assert left == '"default";r=9;t=60', "a refusal takes no token"
+            return refused.json()["code"]
+        return refused.status
+
+    return asked
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("GET", {}),
+        ("HEAD", {}),
+        ("POST", {}),
+        ("PATCH", {}),
+        ("DELETE", {}),
+        ("GET", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}),
+        ("GET", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}),
+        ("GET", {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "document"}),
+        ("GET", {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Origin": EVIL}),
+        ("GET", {"Sec-Fetch-Mode": "websocket", "Sec-Fetch-Dest": "empty", "Origin": EVIL}),
+        ("GET", {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}),
+        ("GET", {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "object"}),
+        ("GET", {"Sec-Fetch-Mode": "navigate"}),
+        ("POST", {**VISIT, "Origin": EVIL}),
+        ("POST", {**VISIT, "Origin": "null"}),
+        ("POST", {"Origin": f"http://{HOST}"}),
+        ("OPTIONS", {"Origin": EVIL, "Access-Control-Request-Method": "POST"}),
+    ],
+)
+async def test_what_another_site_makes_a_browser_send_is_refused(ask, site, method, more):
+    assert await ask(method, {"Sec-Fetch-Site": site, **more}) == "cross-site"
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("GET", {"Sec-Fetch-Site": "cross-site", **VISIT}, 404),
+        ("GET", {"Sec-Fetch-Site": "same-site", **VISIT}, 404),
+        ("HEAD", {"Sec-Fetch-Site": "cross-site", **VISIT}, 404),
+        ("POST", {"Sec-Fetch-Site": "cross-site", "Origin": LISTED}, 201),
+        ("GET", {"Sec-Fetch-Site": "same-site", "Origin": LISTED}, 404),
+        ("OPTIONS", {"Sec-Fetch-Site": "cross-site", "Origin": LISTED}, 204),
+        ("POST", {"Sec-Fetch-Site": "same-origin", "Origin": f"http://{HOST}"}, 201),
+        ("POST", {"Sec-Fetch-Site": "same-origin", "Origin": "https://name.of.the.proxy.example"}, 201),
+        ("GET", {"Sec-Fetch-Site": "same-origin", "Sec-Purpose": "prefetch"}, 404),
+        ("GET", {"Sec-Fetch-Site": "none", **VISIT}, 404),
+        ("POST", {}, 201),
+        ("GET", {}, 404),
+        ("PATCH", {}, 401),
+        ("DELETE", {}, 401),
+    ],
+)
+async def test_links_listed_origins_our_own_pages_and_whatever_is_no_browser_pass(ask, method, headers, status):
+    assert await ask(method, headers) == status
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    "origin", [EVIL, "null", "", f"http://{HOST}0", "http://inbox.example", f"ftp://{HOST}", HOST, "http://"]
+)
+async def test_without_fetch_metadata_a_change_from_another_origin_is_refused(ask, method, origin):
+    assert await ask(method, {"Origin": origin}) == "cross-site"
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (f"http://{HOST}", HOST),
+        (f"https://{HOST}", HOST),
+        ("http://inbox.example", "INBOX.example"),
+        ("http://inbox.example", "inbox.example:80"),
+        ("https://inbox.example", "inbox.example"),
+        ("https://inbox.example", "inbox.example:443"),
+        ("http://[2001:db8::1]:8025", "[2001:db8::1]:8025"),
+        ("http://[2001:db8::1]", "[2001:db8::1]:80"),
+        (LISTED, HOST),
+    ],
+)
+async def test_without_fetch_metadata_our_own_host_and_listed_origins_may_change(ask, origin, host):
+    assert await ask("POST", {"Origin": origin}, host=host) == 201
+
+
+async def test_a_port_that_is_not_the_default_of_its_scheme_counts(ask):
+    assert await ask("POST", {"Origin": "http://inbox.example:443"}, host="inbox.example:443") == 201
+    assert await ask("POST", {"Origin": "http://inbox.example:443"}, host="inbox.example") == "cross-site"
+
+
+async def test_behind_a_proxy_that_changes_the_host_the_public_url_is_our_own(ask):
+    public = {"public_url": "https://tmp.example.org/mail", "host": "127.0.0.1:8025"}
+    assert await ask("POST", {"Origin": "https://tmp.example.org"}, **public) == 201
+    assert await ask("POST", {"Origin": "http://127.0.0.1:8025"}, **public) == 201
+    for origin in ("http://tmp.example.org", "https://tmp.example.org.evil.example", "https://tmp.example.org/mail"):
+        assert await ask("POST", {"Origin": origin}, **public) == "cross-site"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+async def test_without_fetch_metadata_reading_is_not_told_apart(ask, method):
+    assert await ask(method, {"Origin": EVIL}) in (404, 204)
+
+
+async def test_a_websocket_of_another_origin_is_refused_though_it_is_a_get(ask):
+    handshake = {
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Version": "13",
+    }
+    assert await ask("GET", {**handshake, "Origin": EVIL}) == "cross-site"
+    assert await ask("GET", {**handshake, "Origin": "null"}) == "cross-site"
+    assert await ask("GET", {**handshake, "Origin": f"http://{HOST}"}) == 404
+    assert await ask("GET", handshake) == 404
+
+
+@pytest.mark.parametrize("purpose", ["prefetch", "prefetch;prerender", "prefetch;anonymous-client-ip"])
+async def test_what_a_browser_fetches_ahead_is_refused_whatever_it_says_of_its_site(ask, purpose):
+    assert await ask("GET", {"Sec-Fetch-Site": "none", "Sec-Purpose": purpose, **VISIT}) == "cross-site"
+    assert await ask("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Purpose": purpose, **VISIT}) == "cross-site"
+    assert await ask("GET", {"Sec-Purpose": purpose}) == "cross-site"
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/", 200),
+        ("/view/unknown", 404),
+        ("/problems/cross-site", 200),
+        ("/docs", 200),
+        ("/api", 404),
+        ("/apis/x", 404),
+    ],
+)
+async def test_what_does_not_lie_below_api_is_not_looked_at(ask, target, status):
+    """A sandboxed frame of ours is "cross-site" with ``Origin: null``; what it loads lies below ``/view/``."""
+    assert await ask("GET", {"Sec-Fetch-Site": "cross-site", "Origin": "null"}, target) == status
+
+
+@pytest.mark.parametrize("target", ["/api/", "/api/v1/nothing", "/%61pi/v1/addresses"])
+async def test_all_that_costs_a_token_is_looked_at(ask, target):
+    assert await ask("GET", {"Sec-Fetch-Site": "cross-site"}, target) == "cross-site"
+
+
+async def test_streams_and_waits_are_refused_before_they_begin(ask):
+    for tail in ("/events", "/messages?wait=50"):
+        assert await ask("GET", {"Sec-Fetch-Site": "cross-site"}, NOBODY + tail) == "cross-site"
+
+
+async def test_the_refusal_is_a_problem_with_our_headers_and_without_those_of_cors_and_rate_limit(world):
+    client = world.client(TokenBuckets(10, 10), public_url="https://host.example/mail", cors_origins=[LISTED])
+    answer = await client.post(headers={"Sec-Fetch-Site": "cross-site", "Origin": EVIL})
+    assert (answer.status, answer.header("content-type")) == (403, "application/problem+json")
+    assert (answer.json()["code"], answer.json()["type"]) == ("cross-site", "/mail/problems/cross-site")
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert answer.header("referrer-policy") == "no-referrer"
+    assert answer.header("cache-control") == "no-store"
+    assert answer.header("vary") == "Origin"
+    assert [name for name, _ in answer.headers if name.startswith(("ratelimit", "access-control-"))] == []
+    assert "evil" not in answer.body.decode()
+
+
+async def test_a_website_cannot_empty_the_bucket_of_a_visitor(world):
+    client = world.client(TokenBuckets(1, 10))
+    for _ in range(12):
+        refused = await client.post(
+            headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Origin": EVIL}
+        )
+        assert refused.status == 403
+    assert (await client.post()).status == 201
