@@ -107,8 +107,8 @@ def start_in():
     """Return a function that starts a daemon without limits, for all tests of a module."""
     daemons = []
 
-    def start(folder):
-        daemons.append(Daemon(folder, environment(**NO_LIMITS)))
+    def start(folder, **settings):
+        daemons.append(Daemon(folder, environment(**NO_LIMITS, **settings)))
         return daemons[-1]
 
     yield start

@@ -129,7 +129,14 @@ class World:
 @pytest.fixture
 def open_world(tmp_path, clock):
     @asynccontextmanager
-    async def opened(*, require_token=False, seed=1, max_lifetime_ms=0, **storage_settings):
+    async def opened(
+        *,
+        domains=("tmpmaild.example", "second.test"),
+        require_token=False,
+        seed=1,
+        max_lifetime_ms=0,
+        **storage_settings,
+    ):
         settings = {
             "path": tmp_path / "mail.db",
             "max_bytes": 1 << 30,
@@ -142,7 +149,7 @@ def open_world(tmp_path, clock):
         async with open_storage(StorageSettings(**{**settings, **storage_settings}), clock) as storage:
             service = InboxService(
                 storage,
-                Rules(("tmpmaild.example", "second.test"), LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms),
+                Rules(domains, LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms),
                 clock=clock,
                 choice=chosen.choice,
                 new_token=lambda: f"{chosen.getrandbits(256):064x}",

@@ -80,7 +80,7 @@ def _endpoints(service: InboxService, base_path: str, max_streams_per_client: in
     addresses = Addresses(service, wire)
     messages = Messages(service, wire, places, stream_places)
     views = Views(service.viewer, wire, places)
-    description = openapi.document()
+    description = openapi.document(service.domains[0])
 
     async def describe(_request: Request) -> Response:
         return JsonResponse(description)

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild import __version__
-from tmpmaild.http.operations import OPERATIONS, Answer, Operation
+from tmpmaild.http.operations import OPERATIONS, TAGS, Answer, Operation
 from tmpmaild.http.problems import PROBLEMS, Document
-from tmpmaild.http.requests import MessageId
+from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
 from tmpmaild.http.resource import MAX_BODY_BYTES
 
 _REF = "#/components/schemas/{name}"
@@ -26,7 +26,7 @@ _TEXT = {"type": "string"}
 _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "address": (
         "The address, in any form that mail reaches it by.",
-        _TEXT | {"examples": ["k7m3wq9xt2ab@tmpmaild.example"]},
+        _TEXT | {"examples": [f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"]},
     ),
     "id": ("The id of a message.", msgspec.json.schema(MessageId)),
     "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),
@@ -45,8 +45,8 @@ _EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retr
 _parameter = re.compile(r"{(\w+)}").findall
 
 
-def document() -> bytes:
-    """Return the document as JSON."""
+def document(domain: str = EXAMPLE_DOMAIN) -> bytes:
+    """Return the document as JSON, with examples that a server of this domain takes."""
     structs = {kind for operation in OPERATIONS for kind in _kinds(operation)} | {Document}
     ordered = sorted(structs, key=lambda kind: kind.__name__)
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
@@ -56,10 +56,11 @@ def document() -> bytes:
             "title": "tmpmaild",
             "version": __version__,
             "description": _DESCRIPTION,
+            "contact": {"name": "Who runs this server", "email": f"postmaster@{EXAMPLE_DOMAIN}"},
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "../.."}],  # from where the document lies, whatever stands in front of it
-        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in OPERATIONS)],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": _paths(),
         "components": {
             "schemas": schemas,
@@ -67,7 +68,7 @@ def document() -> bytes:
             "headers": {name: {"description": text, "schema": _TEXT} for name, text in _RESPONSE_HEADERS.items()},
         },
     }
-    return msgspec.json.encode(described)
+    return msgspec.json.encode(described).replace(EXAMPLE_DOMAIN.encode(), domain.encode())
 
 
 def _kinds(operation: Operation) -> list[type[Struct]]:
@@ -147,10 +148,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 def _answer(answer: Answer) -> dict[str, Any]:
     described: dict[str, Any] = {"description": answer.description, "headers": _headers(answer.headers)}
-    if answer.kind is not None:
-        described["content"] = {answer.media_type: {"schema": _ref(answer.kind)}}
-    elif answer.status != 204:  # noqa: PLR2004 - RFC 9110 §15.3.5: no content
-        described["content"] = {answer.media_type: {"schema": {}}}
+    schema = answer.schema if answer.kind is None else _ref(answer.kind)
+    if schema is not None:
+        described["content"] = {media_type: {"schema": schema} for media_type in answer.media_types}
     return described
 
 

@@ -21,13 +21,24 @@ _OF_BODY = (
 )
 
 
+TAGS = {
+    "Addresses": "Addresses are created, looked at, extended and deleted. They end by themselves.",
+    "Messages": "Mail that has come for an address: read it, wait for it, look at it, delete it.",
+    "Events": "What happens to an address, as it happens.",
+    "Description": "The API about itself.",
+}
+_TEXT = {"type": "string"}
+_OCTETS = {"type": "string", "format": "binary"}
+
+
 class Answer(Struct, frozen=True):
-    """What comes back when all is well: JSON of ``kind``, or octets of ``media_type``, or nothing."""
+    """What comes back when all is well: JSON of ``kind``, or ``schema`` in one of ``media_types``, or nothing."""
 
     status: int
     description: str
     kind: type[Struct] | None = None
-    media_type: str = "application/json"
+    media_types: tuple[str, ...] = ("application/json",)
+    schema: dict[str, str] | None = None
     headers: tuple[str, ...] = ()
 
 
@@ -67,6 +78,7 @@ OPERATIONS = (
         path=_ADDRESS,
         tag="Addresses",
         summary="Look at an address",
+        description="When it ends, how far it can be extended, and how many messages it has.",
         answer=Answer(200, "The address.", AddressResource),
         problems=_OF_ADDRESS,
     ),
@@ -88,6 +100,7 @@ OPERATIONS = (
         path=_ADDRESS,
         tag="Addresses",
         summary="Delete an address and its mail",
+        description="It ends at once: it answers `410` for 24 hours, and its name is given to nobody else so long.",
         access="changing",
         answer=Answer(204, "It is gone."),
         problems=("storage-full", *_OF_ADDRESS),
@@ -98,6 +111,7 @@ OPERATIONS = (
         path="/api/v1/domains",
         tag="Addresses",
         summary="List the domains",
+        description="The first is the one that an address gets whose creation names none.",
         access="open",
         answer=Answer(200, "The domains that addresses can be created at.", DomainList),
         problems=_OF_API,
@@ -120,6 +134,7 @@ OPERATIONS = (
         path=_MESSAGE,
         tag="Messages",
         summary="Read one message",
+        description="With its headers, its HTML as it was received, the SMTP envelope and what the parser forgave.",
         answer=Answer(200, "The message.", FullMessageItem),
         problems=("busy", *_OF_MESSAGE),
     ),
@@ -129,6 +144,7 @@ OPERATIONS = (
         path=_MESSAGE,
         tag="Messages",
         summary="Delete one message",
+        description="It is gone at once, and its room is free for other mail.",
         access="changing",
         answer=Answer(204, "It is gone."),
         problems=("storage-full", *_OF_MESSAGE),
@@ -140,7 +156,7 @@ OPERATIONS = (
         tag="Messages",
         summary="Read a message as it came",
         description="Below `Return-Path` and `Received` fields of this server.",
-        answer=Answer(200, "The mail.", media_type="message/rfc822"),
+        answer=Answer(200, "The mail.", media_types=("message/rfc822",), schema=_OCTETS),
         problems=("busy", *_OF_MESSAGE),
     ),
     Operation(
@@ -149,7 +165,9 @@ OPERATIONS = (
         path=f"{_MESSAGE}/attachments/{{index}}",
         tag="Messages",
         summary="Fetch an attachment",
-        answer=Answer(200, "Its content, decoded, under its own media type.", media_type="*/*"),
+        description="As a file, always, under the media type that it claims; one that a browser would run is "
+        "`application/octet-stream`.",
+        answer=Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=_OCTETS),
         problems=("busy", *_OF_MESSAGE),
     ),
     Operation(
@@ -174,7 +192,9 @@ OPERATIONS = (
         "Whoever comes back with `Last-Event-ID` gets every message once. A body over 64 KiB is cut to 1 KiB.",
         query=StreamQuery,
         headers=("Last-Event-ID",),
-        answer=Answer(200, "Events, for as long as the address lives.", media_type="text/event-stream"),
+        answer=Answer(
+            200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=_TEXT
+        ),
         problems=("invalid-request", "too-many-streams", *_OF_ADDRESS),
     ),
     Operation(
@@ -185,7 +205,7 @@ OPERATIONS = (
         summary="Look at a message as HTML",
         description="Sanitised, under a policy that allows neither scripts nor, unless asked for, anything remote.",
         access="open",
-        answer=Answer(200, "A page for a sandboxed frame.", media_type="text/html"),
+        answer=Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=_TEXT),
         problems=("not-found", "busy", "storage-unavailable", *_LIMITED),
     ),
     Operation(
@@ -194,8 +214,9 @@ OPERATIONS = (
         path="/api/v1/openapi.json",
         tag="Description",
         summary="This description",
+        description="Made of the same table that the server routes by; its examples use a domain of this server.",
         access="open",
-        answer=Answer(200, "An OpenAPI 3.1 document.", media_type="application/json"),
+        answer=Answer(200, "An OpenAPI 3.1 document.", schema={"type": "object"}),
         problems=_OF_API,
     ),
 )

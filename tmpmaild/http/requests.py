@@ -14,6 +14,9 @@ from tmpmaild.model import Page
 
 T = TypeVar("T", bound=Struct)
 
+EXAMPLE_DOMAIN = "tmpmaild.example"
+"""Stands in the examples of all types here and in ``wire.py``; ``openapi.py`` puts a served one in its place."""
+
 MessageId = Annotated[
     str,
     Meta(
@@ -52,7 +55,7 @@ class CreateRequest(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    domain: Annotated[str, _text("One of the server's; default the first.", "tmpmaild.example")] | UnsetType = UNSET
+    domain: Annotated[str, _text("One of the server's; default the first.", EXAMPLE_DOMAIN)] | UnsetType = UNSET
     private: Annotated[bool, _switch("Reading needs the token too.")] = False
 
 

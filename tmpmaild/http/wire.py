@@ -1,5 +1,6 @@
 """The JSON forms of API version 1 as they leave. How a request is read stands in ``requests.py``."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated
 from urllib.parse import quote
@@ -7,7 +8,7 @@ from urllib.parse import quote
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.following import Event, InboxExpired
-from tmpmaild.http.requests import MessageId
+from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
 from tmpmaild.model import (
     Attachment,
     ExpiryMoved,
@@ -30,14 +31,19 @@ Path = Annotated[str, Meta(description="A path below the path of the server's pu
 Confidence = Annotated[float, Meta(ge=0, le=1, examples=[0.95])]
 MailAddressText = Annotated[str, Meta(examples=["no-reply@shop.example"])]
 Recipient = Annotated[
-    str, Meta(description="As the sender wrote it, tag included.", examples=["k7m3wq9xt2ab+shop@tmpmaild.example"])
+    str, Meta(description="As the sender wrote it, tag included.", examples=[f"k7m3wq9xt2ab+shop@{EXAMPLE_DOMAIN}"])
+]
+HeaderField = Annotated[
+    Sequence[str],
+    # Both: validators and typed clients read "prefixItems", linters and older generators want a schema in "items".
+    Meta(min_length=2, max_length=2, extra_json_schema={"prefixItems": [{"type": "string"}, {"type": "string"}]}),
 ]
 
 
 class AddressResource(Struct, frozen=True):
     """An address; ``token`` only in the answer to create."""
 
-    address: Annotated[str, Meta(examples=["k7m3wq9xt2ab@tmpmaild.example"])]
+    address: Annotated[str, Meta(examples=[f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"])]
     created_at: Time
     expires_at: Time
     extendable_until: Annotated[Time, Meta(description="The latest moment that `expires_at` can be moved to.")]
@@ -123,7 +129,7 @@ class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
     """One message, whole."""
 
     html: Annotated[str | None, Meta(description="As received: never put it into a page as it is.")]
-    headers: Annotated[list[tuple[str, str]], Meta(description="Name and decoded value, in order.")]
+    headers: Annotated[list[HeaderField], Meta(description="Name and decoded value, in order.")]
     cc: list[Person]
     reply_to: list[Person]
     date: Annotated[Time | None, Meta(description="What the Date field says.")]
@@ -144,7 +150,7 @@ class ViewItem(Struct, frozen=True):
 class DomainList(Struct, frozen=True):
     """The domains that addresses can be created at; the first is the default."""
 
-    domains: Annotated[list[str], Meta(examples=[["tmpmaild.example"]])]
+    domains: Annotated[list[str], Meta(examples=[[EXAMPLE_DOMAIN]])]
 
 
 class Deletion(Struct, frozen=True):

@@ -1,0 +1,166 @@
+"""The description held against the standard, and against the rules of public linters, under their own names.
+
+The names are those of Spectral's ruleset ``spectral:oas``, in which a rule is about a whole document of OpenAPI 3.
+"""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from tmpmaild.http import openapi
+
+DOCUMENT = json.loads(openapi.document())
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+}
+
+
+def everything(value, where="#"):
+    """Yield each object of the document and where it stands."""
+    if isinstance(value, dict):
+        yield where, value
+        for name, inner in value.items():
+            yield from everything(inner, f"{where}/{name.replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from everything(inner, f"{where}/{number}")
+
+
+NODES = dict(everything(DOCUMENT))
+SCHEMAS = {where: node for where, node in NODES.items() if {"type", "$ref", "anyOf", "enum"} & node.keys()}
+
+
+def operations_that(is_wrong):
+    return [name for name, operation in OPERATIONS.items() if is_wrong(operation)]
+
+
+def nodes_that(is_wrong):
+    return [where for where, node in NODES.items() if is_wrong(node)]
+
+
+def repeated(names):
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
+def wrong_path_parameters():
+    """Return what stands in a path and is not described, or the other way round."""
+    for name, operation in OPERATIONS.items():
+        in_path = re.findall(r"{(\w+)}", name)
+        described = [one for one in operation.get("parameters", []) if one["in"] == "path"]
+        if sorted(in_path) != sorted(one["name"] for one in described) or not all(one["required"] for one in described):
+            yield name
+
+
+def examples_that_do_not_fit():
+    for where, schema in SCHEMAS.items():
+        # The document stands around the schema for what it refers to.
+        fitting = Draft202012Validator(DOCUMENT | {"$ref": where}, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        given = [*schema.get("examples", []), *([schema["default"]] if "default" in schema else [])]
+        yield from (f"{where}: {example}" for example in given if not fitting.is_valid(example))
+
+
+def types_that_enumerated_values_do_not_have():
+    for where, node in NODES.items():
+        if isinstance(node.get("enum"), list):
+            kind = {"string": str, "integer": int}.get(node.get("type", "string"))
+            yield from (where for value in node["enum"] if not isinstance(value, kind))
+
+
+def unused_components():
+    used = {node["$ref"] for node in NODES.values() if "$ref" in node}
+    used |= {
+        f"#/components/securitySchemes/{name}" for one in OPERATIONS.values() for s in one["security"] for name in s
+    }
+    return [
+        f"{kind}/{name}"
+        for kind, components in DOCUMENT["components"].items()
+        for name in components
+        if f"#/components/{kind}/{name}" not in used
+    ]
+
+
+def unknown_security_schemes():
+    known = DOCUMENT["components"]["securitySchemes"]
+    return operations_that(lambda one: any(name not in known for scheme in one["security"] for name in scheme))
+
+
+def texts():
+    return [value for node in NODES.values() for value in node.values() if isinstance(value, str)]
+
+
+INFO, TAGS, SERVERS = DOCUMENT["info"], DOCUMENT["tags"], DOCUMENT["servers"]
+TAG_NAMES = [tag["name"] for tag in TAGS]
+RULES = {
+    "array-items": lambda: nodes_that(lambda node: node.get("type") == "array" and not node.get("items")),
+    "contact-properties": lambda: [] if INFO["contact"].keys() >= {"name", "email"} else [INFO["contact"]],
+    "duplicated-entry-in-enum": lambda: nodes_that(
+        lambda node: isinstance(node.get("enum"), list) and repeated(node["enum"])
+    ),
+    "info-contact": lambda: [] if INFO.get("contact") else ["info"],
+    "info-description": lambda: [] if INFO.get("description") else ["info"],
+    "info-license": lambda: [] if INFO.get("license") else ["info"],
+    "no-eval-in-markdown": lambda: [text for text in texts() if "eval(" in text],
+    "no-script-tags-in-markdown": lambda: [text for text in texts() if "<script" in text],
+    "oas3-api-servers": lambda: [] if SERVERS else ["servers"],
+    "oas3-operation-security-defined": unknown_security_schemes,
+    "oas3-parameter-description": lambda: operations_that(
+        lambda one: not all(parameter.get("description") for parameter in one.get("parameters", []))
+    ),
+    "oas3-server-not-example.com": lambda: [one for one in SERVERS if "example.com" in one["url"]],
+    "oas3-server-trailing-slash": lambda: [one for one in SERVERS if one["url"].endswith("/")],
+    "oas3-unused-component": unused_components,
+    "oas3-valid-schema-example": examples_that_do_not_fit,
+    "openapi-tags": lambda: [] if TAGS else ["tags"],
+    "openapi-tags-uniqueness": lambda: repeated(TAG_NAMES),
+    "operation-description": lambda: operations_that(lambda one: not one.get("description")),
+    "operation-operationId": lambda: operations_that(lambda one: not one.get("operationId")),
+    "operation-operationId-unique": lambda: repeated(one["operationId"] for one in OPERATIONS.values()),
+    "operation-operationId-valid-in-url": lambda: operations_that(
+        lambda one: not re.fullmatch(r"[A-Za-z0-9_~.-]+", one["operationId"])
+    ),
+    "operation-parameters": lambda: operations_that(
+        lambda one: repeated((parameter["in"], parameter["name"]) for parameter in one.get("parameters", []))
+    ),
+    "operation-singular-tag": lambda: operations_that(lambda one: len(one["tags"]) != 1),
+    "operation-success-response": lambda: operations_that(
+        lambda one: not any(status[0] in "23" for status in one["responses"])
+    ),
+    "operation-tag-defined": lambda: operations_that(lambda one: not set(one["tags"]) <= set(TAG_NAMES)),
+    "path-declarations-must-exist": lambda: [path for path in DOCUMENT["paths"] if "{}" in path],
+    "path-keys-no-trailing-slash": lambda: [path for path in DOCUMENT["paths"] if path.endswith("/")],
+    "path-not-include-query": lambda: [path for path in DOCUMENT["paths"] if "?" in path],
+    "path-params": lambda: list(wrong_path_parameters()),
+    "tag-description": lambda: [tag for tag in TAGS if not tag.get("description")],
+    "typed-enum": lambda: list(types_that_enumerated_values_do_not_have()),
+}
+
+
+def test_it_is_a_document_of_openapi_3_1():
+    validate(DOCUMENT)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_it_keeps_the_rule(rule):
+    assert list(RULES[rule]()) == []
+
+
+def test_every_answer_with_a_body_says_of_what_type_it_is():
+    untyped = [
+        f"{name} {status} {media_type}"
+        for name, operation in OPERATIONS.items()
+        for status, answer in operation["responses"].items()
+        for media_type, content in answer.get("content", {}).items()
+        if not content["schema"].keys() & {"type", "$ref"}
+    ]
+    assert untyped == []
+
+
+def test_every_schema_is_one_that_older_generators_read():
+    """A schema may be ``false`` in OpenAPI 3.1, but not to programs that grew up with 3.0."""
+    assert nodes_that(lambda node: any(node.get(name) in (True, False) for name in ("items", "schema"))) == []
