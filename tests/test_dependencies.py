@@ -1,0 +1,81 @@
+"""What the package imports is what ``pyproject.toml`` declares, no less and no more, and each minimum has its reason."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import tmpmaild
+
+PACKAGE = Path(tmpmaild.__file__).parent
+TESTS = Path(__file__).parent
+PROJECT = TESTS.parent / "pyproject.toml"
+DISTRIBUTIONS = packages_distributions()
+IN_CLIENT = ("client", "commands", "pytest_plugin")  # the commands say what to install, see cli/test_extra.py
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared(*extras):
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    lines = project["dependencies"] + [line for extra in extras for line in project["optional-dependencies"][extra]]
+    return {normal(re.match(r"[A-Za-z0-9._-]+", line)[0]) for line in lines}
+
+
+def imported(paths):
+    """Return the distributions that modules import from, each with the modules that do."""
+    found = {}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            else:
+                continue
+            for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"tmpmaild"}:
+                for distribution in DISTRIBUTIONS.get(name, [name]):
+                    found.setdefault(normal(distribution), set()).add(str(path))
+    return found
+
+
+def modules(*, of_the_client):
+    return [
+        path for path in PACKAGE.rglob("*.py") if (path.relative_to(PACKAGE).parts[0] in IN_CLIENT) is of_the_client
+    ]
+
+
+def undeclared(imports, *, known):
+    return {name: paths for name, paths in imports.items() if name not in known}
+
+
+def test_a_server_needs_no_more_than_is_installed_with_it():
+    assert undeclared(imported(modules(of_the_client=False)), known=declared()) == {}
+
+
+def test_client_and_commands_need_their_extra_and_the_plugin_the_pytest_that_loads_it():
+    imports = imported(modules(of_the_client=True))
+    assert undeclared(imports, known=declared("client") | {"pytest"}) == {}
+    assert all("pytest_plugin" in path for path in imports["pytest"])
+
+
+def test_nothing_is_declared_that_nothing_imports():
+    assert declared("client") - imported(PACKAGE.rglob("*.py")).keys() == set()
+
+
+def test_every_minimum_says_its_reason():
+    lines = re.search(r"^dependencies = \[\n(.*?)^\]", PROJECT.read_text(), re.DOTALL | re.MULTILINE)[1].splitlines()
+    assert [line for line in lines if not re.fullmatch(r' +"[A-Za-z0-9-]+>=[^"]+", +# .+', line)] == []
+
+
+@pytest.mark.parametrize(("source", "name"), [("import h11", "h11"), ("from starlette.types import Send", "starlette")])
+def test_an_import_is_found_wherever_it_stands(tmp_path, source, name):
+    module = tmp_path / "module.py"
+    module.write_text(f"def function():\n    {source}\n    import json\n    from . import sibling\n")
+    assert imported([module]) == {name: {str(module)}}
