@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from tmpmaild import allocator, listen, notify
 from tmpmaild.config import Config
-from tmpmaild.errors import StartError
+from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.expiry import Cleaner
 from tmpmaild.http import app, server
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
@@ -47,7 +47,7 @@ def hostname(config: Config) -> str:
 async def run(config: Config, announce: Announce) -> None:
     """Serve until SIGTERM or SIGINT. ``announce`` is told where HTTP and SMTP listen once they do.
 
-    Raises ``StartError`` when it cannot begin.
+    Raises ``StartError`` when it cannot begin, ``DatabaseError`` when the database is gone.
     """
     try:
         await _run(config, announce)
@@ -85,6 +85,7 @@ async def _run(config: Config, announce: Announce) -> None:
                 await tasks.start(_watch_signals, running, smtp, config)
                 await smtp.start(smtp_sockets)
                 await http.start(http_sockets)
+                tasks.start_soon(_stop_when_lost, running, storage)
                 tasks.start_soon(smtp.watch)
                 tasks.start_soon(cleaner.run)
                 announce([listen.name(one) for one in http_sockets], [listen.name(one) for one in smtp_sockets])
@@ -96,6 +97,8 @@ async def _run(config: Config, announce: Announce) -> None:
                 stopping.start_soon(smtp.stop, _GRACE_SECONDS)
                 stopping.start_soon(http.stop, _GRACE_SECONDS)
             tasks.cancel_scope.cancel()
+        if storage.is_lost():
+            raise DatabaseError(f"{config.storage.path}: gone while it was in use")
 
 
 @asynccontextmanager
@@ -115,6 +118,11 @@ def _service(storage: Storage, config: Config) -> InboxService:
         new_token=secrets.token_urlsafe,
         give_memory_back=allocator.give_back,
     )
+
+
+async def _stop_when_lost(running: anyio.CancelScope, storage: Storage) -> None:
+    await storage.wait_lost()
+    running.cancel()
 
 
 async def _watch_signals(

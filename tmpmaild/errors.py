@@ -3,7 +3,7 @@
     TmpmaildError
     ├── StartError                 the daemon or a command cannot start; one line for the operator
     │   ├── ConfigError            one or more mistakes in the configuration
-    │   └── DatabaseError          the database file is damaged, foreign, newer, or in use
+    │   └── DatabaseError          the database file is damaged, foreign, newer, in use, or gone
     └── RequestError               one request or one mail cannot be served
         ├── InvalidRequest         the client asked for something impossible
         ├── Unauthorized           a token is needed and none was given
@@ -14,6 +14,7 @@
         ├── MailboxFull            the inbox, or the share of its creator, is full
         ├── StorageFull            the cap or the disk is reached; passes after the next sweep
         ├── StorageUnavailable     the database did not answer; trying again may help
+        │   └── StorageLost        the database is gone; the daemon stops in order to be started afresh
         └── Stopping               the daemon is on its way down
 
 ``smtp/replies.py`` and ``http/problems.py`` each map the whole ``RequestError`` branch to an answer.
@@ -39,7 +40,7 @@ class ConfigError(StartError):
 
 
 class DatabaseError(StartError):
-    """The database file cannot be used; it has not been changed."""
+    """The database file cannot be used, and has not been changed; or it is gone."""
 
 
 class RequestError(TmpmaildError):
@@ -91,6 +92,10 @@ class StorageFull(RequestError):
 
 class StorageUnavailable(RequestError):
     """The database did not answer as it should; the cause is in the log."""
+
+
+class StorageLost(StorageUnavailable):
+    """The database was removed or exchanged while it was in use; that was logged once, for all requests."""
 
 
 class Stopping(RequestError):

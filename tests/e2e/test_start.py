@@ -56,7 +56,7 @@ def cut_off(path):
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (damage_header, "damaged, or no SQLite database"),
+        (damage_header, "not a SQLite database, or damaged at its start"),
         (make_foreign, "a database of another program"),
         (make_newer, "is newer than this tmpmaild knows"),
         (cut_off, "damaged"),

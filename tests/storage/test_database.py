@@ -160,20 +160,20 @@ async def test_a_truncated_file_is_refused(open_engine, path, clock, left_bytes)
 
 async def test_a_text_file_is_refused(path, clock):
     path.write_text("Dear diary,\n" * 1000)
-    await assert_refused_untouched(path, clock, "damaged, or no SQLite database")
+    await assert_refused_untouched(path, clock, "not a SQLite database")
 
 
 async def test_a_directory_is_refused(path, clock):
     path.mkdir()
     (path / "treasure").write_text("gold")
-    with pytest.raises(DatabaseError, match="no SQLite database"):
+    with pytest.raises(DatabaseError, match=r"is a folder; storage\.path must name a file"):
         async with open_storage(settings(path), clock):
             pass
     assert (path / "treasure").read_text() == "gold"
 
 
 async def test_a_missing_folder_is_refused(path, clock):
-    with pytest.raises(DatabaseError, match="cannot be opened"):
+    with pytest.raises(DatabaseError, match="nowhere does not exist"):
         async with open_storage(settings(path / "nowhere" / "mail.db"), clock):
             pass
 

@@ -1,25 +1,31 @@
 """Room is measured now and then, but at once where there was none."""
 
+import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
-from tmpmaild.storage.space import Space
+from tmpmaild.errors import StorageUnavailable
+from tmpmaild.storage.files import Files
+from tmpmaild.storage.space import Remeasuring, Space
 
 KIB = 1024
+MIB = 1024 * KIB
 
 
 @pytest.fixture
 def connection(path):
     with closing(sqlite3.connect(path, isolation_level=None)) as opened:
+        opened.execute("PRAGMA journal_mode = wal")
         opened.execute("CREATE TABLE t (x)")
         yield opened
 
 
 @pytest.fixture
 def space(path, connection):
-    return Space(path, connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB)
+    return Space(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB)
 
 
 def fill(connection):
@@ -44,3 +50,116 @@ def test_where_there_was_no_room_every_batch_is_measured(space, connection):
     connection.execute("DELETE FROM t")
     space.measure(0)
     assert space.has_room
+
+
+class Seconds:
+    """Seconds that pass when told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def seconds():
+    return Seconds()
+
+
+@contextmanager
+def foreign_reader(path):
+    """Keep a read transaction open as a shell of the operator's might."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        yield
+
+
+def lengthen_wal(connection, mebibytes):
+    """Write the same page again and again: the file does not grow."""
+    connection.execute("CREATE TABLE IF NOT EXISTS again (x)")
+    while wal_bytes(connection) < mebibytes * MIB:
+        connection.execute("DELETE FROM again")
+        connection.execute("INSERT INTO again VALUES (1)")
+
+
+def wal_bytes(connection):
+    (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
+    return Path(file + "-wal").stat().st_size
+
+
+def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds, caplog):
+    files = Files(path)
+    space = Space(files, connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB, monotonic=seconds)
+
+    def measure():
+        seconds.now += 1
+        files.look()
+        space.measure()
+
+    with foreign_reader(path):
+        lengthen_wal(connection, 5)
+        measure()
+        assert space.has_room
+        lengthen_wal(connection, 6)
+        for _ in range(100):
+            measure()
+            assert not space.has_room
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2  # in 100 seconds
+    assert "grown to 6 MiB" in caplog.records[0].getMessage()
+    measure()
+    assert space.has_room
+    assert wal_bytes(connection) == 0
+
+
+def test_a_long_wal_that_nobody_reads_is_cut_instead_of_refusing(path, connection, caplog):
+    with foreign_reader(path):
+        lengthen_wal(connection, 7)
+    space = Space(Files(path), connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB)
+    assert space.has_room
+    assert caplog.records == []
+
+
+async def test_room_is_measured_again_while_it_is_asked_for_but_once_a_second(seconds):
+    measured = []
+
+    async def measure():
+        measured.append(seconds.now)
+
+    again = Remeasuring(measure, seconds)
+    for seconds.now in (0, 0, 0.5, 0.9, 1, 1.5, 2.5):
+        again.begin()
+        await again.close()
+    assert measured == [0, 1, 2.5]
+
+
+async def test_a_measurement_that_takes_long_is_not_begun_twice(seconds):
+    begun = []
+    done = asyncio.Event()
+
+    async def measure():
+        begun.append(seconds.now)
+        await done.wait()
+
+    again = Remeasuring(measure, seconds)
+    for seconds.now in range(10):
+        again.begin()
+        await asyncio.sleep(0)
+    done.set()
+    await again.close()
+    assert begun == [0]
+
+
+async def test_a_measurement_that_fails_is_begun_again(seconds):
+    begun = []
+
+    async def measure():
+        begun.append(seconds.now)
+        raise StorageUnavailable("for now")
+
+    again = Remeasuring(measure, seconds)
+    for seconds.now in range(3):
+        again.begin()
+        await again.close()
+    assert begun == [0, 1, 2]

@@ -244,6 +244,6 @@ async def test_no_reader_of_ours_keeps_a_transaction_open(open_engine):
         reader = engine.storage._reader._connection
         await reader.execute_fetchall("SELECT 1")  # behind what was cancelled
         assert not reader.in_transaction
-        with contextlib.closing(sqlite3.connect(engine.storage._space._path)) as other:
+        with contextlib.closing(sqlite3.connect(engine.storage._space._files.path)) as other:
             busy, _, _ = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         assert not busy

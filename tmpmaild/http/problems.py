@@ -78,6 +78,7 @@ _CODES: dict[type[errors.RequestError], str] = {
     errors.MailboxFull: "storage-full",
     errors.StorageFull: "storage-full",
     errors.StorageUnavailable: "storage-unavailable",
+    errors.StorageLost: "storage-unavailable",
     errors.Stopping: "stopping",
 }
 _FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
@@ -150,7 +151,7 @@ class Problems:
         code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), "internal-error")
         if code == "internal-error":
             return await self.on_fault(request, error)
-        if code == "storage-unavailable":
+        if code == "storage-unavailable" and not isinstance(error, errors.StorageLost):
             log.error("storage unavailable: %s", error)
         return self.response(code, _detail(request, error))
 

@@ -9,7 +9,7 @@ from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 
 from tmpmaild import addresses
 from tmpmaild.addresses import Mailbox
-from tmpmaild.errors import RequestError
+from tmpmaild.errors import RequestError, StorageLost
 from tmpmaild.model import Envelope
 from tmpmaild.service import InboxService
 from tmpmaild.smtp import replies
@@ -93,7 +93,8 @@ class Handler:
 
 def _refusal(error: RequestError) -> str:
     reply = replies.answer_to(error)
-    return our_fault(error) if reply == replies.OUR_FAULT else reply
+    logged = isinstance(error, StorageLost)
+    return our_fault(error) if reply == replies.OUR_FAULT and not logged else reply
 
 
 def our_fault(error: BaseException) -> str:

@@ -72,6 +72,7 @@ _ANSWERS: dict[type[errors.RequestError], str] = {
     errors.MailboxFull: MAILBOX_FULL,
     errors.StorageFull: SYSTEM_FULL,
     errors.StorageUnavailable: OUR_FAULT,
+    errors.StorageLost: OUR_FAULT,
     errors.Stopping: STOPPING,
 }
 

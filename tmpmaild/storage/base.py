@@ -141,6 +141,15 @@ class Storage(Protocol):
         Only a reader outside this process can make it fail for long.
         """
 
+    def is_lost(self) -> bool:
+        """Tell whether what was stored is gone, for example because somebody has removed the database.
+
+        Every method raises ``StorageLost`` from then on; only a new start can help.
+        """
+
+    async def wait_lost(self) -> None:
+        """Return once ``is_lost``."""
+
     def on_committed(self, callback: Callable[[Sequence[InboxChange]], None]) -> None:
         """Have ``callback``, too, called in the event loop after each commit that changed inboxes.
 

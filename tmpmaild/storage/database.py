@@ -11,12 +11,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage import obstacles
 from tmpmaild.storage.layout import PAGE_BYTES
 
 APPLICATION_ID = 0x746D7064  # "tmpd"
 _EARLY_APPLICATION_ID = 0x746D706D  # "tmpm": tables of another shape, before the first release
 
 _BUSY_TIMEOUT_MS = 5000
+MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024
+"""What the WAL is cut to at the first commit after it was checkpointed; longer, somebody was reading all the time."""
 _PRAGMAS: dict[str, str | int] = {
     "page_size": PAGE_BYTES,
     "auto_vacuum": 2,  # incremental; like the page's size it has a say before the first table only
@@ -28,7 +31,7 @@ _PRAGMAS: dict[str, str | int] = {
     "temp_store": 2,  # memory: no mail in temporary files
     "trusted_schema": 0,
     "cell_size_check": 1,
-    "journal_size_limit": 4 * 1024 * 1024,
+    "journal_size_limit": MAX_IDLE_WAL_BYTES,
 }
 READER_PRAGMAS = (
     *(
@@ -45,12 +48,18 @@ def connect(path: Path) -> sqlite3.Connection:
 
     Transactions are begun by hand. Raises ``DatabaseError``.
     """
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    except sqlite3.Error as error:
+        raise obstacles.refusal(path, error) from error
     try:
         for name, wanted in _PRAGMAS.items():
             connection.execute(f"PRAGMA {name} = {wanted}")
             _assert_pragma(connection, name, wanted)
-    except (sqlite3.Error, DatabaseError) as error:
+    except sqlite3.Error as error:
+        connection.close()
+        raise obstacles.refusal(path, error) from error
+    except DatabaseError as error:
         connection.close()
         raise DatabaseError(f"{path}: cannot be used as a database ({error})") from error
     return connection
@@ -60,6 +69,19 @@ def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int)
     (value,) = connection.execute(f"PRAGMA {name}").fetchone()
     if value != wanted:
         raise DatabaseError(f"PRAGMA {name} is {value!r}, wanted {wanted!r}")
+
+
+def truncate_wal(connection: sqlite3.Connection) -> bool:
+    """Move what the WAL holds into the file and cut it to nothing; False when a reader is in the way.
+
+    Waits for nobody: with a busy timeout it would hold the write lock for all of it.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    return not busy
 
 
 @contextmanager
@@ -72,7 +94,7 @@ def lock(path: Path) -> Iterator[None]:
     try:
         descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise DatabaseError(f"{lock_path}: cannot be opened ({error.strerror})") from error
+        raise obstacles.refusal(path, error) from error
     try:
         _take(descriptor, path)
         yield
@@ -85,6 +107,10 @@ def _take(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise DatabaseError(f"{path}: in use by another tmpmaild") from None
+    except OSError as error:
+        raise DatabaseError(
+            f"{path}: {path.name}.lock cannot be locked ({error.strerror}); keep the database on a local disk"
+        ) from error
 
 
 def create_private(path: Path) -> None:
@@ -93,7 +119,7 @@ def create_private(path: Path) -> None:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise DatabaseError(f"{path}: cannot be created ({error.strerror})") from error
+        raise obstacles.refusal(path, error) from error
 
 
 def check(path: Path, newest_version: int) -> None:
@@ -101,14 +127,14 @@ def check(path: Path, newest_version: int) -> None:
 
     An empty or missing file is fine. The whole file is read only after an unclean stop. Raises ``DatabaseError``.
     """
-    if not path.exists() or path.stat().st_size == 0:
-        return
     try:
+        if not path.exists() or path.stat().st_size == 0:
+            return
         with closing(_open_to_look(path)) as connection:
             check_identity(connection, path, newest_version)
             _check_pages(connection, path)
-    except sqlite3.Error as error:
-        raise DatabaseError(f"{path}: damaged, or no SQLite database ({error})") from error
+    except (OSError, sqlite3.Error) as error:
+        raise obstacles.refusal(path, error) from error
 
 
 def _open_to_look(path: Path) -> sqlite3.Connection:
@@ -143,4 +169,4 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
         return
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise DatabaseError(f"{path}: damaged ({verdict.splitlines()[-1]})")
+        raise DatabaseError(obstacles.damaged(path, verdict.splitlines()[-1]))

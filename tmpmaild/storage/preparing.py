@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage import database
+from tmpmaild.storage import database, obstacles
 from tmpmaild.storage.layout import PAGE_BYTES
 from tmpmaild.storage.migrate import migrations
 from tmpmaild.storage.upgrading import bring_up_to_date
@@ -31,7 +31,10 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
         if max_bytes:  # only now: a step may need a page where there is none
             connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
         connection.execute("UPDATE daemon SET clean_stop = 0")
-    except (sqlite3.Error, DatabaseError) as error:
+    except sqlite3.Error as error:
+        connection.close()
+        raise obstacles.refusal(path, error) from error
+    except DatabaseError as error:
         connection.close()
         raise DatabaseError(f"{path}: {error}") from error
     return connection, applied

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import aiosqlite
 
-from tmpmaild.storage import database
+from tmpmaild.errors import StorageLost
+from tmpmaild.storage import database, obstacles
 from tmpmaild.storage.writer import translate
 
 T = TypeVar("T")
@@ -23,16 +24,19 @@ _MAX_BATCH = 16
 class Reader:
     """Runs functions on the thread of a connection that only reads. ``connect`` makes one."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(self, connection: aiosqlite.Connection, is_lost: Callable[[], bool] = lambda: False) -> None:
         self._connection = connection
+        self._is_lost = is_lost
         self._waiting: list[tuple[Read[Any], asyncio.Future[Any]]] = []
         self._task: asyncio.Task[None] | None = None
 
     async def run(self, read: Read[T]) -> T:
         """Return what the function returns, called with the connection inside one read transaction.
 
-        Raises ``StorageUnavailable`` for what goes wrong in the database.
+        Raises ``StorageUnavailable`` for what goes wrong in the database, ``StorageLost`` when ``is_lost``.
         """
+        if self._is_lost():
+            raise StorageLost("the database is gone")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((read, future))
@@ -64,10 +68,20 @@ class Reader:
 
 
 async def connect(path: Path) -> aiosqlite.Connection:
-    """Open a connection that changes nothing on a database that has been opened for writing before."""
-    connection = await aiosqlite.connect(path, isolation_level=None)
-    for statement in database.READER_PRAGMAS:
-        await connection.execute(statement)
+    """Open a connection that changes nothing on a database that has been opened for writing before.
+
+    Raises ``DatabaseError``.
+    """
+    try:
+        connection = await aiosqlite.connect(path, isolation_level=None)
+    except sqlite3.Error as error:
+        raise obstacles.refusal(path, error) from error
+    try:
+        for statement in database.READER_PRAGMAS:
+            await connection.execute(statement)
+    except sqlite3.Error as error:
+        await connection.close()
+        raise obstacles.refusal(path, error) from error
     return connection
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from tmpmaild import ids
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Envelope, Message, Page, Source
+from tmpmaild.storage import obstacles
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.database import READER_PRAGMAS, check_identity
 from tmpmaild.storage.keys import message_key
@@ -82,7 +83,7 @@ def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
         if immutable and wal.exists():
             continue  # a daemon has started meanwhile, and may have moved what was read
         if isinstance(outcome, sqlite3.Error):
-            raise DatabaseError(f"{path}: cannot be read ({outcome})") from outcome
+            raise obstacles.refusal(path, outcome, writing=False) from outcome
         return outcome
 
 
@@ -91,7 +92,7 @@ def _assert_readable(path: Path) -> None:
     try:
         path.open("rb").close()
     except OSError as error:
-        raise DatabaseError(f"{path}: cannot be opened ({error.strerror})") from error
+        raise obstacles.refusal(path, error, writing=False) from error
 
 
 def _outcome(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, immutable: bool) -> T | sqlite3.Error:

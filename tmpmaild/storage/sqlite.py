@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -14,10 +14,12 @@ from msgspec import Struct
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
-from tmpmaild.storage import database
+from tmpmaild.storage import database, obstacles
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.deleting import DeleteInbox, DeleteMessage, MoveExpiry, Upkeep
 from tmpmaild.storage.delivery import forget_values
+from tmpmaild.storage.erasing import Eraser
+from tmpmaild.storage.files import Files
 from tmpmaild.storage.keys import holders_inbox_key, message_key
 from tmpmaild.storage.messages import select_message, select_texts
 from tmpmaild.storage.operations import AddMessage, CreateInbox
@@ -28,13 +30,12 @@ from tmpmaild.storage.room import Limits, Room, operator_is_full
 from tmpmaild.storage.rows import keyed_hash
 from tmpmaild.storage.searching import is_search, search
 from tmpmaild.storage.sources import select_source
-from tmpmaild.storage.space import Space
-from tmpmaild.storage.sweeping import EmptyWal, Sweep, Vacuum, sweep_pace, vacuum_pace
-from tmpmaild.storage.writer import Clock, OnCommitted, Writer, translate
+from tmpmaild.storage.space import Remeasuring, Space
+from tmpmaild.storage.sweeping import Sweep, sweep_pace
+from tmpmaild.storage.writer import Clock, OnCommitted, Pause, Writer
 
 T = TypeVar("T")
 
-_MAX_VACUUM_STEPS = 1000  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
 _NO_LIMIT = 1 << 62
 _REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statement that stored it, until the next sweep
 
@@ -56,18 +57,26 @@ class SqliteStorage:
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
+        self._eraser = Eraser(writer, maintenance, upkeep)
         self._space = space
+        self._remeasuring = Remeasuring(self._measure)
         self._upkeep = upkeep
         self._hash_key = hash_key
         self._limits = limits
         self._room = Room(limits)
         self._sweep_pace = sweep_pace()
-        self._vacuum_pace = vacuum_pace()
         self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
 
     def has_room(self) -> bool:
         """See ``Storage``."""
+        if not self._space.has_room:
+            self._remeasuring.begin()
         return self._space.has_room
+
+    async def _measure(self) -> None:
+        if self._space.wal_is_too_long:
+            await self._eraser.copy_wal()
+        await self._writer.submit(Pause())  # the writer measures after each batch
 
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """See ``Storage``."""
@@ -198,30 +207,20 @@ class SqliteStorage:
 
     async def erase(self) -> bool:
         """See ``Storage``."""
-        # The WAL first: shrinking may take long, is no promise, and behind a foreign reader would only grow the WAL.
-        return await self._empty_wal() and (not await self._shrink() or await self._empty_wal())
-
-    async def _empty_wal(self) -> bool:
-        if not self._upkeep.unerased:
-            return True
-        # PASSIVE moves the pages while mail goes on arriving; what is left for TRUNCATE is little.
-        try:
-            await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
-        except sqlite3.DatabaseError as error:
-            raise translate(error) from error
-        emptied: bool = await self._writer.submit(EmptyWal(self._upkeep))
-        return emptied
-
-    async def _shrink(self) -> bool:
-        steps = 0
-        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._upkeep, self._vacuum_pace)):
-            steps += 1
-        return steps > 0
+        return await self._eraser.erase()
 
     @property
     def met_damage(self) -> bool:
-        """Whether the file has turned out to be broken: the next start must look at all of it."""
-        return self._writer.met_damage
+        """Whether the file has turned out to be broken or is gone: the next start must look at all of it."""
+        return self._writer.met_damage or self._writer.lost
+
+    def is_lost(self) -> bool:
+        """See ``Storage``."""
+        return self._writer.lost
+
+    async def wait_lost(self) -> None:
+        """See ``Storage``."""
+        await self._writer.wait_lost()
 
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
@@ -229,6 +228,7 @@ class SqliteStorage:
 
     async def close(self) -> None:
         """See ``Storage``."""
+        await self._remeasuring.close()
         await self._writer.close()
         await self._reader.close()
         await self._maintenance.close()
@@ -285,7 +285,29 @@ def upgrade(path: Path) -> list[str]:
 
 
 async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:
-    space = Space(settings.path, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
+    async with AsyncExitStack() as opened:
+        reader = await connect(settings.path)
+        opened.push_async_callback(reader.close)
+        maintenance = await connect(settings.path)
+        opened.push_async_callback(maintenance.close)
+        try:
+            storage = _put_together(settings, connection, (reader, maintenance), cap_bytes, clock)
+        except (OSError, sqlite3.Error) as error:
+            raise obstacles.refusal(settings.path, error) from error
+        opened.pop_all()
+    return storage
+
+
+def _put_together(
+    settings: Settings,
+    connection: sqlite3.Connection,
+    readers: tuple[aiosqlite.Connection, aiosqlite.Connection],
+    cap_bytes: int,
+    clock: Clock,
+) -> SqliteStorage:
+    files = Files(settings.path)
+    space = Space(files, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
+    upkeep = Upkeep(connection)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
 
     def after_batch(moved_bytes: float) -> None:
@@ -293,12 +315,14 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
         if moved_bytes > _REMEMBERED_BYTES:
             forget_values(connection)
 
+    # Last of what may fail: from here on the connection is its thread's.
+    writer = Writer(connection, clock=clock, after_batch=after_batch, is_lost=files.look)
     return SqliteStorage(
-        Writer(connection, clock=clock, after_batch=after_batch),
-        Reader(await connect(settings.path)),
-        await connect(settings.path),
+        writer,
+        Reader(readers[0], is_lost=lambda: files.lost),
+        readers[1],
         space,
-        Upkeep(connection),
+        upkeep,
         hash_key=hash_key,
         limits=Limits(
             max_messages=settings.max_messages_per_inbox or _NO_LIMIT,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from tmpmaild import ids
 from tmpmaild.model import QUARANTINE_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.database import truncate_wal
 from tmpmaild.storage.deleting import MESSAGE_ROWS, MessageRow, Upkeep, delete_messages, json_array
 from tmpmaild.storage.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
 from tmpmaild.storage.pace import Pace
@@ -185,10 +186,7 @@ def _pages(connection: sqlite3.Connection) -> int:
 
 
 class EmptyWal(Operation):
-    """Truncate the WAL to nothing, where old copies of pages live on; False when a reader is in the way.
-
-    Waits for nobody: with a busy timeout it would hold the write lock for all of it.
-    """
+    """Truncate the WAL to nothing, where old copies of pages live on; False when a reader is in the way."""
 
     transactional: ClassVar[bool] = False
 
@@ -198,12 +196,6 @@ class EmptyWal(Operation):
     @classmethod
     def run(cls, transaction: Transaction, operations: Sequence["EmptyWal"]) -> list[Any]:
         """Try once."""
-        connection = transaction.connection
-        (timeout_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
-        operations[0].upkeep.unerased = bool(busy)
-        return [not busy] * len(operations)
+        emptied = truncate_wal(transaction.connection)
+        operations[0].upkeep.unerased = not emptied
+        return [emptied] * len(operations)

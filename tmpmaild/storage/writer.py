@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, ClassVar
 
 from tmpmaild import ids
-from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageUnavailable
+from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.model import InboxChange
 
 MAX_BATCH_OPERATIONS = 64
@@ -72,22 +72,43 @@ class Operation:
         raise NotImplementedError
 
 
+class Pause(Operation):
+    """Change nothing: for what the writer does after each batch."""
+
+    transactional: ClassVar[bool] = False
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence["Pause"]) -> list[Any]:
+        """Do nothing for each."""
+        del transaction
+        return [None for _ in operations]
+
+
 class Writer:
     """Runs operations on a thread of its own, many in a commit, and wakes who waits for them.
 
     ``clock`` gives Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there; it is
     told how many octets the batch has moved, any number when it found no room. ``met_damage`` tells that the file is
-    broken.
+    broken. ``is_lost`` is asked in the thread after each commit and before anybody is told of it: once it is
+    true, that batch and all later ones fail with ``StorageLost``.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, *, clock: Clock, after_batch: Callable[[float], None] = lambda _: None
+        self,
+        connection: sqlite3.Connection,
+        *,
+        clock: Clock,
+        after_batch: Callable[[float], None] = lambda _: None,
+        is_lost: Callable[[], bool] = lambda: False,
     ) -> None:
         self.met_damage = False
+        self.lost = False
         self._callbacks: list[OnCommitted] = []
         self._connection = connection
         self._clock = clock
         self._after_batch = after_batch
+        self._is_lost = is_lost
+        self._told_lost = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
@@ -110,6 +131,10 @@ class Writer:
             self._queue.put((operation, future))
         return future
 
+    async def wait_lost(self) -> None:
+        """Return once ``is_lost`` has been true."""
+        await self._told_lost.wait()
+
     async def close(self) -> None:
         """Finish the queue and end the thread."""
         if not self._stopping:
@@ -121,12 +146,20 @@ class Writer:
         while batch := self._next_batch():
             operations = [operation for operation, _ in batch]
             futures = [future for _, future in batch]
-            outcomes, changes = self._commit(operations)
-            self._measure(operations, outcomes)
+            outcomes, changes = self._store(operations)
             try:
                 self._loop.call_soon_threadsafe(self._settle, futures, outcomes, changes)
             except RuntimeError:
                 return  # the loop is gone, and with it everybody who waited
+
+    def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
+        if not self.lost:
+            outcomes, changes = self._commit(operations)
+            if not self._is_lost():
+                self._measure(operations, outcomes)
+                return outcomes, changes
+            self.lost = True
+        return _failures(StorageLost("the database is gone"), len(operations)), []
 
     def _measure(self, operations: list[Operation], outcomes: list[Any]) -> None:
         found_no_room = any(isinstance(outcome, StorageFull) for outcome in outcomes)
@@ -204,6 +237,8 @@ class Writer:
                 log.exception("rolling back failed")
 
     def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
+        if self.lost:
+            self._told_lost.set()
         if changes:
             self._tell(changes)
         for future, outcome in zip(futures, outcomes, strict=True):

@@ -1,0 +1,169 @@
+"""A database that is removed or exchanged while it is open: nothing more is promised, and nothing else is touched."""
+
+import contextlib
+import logging
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tmpmaild.errors import StorageLost
+from tmpmaild.model import Page
+from tmpmaild.storage.sqlite import open_storage
+
+from .conftest import new_mail, settings
+
+
+def remove(path):
+    path.unlink()
+
+
+def remove_wal(path):
+    path.with_name("mail.db-wal").unlink()
+
+
+def remove_everything(path):
+    shutil.rmtree(path.parent)
+
+
+def exchange(path):
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+
+def exchange_wal(path):
+    wal = path.with_name("mail.db-wal")
+    shutil.copy(wal, path.with_name("copy"))
+    path.with_name("copy").replace(wal)
+
+
+def move_away(path):
+    path.rename(path.with_name("moved.db"))
+
+
+def move_folder_away(path):
+    path.parent.rename(path.parent.with_name("moved"))
+
+
+LOSSES = [remove, remove_wal, remove_everything, exchange, exchange_wal, move_away, move_folder_away]
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "state").mkdir()
+    return tmp_path / "state" / "mail.db"
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+async def test_everything_is_refused_from_the_first_commit_on(open_engine, path, lose, caplog):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        kept = await engine.add(inbox)
+        told = []
+        engine.storage.on_committed(told.append)
+        lose(path)
+        for attempt in (
+            lambda: engine.add(inbox),
+            lambda: engine.add(inbox),
+            lambda: engine.inbox("bob"),
+            lambda: engine.delete(inbox, kept),
+            lambda: engine.find("ada"),
+            lambda: engine.messages("ada", Page()),
+        ):
+            with pytest.raises(StorageLost):
+                await attempt()
+        assert engine.storage.is_lost()
+        with anyio.fail_after(5):
+            await engine.storage.wait_lost()
+        assert told == []
+    (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.files")
+    assert str(path) in line.getMessage()
+
+
+async def test_it_tells_of_the_loss_without_being_asked_for_mail(open_engine, path, clock):
+    async with open_engine() as engine, anyio.create_task_group() as tasks:
+        tasks.start_soon(engine.storage.wait_lost)
+        path.unlink()
+        with pytest.raises(StorageLost):
+            await engine.storage.sweep(clock())
+
+
+async def test_mail_of_a_removed_wal_is_saved_on_closing(open_engine, path):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        kept = await engine.add(inbox)
+        remove_wal(path)
+        with pytest.raises(StorageLost):
+            await engine.add(inbox)
+    async with open_engine() as engine:
+        assert kept in [message.id for message in await engine.messages("ada", Page())]
+
+
+async def test_a_folder_that_was_moved_still_holds_all_its_mail(open_engine, path, clock):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        kept = await engine.add(inbox)
+        move_folder_away(path)
+        with pytest.raises(StorageLost):
+            await engine.add(inbox)
+    async with open_storage(settings(path.parent.with_name("moved") / "mail.db"), clock) as storage:
+        listing = await storage.list_messages("ada@tmpmaild.example", Page(), clock())
+        assert kept in [message.id for message in listing.messages]
+
+
+async def test_the_database_that_took_its_place_is_left_alone(open_engine, path, clock, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "mail.db"
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        async with open_storage(settings(other), clock) as storage:
+            await storage.add_message(new_mail("1", subject="theirs"))
+            for end in ("", "-wal"):
+                shutil.copy(f"{other}{end}", f"{other}{end}.copy")
+                Path(f"{other}{end}.copy").replace(f"{path}{end}")
+        with pytest.raises(StorageLost):
+            await engine.add(inbox)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT subject FROM mail").fetchall() == [("theirs",)]
+
+
+async def test_a_file_that_is_written_to_as_always_is_not_lost(open_engine, path):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        for _ in range(50):
+            await engine.add(inbox, body="x" * 100_000)
+            await engine.storage.erase()
+        assert not engine.storage.is_lost()
+
+
+async def test_a_database_behind_a_link_is_not_lost(open_engine, path, tmp_path):
+    (tmp_path / "disk").mkdir()
+    path.symlink_to(tmp_path / "disk" / "real.db")
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        await engine.add(inbox)
+        (tmp_path / "disk" / "real.db-wal").unlink()
+        with pytest.raises(StorageLost):
+            await engine.add(inbox)
+
+
+async def test_other_processes_see_our_locks_whatever_we_look_at(open_engine, path):
+    """Closing any descriptor of a file drops all POSIX locks that the process holds on it."""
+    leave_wal = (
+        "import sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1], timeout=0)\n"
+        "try: print(connection.execute('PRAGMA journal_mode = delete').fetchone())\n"
+        "except sqlite3.OperationalError as error: print(error)\n"
+    )
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        for _ in range(3):
+            await engine.add(inbox)
+        ended = await anyio.run_process([sys.executable, "-c", leave_wal, path], stderr=subprocess.STDOUT)
+        assert ended.stdout == b"database is locked\n"
+        await engine.add(inbox)

@@ -1,0 +1,50 @@
+"""Whether the open files are still those that their paths name: a removed file takes every write, and loses it."""
+
+import logging
+import os
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+
+class Files:
+    """The database and its WAL, as they were when they were opened; asked in the writer's thread.
+
+    ``lost`` tells that one of them was removed or exchanged, ``wal_bytes`` how long the WAL was at the last look.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Absolute, for SQLite knows them so too: a folder that was renamed is gone for both.
+        self.path = path.absolute()
+        self.lost = False
+        self.wal_bytes = 0
+        self._wal = wal_of(path)
+        self._opened = self._identities()
+
+    def look(self) -> bool:
+        """Look at the paths, two calls of stat(2); return ``lost``, which stays once it is true.
+
+        No descriptor of our own is needed: SQLite holds both files open, so no other file can have their numbers.
+        And closing one would drop the locks that SQLite holds for this process on the same file.
+        """
+        if not self.lost:
+            try:
+                self.lost = self._identities() != self._opened
+                reason = "is not the file that was opened"
+            except OSError as error:
+                self.lost = True
+                reason = f"cannot be found ({error.strerror})"
+            if self.lost:
+                log.error("%s: the database or its -wal %s; no mail is accepted any more, stopping", self.path, reason)
+        return self.lost
+
+    def _identities(self) -> tuple[int, ...]:
+        database, wal = os.stat(self.path), os.stat(self._wal)  # noqa: PTH116 - half the time of Path.stat
+        self.wal_bytes = wal.st_size
+        return database.st_dev, database.st_ino, wal.st_dev, wal.st_ino
+
+
+def wal_of(path: Path) -> Path:
+    """Return where SQLite keeps the WAL: next to what a link leads to."""
+    file = path.resolve()
+    return file.with_name(file.name + "-wal")
