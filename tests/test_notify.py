@@ -34,3 +34,16 @@ def test_a_long_start_asks_for_more_time_until_it_is_over(tmp_path, monkeypatch)
         while heard[-1] != b"READY=1":
             heard.append(supervisor.recv(100))
     assert set(heard[:-1]) == {b"EXTEND_TIMEOUT_USEC=60000000"}
+
+
+@pytest.mark.parametrize(
+    "name", ["{folder}/nobody", "@{folder}/nobody", "{folder}/left", "{folder}/" + "x" * 200, "vsock:2:1"]
+)
+def test_a_supervisor_that_cannot_be_reached_is_logged_and_nothing_more(tmp_path, monkeypatch, caplog, name):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as gone:
+        gone.bind(f"{tmp_path}/left")
+    monkeypatch.setenv("NOTIFY_SOCKET", name.format(folder=tmp_path))
+    notify("READY=1")
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "READY=1" in record.getMessage()

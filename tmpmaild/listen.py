@@ -1,22 +1,30 @@
 """Binds the sockets that the configuration names, before anything else starts; who accepts is not known here."""
 
+import errno
 import os
 import socket
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tmpmaild.configkinds import Endpoint, parse_endpoint
 from tmpmaild.errors import StartError
 
+# A name may have addresses that this machine has not: ::1 of localhost where IPv6 is off, or another machine's.
+_NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
 
 def bind_all(texts: Sequence[str]) -> list[socket.socket]:
-    """Bind every endpoint or none. Raises ``StartError`` that names the one that cannot be had."""
+    """Bind every endpoint or none, a name at each of its addresses.
+
+    Raises ``StartError`` that names the one that cannot be had.
+    """
     sockets: list[socket.socket] = []
     for text in texts:
         try:
-            sockets.append(_bind(parse_endpoint(text)))
+            sockets += _bind(parse_endpoint(text))
         except OSError as error:
             for bound in sockets:
                 bound.close()
@@ -32,12 +40,30 @@ def name(listener: socket.socket) -> str:
     return f"[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{host}:{port}"
 
 
-def _bind(endpoint: Endpoint) -> socket.socket:
+def _bind(endpoint: Endpoint) -> list[socket.socket]:
     if endpoint.path:
-        return _bind_unix(endpoint.path)
-    family, _, _, _, address = socket.getaddrinfo(
-        endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
+        return [_bind_unix(endpoint.path)]
+    found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    bound: list[socket.socket] = []
+    missing: list[OSError] = []
+    try:
+        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
+            try:
+                bound.append(_bind_address(family, address))
+            except OSError as error:
+                if error.errno not in _NOT_OURS:
+                    raise
+                missing.append(error)
+        if not bound:
+            raise missing[0]
+    except OSError:
+        for listener in bound:
+            listener.close()
+        raise
+    return bound
+
+
+def _bind_address(family: int, address: tuple[Any, ...]) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

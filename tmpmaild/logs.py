@@ -1,17 +1,20 @@
 """How the process logs: one line an event on standard error, as text or JSON, written by a thread of its own."""
 
 import logging
+import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from logging.handlers import QueueHandler, QueueListener
-from queue import SimpleQueue
+from contextlib import contextmanager, nullcontext, suppress
+from queue import Full, Queue
 
 import msgspec
 
 # aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
 _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
+_MAX_WAITING = 5000  # records, each about a kilobyte
+_STOP_SECONDS = 1.0
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,27 +33,73 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(line).decode()
 
 
-class _RawQueueHandler(QueueHandler):
-    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        # The stock one formats here, which would hide the exception from JSON. Arguments are ours and immutable.
-        return record
+class _Lines(logging.Handler):
+    """Hands records to a thread that writes them to standard error, and drops what that cannot write in time.
+
+    The descriptor is written to directly: a thread that is stuck in ``sys.stderr`` would keep its lock, and the
+    interpreter from ending.
+    """
+
+    def __init__(self, formatter: logging.Formatter) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._queue: Queue[logging.LogRecord | None] = Queue(_MAX_WAITING)
+        self._dropped = 0
+        # Our own: where standard error is closed, its number may become that of a socket.
+        self._stderr = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else os.dup(2)
+        self._thread = threading.Thread(target=self._write_all, name="tmpmaild-log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a record; its arguments are ours and immutable, so it is formatted later."""
+        try:
+            self._queue.put_nowait(record)
+        except Full:
+            self._dropped += 1  # under the lock that ``handle`` holds
+
+    def stop(self) -> None:
+        """Write what is queued, and wait for that no longer than a moment."""
+        with suppress(Full):
+            self._queue.put(None, timeout=_STOP_SECONDS)
+            self._thread.join(_STOP_SECONDS)
+        if not self._thread.is_alive():
+            os.close(self._stderr)
+
+    def _write_all(self) -> None:
+        while (record := self._queue.get()) is not None:
+            self._write(record)
+            self._tell_dropped()
+        self._tell_dropped()
+
+    def _tell_dropped(self) -> None:
+        with self.lock or nullcontext():
+            dropped, self._dropped = self._dropped, 0
+        if dropped:
+            text = "%d lines of the log were dropped: standard error did not take them in time"
+            record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, (dropped,), None)
+            self._write(record)
+
+    def _write(self, record: logging.LogRecord) -> None:
+        try:
+            line = (self.format(record) + "\n").encode(errors="backslashreplace")
+            while line:
+                line = line[os.write(self._stderr, line) :]
+        except Exception:  # noqa: BLE001 - a line that cannot be written must not end the thread
+            with self.lock or nullcontext():
+                self._dropped += record.name != __name__
 
 
 @contextmanager
 def logging_to_stderr(level: str, log_format: str) -> Iterator[None]:
     """Set logging up, and write out what is left when done. A slow reader of stderr never holds the event loop."""
-    handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(JsonFormatter() if log_format == "json" else text)
-    queue: SimpleQueue[logging.LogRecord] = SimpleQueue()
-    listener = QueueListener(queue, handler)
+    lines = _Lines(JsonFormatter() if log_format == "json" else text)
     root = logging.getLogger()
-    root.handlers = [_RawQueueHandler(queue)]
+    root.handlers = [lines]
     root.setLevel(level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
-    listener.start()
     try:
         yield
     finally:
-        listener.stop()
+        lines.stop()

@@ -1,5 +1,6 @@
 """Tells systemd how the service stands (sd_notify(3)); does nothing where nobody listens."""
 
+import logging
 import os
 import socket
 import threading
@@ -9,15 +10,20 @@ from contextlib import contextmanager
 _ASK_EVERY_SECONDS = 10.0
 _MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
 
+log = logging.getLogger(__name__)
+
 
 def notify(state: str) -> None:
-    """Send a state such as ``READY=1`` to the supervisor, if there is one."""
+    """Send a state such as ``READY=1`` to the supervisor, if there is one; that it cannot be reached is logged."""
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
         return
     address = "\0" + path[1:] if path.startswith("@") else path
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
-        supervisor.sendto(state.encode(), address)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
+            supervisor.sendto(state.encode(), address)
+    except OSError as error:
+        log.warning("NOTIFY_SOCKET %s cannot be told %s: %s", path, state, error.strerror or error)
 
 
 @contextmanager

@@ -49,6 +49,12 @@ def move_folder_away(path):
     path.parent.rename(path.parent.with_name("moved"))
 
 
+def put_in_place(other, path):
+    for end in ("", "-wal"):
+        shutil.copy(f"{other}{end}", f"{other}{end}.copy")
+        Path(f"{other}{end}.copy").replace(f"{path}{end}")
+
+
 LOSSES = [remove, remove_wal, remove_everything, exchange, exchange_wal, move_away, move_folder_away]
 
 
@@ -123,9 +129,7 @@ async def test_the_database_that_took_its_place_is_left_alone(open_engine, path,
         inbox = await engine.inbox("ada")
         async with open_storage(settings(other), clock) as storage:
             await storage.add_message(new_mail("1", subject="theirs"))
-            for end in ("", "-wal"):
-                shutil.copy(f"{other}{end}", f"{other}{end}.copy")
-                Path(f"{other}{end}.copy").replace(f"{path}{end}")
+            put_in_place(other, path)
         with pytest.raises(StorageLost):
             await engine.add(inbox)
     with contextlib.closing(sqlite3.connect(path)) as connection:
