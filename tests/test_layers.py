@@ -49,6 +49,7 @@ FLOORS = [
         "logs",
         "notify",
         "postmaster",
+        "privileges",
         "pytest_plugin",
         "sending",
     },

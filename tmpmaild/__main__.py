@@ -1,5 +1,25 @@
-"""``python -m tmpmaild`` is the same as ``tmpmaild``."""
+"""Where the process begins, as ``tmpmaild`` and as ``python -m tmpmaild``: signals first, then what takes time."""
 
-from tmpmaild.cli import main
+import os
+import signal
+import sys
 
-main(prog_name="tmpmaild")
+
+def run() -> None:
+    """Run the command line; a daemon that is being loaded survives SIGHUP, and SIGTERM or SIGINT ends it with 0."""
+    if sys.argv[1:2] == ["serve"]:
+        _set_early_signals()
+    from tmpmaild.cli import main  # noqa: PLC0415 - takes longer than a supervisor may wait with a signal
+
+    main(prog_name="tmpmaild")
+
+
+def _set_early_signals() -> None:
+    # Until the daemon waits for signals itself. A database that is being opened bears being left at any moment.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))
+
+
+if __name__ == "__main__":
+    run()

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import anyio
 import click
 
-from tmpmaild import __version__, commands, configfile, postmaster, sending
+from tmpmaild import __version__, commands, configfile, postmaster, privileges, sending
 from tmpmaild.commands import console, parameters
 from tmpmaild.config import Config
 from tmpmaild.errors import StartError
@@ -49,6 +49,13 @@ def _clear_errors(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+def _load(config_path: Path | None) -> Config:
+    """Read the configuration, which may be root's alone, and then be root no more."""
+    config = configfile.load(config_path, os.environ)
+    privileges.drop_to_owner(Path(config.storage.path))
+    return config
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="tmpmaild %(version)s")
 def main() -> None:
@@ -66,7 +73,7 @@ def serve(config_path: Path | None) -> None:
     """
     from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
 
-    config = configfile.load(config_path, os.environ)
+    config = _load(config_path)
     with logging_to_stderr(config.log.level, config.log.format):
         anyio.run(daemon.run, config, _announcer(config), backend_options={"use_uvloop": _has_uvloop()})
 
@@ -111,7 +118,7 @@ def _this_program() -> str:
 def check_config(config_path: Path | None) -> None:
     """Read the configuration and name every mistake in it."""
     source = configfile.find(config_path, os.environ)
-    configfile.load(config_path, os.environ)
+    _load(config_path)
     _say(f"{source or 'defaults'}: ok")
 
 
@@ -120,7 +127,7 @@ def check_config(config_path: Path | None) -> None:
 @_clear_errors
 def migrate(config_path: Path | None) -> None:
     """Bring the database to the newest schema. ``serve`` does so too; this is for doing it before."""
-    config = configfile.load(config_path, os.environ)
+    config = _load(config_path)
     applied = upgrade(Path(config.storage.path))
     for name in applied:
         _say(f"applied {name}")
@@ -141,7 +148,7 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
         raise click.UsageError("--raw needs the ID of a mail")
     from tmpmaild import daemon  # noqa: PLC0415 - as for serve
 
-    config = configfile.load(config_path, os.environ)
+    config = _load(config_path)
     path = Path(config.storage.path)
     if raw and message_id is not None:
         octets = postmaster.source(path, message_id, daemon.hostname(config))

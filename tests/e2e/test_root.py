@@ -1,0 +1,79 @@
+"""Run as root, every command becomes the owner of the database's folder before it opens a file."""
+
+import os
+import smtplib
+from pathlib import Path
+
+import pytest
+
+NOBODY = 65534
+KEPT = 1 << 2 | 1 << 10  # CAP_DAC_READ_SEARCH, CAP_NET_BIND_SERVICE
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@pytest.fixture
+def state(tmp_path):
+    """Return a folder of the service's user below one that nobody but root may enter, as systemd makes it."""
+    (tmp_path / "private").mkdir(mode=0o700)
+    folder = tmp_path / "private" / "tmpmaild"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, NOBODY, NOBODY)
+    config = tmp_path / "tmpmaild.toml"
+    config.touch(mode=0o600)
+    config.write_text(f'[storage]\npath = "{folder}/tmpmaild.db"\n')
+    return folder
+
+
+def owners(folder):
+    return {(file.name, file.stat().st_uid) for file in folder.iterdir()}
+
+
+def test_migrate_leaves_no_file_of_roots_behind(command, state):
+    assert command("migrate").returncode == 0
+    assert owners(state) == {("tmpmaild.db", NOBODY), ("tmpmaild.db.lock", NOBODY)}
+    assert command("check-config").stdout == "tmpmaild.toml: ok\n"
+    assert command("postmaster").stdout == "no mail for postmaster or abuse\n"
+    assert {owner for _, owner in owners(state)} == {NOBODY}
+
+
+def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state):
+    daemon = start()
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+    found = dict(line.split(":", 1) for line in status)
+    assert set(found["Uid"].split()) == {str(NOBODY)}
+    assert "0" not in found["Gid"].split() + found["Groups"].split()
+    own = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    for kind in ("CapEff", "CapPrm"):
+        assert int(found[kind], 16) == KEPT & int(own["CapPrm"], 16)
+    assert int(found["CapInh"], 16) == 0
+    address = daemon.create()
+    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as client:
+        client.sendmail("a@example.com", [address, "postmaster"], b"Subject: hello\r\n\r\nmail\r\n")
+    assert "hello" in command("postmaster").stdout
+    assert {owner for _, owner in owners(state)} == {NOBODY}
+    daemon.process.kill()
+    daemon.process.wait()
+    assert "hello" in command("postmaster").stdout
+    assert command("migrate").returncode == 0
+    assert {owner for _, owner in owners(state)} == {NOBODY}
+
+
+@pytest.mark.parametrize("name", ["serve", "migrate"])
+@pytest.mark.parametrize("file", ["tmpmaild.db", "tmpmaild.db.lock", "tmpmaild.db-wal"])
+def test_a_file_of_roots_is_named_with_what_it_is_and_should_be(command, state, name, file):
+    assert command("migrate").returncode == 0
+    (state / file).touch()
+    os.chown(state / file, 0, 0)
+    (state / file).chmod(0o644)
+    done = command(name)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"no permission on {state}/{file}: it is owned by root:root, mode 0644" in line
+    assert line.endswith("it must be owned by nobody, mode 0600")
+    assert "damaged" not in line
+
+
+def test_a_folder_of_roots_changes_nothing(command, tmp_path):
+    assert command("migrate").returncode == 0
+    assert {owner for name, owner in owners(tmp_path) if name.startswith("tmpmaild.db")} == {0}
