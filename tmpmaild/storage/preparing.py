@@ -31,7 +31,7 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
         if max_bytes:  # only now: a step may need a page where there is none
             connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
         connection.execute("UPDATE daemon SET clean_stop = 0")
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         connection.close()
         raise obstacles.refusal(path, error) from error
     except DatabaseError as error:

@@ -1,0 +1,180 @@
+"""What stands in the way of a database has its own words and advice; damage is said only of what is damaged."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage import database
+from tmpmaild.storage.sources import look, operator_messages
+from tmpmaild.storage.sqlite import open_storage, upgrade
+
+from .conftest import settings
+
+NOBODY = 65534
+OPEN = "import pathlib, sys; from tmpmaild.storage.sqlite import upgrade; upgrade(pathlib.Path(sys.argv[1]))"
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may become nobody and mount")
+
+
+@contextmanager
+def as_nobody():
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+@pytest.fixture
+def public_path():
+    """Return the path of a database in a folder of nobody's that he can reach."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chown(folder, NOBODY, NOBODY)
+        yield Path(folder) / "mail.db"
+
+
+def refusal(path, open_database=upgrade):
+    with pytest.raises(DatabaseError) as refused:
+        open_database(path)
+    said = str(refused.value)
+    assert "\n" not in said
+    assert said.startswith(f"{path}: ")
+    return said.removeprefix(f"{path}: ")
+
+
+@root_only
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", ".lock"])
+def test_a_file_of_somebody_else_is_named_with_owner_and_mode_found_and_wanted(public_path, end):
+    file = public_path.with_name(f"mail.db{end}")
+    with as_nobody():
+        upgrade(public_path)
+    file.touch()
+    os.chown(file, 0, 0)
+    file.chmod(0o640)
+    with as_nobody():
+        said = refusal(public_path)
+    assert said == (
+        f"no permission on {file}: it is owned by root:root, mode 0640; it must be owned by nobody, mode 0600"
+    )
+
+
+@root_only
+def test_a_folder_of_somebody_else_is_named_too(public_path):
+    os.chown(public_path.parent, 0, 0)
+    public_path.parent.chmod(0o755)
+    with as_nobody():
+        said = refusal(public_path)
+    assert said == (
+        f"no permission on {public_path.parent}: it is owned by root:root, mode 0755; it must be owned by nobody, mode 0700"
+    )
+
+
+@root_only
+def test_a_folder_that_may_not_be_entered_is_said(public_path):
+    os.chown(public_path.parent, 0, 0)
+    public_path.parent.chmod(0o700)
+    with as_nobody():
+        assert "mode 0700; it must be owned by nobody" in refusal(public_path)
+        assert "does not exist or may not be entered" in refusal(public_path.parent / "deeper" / "mail.db")
+
+
+@root_only
+def test_who_only_reads_needs_no_right_to_write(public_path):
+    upgrade(public_path)
+    public_path.parent.chmod(0o755)
+    public_path.chmod(0o640)
+    with as_nobody():
+        assert "it is owned by root:root, mode 0640" in refusal(public_path, lambda path: look(path, operator_messages))
+    public_path.chmod(0o644)
+    with as_nobody():
+        assert look(public_path, operator_messages) == ()
+
+
+def test_a_folder_in_place_of_the_file_is_called_that(path):
+    path.mkdir()
+    assert refusal(path) == "is a folder; storage.path must name a file"
+
+
+def test_a_text_is_not_called_damaged_without_doubt(path):
+    path.write_text("Dear diary,\n" * 1000)
+    said = refusal(path)
+    assert said.startswith("not a SQLite database, or damaged at its start; correct storage.path; ")
+    assert "mail.db, mail.db-wal and mail.db-shm away together" in said
+
+
+def test_what_is_damaged_is_moved_away_with_its_wal(path):
+    upgrade(path)
+    with path.open("r+b") as file:
+        file.truncate(4096 * 2)
+    said = refusal(path)
+    assert said.startswith("damaged (")
+    assert "mail.db, mail.db-wal and mail.db-shm away together" in said
+
+
+def run_with(path, *prefix):
+    """Open the database in a process of its own; return what it was refused with."""
+    done = subprocess.run([*prefix, sys.executable, "-c", OPEN, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    return done.stderr.splitlines()[-1].removeprefix(f"tmpmaild.errors.DatabaseError: {path}: ")
+
+
+def inject(*failures):
+    if not shutil.which("strace"):
+        pytest.skip("needs strace (Debian package strace)")
+    return ["strace", "-f", "-qq", "-o", "/dev/null", *(f"-einject={failure}" for failure in failures)]
+
+
+def test_a_disk_that_fails_is_not_called_a_damaged_file(path):
+    upgrade(path)
+    said = run_with(path, *inject("pread64:error=EIO"), "-P", path)
+    assert said.startswith("the disk failed (disk I/O error); read the kernel's log")
+
+
+@pytest.mark.parametrize("number", ["ENOLCK", "EINVAL"])
+def test_a_file_system_without_locks_is_told(path, number):
+    said = run_with(path, *inject(f"flock:error={number}"))
+    assert said.startswith("mail.db.lock cannot be locked (")
+    assert said.endswith("keep the database on a local disk")
+
+
+def mounted(path, options, then):
+    """Return a command that runs what follows where a file system of one mebibyte is mounted, seen by nobody else."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("needs root, to mount a file system")
+    script = f'mount -t tmpfs -o size=1m none "$0" && {then} && {options} && exec "$@"'
+    return ["unshare", "-m", "sh", "-c", script, path.parent]
+
+
+@pytest.mark.parametrize("before", ["true", "$PYTHON -c '$OPEN' $DB"])
+def test_a_full_disk_is_called_full(path, before):
+    before = before.replace("$PYTHON", sys.executable).replace("$OPEN", OPEN).replace("$DB", str(path))
+    fill = f"(cat /dev/zero > {path.parent}/filling; true) 2>/dev/null"
+    said = run_with(path, *mounted(path, fill, before))
+    assert said.startswith(f"the disk is full; make room in {path.parent}, ")
+
+
+def test_a_file_system_that_is_read_only_is_called_that(path):
+    said = run_with(path, *mounted(path, f"mount -o remount,ro {path.parent}", "true"))
+    assert said == "the file system is mounted read-only; mount it for writing, or change storage.path"
+
+
+async def test_a_reader_that_cannot_connect_leaves_nothing_running(path, clock, monkeypatch):
+    monkeypatch.setattr(database, "READER_PRAGMAS", (*database.READER_PRAGMAS, "SELECT no_such_column"))
+    with pytest.raises(DatabaseError, match=r"mail\.db: cannot be used as a database \(no such column"):
+        async with open_storage(settings(path), clock):
+            pass
+    running = [thread for thread in threading.enumerate() if not thread.name.startswith(("MainThread", "asyncio", "uvloop"))]
+    for thread in running:
+        thread.join(10)
+    assert not [thread.name for thread in running if thread.is_alive()]
+    assert not path.with_name("mail.db-wal").exists()  # closed by the last connection
