@@ -275,13 +275,16 @@ def set_version(path, version):
 
 SPOILS = {
     "missing": (lambda _: None, "cannot be opened (No such file or directory)"),
-    "folder": (lambda path: path.mkdir(), "cannot be opened (Is a directory)"),
+    "folder": (lambda path: path.mkdir(), "is a folder; storage.path must name a file"),
     "empty": (lambda path: path.touch(), "schema version 0 is older than this tmpmaild's"),
     "foreign": (make_foreign, "a database of another program"),
     "newer": (lambda path: set_version(path, 9999), "schema version 9999 is newer than this tmpmaild knows"),
     "older": (lambda path: set_version(path, 0), "schema version 0 is older than this tmpmaild's"),
     "early": (make_early, "made by tmpmaild before its first release"),
-    "no database": (lambda path: path.write_bytes(b"no database" * 500), "cannot be read (file is not a database)"),
+    "no database": (
+        lambda path: path.write_bytes(b"no database" * 500),
+        "not a SQLite database, or damaged at its start",
+    ),
 }
 
 

@@ -173,7 +173,9 @@ async def test_a_reader_that_cannot_connect_leaves_nothing_running(path, clock, 
     with pytest.raises(DatabaseError, match=r"mail\.db: cannot be used as a database \(no such column"):
         async with open_storage(settings(path), clock):
             pass
-    running = [thread for thread in threading.enumerate() if not thread.name.startswith(("MainThread", "asyncio", "uvloop"))]
+    running = [
+        thread for thread in threading.enumerate() if not thread.name.startswith(("MainThread", "asyncio", "uvloop"))
+    ]
     for thread in running:
         thread.join(10)
     assert not [thread.name for thread in running if thread.is_alive()]
