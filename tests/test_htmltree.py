@@ -44,6 +44,8 @@ def grow(soup):
         ("<a><b>a<a>b", "<a><b>a</b></a><b><a>b</a></b>"),
         ("<a><div>a</a>b<a>c</div>d", "<a><div>ab</div></a><div><a>c</a></div><a>d</a>"),
         ("<pre>\n\na\n", "<pre>a\n</pre>"),
+        ("<pre>\n\n", "<pre></pre>"),
+        ("<div><pre>\n<b>a", "<div><pre><b>a</b></pre></div>"),
         ("</p></b></td></table>a", "a"),
         ("<td>a<tr>b<col>c", "abc"),
     ],

@@ -78,13 +78,13 @@ class Tree:
 
     def text(self, escaped: str) -> None:
         """Write text; between the cells of a table it gets a cell, space there is dropped."""
+        if self._written and self._written[-1].startswith("<pre"):
+            escaped = escaped.lstrip("\n")  # a parser drops the first, so a second pass would drop another
         if not escaped or escaped.isspace():
             if escaped and not self._is_between_cells():
                 self._write(escaped)
             return
         self._flow()
-        if self._written and self._written[-1].startswith("<pre"):
-            escaped = escaped.lstrip("\n")  # a parser drops the first, so a second pass would drop another
         self._write(escaped)
 
     def void(self, name: str, tag: str) -> None:
