@@ -1,16 +1,38 @@
-"""What every test may use: both event loops, a clock that stands still until it is moved."""
+"""What every test may use, and how the suite runs: on which event loops, on how many cores, in which surroundings."""
+
+import fcntl
+import os
+import shutil
+import signal
+import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import pytest
+
+from daemons import KNOWN, is_foreign
 
 LOOPS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
     pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop"),
 ]
+SLOW_FOLDERS = ("inbox", "browser", "e2e", "plugin", "cli", "client")
+FREE_BYTES = 4 << 30
+DOOR, ROOM = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"  # any two files that are there
+SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 
 
-@pytest.fixture(params=LOOPS)
-def anyio_backend(request):
-    return request.param
+@pytest.fixture
+def anyio_backend():
+    """Name the loop of those tests for which one is as good as the other."""
+    return ("asyncio", {"use_uvloop": True})
+
+
+def pytest_generate_tests(metafunc):
+    """Run on both event loops what listens on a socket, and what is marked so: nothing else sees a difference."""
+    wants_both = "serve" in metafunc.fixturenames or metafunc.definition.get_closest_marker("both_loops")
+    if wants_both and "anyio_backend" in metafunc.fixturenames:
+        metafunc.parametrize("anyio_backend", LOOPS)
 
 
 class Clock:
@@ -29,3 +51,62 @@ class Clock:
 @pytest.fixture
 def clock():
     return Clock()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def surroundings():
+    """Have the same environment and signals wherever the tests are run from."""
+    with pytest.MonkeyPatch.context() as changes:
+        for name in filter(is_foreign, list(os.environ)):
+            changes.delenv(name)
+        for name, value in KNOWN.items():
+            changes.setenv(name, value)
+        ignored = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
+        for number in ignored:
+            # Ignored here as before, as in the background or under nohup, but not by programs that are started.
+            signal.signal(number, lambda *_: None)
+        yield
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """Have one more than there are cores, since tests also wait; and not more than eight."""
+    return min(len(os.sched_getaffinity(0)) + 1, 8) if config.option.numprocesses == "auto" else None
+
+
+def pytest_configure(config):
+    """Keep files in memory where there is enough, since most of what tests wait for is the disk; and compile once."""
+    memory = Path("/dev/shm")
+    is_chosen = config.option.basetemp or {"TMPDIR", "PYTEST_DEBUG_TEMPROOT"} & set(os.environ)
+    if not is_chosen and memory.is_dir() and shutil.disk_usage(memory).free > FREE_BYTES:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+    # Compiled once, and not again by each of the hundreds of processes to come.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the folders that take long, so that the end is many short tests, which any core can take."""
+    order = {folder: place for place, folder in enumerate(SLOW_FOLDERS)}
+    items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Let no other worker run a test while one that is marked serial runs."""
+    is_worker = hasattr(item.config, "workerinput")
+    with _turn(is_serial=item.get_closest_marker("serial")) if is_worker else nullcontext():
+        return (yield)
+
+
+@contextmanager
+def _turn(*, is_serial):
+    # Who waits for the room holds the door, so that a serial test gets its turn although others come all the time.
+    with DOOR.open() as door, ROOM.open() as room:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if is_serial else fcntl.LOCK_SH)
+        if not is_serial:
+            fcntl.flock(door, fcntl.LOCK_UN)
+        yield

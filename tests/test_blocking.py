@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 
+import pytest
 from blockbuster import blockbuster_ctx
 
 from tmpmaild.expiry import Cleaner
@@ -24,6 +25,7 @@ async def send(port, address, body):
     return replies
 
 
+@pytest.mark.both_loops
 async def test_no_call_blocks_the_loop(tmp_path, clock):
     settings = Settings(tmp_path / "mail.db", 2**30, 2**21, 0, 0, 1.0)
     async with open_storage(settings, clock) as storage:

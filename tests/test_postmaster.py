@@ -58,12 +58,6 @@ class Box:
 
 
 @pytest.fixture
-def anyio_backend():
-    """One event loop will do: nothing here depends on it."""
-    return "asyncio"
-
-
-@pytest.fixture
 def box(tmp_path, clock):
     return Box(tmp_path / "mail.db", clock)
 

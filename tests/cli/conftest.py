@@ -7,7 +7,6 @@ import pty
 import re
 import select
 import signal
-import smtplib
 import socket
 import struct
 import subprocess
@@ -20,60 +19,28 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import daemons
+from daemons import environment
 from tmpmaild import client as api
 from tmpmaild.cli import main
 
 PATIENCE_SECONDS = 15
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 SETTINGS = {
-    "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
-    "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
     "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
     "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
     "TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS": "7200",
 }
 
 
-def environment(**settings):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TMPMAILD_", "PYTHONUNBUF"))}
-    return {**clean, "PYTHONWARNINGS": "error", "TERM": "xterm", **settings}
+class Daemon(daemons.Daemon):
+    """The daemon as commands meet it, and one mail for it."""
 
-
-class Daemon:
-    """A running ``tmpmaild serve``."""
-
-    def __init__(self, folder, **settings):
-        self._folder = folder
-        self._settings = {**SETTINGS, **settings}
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tmpmaild", "serve"],
-            cwd=self._folder,
-            env=environment(**self._settings),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        head = "".join(self.process.stdout.readline() for _ in range(3))
-        self.http_port, self.smtp_port = map(int, re.findall(r"127\.0\.0\.1:(\d+)", head))
-        self.url = f"http://127.0.0.1:{self.http_port}"
-
-    def restart(self):
-        """Stop, and start where it was."""
-        self.close()
-        self._settings["TMPMAILD_HTTP__LISTEN"] = f"127.0.0.1:{self.http_port}"
-        self.start()
+    def __init__(self, folder):
+        super().__init__(folder, **SETTINGS)
 
     def deliver(self, address, mail=CODE):
-        with smtplib.SMTP("127.0.0.1", self.smtp_port, local_hostname="localhost", timeout=PATIENCE_SECONDS) as smtp:
-            smtp.ehlo()
-            smtp.sendmail("sender@example.org", [address], mail)
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(PATIENCE_SECONDS)
-        self.process.stdout.close()
+        self.deliver_octets(address, mail, sender="sender@example.org")
 
 
 @pytest.fixture(scope="session")
@@ -124,7 +91,6 @@ class Running:
         self.seen = ""
 
     def _prepare(self):
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
         for number in self._ignored:
             signal.signal(number, signal.SIG_IGN)
         if self.has_terminal:
@@ -238,11 +204,8 @@ def hanging():
 
 
 @pytest.fixture
-def call(daemon, monkeypatch):
+def call(daemon):
     """Return a function that runs a command to its end in this process."""
-    for name in list(os.environ):
-        if name.startswith("TMPMAILD_"):
-            monkeypatch.delenv(name)
 
     def call(*arguments, **settings):
         return CliRunner().invoke(main, [*map(str, arguments)], env={"TMPMAILD_URL": daemon.url, **settings})

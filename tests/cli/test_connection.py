@@ -1,17 +1,11 @@
 """What a person is told of the connection, and how often."""
 
 import httpx2
-import pytest
 
 from tmpmaild.commands.connection import Connection
 
 STREAM = httpx2.Response(200, headers={"Content-Type": "text/event-stream; charset=utf-8"})
 REFUSAL = httpx2.Response(429, headers={"Content-Type": "application/problem+json"})
-
-
-@pytest.fixture
-def anyio_backend():
-    return "asyncio"
 
 
 async def told(*happened):

@@ -35,12 +35,6 @@ INBOX = {
 GZIP = {"Accept-Encoding": "gzip"}
 
 
-@pytest.fixture
-def anyio_backend():
-    """One event loop will do: nothing here depends on it."""
-    return "asyncio"
-
-
 def serving(endpoints):
     app = Starlette(routes=[Route(path, Resource(get=endpoint)) for path, endpoint in endpoints.items()])
     app.router.redirect_slashes = False

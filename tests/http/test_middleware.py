@@ -24,12 +24,6 @@ EVERY_KIND = [
 ]
 
 
-@pytest.fixture
-def anyio_backend():
-    """One event loop will do: nothing here depends on it."""
-    return "asyncio"
-
-
 @pytest.mark.parametrize(("method", "target", "more"), EVERY_KIND)
 async def test_every_answer_carries_our_headers(world, method, target, more):
     for client in (world.client(), world.client(cors_origins=["https://page.example"])):

@@ -36,12 +36,6 @@ PRODUCERS = [
 ]
 
 
-@pytest.fixture
-def anyio_backend():
-    """One event loop will do: nothing here depends on it."""
-    return "asyncio"
-
-
 def is_problem(answer, code, base_path=""):
     document = answer.json()
     assert answer.header("content-type") == "application/problem+json"

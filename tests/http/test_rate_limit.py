@@ -13,12 +13,6 @@ NOBODY = ADDRESSES + "/unknown@tmpmaild.example"
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
 
 
-@pytest.fixture
-def anyio_backend():
-    """One event loop will do: nothing here depends on it."""
-    return "asyncio"
-
-
 class Ticks:
     """A monotonic clock that stands still."""
 

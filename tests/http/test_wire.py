@@ -17,12 +17,6 @@ from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
 OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.fixture
-def anyio_backend():
-    """One event loop will do: nothing here depends on it."""
-    return "asyncio"
-
-
 def percent(octets):
     return b"".join(b"%%%02X" % octet for octet in octets)
 

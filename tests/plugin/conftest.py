@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
+import daemons
+
 PLUGIN = "tmpmaild.pytest_plugin"
 
 
@@ -21,8 +23,8 @@ class Run(NamedTuple):
 def environment(python_path="", **more):
     """Return an environment where no plugin is loaded but those named, however many are installed here."""
     path = os.pathsep.join(filter(None, [str(python_path), os.environ.get("PYTHONPATH")]))
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("TMPMAILD_", "PYTEST_"))}
-    return {**clean, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONWARNINGS": "error", "PYTHONPATH": path, **more}
+    clean = {name: value for name, value in daemons.environment().items() if not name.startswith("PYTEST_")}
+    return {**clean, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path, **more}
 
 
 def command(*arguments, plugin=PLUGIN):

@@ -14,7 +14,6 @@ from .plans import Recorder, filled_database, objections
 
 LIFETIME_MS = 60_000
 NO_INBOX_IDS = ["", "0", "01", "-1", " 1", "999", "x", "1\n", "²", "9" * 18, "9" * 5000, "\ud800"]
-ONE_LOOP = [("asyncio", {"use_uvloop": True})]  # for what is slow and the same on any
 
 
 class Engine:

@@ -14,7 +14,7 @@ from tmpmaild.errors import (
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
-from .conftest import NO_INBOX_IDS, ONE_LOOP, fill_up, until_full
+from .conftest import NO_INBOX_IDS, fill_up, until_full
 
 
 async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
@@ -221,7 +221,6 @@ async def test_every_callback_is_told_even_when_one_raises(engine, caplog):
     assert caplog.text.count("telling of a commit failed") == 2
 
 
-@pytest.mark.parametrize("anyio_backend", ONE_LOOP)
 async def test_at_the_cap_everything_can_be_deleted_and_there_is_room_again(open_engine):
     async with open_engine(max_bytes=1024 * 1024, max_messages_per_inbox=0, max_share_per_creator=1) as engine:
         inbox = await engine.inbox("ada")

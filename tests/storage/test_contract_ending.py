@@ -9,7 +9,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken
 from tmpmaild.model import QUARANTINE_MS, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
-from .conftest import LIFETIME_MS, NO_INBOX_IDS, ONE_LOOP, until_full
+from .conftest import LIFETIME_MS, NO_INBOX_IDS, until_full
 
 
 async def test_the_operators_inbox_and_those_of_nobody_can_be_neither_ended_nor_moved(engine):
@@ -131,7 +131,6 @@ async def test_when_an_inbox_ends_in_the_middle_of_a_batch_only_what_came_before
     assert (ids.is_message_id(before), type(after)) == (True, AddressNotFound)
 
 
-@pytest.mark.parametrize("anyio_backend", ONE_LOOP)
 async def test_at_the_cap_inboxes_end_and_move_and_the_cap_stays_what_it_was(open_engine):
     async with open_engine(max_bytes=1024 * 1024) as engine:
         inboxes = await until_full(lambda number: engine.inbox(f"box{number}"))

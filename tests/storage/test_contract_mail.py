@@ -165,7 +165,6 @@ async def test_the_operators_inbox_takes_mail_up_to_limits_of_its_own(open_engin
         assert await engine.find("postmaster") is None
 
 
-@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})])
 async def test_a_follower_misses_nothing_of_twenty_senders(open_engine):
     async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")

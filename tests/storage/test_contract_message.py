@@ -9,11 +9,6 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from .conftest import LIFETIME_MS, new_mail
 
 
-@pytest.fixture
-def anyio_backend():
-    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
-
-
 async def read(engine, name, message_id, **more):
     return await engine.storage.read_message(f"{name}@tmpmaild.example", message_id, engine.clock(), **more)
 

@@ -11,11 +11,6 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from .conftest import LIFETIME_MS, new_mail
 
 
-@pytest.fixture
-def anyio_backend():
-    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
-
-
 async def listing(engine, **page):
     return await engine.storage.list_messages("ada@tmpmaild.example", Page(**page), engine.clock())
 

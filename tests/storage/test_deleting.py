@@ -9,11 +9,6 @@ import pytest
 from tmpmaild.errors import MessageNotFound
 
 
-@pytest.fixture
-def anyio_backend():
-    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
-
-
 def pages(engine):
     return engine.storage._writer._connection.execute("PRAGMA max_page_count").fetchone()[0]
 

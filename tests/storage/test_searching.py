@@ -13,11 +13,6 @@ from .conftest import new_mail
 
 
 @pytest.fixture
-def anyio_backend():
-    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
-
-
-@pytest.fixture
 async def engine(open_engine):
     async with open_engine(max_messages_per_inbox=0, max_bytes_per_inbox=0) as opened:
         yield opened

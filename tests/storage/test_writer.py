@@ -13,6 +13,8 @@ from tmpmaild.model import InboxChange, Page
 from tmpmaild.storage.preparing import close, prepare
 from tmpmaild.storage.writer import MAX_BATCH_OPERATIONS, Operation, Writer
 
+pytestmark = pytest.mark.both_loops  # its thread hands results to the loop
+
 
 class Insert(Operation):
     """Insert a number; the table takes each once."""

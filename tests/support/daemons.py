@@ -1,0 +1,121 @@
+"""The real daemon in a process of its own, on free ports, with nothing of the caller's environment that matters to it."""
+
+import json
+import os
+import re
+import signal
+import smtplib
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import NamedTuple
+
+PATIENCE_SECONDS = 30
+FREE_PORTS = {"TMPMAILD_HTTP__LISTEN": "127.0.0.1:0", "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0"}
+NO_LIMITS = {
+    "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
+    "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
+    "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 40),
+    "TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0",
+    "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
+}
+# What a shell, a terminal or a CI sets, and what programs go by.
+FOREIGN = {
+    *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "PY_COLORS"),
+    *("TERM", "LANG", "LANGUAGE", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE"),
+}
+KNOWN = {"TERM": "xterm", "LANG": "C.UTF-8"}
+_listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)\s+SMTP on 127\.0\.0\.1:(\d+)").search
+
+
+def is_foreign(name):
+    return name in FOREIGN or name.startswith(("TMPMAILD_", "LC_"))
+
+
+def environment(**settings):
+    """Return the environment for a child: what others have set is left out, warnings are errors."""
+    clean = {name: value for name, value in os.environ.items() if not is_foreign(name)}
+    return {**clean, **KNOWN, "PYTHONWARNINGS": "error", **settings}
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict
+    json: dict
+
+
+class Daemon:
+    """One ``tmpmaild serve``; started again it has the ports and the folder that it had."""
+
+    def __init__(self, folder, **settings):
+        self.folder = Path(folder)
+        self.database = self.folder / "tmpmaild.db"
+        self._environ = environment(**{**FREE_PORTS, **settings})
+        self.start()
+
+    def start(self):
+        with (self.folder / "stderr.txt").open("ab") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tmpmaild", "serve"],
+                cwd=self.folder,
+                env=self._environ,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self.banner = ""
+        while "/messages" not in self.banner:
+            line = self.process.stdout.readline()
+            assert line, f"it did not start: {self.errors()}"
+            self.banner += line
+        self.http_port, self.smtp_port = map(int, _listening(self.banner).groups())
+        self._environ["TMPMAILD_HTTP__LISTEN"] = f"127.0.0.1:{self.http_port}"
+        self._environ["TMPMAILD_SMTP__LISTEN"] = f"127.0.0.1:{self.smtp_port}"
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.http_port}"
+
+    def errors(self):
+        """Return what it has written to standard error so far."""
+        return (self.folder / "stderr.txt").read_text()
+
+    def stop(self, number=signal.SIGTERM, timeout=PATIENCE_SECONDS):
+        """End it by a signal; return the exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(timeout)
+        self.process.stdout.close()
+        return code
+
+    def restart(self):
+        assert self.stop() == 0
+        self.start()
+
+    def request(self, path, method="GET", body=None, headers=()):
+        request = urllib.request.Request(self.url + path, method=method, data=body, headers=dict(headers))
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return Answer(answer.status, dict(answer.headers), json.loads(answer.read()))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, dict(error.headers), json.loads(error.read()))
+
+    def create(self):
+        return self.request("/api/v1/addresses", "POST").json["address"]
+
+    def messages(self, address, query=""):
+        return self.request(f"/api/v1/addresses/{address}/messages{query}").json["messages"]
+
+    def deliver_octets(self, address, *mails, sender="alice@example.com"):
+        """Send mails as they are, in one session."""
+        with smtplib.SMTP("127.0.0.1", self.smtp_port, local_hostname="localhost", timeout=PATIENCE_SECONDS) as client:
+            for octets in mails:
+                client.sendmail(sender, [address], octets)
+
+    def close(self):
+        """End it at once if it still runs."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
