@@ -4,21 +4,22 @@ Whatever a page complains of, or fetches from elsewhere, fails its test.
 """
 
 import json
-import os
-import re
 import shutil
-import smtplib
-import subprocess
-import sys
 import urllib.request
 from email.message import EmailMessage
 from types import SimpleNamespace
+from urllib.parse import urljoin
 
 import pytest
 
+import daemons
+from daemons import NO_LIMITS
+
+QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
 CHROMIUM = shutil.which("chromium")
 SWITCHES = [
     "--no-sandbox",
+    "--disable-site-isolation-trials",  # else each frame has a process of its own, which takes long to start
     "--disable-gpu",
     "--no-first-run",
     "--disable-background-networking",
@@ -50,32 +51,92 @@ async def browser():
         await browser.close()
 
 
+# Our pages part from others, so coming from about:blank each would start a process of its own.
+LEFT = {
+    "body": "<!doctype html><link rel=icon href='data:,'>",
+    "content_type": "text/html",
+    "headers": {"Cross-Origin-Opener-Policy": "same-origin"},
+}
+WIDE = {"width": 1440, "height": 900}
+
+
 class Pages:
     """Opens empty pages, each in a profile of its own unless it is a tab beside another."""
 
-    def __init__(self, browser):
+    def __init__(self, browser, left):
         self._browser = browser
+        self._left = left
         self._contexts = []
+        self._borrowed = []
         self._complaints = []
 
     async def open(self, beside=None, **options):
         context = beside.context if beside else await self._new_context(options)
-        page = await context.new_page()
-        page.on("console", self._on_console)
-        page.on("pageerror", lambda error: self._complaints.append(str(error)))
-        page.on("request", self._on_request)
+        if not beside:
+            self._contexts.append(context)
+        return await self._new_page(context)
+
+    async def borrow(self, **options):
+        """Open a page as ``open`` does, or one that an earlier test has left: a new one takes five times as long.
+
+        Not for what cannot be undone: scripts that each page begins with, bindings, and a clock.
+        """
+        viewport = options.pop("viewport", WIDE)
+        left = self._left.setdefault(repr(options), [])
+        page = left.pop() if left else await (await self._new_context(options)).new_page()
+        self._listen(page)
+        await page.set_viewport_size(viewport)
+        self._borrowed.append((page, left))
         return page
 
+    async def _new_page(self, context):
+        page = await context.new_page()
+        self._listen(page)
+        return page
+
+    def _listen(self, page):
+        page.on("console", self._on_console)
+        page.on("pageerror", self._on_error)
+        page.on("request", self._on_request)
+
     async def _new_context(self, options):
-        context = await self._browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        context = await self._browser.new_context(**{"viewport": WIDE, **options})
         context.set_default_timeout(5000)
-        self._contexts.append(context)
         return context
 
     async def close(self):
         for context in self._contexts:
             await context.close()
+        for page, left in self._borrowed:
+            if page.is_closed():
+                await page.context.close()
+            else:
+                await self.clear(page)
+                self._forget(page)
+                left.append(page)
         assert self._complaints == []
+
+    async def clear(self, page):
+        """Leave nothing for the next test to find."""
+        for other in page.context.pages:
+            if other is not page:
+                await other.close()
+        await page.unroute_all()
+        await page.context.unroute_all()
+        await page.emulate_media(**dict.fromkeys(["media", "color_scheme", "reduced_motion", "forced_colors"], "null"))
+        if page.url.startswith("http"):
+            await page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            await page.route("**/left", lambda route: route.fulfill(**LEFT))
+            await page.goto(urljoin(page.url, "/left"))
+            await page.unroute_all()
+
+    def _forget(self, page):
+        page.remove_listener("console", self._on_console)
+        page.remove_listener("pageerror", self._on_error)
+        page.remove_listener("request", self._on_request)
+
+    def _on_error(self, error):
+        self._complaints.append(str(error))
 
     def _on_console(self, message):
         if message.type in ("error", "warning") and not message.text.startswith(EXPECTED):
@@ -86,75 +147,34 @@ class Pages:
             self._complaints.append(f"asked for {request.url}")
 
 
+@pytest.fixture(scope="session")
+def left_pages():
+    """Hold the empty pages that tests have left, by the options of their profiles."""
+    return {}
+
+
 @pytest.fixture
-async def pages(browser):
-    opened = Pages(browser)
+async def pages(browser, left_pages):
+    opened = Pages(browser, left_pages)
     yield opened
     await opened.close()
 
 
 @pytest.fixture(scope="module")
-async def shared_pages(browser):
+async def shared_pages(browser, left_pages):
     """Pages that several tests look at, and none changes for the next."""
-    opened = Pages(browser)
+    opened = Pages(browser, left_pages)
     yield opened
     await opened.close()
 
 
-NO_LIMITS = {
-    "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
-    "TMPMAILD_ADDRESSES__MAX_MESSAGES": "0",
-    "TMPMAILD_ADDRESSES__MAX_BYTES": str(1 << 30),
-    "TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0",
-    "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
-}
-_places = re.compile(r"HTTP on (127\.0\.0\.1:\d+)\s+SMTP on (127\.0\.0\.1:\d+)").search
-
-
-class Daemon:
-    """A ``tmpmaild serve`` that keeps its ports and its database when it is started again."""
-
-    def __init__(self, folder, settings):
-        self._folder = folder
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("TMPMAILD_")}
-        self._environ = {**clean, "PYTHONWARNINGS": "error", "TMPMAILD_LOG__LEVEL": "warning", **settings}
-        self._listen("127.0.0.1:0", "127.0.0.1:0")
-        self.start()
-
-    @property
-    def url(self):
-        return f"http://{self._http}"
-
-    def start(self):
-        with (self._folder / "stderr.txt").open("ab") as stderr:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tmpmaild", "serve"],
-                cwd=self._folder,
-                env=self._environ,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-            )
-        banner = ""
-        while not (places := _places(banner)):
-            line = self._process.stdout.readline()
-            assert line, f"it did not start: {self._errors()}"
-            banner += line
-        self._listen(*places.groups())
-
-    def stop(self):
-        self._process.terminate()
-        assert self._process.wait(10) == 0
-        self._process.stdout.close()
-
-    def restart(self):
-        self.stop()
-        self.start()
+class Daemon(daemons.Daemon):
+    """The daemon, what is asked of its API, and mail for it."""
 
     def close(self):
-        if self._process.poll() is None:
-            self.stop()
-        assert self._errors() == ""
+        if self.process.poll() is None:
+            assert self.stop() == 0
+        assert self.errors() == ""
 
     def request(self, path, method="GET", body=None, token=None):
         """Ask the API, and return its answer as Python has it; this counts for the rate limit of the browser."""
@@ -199,25 +219,11 @@ class Daemon:
             mail.add_attachment(octets, main, sub, filename=name)
         self.deliver_octets(address, mail.as_bytes())
 
-    def deliver_octets(self, address, *mails, sender="alice@example.com"):
-        """Send mails as they are, in one session."""
-        host, port = self._smtp.split(":")
-        with smtplib.SMTP(host, int(port), local_hostname="localhost") as client:
-            for octets in mails:
-                client.sendmail(sender, [address], octets)
-
-    def _listen(self, http, smtp):
-        self._http, self._smtp = http, smtp
-        self._environ |= {"TMPMAILD_HTTP__LISTEN": http, "TMPMAILD_SMTP__LISTEN": smtp}
-
-    def _errors(self):
-        return (self._folder / "stderr.txt").read_text()
-
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory):
     """One daemon without limits for all tests that neither restart it nor count requests."""
-    running = Daemon(tmp_path_factory.mktemp("daemon"), NO_LIMITS)
+    running = Daemon(tmp_path_factory.mktemp("daemon"), **QUIET, **NO_LIMITS)
     yield running
     running.close()
 
@@ -228,7 +234,7 @@ def start_daemon(tmp_path_factory):
     running = []
 
     def start(**settings):
-        running.append(Daemon(tmp_path_factory.mktemp("daemon"), settings))
+        running.append(Daemon(tmp_path_factory.mktemp("daemon"), **QUIET, **settings))
         return running[-1]
 
     yield start

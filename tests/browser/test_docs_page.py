@@ -101,7 +101,7 @@ def origin(served):
 
 
 async def opened(pages, url, **options):
-    page = await pages.open(**options)
+    page = await pages.borrow(**options)
     await page.goto(url)
     await page.locator("article").first.wait_for()
     return page
@@ -109,13 +109,12 @@ async def opened(pages, url, **options):
 
 @pytest.fixture(scope="module")
 async def tab(shared_pages):
-    return await shared_pages.open()
+    return await shared_pages.borrow()
 
 
 @pytest.fixture
 async def page(tab, origin):
     """Open the page in a tab that is there already: a new one takes twice the time."""
-    await tab.goto("about:blank")
     await tab.goto(f"{origin}/docs")
     await tab.locator("article").first.wait_for()
     return tab
@@ -385,7 +384,7 @@ async def test_a_keyboard_is_enough(page, api):
 
 async def test_a_description_that_does_not_come_is_told_and_can_be_asked_for_again(pages, api, origin):
     api.failures = 1
-    page = await pages.open()
+    page = await pages.borrow()
     await page.goto(f"{origin}/docs")
     notice = page.locator(".notice")
     await notice.get_by_text("The description could not be loaded: 429 Too many requests.").wait_for()

@@ -32,7 +32,7 @@ MODULES = """async ([module, text]) => {
 
 @pytest.fixture(scope="module")
 async def page(shared_pages):
-    return await shared_pages.open()
+    return await shared_pages.borrow()
 
 
 async def painted(page, *texts):

@@ -116,29 +116,20 @@ def new_tab(pages, daemon, tab_in):
     return new_tab
 
 
-@pytest.fixture(scope="module")
-def left_pages():
-    """Return the empty pages that earlier tests have left: a new profile takes twice the time."""
-    return []
+@pytest.fixture
+def any_tab(pages, daemon, tab_in):
+    """Return a function that opens an empty tab, which may have been another test's: see ``Pages.borrow``."""
+
+    async def any_tab(at=daemon, **options):
+        return tab_in(await pages.borrow(**options), at)
+
+    return any_tab
 
 
 @pytest.fixture
-async def tab(shared_pages, left_pages, daemon, tab_in):
+async def tab(any_tab):
     """Open a tab on its first visit, with an address and no mail."""
-    page = left_pages.pop() if left_pages else await shared_pages.open()
-    yield await (await tab_in(page, daemon).visit()).until_live()
-    if not page.is_closed():
-        await leave(page)
-        left_pages.append(page)
-    assert shared_pages._complaints == []
-
-
-async def leave(page):
-    for other in page.context.pages:
-        if other is not page:
-            await other.close()
-    await page.evaluate("localStorage.clear(); sessionStorage.clear()")
-    await page.goto("about:blank")
+    return await (await (await any_tab()).visit()).until_live()
 
 
 @pytest.fixture
@@ -151,10 +142,10 @@ def link_to(inbox):
 
 
 @pytest.fixture
-def open_inbox(new_tab):
+def open_inbox(any_tab):
     """Return a function that opens an inbox by its link, and waits until it is live."""
 
     async def open_inbox(inbox, **options):
-        return await (await (await new_tab(**options)).visit(link_to(inbox))).until_live()
+        return await (await (await any_tab(**options)).visit(link_to(inbox))).until_live()
 
     return open_inbox

@@ -78,14 +78,16 @@ class Visit:
         found = await self.page.evaluate(AXE, RULES)
         await self.page.emulate_media(color_scheme="dark")
         found += await self.page.evaluate(AXE, ["color-contrast"])
-        await self.page.emulate_media(color_scheme="light")
+        await self.page.emulate_media(color_scheme="light")  # as it is by default
         return found
 
 
 @pytest.fixture
 async def visit(daemon, pages):
-    async def start(**options):
-        return await Visit(await pages.open(**options), daemon).begin()
+    async def start(reduced_motion=None, color_scheme=None, forced_colors=None, **options):
+        page = await pages.borrow(**options)
+        await page.emulate_media(reduced_motion=reduced_motion, color_scheme=color_scheme, forced_colors=forced_colors)
+        return await Visit(page, daemon).begin()
 
     return start
 
@@ -125,7 +127,7 @@ async def test_axe_finds_nothing_in_dialogs_and_when_something_is_wrong(visit, d
 @DEVICES
 async def test_axe_finds_nothing_while_there_is_no_connection(start_daemon, pages, device):
     daemon = start_daemon()
-    one = await Visit(await pages.open(**device), daemon).begin()
+    one = await Visit(await pages.borrow(**device), daemon).begin()
     daemon.stop()
     await one.page.locator("#state.lost").wait_for()
     assert await one.complaints() == []

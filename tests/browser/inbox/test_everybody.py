@@ -225,9 +225,9 @@ async def proxy():
         yield running
 
 
-async def test_the_page_works_below_a_path(proxy, start_daemon, new_tab, expect):
+async def test_the_page_works_below_a_path(proxy, start_daemon, any_tab, expect):
     proxy.daemon = start_daemon(TMPMAILD_HTTP__PUBLIC_URL=proxy.url)
-    tab = await (await (await new_tab(at=proxy.daemon)).visit(url=proxy.url)).until_live()
+    tab = await (await (await any_tab(at=proxy.daemon)).visit(url=proxy.url)).until_live()
     address = await tab.address()
     octets = [("a.txt", "text/plain", b"attached")]
     proxy.daemon.deliver(address, "below a path", html="<p>the HTML</p>", attachments=octets)
@@ -238,7 +238,7 @@ async def test_the_page_works_below_a_path(proxy, start_daemon, new_tab, expect)
     await tab.button("Copy link", tab.dialog).click()
     link = await tab.pasted()
     assert link.startswith(f"{proxy.url}/#{address}.")
-    elsewhere = await new_tab(at=proxy.daemon)
+    elsewhere = await any_tab(at=proxy.daemon)
     await elsewhere.page.goto(link)
     await elsewhere.until_subjects("below a path")
     assert elsewhere.page.url == f"{proxy.url}/"

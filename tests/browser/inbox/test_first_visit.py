@@ -1,7 +1,6 @@
 """The first visit, the ones after it, and the links that bring an inbox to another browser."""
 
 import asyncio
-import json
 import time
 
 import pytest
@@ -37,14 +36,14 @@ async def test_a_reload_shows_the_same_inbox_with_one_request(tab):
     assert [method for method, _ in tab.asked] == ["GET"]
 
 
-async def test_two_tabs_that_are_opened_together_make_one_address_and_a_new_profile_another(new_tab):
-    first = await new_tab()
+async def test_two_tabs_that_are_opened_together_make_one_address_and_a_new_profile_another(any_tab, new_tab):
+    first = await any_tab()
     second = await new_tab(beside=first)
     await asyncio.gather(first.visit(), second.visit())
     address = await first.address()
     assert await second.address() == address
     assert [method for method, _ in first.asked + second.asked].count("POST") == 1
-    stranger = await (await new_tab()).visit()
+    stranger = await (await any_tab()).visit()
     assert await stranger.address() != address
 
 
@@ -69,18 +68,18 @@ async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, open
     assert tab.page.url == f"{daemon.url}/"
 
 
-async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_nothing_be_deleted(daemon, new_tab, inbox):
+async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_nothing_be_deleted(daemon, any_tab, inbox):
     daemon.deliver(inbox.address, "one")
-    tab = await (await (await new_tab()).visit(f"#{inbox.address}")).until_live()
+    tab = await (await (await any_tab()).visit(f"#{inbox.address}")).until_live()
     await tab.until_subjects("one")
     await tab.open("one")
     assert await tab.reader.get_by_text("It works.").is_visible()
     assert await tab.button("Delete mail").count() == await tab.button("Delete").count() == 0
 
 
-async def test_a_private_inbox_is_not_there_without_its_token(daemon, new_tab, expect):
+async def test_a_private_inbox_is_not_there_without_its_token(daemon, any_tab, expect):
     private = daemon.create(private=True)
-    tab = await new_tab()
+    tab = await any_tab()
     for token in ("", f".{UNKNOWN_TOKEN}"):
         await tab.page.goto("about:blank")
         await tab.visit(f"#{private.address}{token}")
@@ -89,8 +88,8 @@ async def test_a_private_inbox_is_not_there_without_its_token(daemon, new_tab, e
         assert tab.page.url == f"{daemon.url}/"
 
 
-async def test_an_unknown_inbox_is_said_to_be_none_and_a_new_one_is_offered(new_tab, expect):
-    tab = await (await new_tab()).visit("#nobody@tmpmaild.example")
+async def test_an_unknown_inbox_is_said_to_be_none_and_a_new_one_is_offered(any_tab, expect):
+    tab = await (await any_tab()).visit("#nobody@tmpmaild.example")
     await expect(tab.heading("There is no such inbox")).to_be_visible()
     await tab.button("New address").click()
     assert "@tmpmaild.example" in await tab.address()
@@ -118,16 +117,30 @@ async def test_a_link_with_a_wrong_token_does_not_take_the_right_one_away(tab, d
 @pytest.mark.parametrize(
     "kept", ["{", "null", "{}", "[null]", '[{"address": 1, "expires_at": "2099-01-01"}]', '[{"seen": 5}]']
 )
-async def test_what_the_browser_keeps_and_the_page_cannot_read_counts_as_nothing(new_tab, kept):
-    tab = await new_tab()
-    await tab.page.add_init_script(f"sessionStorage.begun ??= localStorage['tmpmaild:/'] = {json.dumps(kept)}")
+async def test_what_the_browser_keeps_and_the_page_cannot_read_counts_as_nothing(any_tab, kept):
+    tab = await any_tab()
+    await tab.page.goto(f"{tab.daemon.url}/api/v1/openapi.json")
+    await tab.page.evaluate("kept => localStorage['tmpmaild:/'] = kept", kept)
     await (await tab.visit()).until_live()
     assert [inbox["address"] for inbox in await tab.kept()] == [await tab.address()]
 
 
+@pytest.fixture(scope="module")
+async def page_with_a_clock(shared_pages):
+    return await shared_pages.open()
+
+
+@pytest.fixture
+async def tab_with_a_clock(page_with_a_clock, shared_pages, daemon, tab_in):
+    """Open an empty tab whose clock is put right again."""
+    await page_with_a_clock.clock.set_system_time(time.time())
+    yield tab_in(page_with_a_clock, daemon)
+    await shared_pages.clear(page_with_a_clock)
+
+
 @pytest.mark.parametrize("off_by_hours", [-24, 24])
-async def test_a_wrong_clock_neither_loses_the_inbox_nor_makes_old_mail_new(new_tab, off_by_hours):
-    tab = await new_tab()
+async def test_a_wrong_clock_neither_loses_the_inbox_nor_makes_old_mail_new(tab_with_a_clock, off_by_hours):
+    tab = tab_with_a_clock
     await tab.page.clock.set_system_time(time.time() + off_by_hours * 3600)
     await (await tab.visit()).until_live()
     address = await tab.address()
@@ -141,7 +154,8 @@ async def test_a_wrong_clock_neither_loses_the_inbox_nor_makes_old_mail_new(new_
     await tab.heading("after").wait_for()
 
 
-async def test_an_inbox_that_is_over_goes_also_when_the_server_does_not_answer(tab):
+async def test_an_inbox_that_is_over_goes_also_when_the_server_does_not_answer(tab_with_a_clock):
+    tab = await (await tab_with_a_clock.visit()).until_live()
     await tab.page.route("**/api/**", lambda _route: None)
     await tab.page.clock.set_system_time(time.time() + 2 * 3600)
     await tab.heading("This address has expired").wait_for()

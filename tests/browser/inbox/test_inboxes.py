@@ -7,9 +7,9 @@ import pytest
 
 
 @pytest.fixture
-async def tab_of_two_domains(start_daemon, new_tab):
+async def tab_of_two_domains(start_daemon, any_tab):
     daemon = start_daemon(TMPMAILD_DOMAINS="tmpmaild.example,second.test", TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0")
-    return await (await new_tab(at=daemon)).visit()
+    return await (await any_tab(at=daemon)).visit()
 
 
 async def choose_name(tab, name, domain=None):
@@ -100,16 +100,16 @@ async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_count
     assert extended["expires_at"] == tab.daemon.request(f"addresses/{address}")["expires_at"] != inbox["expires_at"]
 
 
-async def test_an_operator_may_let_an_address_be_extended_beyond_its_hour(start_daemon, new_tab, expect):
+async def test_an_operator_may_let_an_address_be_extended_beyond_its_hour(start_daemon, any_tab, expect):
     daemon = start_daemon(TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600", TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="86400")
-    tab = await (await new_tab(at=daemon)).visit()
+    tab = await (await any_tab(at=daemon)).visit()
     await tab.button("Extend").click()
     await expect(tab.card.get_by_role("timer")).to_contain_text("Gone in 59:")
 
 
-async def test_an_inbox_in_the_list_goes_when_it_is_over(new_tab, daemon, expect):
+async def test_an_inbox_in_the_list_goes_when_it_is_over(any_tab, daemon, expect):
     other = daemon.create()
-    tab = await new_tab()
+    tab = await any_tab()
     await (await tab.visit(f"#{other.address}.{other.token}")).until_live()
     await tab.button("New address").click()
     await expect(tab.inboxes.get_by_role("button")).to_have_count(2)

@@ -18,7 +18,7 @@ async def page(daemon, pages):
     """Open the page on an inbox with all of them."""
     inbox = daemon.create()
     daemon.deliver_octets(inbox.address, *mails())
-    page = await pages.open()
+    page = await pages.borrow()
     page.inbox = inbox
     await page.goto(f"{daemon.url}/#{inbox.address}.{inbox.token}")
     await page.wait_for_function("(count) => document.querySelectorAll('#list > li').length === count", arg=COUNT)

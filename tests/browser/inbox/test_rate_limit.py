@@ -3,8 +3,8 @@
 import re
 
 
-async def test_text_costs_no_request_and_html_is_left_out_before_the_limit_is_reached(start_daemon, new_tab, expect):
-    tab = await (await (await new_tab(at=start_daemon())).visit()).until_live()
+async def test_text_costs_no_request_and_html_is_left_out_before_the_limit_is_reached(start_daemon, any_tab, expect):
+    tab = await (await (await any_tab(at=start_daemon())).visit()).until_live()
     address = await tab.address()
     for number in range(6):
         tab.daemon.deliver(address, f"plain {number}", text=f"this is {number}")
@@ -26,9 +26,9 @@ async def test_text_costs_no_request_and_html_is_left_out_before_the_limit_is_re
     assert tab.refused == []
 
 
-async def test_too_many_reloads_are_told_and_the_page_goes_on_by_itself(start_daemon, new_tab, expect):
+async def test_too_many_reloads_are_told_and_the_page_goes_on_by_itself(start_daemon, any_tab, expect):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="20", TMPMAILD_RATE_LIMIT__BURST="2")
-    tab = await (await (await new_tab(at=daemon)).visit()).until_live()
+    tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
     while not tab.refused:
         assert len(tab.asked) < 20
@@ -39,10 +39,10 @@ async def test_too_many_reloads_are_told_and_the_page_goes_on_by_itself(start_da
     await tab.until_live()
 
 
-async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_daemon, new_tab, expect):
+async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_daemon, any_tab, expect):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="30", TMPMAILD_RATE_LIMIT__BURST="1")
     daemon.create()
-    tab = await (await new_tab(at=daemon)).visit()
+    tab = await (await any_tab(at=daemon)).visit()
     await expect(tab.heading("No address yet")).to_be_visible()
     assert await tab.page.get_by_text("Too many requests. It goes on in").is_visible()
     assert "@tmpmaild.example" in await tab.address()

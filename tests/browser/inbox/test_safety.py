@@ -184,26 +184,23 @@ class Inbox:
         self.inbox = inbox
         self.alarms = []
 
-    async def visit(self, link=""):
-        context = self.page.context
-        await context.expose_binding("rung", lambda _source, name: self.alarms.append(f"ran {name}"))
-        await context.add_init_script(ALARM)
-        context.on("page", lambda _: self.alarms.append("a new window"))
-        context.on("request", self._on_request)
-        self.page.on("dialog", self._on_dialog)
-        await self.page.goto(f"{self.daemon.url}/#{self.inbox.address}.{self.inbox.token}{link}")
-        await self.page.locator(".live").wait_for()
-        self.page.on("framenavigated", self._on_navigation)
+        self.is_open = False
 
-    def _on_request(self, request):
+    async def visit(self):
+        self.page.inbox = self
+        await self.page.goto(f"{self.daemon.url}/#{self.inbox.address}.{self.inbox.token}")
+        await self.page.locator(".live").wait_for()
+        self.is_open = True
+
+    def on_request(self, request):
         if not request.url.startswith(f"{self.daemon.url}/"):
             self.alarms.append(f"asked for {request.url}")
 
-    def _on_navigation(self, frame):
-        if frame == self.page.main_frame:
+    def on_navigation(self, frame):
+        if frame == self.page.main_frame and self.is_open:
             self.alarms.append(f"went to {frame.url}")
 
-    async def _on_dialog(self, dialog):
+    async def on_dialog(self, dialog):
         self.alarms.append(f"said {dialog.message}")
         await dialog.dismiss()
 
@@ -211,10 +208,36 @@ class Inbox:
         return await self.page.evaluate(READ, row)
 
 
+async def arm(page):
+    """Have the inbox that is open in the page told of whatever a mail must not do."""
+
+    def tell(name):
+        def tell_it(thing):
+            return getattr(page.inbox, name)(thing)
+
+        return tell_it
+
+    context = page.context
+    await context.expose_binding("rung", lambda _source, name: page.inbox.alarms.append(f"ran {name}"))
+    await context.add_init_script(ALARM)
+    context.on("page", lambda _: page.inbox.alarms.append("a new window"))
+    context.on("request", tell("on_request"))
+    page.on("dialog", tell("on_dialog"))
+    page.on("framenavigated", tell("on_navigation"))
+    return page
+
+
+@pytest.fixture(scope="module")
+async def guarded_page(shared_pages):
+    return await arm(await shared_pages.open())
+
+
 @pytest.fixture
-async def open_inbox(daemon, pages):
-    async def start(*mails, **options):
-        one = Inbox(await pages.open(**options), daemon, daemon.create())
+async def open_inbox(daemon, guarded_page, shared_pages):
+    """Return a function that opens an inbox with these mails."""
+
+    async def start(*mails):
+        one = Inbox(guarded_page, daemon, daemon.create())
         if mails:
             daemon.deliver_octets(one.inbox.address, *mails, sender="mallory@evil.example")
         await one.visit()
@@ -222,7 +245,10 @@ async def open_inbox(daemon, pages):
             await one.page.locator("#list > li").nth(len(mails) - 1).wait_for()
         return one
 
-    return start
+    yield start
+    guarded_page.inbox.is_open = False
+    await shared_pages.clear(guarded_page)
+    assert shared_pages._complaints == []
 
 
 async def test_nothing_of_a_hostile_mail_runs_or_loads_or_becomes_markup_of_the_page(open_inbox):
@@ -252,7 +278,7 @@ async def test_the_alarm_rings_for_a_page_where_payloads_may_run(open_inbox):
 async def test_the_frame_holds_even_what_no_sanitiser_has_seen(daemon, browser):
     context = await browser.new_context(viewport={"width": 1440, "height": 900})
     await context.route("https://evil.example/**", lambda route: route.abort())
-    inbox = Inbox(await context.new_page(), daemon, daemon.create())
+    inbox = Inbox(await arm(await context.new_page()), daemon, daemon.create())
     daemon.deliver(inbox.inbox.address, html="<p>Hello</p>")
     await inbox.visit()
     served = {}

@@ -13,7 +13,8 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
     await second.button("Delete mail").click()
     for one in (tab, second):
         await one.until_subjects("two")
-    await tab.page.close()
+    async with second.page.expect_request("**/events"):
+        await tab.page.close()
     tab.daemon.deliver(address, "three")
     await second.until_subjects("three", "two")
     assert [method for method, _ in second.asked] == ["DELETE", "GET"]
@@ -27,9 +28,9 @@ async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab
         await expect(one.heading("This address is deleted")).to_be_visible()
 
 
-async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(start_daemon, new_tab, expect):
+async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(start_daemon, any_tab, expect):
     daemon = start_daemon()
-    tab = await (await (await new_tab(at=daemon)).visit()).until_live()
+    tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
     daemon.deliver(address, "before")
     await tab.until_subjects("before")
@@ -42,9 +43,9 @@ async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(
     await tab.until_subjects("after", "meanwhile", "before")
 
 
-async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone(start_daemon, new_tab, expect):
+async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone(start_daemon, any_tab, expect):
     daemon = start_daemon()
-    tab = await (await (await new_tab(at=daemon)).visit()).until_live()
+    tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
     daemon.deliver(address, "one", text="the first text")
     daemon.deliver(address, "two", text="the second text")
