@@ -1,12 +1,12 @@
 """Codes in a mail: each shape, each trap, and texts that somebody made to hurt."""
 
-import time
 import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from growth import assert_linear
 from tmpmaild import codes
 
 HUNDRED_TWENTY_EIGHT_KI = 128 * 1024
@@ -215,18 +215,9 @@ PIECES = [
 ]
 
 
-def seconds_for(text):
-    started = time.perf_counter()
-    codes.find(text[:500], text)
-    return time.perf_counter() - started
-
-
 @pytest.mark.parametrize("piece", PIECES)
-def test_four_times_the_text_takes_no_more_than_about_four_times_as_long(piece):
-    text = piece * (HUNDRED_TWENTY_EIGHT_KI // len(piece))
-    quarter = text[: len(text) // 4]
-    # A quadratic step would make it 16 times; the pauses of a busy machine are taken out by a second try.
-    assert min(seconds_for(text) for _ in range(2)) < 10 * min(seconds_for(quarter) for _ in range(3)) + 0.01
+def test_finding_takes_linear_time(piece):
+    assert_linear(lambda text: codes.find(text[:500], text), piece * (HUNDRED_TWENTY_EIGHT_KI // len(piece)))
 
 
 TEXTS = st.text(max_size=300) | st.lists(

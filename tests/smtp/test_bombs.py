@@ -6,10 +6,9 @@ import time
 
 import pytest
 
+from growth import cpu_seconds
 from tmpmaild import charsets, headers, mime, mimeparts
 
-TAKEN_WITHIN_SECONDS = 2
-SHOWN_WITHIN_SECONDS = 1
 MIXED = "Content-Type: multipart/mixed; boundary=x\r\n\r\n"
 
 
@@ -60,21 +59,31 @@ BOMBS = {
 }
 
 
+@pytest.fixture(scope="module")
+def ordinary_seconds():
+    """Tell what it costs to read ten megabytes of ordinary text."""
+    text = (
+        b"Subject: x\r\n\r\n" + b"A line of ordinary text, with words in it, as long as they are in mail.\r\n" * 140_000
+    )
+    return min(cpu_seconds(mime.parse, text) for _ in range(3))
+
+
 @pytest.mark.parametrize("name", BOMBS)
-async def test_a_bomb_is_taken_and_shown_soon_with_its_source_as_it_came(serve, name):
+async def test_a_bomb_is_taken_and_shown_soon_with_its_source_as_it_came(serve, name, ordinary_seconds):
     make, warning = BOMBS[name]
     source = ("Subject: boom\r\n" + make()).encode("latin-1")
     async with serve() as house:
         client = await house.connect()
         await client.begin()
         client.write(source + b".\r\n")
-        began = time.monotonic()
+        began = time.process_time()
         assert (await client.reply()).startswith("250 2.0.0 Ok: stored as ")
-        assert time.monotonic() - began < TAKEN_WITHIN_SECONDS
-        began = time.monotonic()
+        taken_seconds = time.process_time() - began
         (message,) = await house.messages("abc")
         _, shown = await house.service.mail.source("abc@ours.test", message.id)
-        assert time.monotonic() - began < SHOWN_WITHIN_SECONDS
+        shown_seconds = time.process_time() - began - taken_seconds
+        assert taken_seconds < 80 * ordinary_seconds
+        assert shown_seconds < 40 * ordinary_seconds
         assert (message.subject, message.size_bytes) == ("boom", len(source))
         assert shown == source
         ((stored,),) = house.read("SELECT warnings FROM content")
@@ -90,11 +99,10 @@ async def test_bombs_at_once_keep_nobody_from_speaking(serve):
         other = await house.greeted()
         for client in clients:
             client.write((MIXED + "--x\r\n\r\na\r\n" * 100_000).encode() + b".\r\n")
-        slowest_seconds = 0.0
         answers = [asyncio.ensure_future(client.reply()) for client in clients]
+        answered = 0
         while not all(answer.done() for answer in answers):
-            began = time.monotonic()
             assert await other.say("NOOP") == ["250 2.0.0 Ok"]
-            slowest_seconds = max(slowest_seconds, time.monotonic() - began)
-        assert slowest_seconds < 1
+            answered += 1
+        assert answered > 20  # of several hundred; were a bomb read in the loop, there would be one or two between them
         assert all(answer.result().startswith("250 2.0.0 Ok: stored as ") for answer in answers)

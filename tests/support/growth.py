@@ -1,0 +1,31 @@
+"""How the work grows with the data: ratios of CPU time within one run, which neither a slow nor a busy machine changes."""
+
+import time
+
+TIMES = 8
+SLACK_SECONDS = 0.01  # what takes less than this is quick, whatever it grows like
+
+
+def cpu_seconds(work, *arguments):
+    """Measure in this thread: what others do meanwhile does not count."""
+    began = time.thread_time()
+    work(*arguments)
+    return time.thread_time() - began
+
+
+def assert_linear(work, data):
+    """Do the work with the data and with an eighth of them: the whole may take three times eight times as long.
+
+    A quadratic step would make it 64 times. What only once is slow, as the garbage collector, is taken out by new tries.
+    """
+    less = data[: len(data) // TIMES]
+    allowed = 3 * TIMES * min(cpu_seconds(work, less) for _ in range(3)) + SLACK_SECONDS
+    assert_within(allowed, work, data)
+
+
+def assert_within(allowed_seconds, work, *arguments):
+    """Do the work until it has once taken no longer; three times must be enough."""
+    taken = []
+    while not taken or (taken[-1] > allowed_seconds and len(taken) < 3):
+        taken.append(cpu_seconds(work, *arguments))
+    assert taken[-1] <= allowed_seconds, f"it took {min(taken):.3f} s of CPU, {allowed_seconds:.3f} s are allowed"

@@ -1,0 +1,62 @@
+"""How the tests are run does not matter to what they say."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from growth import assert_linear
+
+ROOT = Path(__file__).parents[1]
+HOSTILE = {
+    "COLUMNS": "80",
+    "NO_COLOR": "1",
+    "FORCE_COLOR": "1",
+    "TERM": "dumb",
+    "LANG": "C",
+    "LC_ALL": "C",
+    "PYTHONUNBUFFERED": "1",
+    "TMPMAILD_RATE_LIMIT__BURST": "nonsense",
+}
+SENSITIVE = [
+    "tests/cli/test_live.py::test_a_terminal_of_any_width_shows_code_and_link_first",
+    "tests/cli/test_live.py::test_a_countdown_never_wraps",
+    "tests/cli/test_live.py::test_nothing_is_coloured_for_those_who_want_none",
+    "tests/plugin/test_ending.py::test_a_session_that_is_ended_takes_its_daemon_along[ctrl-C]",
+]
+
+
+def ignore_what_a_background_job_ignores():
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def test_neither_the_environment_nor_ignored_signals_change_what_a_test_finds():
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n0", "-q", *SENSITIVE],
+        cwd=ROOT,
+        env={**clean, **HOSTILE},
+        preexec_fn=ignore_what_a_background_job_ignores,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_work_that_grows_faster_than_its_data_is_found():
+    def linear(data):
+        sum(data)
+
+    def quadratic(data):
+        for _ in range(len(data) // 100):
+            sum(data)
+
+    assert_linear(linear, range(100_000))
+    with pytest.raises(AssertionError, match="s of CPU"):
+        assert_linear(quadratic, range(30_000))
