@@ -5,14 +5,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
+QUICK ?=
 
-.PHONY: run test check format bench attack screenshots constraints clean
+.PHONY: run test proof check format bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(ARGS)
+
+# What takes too long for each run of the tests: all of it, or with QUICK=1 as much as four minutes hold.
+proof: $(VENV)/.dev
+	QUICK=$(QUICK) $(BIN)/python -m pytest tests/proofs $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

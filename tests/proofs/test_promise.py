@@ -1,0 +1,8 @@
+"""A 250 is a promise: it is kept through many kills."""
+
+from daemons import NO_LIMITS
+from senders import prove_promise
+
+
+def test_no_acknowledged_mail_is_lost_by_many_kills(start, amount):
+    prove_promise(lambda: start(**NO_LIMITS), kills=amount(whole=200, quick=30))

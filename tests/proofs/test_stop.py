@@ -1,0 +1,24 @@
+"""The daemon stops within five seconds of the signal, whoever is connected."""
+
+import smtplib
+import time
+
+import pytest
+
+STOPS_WITHIN_SECONDS = 5
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("round_number", range(3))
+def test_a_mail_that_never_ends_and_a_reader_who_waits_do_not_hold_the_stop(start, round_number):
+    daemon = start()
+    address = daemon.create()
+    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
+        client.helo()
+        client.mail("a@example.com")
+        client.rcpt(address)
+        client.docmd("DATA")
+        began = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - began < STOPS_WITHIN_SECONDS
+        client.close()
