@@ -75,11 +75,11 @@ def test_mails_of_empty_lines_from_ten_at_once(attacked):
     assert_memory_stayed_small(attacked)
 
 
-def test_forty_mails_that_are_held_unfinished_and_undeclared(attacked):
+def test_thirty_mails_that_are_held_unfinished_and_undeclared(attacked):
     address = attacked.create()
     filling = (b"x" * 70 + b"\r\n") * (9 * MIB // 72)
     with ExitStack() as stack:
-        for _ in range(40):
+        for _ in range(30):
             client, _ = begin_mail(attacked, address, stack)
             client.sendall(filling)
         assert_mail_is_taken(attacked, address)

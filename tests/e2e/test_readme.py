@@ -17,10 +17,14 @@ def block(heading):
     return re.search(rf"## {heading}\n.*?```sh\n(.*?)```", README, re.DOTALL)[1]
 
 
-def test_the_api_in_one_minute(start):
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory, start_in):
+    return start_in(tmp_path_factory.mktemp("readme"))
+
+
+def test_the_api_in_one_minute(daemon):
     if not shutil.which("curl"):
         pytest.skip("needs curl (Debian package curl)")
-    daemon = start()
     create, choose, read, wait, delete = re.findall(r"^curl .*$", block("The API in one minute"), re.MULTILINE)
     token = 'TOKEN=$(grep -o \'"token":"[^"]*\' answer.json | cut -d\'"\' -f4)'
 
@@ -45,8 +49,7 @@ def test_the_api_in_one_minute(start):
     assert run(f"{token}; {read}")[0].startswith("HTTP/1.1 410")
 
 
-def test_the_answer_shown_has_the_fields_of_a_real_one(start, command):
-    daemon = start()
+def test_the_answer_shown_has_the_fields_of_a_real_one(daemon, command):
     address = daemon.create()
     command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
     (message,) = daemon.messages(address)

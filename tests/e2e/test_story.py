@@ -9,8 +9,12 @@ import urllib.request
 import pytest
 
 
-def test_an_address_is_created_gets_a_mail_and_shows_it(start, command):
-    daemon = start()
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory, start_in):
+    return start_in(tmp_path_factory.mktemp("story"))
+
+
+def test_an_address_is_created_gets_a_mail_and_shows_it(daemon, command):
     address = daemon.create()
     sent = command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
     assert (sent.returncode, sent.stdout) == (0, f"sent to {address}\n")
@@ -22,18 +26,16 @@ def test_an_address_is_created_gets_a_mail_and_shows_it(start, command):
     assert message["body"].startswith("It works.")
 
 
-def test_the_three_lines_of_the_banner_do_what_they_say(start):
+def test_the_three_lines_of_the_banner_do_what_they_say(daemon):
     if not shutil.which("curl"):
         pytest.skip("needs curl (Debian package curl)")
-    daemon = start()
     script = daemon.banner.partition("terminal:")[2]
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "Hello from tmpmaild" in done.stdout
 
 
-def test_the_banner_names_a_page_to_open(start):
-    daemon = start()
+def test_the_banner_names_a_page_to_open(daemon):
     assert f"Open {daemon.url}/ in a browser" in daemon.banner
     with urllib.request.urlopen(daemon.url + "/", timeout=30) as answer:
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -44,8 +46,7 @@ def test_the_banner_names_the_page_where_browsers_reach_it(start):
     assert "Open https://mail.example.org/tmp/ in a browser" in daemon.banner
 
 
-def test_send_takes_a_file_and_says_when_it_is_refused(start, command, tmp_path):
-    daemon = start()
+def test_send_takes_a_file_and_says_when_it_is_refused(daemon, command, tmp_path):
     server = f"127.0.0.1:{daemon.smtp_port}"
     mail = tmp_path / "mail.eml"
     mail.write_bytes(b"Subject: from a file\r\n\r\nbody\r\n")
@@ -64,14 +65,14 @@ def test_send_says_when_nobody_listens(command):
     assert "Traceback" not in refused.stderr
 
 
-def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(start):
+def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(daemon):
     if not shutil.which("sqlite3"):
         pytest.skip("needs sqlite3 (Debian package sqlite3)")
-    daemon = start()
     address = daemon.create()
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
         client.sendmail("bob@example.com", [address], "Subject: shell\r\n\r\nfor eyes\r\n")
-    query = "SELECT address, sender, subject, body FROM mail; SELECT address, message_count FROM inboxes"
+    query = f"""SELECT address, sender, subject, body FROM mail WHERE address = '{address}';
+        SELECT address, message_count FROM inboxes WHERE address = '{address}'"""
     done = subprocess.run(["sqlite3", "-readonly", daemon.database, query], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"{address}|bob@example.com|shell|for", "eyes", f"{address}|1"]
 
