@@ -8,8 +8,8 @@ from email_validator import EmailSyntaxError, validate_email
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from tmpmaild.addresses import LocalPartError, check_local_part, random_local_part
-from tmpmaild.config import Config
+from tmpmaild.config.settings import Config
+from tmpmaild.mail.addresses import LocalPartError, check_local_part, random_local_part
 
 TESTING = (Path(__file__).parents[1] / "docs/testing.md").read_text()
 DOMAIN = Config().domains[0]

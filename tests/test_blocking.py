@@ -6,13 +6,13 @@ import secrets
 import pytest
 from blockbuster import blockbuster_ctx
 
-from tmpmaild.expiry import Cleaner
-from tmpmaild.listen import bind_all
+from tmpmaild.host.listen import bind_all
+from tmpmaild.inboxes.expiry import Cleaner
+from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.model import Page
-from tmpmaild.service import InboxService, Rules, Wish
 from tmpmaild.smtp.server import Settings as SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
-from tmpmaild.storage.sqlite import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import Settings, open_storage
 
 
 async def send(port, address, body):

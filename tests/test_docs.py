@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from tmpmaild import __version__
-from tmpmaild.cli import main
+from tmpmaild.cli.main import main
 from tmpmaild.http import requests, wire
 from tmpmaild.http.operations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS

@@ -9,7 +9,7 @@ def run() -> None:
     """Run the command line; a daemon that is being loaded survives SIGHUP, and SIGTERM or SIGINT ends it with 0."""
     if sys.argv[1:2] == ["serve"]:
         _set_early_signals()
-    from tmpmaild.cli import main  # noqa: PLC0415 - takes longer than a supervisor may wait with a signal
+    from tmpmaild.cli.main import main  # noqa: PLC0415 - takes longer than a supervisor may wait with a signal
 
     main(prog_name="tmpmaild")
 

@@ -14,18 +14,18 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from tmpmaild import allocator, listen, notify
-from tmpmaild.config import Config
+from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.expiry import Cleaner
+from tmpmaild.host import allocator, listen, notify
 from tmpmaild.http import app, server
+from tmpmaild.inboxes.expiry import Cleaner
+from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.service import InboxService, Rules
 from tmpmaild.smtp.server import Settings as SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
-from tmpmaild.storage.sqlite import Settings as StorageSettings
-from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 from tmpmaild.times import clock_ms
 
 _GRACE_SECONDS = 3.0

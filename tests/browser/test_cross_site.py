@@ -10,10 +10,10 @@ import pytest
 
 from tmpmaild.http.app import Settings, create_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.service import InboxService, Rules, Wish
-from tmpmaild.storage.sqlite import Settings as StorageSettings
-from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 # Each sends one request without asking anybody; it says by whom it was sent in its query.
 WAYS = """

@@ -9,11 +9,11 @@ import pytest
 
 from tmpmaild.http.app import Settings, create_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.service import InboxService, Rules, Wish
-from tmpmaild.storage.sqlite import Settings as StorageSettings
-from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PAYLOADS = [

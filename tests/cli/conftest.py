@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import daemons
 from daemons import environment
 from tmpmaild import client as api
-from tmpmaild.cli import main
+from tmpmaild.cli.main import main
 
 PATIENCE_SECONDS = 15
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"

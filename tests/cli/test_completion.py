@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from tmpmaild.cli import main
+from tmpmaild.cli.main import main
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -2,7 +2,7 @@
 
 import httpx2
 
-from tmpmaild.commands.connection import Connection
+from tmpmaild.cli.connection import Connection
 
 STREAM = httpx2.Response(200, headers={"Content-Type": "text/event-stream; charset=utf-8"})
 REFUSAL = httpx2.Response(429, headers={"Content-Type": "application/problem+json"})

@@ -20,7 +20,9 @@ def python(code):
 
 
 def test_the_service_never_loads_the_client():
-    done = python("import tmpmaild.cli, tmpmaild.daemon, sys; print({'httpx2', 'tmpmaild.client'} & set(sys.modules))")
+    done = python(
+        "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'httpx2', 'tmpmaild.client'} & set(sys.modules))"
+    )
     assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
@@ -31,5 +33,5 @@ def test_a_missing_client_is_named_with_what_to_install():
 
 
 def test_the_commands_never_load_the_service():
-    done = python("import tmpmaild.cli, sys; print({'hypercorn', 'starlette', 'aiosmtpd'} & set(sys.modules))")
+    done = python("import tmpmaild.cli.main, sys; print({'hypercorn', 'starlette', 'aiosmtpd'} & set(sys.modules))")
     assert (done.stdout, done.stderr) == ("set()\n", "")

@@ -7,9 +7,10 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from tmpmaild import __version__, sending
-from tmpmaild.cli import main
-from tmpmaild.config import Config, Http, Smtp
+from tmpmaild import __version__
+from tmpmaild.cli import sending
+from tmpmaild.cli.main import main
+from tmpmaild.config.settings import Config, Http, Smtp
 from tmpmaild.errors import StartError
 
 OURS = Config(

@@ -19,14 +19,14 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from tmpmaild import client as api
-from tmpmaild.addresses import Mailbox
 from tmpmaild.http.app import Settings, create_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.service import InboxService, Rules
-from tmpmaild.storage.sqlite import Settings as StorageSettings
-from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
 PLAIN = b"Subject: hello\r\n\r\nbody\r\n"

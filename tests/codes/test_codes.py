@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
-from tmpmaild import codes
+from tmpmaild.findings import codes
 
 HUNDRED_TWENTY_EIGHT_KI = 128 * 1024
 

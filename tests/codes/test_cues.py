@@ -4,9 +4,9 @@ from enum import IntEnum
 
 import pytest
 
-from tmpmaild import linkwords
-from tmpmaild.codes import words as codewords
-from tmpmaild.cues import Lexicon, fold
+from tmpmaild.findings import linkwords
+from tmpmaild.findings.codes import words as codewords
+from tmpmaild.findings.lexicon import Lexicon, fold
 
 
 class Kind(IntEnum):

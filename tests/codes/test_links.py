@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
-from tmpmaild import htmltext, links
+from tmpmaild.findings import links
+from tmpmaild.mail import htmltext
 
 TOKEN = "8fK2ab91LmPq77zX"
 TRACKED = f"https://click.mail.example/ls/c?u={TOKEN}"

@@ -20,7 +20,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tmpmaild import codes, htmltext, links
+from tmpmaild.findings import codes, links
+from tmpmaild.mail import htmltext
 
 HERE = Path(__file__).parent
 CODES_SHOWN = ("481516", "7302", "481 516")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tmpmaild.codes import shapes as codeshapes
-from tmpmaild.codes.shapes import Kind
+from tmpmaild.findings.codes import shapes as codeshapes
+from tmpmaild.findings.codes.shapes import Kind
 
 
 @pytest.mark.parametrize(

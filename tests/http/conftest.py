@@ -9,14 +9,14 @@ from urllib.parse import unquote
 import anyio
 import pytest
 
-from tmpmaild.addresses import Mailbox
 from tmpmaild.http.app import Settings, create_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.service import InboxService, Rules
-from tmpmaild.storage.sqlite import Settings as StorageSettings
-from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
 

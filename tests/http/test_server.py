@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.http import answers, connection, resource, server
+from tmpmaild.inboxes.service import Wish
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.service import Wish
 
 GET = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from tmpmaild.http.answers import IN_LOOP_BYTES
+from tmpmaild.inboxes.viewing import LIFETIME_MS
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.viewing import LIFETIME_MS
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 RAW = (

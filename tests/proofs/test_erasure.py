@@ -1,7 +1,7 @@
 """Nothing outlives its hour: of a large crowd, nothing that is over stays in any file."""
 
 from crowd import prove_erasure
-from tmpmaild.storage.sqlite import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import Settings, open_storage
 
 
 async def test_nothing_of_a_large_crowd_stays(tmp_path, clock, amount):

@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tmpmaild import listen
+from tmpmaild.host import listen
+from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.model import Page
-from tmpmaild.service import InboxService, Rules, Wish
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.server import Settings, SmtpServer
-from tmpmaild.storage.sqlite import Settings as StorageSettings
-from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 PATIENCE_SECONDS = 10
 

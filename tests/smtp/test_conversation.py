@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tmpmaild import addresses
+from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.questions import Data, Late, Mail, Recipient, Sender, StartTls

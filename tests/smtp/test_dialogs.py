@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tmpmaild import addresses
+from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.questions import Data, Late, Mail, Recipient, Sender, StartTls

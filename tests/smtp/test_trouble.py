@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from tmpmaild.service import Wish
+from tmpmaild.inboxes.service import Wish
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 MIB = 1024 * 1024

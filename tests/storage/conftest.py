@@ -8,7 +8,7 @@ import pytest
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.sqlite import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import Settings, open_storage
 
 from .plans import Recorder, filled_database, objections
 

@@ -5,12 +5,7 @@ import asyncio
 import pytest
 
 from tmpmaild import ids
-from tmpmaild.errors import (
-    AddressExpired,
-    AddressNotFound,
-    MailboxFull,
-    MessageNotFound,
-)
+from tmpmaild.errors import AddressExpired, AddressNotFound, MailboxFull, MessageNotFound
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 

@@ -15,11 +15,11 @@ import pytest
 
 import tmpmaild
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage import database
-from tmpmaild.storage.layout import LEAST_STORED_BYTES
-from tmpmaild.storage.migrate import migrate, migrations
-from tmpmaild.storage.sources import look, operator_messages
-from tmpmaild.storage.sqlite import open_storage, upgrade
+from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.engine import open_storage, upgrade
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
+from tmpmaild.storage.sqlite.migrate import migrate, migrations
+from tmpmaild.storage.sqlite.sources import look, operator_messages
 
 from .conftest import settings
 

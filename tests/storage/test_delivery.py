@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from tmpmaild.model import Page
-from tmpmaild.storage.delivery import MAX_ROWS, forget_values
+from tmpmaild.storage.sqlite.delivery import MAX_ROWS, forget_values
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 33, MAX_ROWS, MAX_ROWS + 1])

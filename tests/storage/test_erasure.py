@@ -4,9 +4,9 @@ import asyncio
 import random
 
 from crowd import MARKED, marked_mail, marks, prove_erasure
-from tmpmaild.expiry import Cleaner
+from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Page
-from tmpmaild.storage.layout import PAGE_BYTES
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 
 from .conftest import new_mail
 

@@ -13,7 +13,7 @@ import pytest
 
 from tmpmaild.errors import StorageLost
 from tmpmaild.model import Page
-from tmpmaild.storage.sqlite import open_storage
+from tmpmaild.storage.sqlite.engine import open_storage
 
 from .conftest import new_mail, settings
 
@@ -87,7 +87,7 @@ async def test_everything_is_refused_from_the_first_commit_on(open_engine, path,
             await engine.storage.wait_lost()
         assert told == []
     (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.files")
+    assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.sqlite.files")
     assert str(path) in line.getMessage()
 
 

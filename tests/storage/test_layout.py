@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tmpmaild import mime
-from tmpmaild.config import Addresses, Smtp
+from tmpmaild.config.settings import Addresses, Smtp
+from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail
-from tmpmaild.storage import database
-from tmpmaild.storage.delivery import insert
-from tmpmaild.storage.layout import LEAST_STORED_BYTES, PAGE_BYTES
-from tmpmaild.storage.migrate import migrate
-from tmpmaild.storage.rows import content_columns
+from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.delivery import insert
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, PAGE_BYTES
+from tmpmaild.storage.sqlite.migrate import migrate
+from tmpmaild.storage.sqlite.rows import content_columns
 
 from .conftest import new_mail
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage import database
-from tmpmaild.storage.sources import look, operator_messages
-from tmpmaild.storage.sqlite import open_storage, upgrade
+from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.engine import open_storage, upgrade
+from tmpmaild.storage.sqlite.sources import look, operator_messages
 
 from .conftest import settings
 
 NOBODY = 65534
-OPEN = "import pathlib, sys; from tmpmaild.storage.sqlite import upgrade; upgrade(pathlib.Path(sys.argv[1]))"
+OPEN = "import pathlib, sys; from tmpmaild.storage.sqlite.engine import upgrade; upgrade(pathlib.Path(sys.argv[1]))"
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may become nobody and mount")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.storage.pace import STEP_SECONDS, Pace
+from tmpmaild.storage.sqlite.pace import STEP_SECONDS, Pace
 
 
 class Machine:

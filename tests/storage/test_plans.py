@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from tmpmaild.storage.room import _INBOXES
+from tmpmaild.storage.sqlite.room import _INBOXES
 
 from .plans import SHAPES, Recorder, filled_database, objections, trigger_statements
 

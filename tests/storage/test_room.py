@@ -8,9 +8,9 @@ import pytest
 
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Page
-from tmpmaild.storage.migrate import migrate
-from tmpmaild.storage.room import Limits, Room
-from tmpmaild.storage.writer import Transaction
+from tmpmaild.storage.sqlite.migrate import migrate
+from tmpmaild.storage.sqlite.room import Limits, Room
+from tmpmaild.storage.sqlite.writer import Transaction
 
 from .conftest import LIFETIME_MS
 

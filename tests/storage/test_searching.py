@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from tmpmaild.model import Page
-from tmpmaild.storage import searching
-from tmpmaild.storage.rows import keyed_hash
+from tmpmaild.storage.sqlite import searching
+from tmpmaild.storage.sqlite.rows import keyed_hash
 
 from .conftest import new_mail
 

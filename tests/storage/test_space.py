@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.storage.files import Files
-from tmpmaild.storage.space import Remeasuring, Space
+from tmpmaild.storage.sqlite.files import Files
+from tmpmaild.storage.sqlite.space import Remeasuring, Space
 
 KIB = 1024
 MIB = 1024 * KIB

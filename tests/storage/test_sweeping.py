@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 
-from tmpmaild.expiry import Cleaner
+from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import QUARANTINE_MS
-from tmpmaild.storage import sweeping
-from tmpmaild.storage.pace import Pace
+from tmpmaild.storage.sqlite import sweeping
+from tmpmaild.storage.sqlite.pace import Pace
 
 from .conftest import LIFETIME_MS
 
@@ -172,7 +172,7 @@ def _most_between_deliveries(operations):
 
 @pytest.mark.parametrize("stranger_reads", [False, True])
 async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_reads, monkeypatch):
-    monkeypatch.setattr("tmpmaild.expiry._ERASE_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("tmpmaild.inboxes.expiry._ERASE_PAUSE_SECONDS", 0.001)
     await fill(engine, inboxes=1500, mails_each=2)
     await fill_large(engine)
     engine.clock.advance(ms=LIFETIME_MS)

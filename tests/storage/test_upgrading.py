@@ -7,9 +7,9 @@ from itertools import chain
 import pytest
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage import database
-from tmpmaild.storage.migrate import _statements, migrate, migrations
-from tmpmaild.storage.upgrading import bring_up_to_date
+from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.migrate import _statements, migrate, migrations
+from tmpmaild.storage.sqlite.upgrading import bring_up_to_date
 
 NOW_MS = 1_790_000_000_000
 _NAME = r"(\w+)"

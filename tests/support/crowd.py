@@ -5,7 +5,7 @@ import random
 import re
 from collections import Counter
 
-from tmpmaild.expiry import Cleaner
+from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import QUARANTINE_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail
 
 LONGEST_MS = 60_000

@@ -9,8 +9,8 @@ from tmpmaild.http.answers import JsonResponse
 from tmpmaild.http.requests import CreateRequest, ExtendRequest, read_body
 from tmpmaild.http.resource import body, client, holder_token, token
 from tmpmaild.http.wire import DomainList, Wire
+from tmpmaild.inboxes.service import InboxService, Wish
 from tmpmaild.model import Inbox
-from tmpmaild.service import InboxService, Wish
 
 
 class Addresses:

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from tmpmaild.clients import Networks
 from tmpmaild.errors import RequestError
 from tmpmaild.http import openapi
 from tmpmaild.http.addresses import Addresses
@@ -29,8 +28,9 @@ from tmpmaild.http.resource import Endpoint, Resource
 from tmpmaild.http.streams import Streams
 from tmpmaild.http.views import Views
 from tmpmaild.http.wire import Wire
+from tmpmaild.inboxes.service import InboxService
+from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.service import InboxService
 
 
 class Settings(Struct, frozen=True):

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import quote
 
-from tmpmaild import headers, mime
+from tmpmaild.mail import headers, mime
 
 MAX_NAME_BYTES = 240
 """Of UTF-8; written twice, and once of three characters an octet, it keeps the field below 1 KiB."""

@@ -23,9 +23,9 @@ from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.requests import PageQuery, page, read_query
 from tmpmaild.http.resource import client, holder_token, token, unless_gone
 from tmpmaild.http.wire import Wire
-from tmpmaild.losses import Loss
+from tmpmaild.inboxes.losses import Loss
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Listing, Page
-from tmpmaild.service import InboxService
 
 
 class _Wanted(Struct, frozen=True):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.http.headers import with_headers
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Client
+from tmpmaild.peers import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.ratelimit import Decision, RateLimits, TokenBuckets
 
 _MAX_HEADER_BYTES = 16 * 1024

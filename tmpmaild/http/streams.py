@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.errors import RequestError
-from tmpmaild.events import Overflow
-from tmpmaild.following import Event, Follower, Following, InboxExpired
 from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.requests import StreamQuery, last_event_id, read_query
 from tmpmaild.http.resource import client, token, unless_gone
 from tmpmaild.http.wire import Wire
+from tmpmaild.inboxes.events import Overflow
+from tmpmaild.inboxes.following import Event, Follower, Following, InboxExpired
 from tmpmaild.model import InboxDeleted, Message
 
 HEARTBEAT_SECONDS = 15

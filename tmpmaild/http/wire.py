@@ -7,8 +7,10 @@ from urllib.parse import quote
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from tmpmaild.following import Event, InboxExpired
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
+from tmpmaild.inboxes.following import Event, InboxExpired
+from tmpmaild.inboxes.reading import Letter
+from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import (
     Attachment,
     ExpiryMoved,
@@ -20,9 +22,7 @@ from tmpmaild.model import (
     MessageDeleted,
     Page,
 )
-from tmpmaild.reading import Letter
 from tmpmaild.times import rfc3339
-from tmpmaild.viewing import Grant
 
 _time = lru_cache(maxsize=4096)(rfc3339)  # who polls an inbox sees the same times again
 

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 
-from tmpmaild.cli import main
+from tmpmaild.cli.main import main
 
 
 def _stop_with_parent() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 
-from tmpmaild import addresses
-from tmpmaild.addresses import Mailbox
 from tmpmaild.errors import RequestError, StorageLost
+from tmpmaild.inboxes.service import InboxService
+from tmpmaild.mail import addresses
+from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.service import InboxService
 from tmpmaild.smtp import replies
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from tmpmaild.addresses import Mailbox
+from tmpmaild.mail.addresses import Mailbox
 
 
 class Sender(Struct, frozen=True):

@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from tmpmaild.clients import Networks, belongs, client_name
+from tmpmaild.inboxes.service import InboxService
+from tmpmaild.peers import Networks, belongs, client_name
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.service import InboxService
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.handler import Handler

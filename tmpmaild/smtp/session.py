@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from aiosmtpd.smtp import SMTP, Session
 
-from tmpmaild.clients import LOCAL
+from tmpmaild.peers import LOCAL
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
 from tmpmaild.smtp.handler import SmtpEnvelope, our_fault

@@ -2,7 +2,7 @@
 
 import re
 
-from tmpmaild.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
+from tmpmaild.mail.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.questions import Recipient
 

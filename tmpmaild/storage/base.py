@@ -15,17 +15,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tmpmaild.model import (
-    FullMessage,
-    Inbox,
-    InboxChange,
-    Listing,
-    NewInbox,
-    NewMail,
-    Page,
-    Source,
-    Texts,
-)
+from tmpmaild.model import FullMessage, Inbox, InboxChange, Listing, NewInbox, NewMail, Page, Source, Texts
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: always there, found by no address, with limits and a lifetime of its own."""

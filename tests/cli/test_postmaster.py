@@ -1,0 +1,304 @@
+"""The operator's inbox on a console: readable beside a daemon and without one, and harmless whatever a mail says."""
+
+import sqlite3
+import unicodedata
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tmpmaild.cli import postmaster
+from tmpmaild.cli.main import main
+from tmpmaild.errors import DatabaseError, StartError
+from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.model import Envelope
+from tmpmaild.storage.sqlite.engine import Settings, open_storage, upgrade
+
+MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
+HOSTILE = (
+    "From: =?utf-8?q?=1B]0;owned=07?= <e\x1bvil@example.com>\r\n"
+    "Subject: =?utf-8?b?G1sySlJlPcKbMzFtIOKAruKApmd1cMKFAA==?= a\tb\r\n"
+    "Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+    "--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
+    "one\ttwo\r\n\x1b[2J\x07\x08\x7f\x9b31m \u202eback\u2066 \u2028 \U000e0041\rcr\0\r\n"
+    "--b\r\nContent-Disposition: attachment; filename*=utf-8''a%1B%5B2Jb\r\n\r\nx\r\n--b--\r\n"
+).encode()
+
+
+class Box:
+    """A database of the daemon's; ``deliver`` stores mail for the operator."""
+
+    def __init__(self, path, clock):
+        self.path = path
+        self.clock = clock
+        self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.tmpmaild.example"}
+
+    def open(self):
+        return open_storage(Settings(self.path, 1 << 28, 0, 0, 0, 1.0), self.clock)
+
+    async def deliver(self, storage, raw=MAIL, *recipients):
+        rules = Rules(("tmpmaild.example",), 1000)
+        service = InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
+        recipients = recipients or ("postmaster@tmpmaild.example",)
+        if "ada@tmpmaild.example" in recipients:
+            await service.create(Wish("ada"), None)
+        inbox_ids = [await service.recipient(Mailbox(*one.split("@"))) for one in recipients]
+        return await service.deliver(
+            Envelope("bob@example.org", recipients, "mx", "192.0.2.1", tls=False), inbox_ids, raw
+        )
+
+    def files(self):
+        return {file.name: file.read_bytes() for file in self.path.parent.iterdir() if not file.name.endswith("-shm")}
+
+    def run(self, *arguments):
+        return CliRunner().invoke(main, ["postmaster", *arguments], env=self.environ)
+
+
+@pytest.fixture
+def box(tmp_path, clock):
+    return Box(tmp_path / "mail.db", clock)
+
+
+async def test_mail_is_listed_newest_first_in_columns_that_line_up(box):
+    async with box.open() as storage:
+        first = await box.deliver(storage)
+        box.clock.advance(seconds=60)
+        second = await box.deliver(
+            storage, b"From: x@y.test\r\nSubject: \xe4\xbd\xa0\xe5\xa5\xbd\r\n\r\n", "abuse@tmpmaild.example"
+        )
+    assert box.run().stdout == (
+        "ID                              RECEIVED                  SIZE  FROM             TO                           SUBJECT\n"
+        f"{second}  2026-09-21T14:14:20.000Z  35    x@y.test         abuse@tmpmaild.example       你好\n"
+        f"{first}  2026-09-21T14:13:20.000Z  {len(MAIL)}    ada@example.com  postmaster@tmpmaild.example  Spam from you\n"
+    )
+
+
+def test_wide_characters_and_marks_are_counted_as_a_terminal_shows_them():
+    assert [postmaster._width(text) for text in ("ab", "你好", "e\u0301", "\u200d")] == [2, 4, 1, 0]
+
+
+async def test_what_is_too_long_for_a_column_is_cut(box):
+    async with box.open() as storage:
+        await box.deliver(storage, b"From: " + b"x" * 60 + b"@y.test\r\nSubject: " + b"s" * 500 + b"\r\n\r\n")
+    _, line = box.run().stdout.splitlines()
+    assert "  " + "x" * 39 + "…  " in line
+    assert line.endswith("  " + "s" * 79 + "…")
+
+
+async def test_an_empty_inbox_says_so(box):
+    async with box.open():
+        done = box.run()
+    assert (done.exit_code, done.stdout) == (0, "no mail for postmaster or abuse\n")
+
+
+async def test_other_inboxes_do_not_show(box):
+    async with box.open() as storage:
+        message_id = await box.deliver(storage, MAIL, "ada@tmpmaild.example")
+    assert box.run().stdout == "no mail for postmaster or abuse\n"
+    assert box.run(message_id).exit_code == 1
+
+
+async def test_a_mail_is_shown_as_a_person_reads_it(box):
+    async with box.open() as storage:
+        message_id = await box.deliver(storage)
+    assert box.run(message_id).stdout == (
+        "From:     Ada <ada@example.com>\nTo:       postmaster@tmpmaild.example\nDate:     2026-09-21T14:13:20.000Z\n"
+        "Subject:  Spam from you\n\nStop it.\n\nAda\n"
+    )
+
+
+async def test_the_body_is_whole_however_long_it_is(box):
+    async with box.open() as storage:
+        message_id = await box.deliver(storage, b"Subject: x\r\n\r\n" + b"0123456789\r\n" * 500_000)
+    assert box.run(message_id).stdout.count("0123456789\n") == 500_000
+
+
+async def test_raw_is_the_source_to_the_octet(box):
+    octets = bytes(range(256)) + b"\r\n"
+    async with box.open() as storage:
+        message_id = await box.deliver(storage, octets, "ada@tmpmaild.example", "Abuse@tmpmaild.example")
+        (line,) = postmaster.listing(box.path).splitlines()[1:]
+    done = box.run("--raw", line.split()[0])
+    fields = done.stdout_bytes.removesuffix(octets)
+    assert fields.decode() == (
+        "Return-Path: <bob@example.org>\r\nReceived: from mx ([192.0.2.1])\r\n"
+        f"\tby mx.tmpmaild.example with ESMTP id {line.split()[0]}\r\n"
+        "\tfor <Abuse@tmpmaild.example>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
+    )
+    assert box.run("--raw", message_id).exit_code == 1
+
+
+def test_raw_needs_a_mail(box):
+    assert box.run("--raw").exit_code == 2
+
+
+@pytest.mark.parametrize("message_id", ["msg_nothing", "x", "", "msg_" + "0" * 26, "msg_7" + "z" * 25, "\udcff\n"])
+async def test_a_mail_that_is_not_there_is_one_line(box, message_id):
+    async with box.open() as storage:
+        await box.deliver(storage)
+    for raw in ([], ["--raw"]):
+        done = box.run(*raw, message_id)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr.startswith("tmpmaild: the operator's inbox holds no such mail")
+        assert done.stderr.count("\n") == 1
+
+
+async def test_nothing_a_terminal_would_act_on_gets_through(box):
+    async with box.open() as storage:
+        message_id = await box.deliver(storage, HOSTILE)
+    table, page = box.run().stdout, box.run(message_id).stdout
+    assert is_harmless(table)
+    assert table.count("\n") == 2
+    assert "\t" not in table
+    assert is_harmless(page.replace("\t", ""))
+    head, _, body = page.partition("\n\n")
+    assert len(head.splitlines()) == 5
+    assert "\t" not in head
+    assert body.startswith("one\ttwo\n\ufffd[2J\ufffd\ufffd\ufffd\ufffd31m \ufffdback\ufffd \ufffd \ufffd")
+
+
+def is_harmless(text):
+    return {unicodedata.category(one) for one in text if one != "\n"} & {"Cc", "Cf", "Cs", "Zl", "Zp"} == set()
+
+
+@given(st.text())
+@example("\x1b[2J\x9b31m\x07\b\r\n\x00\x7f\u202e\u2066\u061c\u200f\ufeff\ud800\u2028\U000e0001")
+def test_shown_keeps_what_is_text_and_replaces_the_rest(text):
+    shown = postmaster.shown(text)
+    assert len(shown) == len(text)
+    assert is_harmless(shown.replace("\u200c", "").replace("\u200d", "") + "\n")
+    assert all(after in (before, "\ufffd") for before, after in zip(text, shown, strict=True))
+    assert postmaster.shown("grüße 你好 👩\u200d💻 \u00a0e\u0301") == "grüße 你好 👩\u200d💻 \u00a0e\u0301"
+
+
+async def test_a_terminal_that_cannot_show_a_character_gets_another(box):
+    async with box.open() as storage:
+        message_id = await box.deliver(storage, b"Subject: \xe4\xbd\xa0\r\n\r\n\xe4\xbd\xa0\r\n")
+    for arguments in ([], [message_id]):
+        done = CliRunner(charset="latin-1").invoke(main, ["postmaster", *arguments], env=box.environ)
+        assert (done.exit_code, "?" in done.stdout) == (0, True)
+
+
+async def test_reading_beside_a_daemon_sees_what_is_committed_and_disturbs_nobody(box):
+    async with box.open() as storage:
+        for _ in range(3):
+            message_id = await box.deliver(storage)
+            before = box.files()
+            assert message_id in postmaster.listing(box.path)
+            assert "Stop it." in postmaster.readable(box.path, message_id)
+            assert box.files() == before
+            assert await storage.erase()  # nobody is left inside
+        assert postmaster.listing(box.path).count("\n") == 4
+
+
+async def test_reading_without_a_daemon_leaves_every_file_as_it_is(box):
+    async with box.open() as storage:
+        message_id = await box.deliver(storage)
+    before = box.files()
+    assert set(before) == {"mail.db", "mail.db.lock"}
+    box.path.chmod(0o400)
+    box.path.parent.chmod(0o500)
+    try:
+        assert message_id in postmaster.listing(box.path)
+        assert postmaster.source(box.path, message_id, "mx").endswith(MAIL)
+    finally:
+        box.path.parent.chmod(0o700)
+    assert box.files() == before
+    assert {file.name for file in box.path.parent.iterdir()} == set(before)
+
+
+async def test_what_a_killed_daemon_left_is_read_with_its_wal(box):
+    async with box.open() as storage:
+        message_id = await box.deliver(storage)
+        copy = box.path.parent / "left" / "mail.db"
+        copy.parent.mkdir()
+        for end in ("", "-wal", "-shm"):
+            copy.with_name(copy.name + end).write_bytes(box.path.with_name(box.path.name + end).read_bytes())
+    box.path = copy
+    before = box.files()
+    assert message_id in postmaster.listing(copy)
+    assert box.files() == before
+
+
+async def test_a_link_to_the_database_is_followed_to_its_wal(box, tmp_path):
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(box.path)
+    async with box.open() as storage:
+        message_id = await box.deliver(storage)
+        assert message_id in postmaster.listing(link)
+
+
+async def test_a_daemon_that_starts_while_we_read_is_noticed(box):
+    async with box.open() as storage:
+        await box.deliver(storage)
+    box.clock.advance(seconds=1000 * 24 * 3600)
+    wal = box.path.with_name(box.path.name + "-wal")
+    reads = []
+
+    def read(connection):
+        reads.append(connection)
+        if len(reads) == 1:
+            wal.touch()
+            raise sqlite3.DatabaseError("torn")
+        return "read again"
+
+    assert postmaster.look(box.path, read) == "read again"
+    assert len(reads) == 2
+
+
+def make_foreign(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
+
+
+def make_early(path):
+    set_version(path, 2)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA application_id = 0x746D706D")
+
+
+def set_version(path, version):
+    upgrade(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+
+
+SPOILS = {
+    "missing": (lambda _: None, "cannot be opened (No such file or directory)"),
+    "folder": (lambda path: path.mkdir(), "is a folder; storage.path must name a file"),
+    "empty": (lambda path: path.touch(), "schema version 0 is older than this tmpmaild's"),
+    "foreign": (make_foreign, "a database of another program"),
+    "newer": (lambda path: set_version(path, 9999), "schema version 9999 is newer than this tmpmaild knows"),
+    "older": (lambda path: set_version(path, 0), "schema version 0 is older than this tmpmaild's"),
+    "early": (make_early, "made by tmpmaild before its first release"),
+    "no database": (
+        lambda path: path.write_bytes(b"no database" * 500),
+        "not a SQLite database, or damaged at its start",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "says"), SPOILS.values(), ids=SPOILS)
+def test_a_database_that_cannot_be_read_is_one_line_and_left_alone(box, spoil, says):
+    spoil(box.path)
+    names = {file.name for file in box.path.parent.iterdir()}
+    before = box.path.read_bytes() if box.path.is_file() else None
+    for arguments in ([], ["msg_x"], ["msg_x", "--raw"]):
+        done = box.run(*arguments)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"tmpmaild: {box.path}: {says}")
+        assert done.stderr.count("\n") == 1
+    assert {file.name for file in box.path.parent.iterdir()} == names
+    assert before is None or box.path.read_bytes() == before
+
+
+def test_its_errors_are_those_of_a_command_that_cannot_start(box):
+    with pytest.raises(DatabaseError):
+        postmaster.listing(box.path)
+    upgrade(box.path)
+    with pytest.raises(StartError):
+        postmaster.source(box.path, "msg_x", "mx")

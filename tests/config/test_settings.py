@@ -1,0 +1,501 @@
+"""What an operator may write, and what is said about what they may not."""
+
+import re
+import tomllib
+from ipaddress import ip_network
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tmpmaild.config import file as configfile
+from tmpmaild.config.file import find, load
+from tmpmaild.config.kinds import Endpoint, parse_endpoint
+from tmpmaild.config.settings import Addresses, Config, kinds_by_key
+from tmpmaild.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch, tmp_path):
+    """Keep the files of the machine that runs the tests out of them."""
+    monkeypatch.setattr(configfile, "USUAL_PLACES", (tmp_path / "here.toml", tmp_path / "etc.toml"))
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="given.toml"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def mistakes(path, environ=()):
+    with pytest.raises(ConfigError) as caught:
+        load(path, dict(environ))
+    assert all("\n" not in mistake for mistake in caught.value.mistakes)
+    return list(caught.value.mistakes)
+
+
+def in_environment(**variables):
+    return load(None, {f"TMPMAILD_{name}": value for name, value in variables.items()})
+
+
+# Which file
+
+
+def test_without_any_file_the_defaults_are_used():
+    assert find(None, {}) is None
+    assert load(None, {}) == Config()
+
+
+def test_the_first_place_that_has_a_file_wins(written, tmp_path):
+    written("[expiry]\ninterval_seconds = 5", "etc.toml")
+    assert load(None, {}).expiry.interval_seconds == 5
+    written("[expiry]\ninterval_seconds = 6", "here.toml")
+    assert load(None, {}).expiry.interval_seconds == 6
+    named = {"TMPMAILD_CONFIG": str(written("[expiry]\ninterval_seconds = 7", "named.toml"))}
+    assert load(None, named).expiry.interval_seconds == 7
+    given = written("[expiry]\ninterval_seconds = 8")
+    assert load(given, named).expiry.interval_seconds == 8
+    assert find(given, named) == given
+
+
+def test_only_one_file_is_read(written):
+    written("[log]\nlevel = 'debug'", "etc.toml")
+    written("[log]\nformat = 'json'", "here.toml")
+    assert load(None, {}).log.level == "info"
+
+
+def test_an_empty_config_variable_names_no_file():
+    assert find(None, {"TMPMAILD_CONFIG": ""}) is None
+
+
+def test_a_file_that_was_asked_for_must_exist(tmp_path):
+    missing = tmp_path / "missing.toml"
+    expected = [f"{missing}: cannot be read: No such file or directory"]
+    assert mistakes(missing) == expected
+    assert mistakes(None, {"TMPMAILD_CONFIG": str(missing)}) == expected
+
+
+def test_a_usual_place_that_may_not_be_looked_at_is_not_passed_over(monkeypatch, tmp_path):
+    def refuse(_path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    assert find(None, {}) == tmp_path / "here.toml"
+
+
+# Files that cannot be read
+
+
+def test_a_directory_is_no_configuration(tmp_path):
+    assert mistakes(tmp_path) == [f"{tmp_path}: cannot be read: Is a directory"]
+
+
+def test_a_file_that_is_not_utf8_is_named(written):
+    path = written(b"# caf\xe9\n")
+    assert mistakes(path) == [f"{path}: is not UTF-8 (at byte 5)"]
+
+
+def test_a_byte_order_mark_is_forgiven(written):
+    assert load(written(b"\xef\xbb\xbfdomains = ['a.example']"), {}).domains == ("a.example",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[http\n", "is not TOML: .*line 1"),
+        ("domains = ['a']\ndomains = ['b']\n", "is not TOML: "),
+        # int() refuses so many digits by an error of its own
+        (f"x = {'9' * 5000}", "is not TOML: "),
+        # newer Pythons bound the nesting themselves
+        (f"x = {'[' * 100_000}", "is (nested too deeply|not TOML)"),
+    ],
+)
+def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
+    path = written(text)
+    (mistake,) = mistakes(path)
+    assert re.match(f"{re.escape(str(path))}: {said}", mistake)
+
+
+# Wrong values
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("http = 5", "http: expected a section, found 5"),
+        ("[[http]]\nlisten = []", "http: expected a section, found [{'listen': []}]"),
+        ("domains = 'a.example'", "domains: expected a list of at least one string, found 'a.example'"),
+        ("domains = []", "domains: expected a list of at least one string, found []"),
+        ("[domains]\na = 1", "domains: expected a list of at least one string, found {'a': 1}"),
+        ("domains = ['a.example', 5]", "domains[1]: expected a domain name, found 5"),
+        ("domains = ['a b']", "domains[0]: expected a domain name, found 'a b'"),
+        ("domains = ['a.']", "domains[0]: expected a domain name, found 'a.'"),
+        ("domains = ['-a']", "domains[0]: expected a domain name, found '-a'"),
+        ("domains = ['']", "domains[0]: expected a domain name, found ''"),
+        (f"domains = ['{'a' * 64}']", f"domains[0]: expected a domain name, found '{'a' * 64}'"),
+        # one dot leader: a dot only after a mapping that would make it another name
+        ("domains = ['a\u2024example']", "domains[0]: expected a domain name, found 'a\u2024example'"),
+        # one name, as it is compared
+        (
+            "domains = ['A.example', 'a.EXAMPLE']",
+            "domains: expected each domain once, found 'a.example' again",
+        ),
+        ("[http]\nlisten = []", "http.listen: expected a list of at least one string, found []"),
+        (
+            "[http]\nlisten = ['8025']",
+            "http.listen[0]: expected host:port, [IPv6]:port or unix:PATH, found '8025'",
+        ),
+        (
+            "[smtp]\nlisten = ['unix:/x']",
+            "smtp.listen[0]: expected host:port or [IPv6]:port, found 'unix:/x'",
+        ),
+        (
+            "[http]\npublic_url = 'mail.example'",
+            "http.public_url: expected http(s)://host[:port][/path], or an empty string, found 'mail.example'",
+        ),
+        # True is an int in Python
+        (
+            "[http]\nmax_connections = true",
+            "http.max_connections: expected a whole number, 0 or more, found True",
+        ),
+        (
+            "[http]\nmax_connections = -1",
+            "http.max_connections: expected a whole number, 0 or more, found -1",
+        ),
+        (
+            "[http]\nmax_connections = 1.0",
+            "http.max_connections: expected a whole number, 0 or more, found 1.0",
+        ),
+        ("[http]\nrequire_token = 1", "http.require_token: expected true or false, found 1"),
+        ("[http]\nrequire_token = 'true'", "http.require_token: expected true or false, found 'true'"),
+        (
+            "[limits]\nexempt = ['10.0.0.1/8']",
+            "limits.exempt[0]: expected a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set, found '10.0.0.1/8'",
+        ),
+        (
+            "[smtp]\nmax_message_bytes = '10M'",
+            "smtp.max_message_bytes: expected a whole number, from 1024 to 104857600, found '10M'",
+        ),
+        ("[storage]\npath = ''", "storage.path: expected the path of a file, found ''"),
+        (
+            "[storage]\nmax_bytes = 1048575",
+            "storage.max_bytes: expected 0, or a whole number of at least 1048576, found 1048575",
+        ),
+        (
+            "[addresses]\nlifetime_seconds = 0",
+            "addresses.lifetime_seconds: expected a whole number, from 1 to 315360000, found 0",
+        ),
+        (
+            "[addresses]\nmax_share_per_client = 0",
+            "addresses.max_share_per_client: expected a number above 0, at most 1, found 0",
+        ),
+        (
+            "[addresses]\nmax_share_per_client = nan",
+            "addresses.max_share_per_client: expected a number above 0, at most 1, found nan",
+        ),
+        ("[rate_limit]\nburst = 0", "rate_limit.burst: expected a whole number, 1 or more, found 0"),
+        ("[log]\nlevel = 'INFO'", "log.level: expected one of debug, info, warning, error, found 'INFO'"),
+        (
+            "[log]\nformat = 2026-01-01",
+            "log.format: expected one of text, json, found datetime.date(2026, 1, 1)",
+        ),
+        (
+            "[smtp]\ntls_key = 'k'",
+            "smtp.tls_certificate and smtp.tls_key: expected both or none, found only one",
+        ),
+        (
+            "[http]\nlisten = ['127.0.0.1:1025']",  # the default of the other
+            "smtp.listen and http.listen: expected each place to listen once, found 127.0.0.1 port 1025 again",
+        ),
+        (
+            "[http]\nlisten = 'x'\nlisten2 = 1",
+            "http.listen: expected a list of at least one string, found 'x'",
+        ),
+    ],
+)
+def test_an_impossible_value_is_named_with_what_was_expected(written, text, said):
+    path = written(text)
+    assert f"{path}: {said}" in mistakes(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("domain = ['a']", "domain: unknown key, did you mean domains?"),
+        ("[htpp]\nlisten = []", "htpp: unknown section, did you mean http?"),
+        (
+            "[smtp]\nmax_conections = 1",
+            "smtp.max_conections: unknown key, did you mean smtp.max_connections?",
+        ),
+        # known elsewhere
+        ("[http]\nhostname = 'a'", "http.hostname: unknown key, did you mean smtp.hostname?"),
+        ("lifetime_seconds = 5", "lifetime_seconds: unknown key, did you mean addresses.lifetime_seconds?"),
+        ("[log]\npath = 'x'", "log.path: unknown key, did you mean storage.path?"),
+        ("[http]\ndomains = ['a']", "http.domains: unknown key, did you mean domains?"),
+        ("qqqqqqqqqqqqqqqq = 1", "qqqqqqqqqqqqqqqq: unknown key"),
+        ('"a\\nb" = 1', "'a\\nb': unknown key"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_known_one(written, text, said):
+    path = written(text)
+    assert mistakes(path) == [f"{path}: {said}"]
+
+
+def test_all_mistakes_are_said_at_once(written):
+    path = written("domain = 1\n[http]\nlisten = 5\ntrusted_proxies = ['x', 'y']\n[log]\nlevel = 1")
+    found = mistakes(path, {"TMPMAILD_EXPIRY__INTERVAL_SECONDS": "soon", "TMPMAILD_LOG__COLOUR": "red"})
+    assert [mistake.split(": ")[1] for mistake in found] == [
+        "domain",
+        "http.listen",
+        "http.trusted_proxies[0]",
+        "http.trusted_proxies[1]",
+        "log.level",
+        "expiry.interval_seconds",
+        "log.colour",
+    ]
+
+
+def test_a_broken_file_does_not_hide_the_mistakes_of_the_environment(tmp_path):
+    assert len(mistakes(tmp_path, {"TMPMAILD_LOG__LEVEL": "x"})) == 2
+
+
+def test_a_wrong_value_is_not_blamed_for_a_conflict_too(written):
+    path = written("[smtp]\ntls_key = 5\ntls_certificate = 'c'")
+    assert len(mistakes(path)) == 1
+
+
+@pytest.mark.parametrize("value", ["'" + "x" * 1000 + "'", "0x" + "f" * 5000])
+def test_a_long_value_is_shown_in_short(written, value):
+    (mistake,) = mistakes(written(f"[log]\nlevel = {value}"))
+    found = mistake.partition("found ")[2]
+    assert len(found) <= 80
+
+
+# The environment
+
+
+def test_the_environment_beats_the_file(written):
+    path = written("domains = ['file.example']\n[log]\nlevel = 'debug'\nformat = 'json'")
+    config = load(path, {"TMPMAILD_DOMAINS": "a.example, b.example", "TMPMAILD_LOG__LEVEL": "error"})
+    assert config.domains == ("a.example", "b.example")
+    assert (config.log.level, config.log.format) == ("error", "json")
+
+
+def test_every_type_can_be_written_in_the_environment():
+    config = in_environment(
+        HTTP__REQUIRE_TOKEN="True",
+        HTTP__TRUSTED_PROXIES="10.0.0.0/8,2001:db8::/32",
+        HTTP__CORS_ORIGINS="",
+        RATE_LIMIT__REQUESTS_PER_MINUTE="0",
+        ADDRESSES__MAX_SHARE_PER_CLIENT="1",
+        SMTP__HOSTNAME="MX.Example",
+    )
+    assert config.http.require_token is True
+    assert config.http.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
+    assert config.http.cors_origins == ()
+    assert config.rate_limit.requests_per_minute == 0
+    assert config.addresses.max_share_per_client == 1.0
+    assert config.smtp.hostname == "mx.example"
+
+
+@pytest.mark.parametrize("name", ["TMPMAILD_URL", "TMPMAILD_", "TMPMAILD_LOG", "HTTP__LISTEN", "XTMPMAILD_A__B"])
+def test_names_that_are_no_configuration_are_ignored(name):
+    assert load(None, {name: "x"}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("TMPMAILD_HTPP__LISTEN", "htpp.listen: unknown key, did you mean http.listen?"),
+        ("TMPMAILD_SMTP__HOST_NAME", "smtp.host_name: unknown key, did you mean smtp.hostname?"),
+    ],
+)
+def test_an_unknown_variable_with_two_underscores_is_a_mistake(name, said):
+    assert mistakes(None, {name: "x"}) == [f"{name}: {said}"]
+
+
+def test_a_mistake_in_the_environment_names_the_variable():
+    assert mistakes(None, {"TMPMAILD_HTTP__REQUIRE_TOKEN": "yes"}) == [
+        "TMPMAILD_HTTP__REQUIRE_TOKEN: http.require_token: expected true or false, found 'yes'",
+    ]
+    assert mistakes(None, {"TMPMAILD_SMTP__LISTEN": "127.0.0.1:25,,"})[0].startswith(
+        "TMPMAILD_SMTP__LISTEN: smtp.listen[1]: ",
+    )
+
+
+def test_a_conflict_names_all_that_set_it(written):
+    path = written("[smtp]\nlisten = ['[::1]:25']")
+    (mistake,) = mistakes(path, {"TMPMAILD_HTTP__LISTEN": "[0::1]:25"})
+    assert mistake == (
+        f"{path} and TMPMAILD_HTTP__LISTEN: smtp.listen and http.listen: "
+        "expected each place to listen once, found ::1 port 25 again"
+    )
+
+
+# What values become
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:25", Endpoint("127.0.0.1", 25)),
+        ("localhost:0", Endpoint("localhost", 0)),
+        ("[::1]:8025", Endpoint("::1", 8025)),
+        ("unix:/run/tmpmaild/http.sock", Endpoint(path="/run/tmpmaild/http.sock")),
+    ],
+)
+def test_a_place_to_listen_is_taken_apart(text, expected):
+    assert parse_endpoint(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ":25",
+        "*:25",
+        "25",
+        "a",
+        "a:",
+        "a:x",
+        "a:²",
+        "a:-1",
+        "a:65536",
+        "::1:25",
+        "[::1]",
+        "[x]:1",
+        "unix:",
+        "a:1\n",
+        "a b:1",
+        "unix:a\0b",
+        "unix:" + "a" * 108,
+        "tcp://a:1",
+    ],
+)
+def test_a_malformed_place_to_listen_is_refused(text):
+    with pytest.raises(ValueError):  # noqa: PT011 - which words it has does not matter
+        parse_endpoint(text)
+
+
+def test_free_ports_may_be_taken_twice():
+    config = in_environment(HTTP__LISTEN="127.0.0.1:0,127.0.0.1:0", SMTP__LISTEN="127.0.0.1:0")
+    assert len(config.http.listen) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://Mail.Example", "https://mail.example"),
+        ("https://mail.example:443/", "https://mail.example"),
+        ("http://[::1]:8080/a/b/", "http://[::1]:8080/a/b"),
+        ("https://bücher.example/~x", "https://xn--bcher-kva.example/~x"),
+    ],
+)
+def test_the_public_url_is_brought_into_one_form(text, expected):
+    assert in_environment(HTTP__PUBLIC_URL=text).http.public_url == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ftp://a",
+        "https://",
+        "https://a?q",
+        "https://a/#f",
+        "https://u:p@a",
+        "https://a//b",
+        "https://a/b c",
+        "//a",
+        "https://a:99999",
+        "https://a\n",
+        "https://a/\u00fc",
+        "javascript:alert(1)",
+    ],
+)
+def test_an_impossible_public_url_is_refused(text):
+    assert len(mistakes(None, {"TMPMAILD_HTTP__PUBLIC_URL": text})) == 1
+
+
+def test_origins_are_written_as_browsers_send_them():
+    config = in_environment(HTTP__CORS_ORIGINS="https://App.Example:443,http://localhost:3000")
+    assert config.http.cors_origins == ("https://app.example", "http://localhost:3000")
+
+
+@pytest.mark.parametrize("text", ["*", "null", "https://a/", "https://a/b", "a.example"])
+def test_what_is_no_origin_is_refused(text):
+    assert len(mistakes(None, {"TMPMAILD_HTTP__CORS_ORIGINS": text})) == 1
+
+
+def test_allowed_hosts_are_names_or_addresses_without_ports():
+    config = in_environment(HTTP__ALLOWED_HOSTS="Mail.Example,192.0.2.1,[2001:DB8::1]")
+    assert config.http.allowed_hosts == ("mail.example", "192.0.2.1", "2001:db8::1")
+    assert len(mistakes(None, {"TMPMAILD_HTTP__ALLOWED_HOSTS": "mail.example:80"})) == 1
+
+
+def test_domains_are_folded_to_lower_case_a_labels():
+    assert in_environment(DOMAINS="Bücher.Example,straße.example").domains == (
+        "xn--bcher-kva.example",
+        "xn--strae-oqa.example",
+    )
+
+
+def test_addresses_may_always_live_as_long_as_they_are_created_for():
+    assert Addresses(lifetime_seconds=7200).max_lifetime_seconds == 7200
+    assert in_environment(ADDRESSES__LIFETIME_SECONDS="7200").addresses.max_lifetime_seconds == 7200
+    assert Addresses(lifetime_seconds=1).max_lifetime_seconds == 3600
+
+
+def test_small_values_are_legal():
+    config = in_environment(
+        ADDRESSES__LIFETIME_SECONDS="1",
+        ADDRESSES__MAX_MESSAGES="1000000",
+        EXPIRY__INTERVAL_SECONDS="1",
+        STORAGE__MAX_BYTES="1048576",
+    )
+    assert config.addresses.lifetime_seconds == config.expiry.interval_seconds == 1
+
+
+# The example and the documentation
+
+
+def uncommented():
+    text = (ROOT / "config.example.toml").read_text("utf-8")
+    return re.sub(r"^#(?=[a-z_]+ = )", "", text, flags=re.MULTILINE)
+
+
+def test_the_example_shows_the_defaults_and_nothing_but_them(written):
+    assert load(written(uncommented()), {}) == Config()
+
+
+def test_the_example_shows_every_key_commented_out(written):
+    tree = tomllib.loads(uncommented())
+    shown = {f"{section}.{key}" for section, members in tree.items() if section != "domains" for key in members}
+    assert shown | {"domains"} == set(kinds_by_key())
+    untouched = tomllib.loads((ROOT / "config.example.toml").read_text("utf-8"))
+    assert not any(untouched.values())
+
+
+def test_the_documentation_has_every_key_with_its_default():
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `([a-z_.]+)` \| `(.+?)` \| .+ \|$", text, flags=re.MULTILINE))
+    assert set(rows) == set(kinds_by_key())
+    tree = msgspec.to_builtins(Config())
+    for key, default in rows.items():
+        section, _, name = key.rpartition(".")
+        value = (tree[section] if section else tree)[name]
+        written_value = tomllib.loads(f"x = {default}")["x"]
+        assert written_value == (list(value) if isinstance(value, tuple) else value), key
+
+
+def test_the_mistakes_shown_in_the_documentation_are_what_is_said(written):
+    text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    shown = re.search(r"```text\n(.*?)```", text, flags=re.DOTALL)[1].replace("/etc/tmpmaild/config.toml", "FILE")
+    path = written("[smtp]\nmax_message_bytes = '10M'\n[http]\nhostname = 'a'")
+    found = mistakes(path, {"TMPMAILD_HTTP__TRUSTED_PROXIES": "10.0.0.1/8"})
+    assert shown.splitlines() == [mistake.replace(str(path), "FILE") for mistake in found]

@@ -1,0 +1,97 @@
+"""The sockets that the configuration names."""
+
+import contextlib
+import socket
+import stat
+
+import pytest
+
+from tmpmaild.errors import StartError
+from tmpmaild.host.listen import bind_all, name
+
+
+def test_any_free_port_is_told_by_its_number():
+    (listener,) = bind_all(["127.0.0.1:0"])
+    with listener:
+        assert name(listener) == f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_unix_socket_replaces_what_an_earlier_run_left(tmp_path):
+    path = tmp_path / "http.sock"
+    for _ in range(2):
+        (listener,) = bind_all([f"unix:{path}"])
+        listener.close()
+    assert name_of(path) == f"unix:{path}"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+
+
+def name_of(path):
+    (listener,) = bind_all([f"unix:{path}"])
+    with listener:
+        return name(listener)
+
+
+def test_a_file_that_is_no_socket_is_not_removed(tmp_path):
+    path = tmp_path / "precious"
+    path.write_text("x")
+    with pytest.raises(StartError, match="precious"):
+        bind_all([f"unix:{path}"])
+    assert path.read_text() == "x"
+
+
+def test_all_are_bound_or_none():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        free = socket.create_server(("127.0.0.1", 0))
+        other = free.getsockname()[1]
+        free.close()
+        with pytest.raises(StartError, match=f"127.0.0.1:{port}: Address already in use"):
+            bind_all([f"127.0.0.1:{other}", f"127.0.0.1:{port}"])
+        with contextlib.closing(bind_all([f"127.0.0.1:{other}"])[0]):
+            pass
+
+
+@pytest.fixture
+def resolve(monkeypatch):
+    """Let the names of ``mail.test`` be these addresses."""
+    really = socket.getaddrinfo
+
+    def set_addresses(*addresses):
+        def getaddrinfo(host, port, **options):
+            hosts = addresses if host == "mail.test" else [host]
+            return [found for one in hosts for found in really(one, port, **options)]
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+    return set_addresses
+
+
+def bound(text):
+    with contextlib.ExitStack() as closing:
+        return [closing.enter_context(listener).getsockname()[0] for listener in bind_all([text])]
+
+
+def test_a_name_is_bound_at_each_of_its_addresses_once(resolve):
+    resolve("127.0.0.1", "127.0.0.2", "127.0.0.1")
+    assert bound("mail.test:0") == ["127.0.0.1", "127.0.0.2"]
+
+
+def test_addresses_of_other_machines_are_left_out(resolve):
+    resolve("203.0.113.1", "127.0.0.2")
+    assert bound("mail.test:0") == ["127.0.0.2"]
+
+
+def test_a_name_without_any_address_here_is_refused(resolve):
+    resolve("203.0.113.1", "203.0.113.2")
+    with pytest.raises(StartError, match=r"mail\.test:0: Cannot assign requested address"):
+        bind_all(["mail.test:0"])
+
+
+def test_an_address_of_a_name_that_is_in_use_is_refused_and_the_others_are_let_go(resolve):
+    resolve("127.0.0.1", "127.0.0.2")
+    with socket.create_server(("127.0.0.2", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartError, match=rf"mail\.test:{port}: Address already in use"):
+            bind_all([f"mail.test:{port}"])
+        with socket.create_server(("127.0.0.1", port)):
+            pass

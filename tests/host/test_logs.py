@@ -1,0 +1,93 @@
+"""One line an event, as text or JSON, and nothing of the libraries' chatter."""
+
+import json
+import logging
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tmpmaild.host.logs import logging_to_stderr
+
+
+@pytest.fixture(autouse=True)
+def _restore_logging():
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    root.handlers, root.level = handlers, level
+
+
+def test_json_lines_carry_the_exception(capfd):
+    with logging_to_stderr("info", "json"):
+        try:
+            int("of ours")
+        except ValueError:
+            logging.getLogger("tmpmaild.x").exception("it %s", "failed")
+    line = json.loads(capfd.readouterr().err)
+    assert (line["level"], line["logger"], line["message"]) == ("error", "tmpmaild.x", "it failed")
+    assert line["time"].endswith("Z")
+    assert "ValueError: invalid literal" in line["exception"]
+
+
+def test_the_level_holds_and_libraries_are_quiet(capfd):
+    with logging_to_stderr("info", "text"):
+        logging.getLogger("tmpmaild.x").debug("unseen")
+        logging.getLogger("mail.log").info("unseen")
+        logging.getLogger("tmpmaild.x").info("seen")
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.endswith("INFO tmpmaild.x: seen")
+
+
+PROGRAM = """
+import logging, sys
+from tmpmaild.logs import logging_to_stderr
+with logging_to_stderr("info", "text"):
+    for number in range(30_000):
+        logging.getLogger("tmpmaild.x").info("line %05d %s", number, "x" * 100)
+    waiting = logging.getLogger().handlers[0]._queue.qsize()
+    print(waiting, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def talkative():
+    """Start a process that logs much more than a pipe holds, prints how much then waits, and ends on a line of input."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], **pipes, text=True) as process:
+        yield process
+        process.kill()
+
+
+def test_lines_that_standard_error_does_not_take_are_dropped_and_counted(talkative):
+    assert int(talkative.stdout.readline()) <= 5000
+    _, said = talkative.communicate("\n", timeout=30)
+    kept = [line for line in said.splitlines() if " INFO tmpmaild.x: line " in line]
+    told = re.findall(r"WARNING tmpmaild.host.logs: (\d+) lines of the log were dropped", said)
+    assert 5000 <= len(kept) < 30_000
+    assert sum(map(int, told)) == 30_000 - len(kept)
+
+
+def test_a_standard_error_that_nobody_reads_does_not_hold_the_end(talkative):
+    talkative.stdout.readline()
+    talkative.stdin.write("\n")
+    talkative.stdin.close()
+    assert talkative.wait(30) == 0
+
+
+def test_a_standard_error_that_is_closed_harms_nobody():
+    command = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, PROGRAM]
+    assert (
+        subprocess.run(command, input="\n", stdout=subprocess.PIPE, text=True, timeout=30, check=False).returncode == 0
+    )
+
+
+def test_a_line_with_a_mistake_does_not_end_the_log(capfd):
+    with logging_to_stderr("info", "text"):
+        logging.getLogger("tmpmaild.x").info("%d", "no number")
+        logging.getLogger("tmpmaild.x").info("seen")
+    err = capfd.readouterr().err
+    assert "INFO tmpmaild.x: seen" in err
+    assert "1 lines of the log were dropped" in err

@@ -1,0 +1,116 @@
+"""Who listens to an inbox is woken, never loses a wake-up, and costs a bounded amount."""
+
+import asyncio
+
+import anyio
+import pytest
+
+from tmpmaild.errors import Stopping
+from tmpmaild.inboxes import events
+from tmpmaild.inboxes.events import Bus, Overflow
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+
+
+def mail(inbox_id="1"):
+    return InboxChange(inbox_id, full=False)
+
+
+def notice(what, inbox_id="1"):
+    return InboxChange(inbox_id, full=False, notice=what)
+
+
+async def test_what_came_before_the_sleep_ends_it_at_once():
+    bus = Bus()
+    with bus.subscribe("1") as subscription:
+        bus.publish([mail()])
+        with anyio.fail_after(1):
+            await subscription.wait(60)
+        assert subscription.take_mail()
+        assert not subscription.take_mail()
+
+
+async def test_what_comes_between_a_look_and_the_sleep_ends_the_sleep():
+    bus = Bus()
+    with bus.subscribe("1") as subscription:
+        for _ in range(3):
+            bus.publish([mail()])
+            await subscription.wait(60)
+            assert subscription.take_mail()
+            bus.publish([mail()])  # while the listener reads what it was woken for
+            with anyio.fail_after(1):
+                await subscription.wait(60)
+            assert subscription.take_mail()
+
+
+async def test_a_change_wakes_those_of_its_inbox_and_nobody_else():
+    bus = Bus()
+    with bus.subscribe("1") as one, bus.subscribe("1") as another, bus.subscribe("2") as stranger:
+        bus.publish([mail("1"), mail("3")])
+        assert (one.take_mail(), another.take_mail(), stranger.take_mail()) == (True, True, False)
+        sleeping = asyncio.ensure_future(stranger.wait(60))
+        await anyio.wait_all_tasks_blocked()
+        bus.publish([mail("1")])
+        await anyio.wait_all_tasks_blocked()
+        assert not sleeping.done()
+        sleeping.cancel()
+
+
+async def test_nothing_for_so_many_seconds_ends_the_sleep():
+    with Bus().subscribe("1") as subscription, anyio.fail_after(1):
+        await subscription.wait(0.001)
+        assert not subscription.take_mail()
+
+
+async def test_notices_are_told_in_order_and_once():
+    bus = Bus()
+    told = [MessageDeleted("msg_1"), ExpiryMoved(5), InboxDeleted()]
+    with bus.subscribe("1") as subscription:
+        bus.publish([notice(one) for one in told])
+        assert not subscription.take_mail()
+        assert subscription.take_notices() == told
+        assert subscription.take_notices() == []
+
+
+async def test_who_never_looks_holds_a_bounded_amount_and_learns_that_it_missed_something():
+    bus = Bus()
+    with bus.subscribe("1") as subscription:
+        for number in range(10_000):
+            bus.publish([mail(), notice(ExpiryMoved(number))])
+        assert len(subscription._notices) == events._MAX_NOTICES
+        with pytest.raises(Overflow):
+            subscription.take_notices()
+
+
+async def test_who_leaves_is_forgotten():
+    bus = Bus()
+    with bus.subscribe("1"), bus.subscribe("1"):
+        assert len(bus) == 2
+    assert len(bus) == 0
+    assert bus._listeners == {}
+
+
+async def test_who_is_cancelled_is_forgotten():
+    bus = Bus()
+
+    async def listen():
+        with bus.subscribe("1") as subscription:
+            await subscription.wait(60)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert bus._listeners == {}
+
+
+async def test_a_stop_wakes_everybody_now_and_in_future():
+    bus = Bus()
+    with bus.subscribe("1") as subscription:
+        sleeping = asyncio.ensure_future(subscription.wait(60))
+        await anyio.wait_all_tasks_blocked()
+        bus.stop()
+        for wait in (sleeping, subscription.wait(60)):
+            with pytest.raises(Stopping), anyio.fail_after(1):
+                await wait
+        with bus.subscribe("2") as late, pytest.raises(Stopping):
+            await late.wait(60)

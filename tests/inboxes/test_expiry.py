@@ -1,0 +1,151 @@
+"""The cleaner: it sweeps all there is, survives failures, and says when a stranger keeps it from erasing."""
+
+import logging
+import sqlite3
+from contextlib import closing
+
+import anyio
+import pytest
+
+from tmpmaild.errors import StorageUnavailable
+from tmpmaild.inboxes.expiry import Cleaner
+from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.storage.sqlite.engine import Settings, open_storage
+
+LIFETIME_MS = 1000
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "mail.db"
+
+
+@pytest.fixture
+async def storage(path, clock):
+    async with open_storage(Settings(path, 2**28, 1024, 0, 0, 1.0), clock) as opened:
+        yield opened
+
+
+async def fill(storage, clock, inboxes=600):
+    for number in range(inboxes):
+        address = f"box{number}@tmpmaild.example"
+        await storage.create_inbox(
+            NewInbox(address, clock(), clock() + LIFETIME_MS, private=False, token_hash=b"", creator=None)
+        )
+    envelope = Envelope("", ("x@tmpmaild.example",), "", "", tls=False)
+    parsed = ParsedMail("", "", "", "", None, (), (), ())
+    inbox = await storage.find_inbox("box0@tmpmaild.example", clock())
+    await storage.add_message(NewMail(envelope, (inbox.id,), b"secret-octets", parsed))
+
+
+def living(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT count(*) FROM inboxes").fetchone()[0]
+
+
+async def test_one_sweep_takes_many_steps_until_nothing_is_over(storage, clock, path):
+    await fill(storage, clock)
+    cleaner = Cleaner(storage, clock=clock, interval_seconds=30)
+    await cleaner.sweep()
+    assert living(path) == 600
+    clock.advance(ms=LIFETIME_MS)
+    await cleaner.sweep()
+    assert living(path) == 0
+    assert b"secret-octets" not in b"".join(file.read_bytes() for file in path.parent.iterdir())
+
+
+class Failing:
+    """A storage that fails at first, as one behind a foreign lock does; then it is itself."""
+
+    def __init__(self, storage, failures):
+        self._storage = storage
+        self._failures = failures
+
+    async def sweep(self, now_ms):
+        if self._failures:
+            self._failures -= 1
+            raise StorageUnavailable("database is locked")
+        return await self._storage.sweep(now_ms)
+
+    async def erase(self):
+        return await self._storage.erase()
+
+
+async def run_until(cleaner, done):
+    """Let the cleaner run until the event is set."""
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cleaner.run)
+            await done.wait()
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_failure_is_logged_and_tried_again(storage, clock, path, caplog):
+    await fill(storage, clock, inboxes=1)
+    clock.advance(ms=LIFETIME_MS)
+    done = anyio.Event()
+    calls = []
+
+    def chore():
+        calls.append(len(calls))
+        if len(calls) == 4:
+            done.set()
+
+    await run_until(Cleaner(Failing(storage, 2), clock=clock, interval_seconds=0.001, chores=[chore]), done)
+    failures = [record for record in caplog.records if "sweeping failed" in record.message]
+    assert len(failures) == 2
+    assert living(path) == 0
+
+
+async def test_the_first_sweep_waits_for_no_tick(storage, clock, path):
+    await fill(storage, clock, inboxes=1)
+    clock.advance(ms=LIFETIME_MS)
+    done = anyio.Event()
+    await run_until(Cleaner(storage, clock=clock, interval_seconds=3600, chores=[done.set]), done)
+    assert living(path) == 0
+
+
+async def test_a_chore_that_fails_keeps_neither_the_sweep_nor_the_other_chores_from_their_work(
+    storage, clock, path, caplog
+):
+    await fill(storage, clock, inboxes=1)
+    clock.advance(ms=LIFETIME_MS)
+    done = anyio.Event()
+
+    def fail():
+        raise ValueError("a mistake")
+
+    def finish():
+        if len(caplog.records) == 2:
+            done.set()
+
+    await run_until(Cleaner(storage, clock=clock, interval_seconds=0.001, chores=[fail, finish]), done)
+    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.ERROR]
+    assert "a chore of the cleaner failed" in caplog.text
+    assert living(path) == 0
+
+
+async def test_a_foreign_reader_is_warned_of_once_a_minute(storage, clock, path, caplog, monkeypatch):
+    monkeypatch.setattr("tmpmaild.inboxes.expiry._ERASE_PAUSE_SECONDS", 0)
+    seconds = [5.0]
+    cleaner = Cleaner(storage, clock=clock, interval_seconds=30, monotonic=lambda: seconds[0])
+    await fill(storage, clock, inboxes=1)
+    clock.advance(ms=LIFETIME_MS)
+    warned_at = []
+    with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN")
+        stranger.execute("SELECT count(*) FROM inbox").fetchone()
+        for _ in range(8):
+            await cleaner.sweep()
+            if caplog.records:
+                assert "another process has kept a read transaction" in caplog.text
+                assert {record.levelno for record in caplog.records} == {logging.WARNING}
+                warned_at.append(seconds[0])
+                caplog.clear()
+            seconds[0] += 30
+        stranger.execute("COMMIT")
+    assert warned_at == [65, 125, 185]
+    await cleaner.sweep()
+    seconds[0] += 1000
+    await cleaner.sweep()
+    assert caplog.records == []

@@ -1,0 +1,152 @@
+"""What is found in messages: once each, remembered within bounds, forgotten with its inbox."""
+
+import asyncio
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tmpmaild.inboxes import finding
+from tmpmaild.inboxes.finding import Finder, FindingsCache
+from tmpmaild.model import (
+    Code,
+    ExpiryMoved,
+    Findings,
+    Inbox,
+    InboxChange,
+    InboxDeleted,
+    Link,
+    Message,
+    MessageDeleted,
+    Texts,
+)
+
+SIGN_UP = "Your verification code is 481516."
+
+
+def inbox(inbox_id="1", expires_at_ms=1000):
+    return Inbox(inbox_id, "ada", 0, expires_at_ms, private=False, token_hash=None, message_count=1, full=False)
+
+
+def message(message_id, body=SIGN_UP, *, has_html=False, truncated=False, subject=""):
+    return Message(
+        message_id, 0, "ada", "", "", subject, body, truncated, size_bytes=0, has_html=has_html, attachments=()
+    )
+
+
+class Shelf:
+    """The part of a storage that texts are read from; it counts."""
+
+    def __init__(self, *texts):
+        self.texts = {one.message_id: one for one in texts}
+        self.reads = []
+
+    async def read_texts(self, _inbox_id, message_ids, _up_to_characters):
+        self.reads.append(list(message_ids))
+        await anyio.lowlevel.checkpoint()
+        return tuple(self.texts[one] for one in message_ids if one in self.texts)
+
+
+def found(links=(), codes=("1",)):
+    return Findings(tuple(Code(one, 1.0) for one in codes), tuple(Link(one, "", 1.0) for one in links))
+
+
+async def test_a_plain_text_is_looked_at_as_it_stands_in_the_list():
+    shelf = Shelf()
+    (completed,) = await Finder(shelf).complete(inbox(), [message("msg_1")])
+    assert [code.value for code in completed.findings.codes] == ["481516"]
+    assert shelf.reads == []
+
+
+async def test_html_and_a_cut_text_are_read_for_it():
+    shelf = Shelf(
+        Texts(
+            "msg_1", "Please see the HTML.", '<p>Your code: 481516</p><a href="https://example.org/verify">Verify</a>'
+        ),
+        Texts("msg_2", "A long text. " + SIGN_UP, ""),
+    )
+    messages = [message("msg_1", "Please see the HTML.", has_html=True), message("msg_2", "A long", truncated=True)]
+    html, text = await Finder(shelf).complete(inbox(), messages)
+    assert [code.value for code in html.findings.codes] == ["481516"]
+    assert [link.href for link in html.findings.links] == ["https://example.org/verify"]
+    assert [code.value for code in text.findings.codes] == ["481516"]
+    assert shelf.reads == [["msg_1", "msg_2"]]
+
+
+async def test_a_message_is_looked_at_once():
+    shelf = Shelf(Texts("msg_1", "", "<p>Your code: 481516</p>"))
+    finder = Finder(shelf)
+    one = message("msg_1", "", has_html=True)
+    await asyncio.gather(*[finder.complete(inbox(), [one]) for _ in range(5)])
+    await finder.complete(inbox(), [one])
+    assert shelf.reads == [["msg_1"]]
+
+
+async def test_a_message_that_is_deleted_meanwhile_is_shown_with_what_its_list_said():
+    (completed,) = await Finder(Shelf()).complete(inbox(), [message("msg_1", has_html=True)])
+    assert [code.value for code in completed.findings.codes] == ["481516"]
+
+
+async def test_many_messages_are_looked_at_a_few_at_a_time():
+    shelf = Shelf()
+    await Finder(shelf).complete(inbox(), [message(f"msg_{number}", has_html=True) for number in range(20)])
+    assert [len(read) for read in shelf.reads] == [8, 8, 4]
+
+
+async def test_links_of_one_message_are_bounded():
+    links = " ".join(f"https://example.org/{'x' * 1000}/{number}" for number in range(60))
+    (completed,) = await Finder(Shelf()).complete(inbox(), [message("msg_1", links)])
+    assert 20 < sum(1 for _ in completed.findings.links) <= 32
+    assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= finding._LINKS_CHARACTERS
+
+
+def test_what_was_found_goes_with_its_message_and_with_its_inbox():
+    cache = FindingsCache()
+    for number in range(3):
+        cache.put(inbox("1"), f"msg_{number}", found(), cache.moment)
+    cache.put(inbox("2"), "msg_9", found(), cache.moment)
+    cache.update([InboxChange("1", full=False)])
+    assert len(cache) == 4
+    cache.update([InboxChange("1", full=False, notice=MessageDeleted("msg_0"))])
+    assert cache.get("msg_0") is None
+    assert len(cache) == 3
+    cache.update([InboxChange("1", full=True, notice=InboxDeleted())])
+    assert len(cache) == 1
+    cache.update([InboxChange("2", full=False, notice=ExpiryMoved(5))])
+    assert len(cache) == 0
+
+
+def test_nothing_is_remembered_longer_than_its_inbox_lives():
+    cache = FindingsCache()
+    cache.put(inbox(expires_at_ms=1000), "msg_1", found(), cache.moment)
+    cache.put(inbox(expires_at_ms=1001), "msg_2", found(), cache.moment)
+    cache.forget_expired(1000)
+    assert cache.get("msg_1") is None
+    assert cache.get("msg_2") is not None
+
+
+@pytest.mark.parametrize(("name", "bound"), [("_MAX_KNOWN", 10), ("_MAX_KNOWN_CHARACTERS", 1000)])
+def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, bound):
+    monkeypatch.setattr(finding, name, bound)
+    cache = FindingsCache()
+    findings = found(links=["x" * 9])
+    assert findings.characters == 100
+    for number in range(100):
+        cache.put(inbox(), f"msg_{number}", findings, cache.moment)
+    assert len(cache) == 10
+    assert cache.get("msg_89") is None
+    assert cache.get("msg_90") is not None
+    for number in range(90, 100):
+        cache._forget(f"msg_{number}")
+    assert cache._characters == 0
+
+
+def test_what_was_found_in_a_message_that_is_deleted_meanwhile_is_not_remembered():
+    cache = FindingsCache()
+    moment = cache.moment
+    cache.update([InboxChange("1", full=False)])
+    cache.put(inbox(), "msg_1", found(), moment)
+    assert cache.get("msg_1") is not None
+    cache.update([InboxChange("1", full=False, notice=MessageDeleted("msg_2"))])
+    cache.put(inbox(), "msg_2", found(), moment)
+    assert cache.get("msg_2") is None

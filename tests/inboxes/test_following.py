@@ -1,0 +1,367 @@
+"""Waiting for mail and following an inbox, over a real service and storage."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
+from tmpmaild.inboxes.events import Bus
+from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
+from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
+from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.searching import Search
+
+LIFETIME_MS = 3_600_000
+
+
+class House:
+    """A service with one inbox."""
+
+    def __init__(self, service, inbox, token, clock):
+        self.service = service
+        self.inbox = inbox
+        self.token = token
+        self.clock = clock
+
+    async def deliver(self, subject="hello", address=None):
+        mailbox = Mailbox(*(address or self.inbox.address).rsplit("@", 1))
+        inbox_id = await self.service.recipient(mailbox)
+        envelope = Envelope("a@example.org", (self.inbox.address,), "client.example", "192.0.2.7", tls=False)
+        return await self.service.deliver(envelope, [inbox_id], b"Subject: %b\r\n\r\nbody\r\n" % subject.encode())
+
+    @asynccontextmanager
+    async def waiting(self, page=None, seconds=60):
+        """Have somebody wait, blocked, and see to it that the wait ends."""
+        page = page or Page()
+        task = asyncio.ensure_future(self.service.follower.wait(self.inbox.address, page, None, seconds))
+        await self.asleep(1)
+        try:
+            yield task
+        finally:
+            task.cancel()
+
+    async def asleep(self, listeners):
+        """Return when so many listen and nothing else runs."""
+        with anyio.fail_after(5):
+            while len(self.service._bus) != listeners:
+                await anyio.lowlevel.checkpoint()
+        await anyio.sleep(0.01)  # the first look goes through threads
+
+    def follow(self, after=None):
+        return self.service.follower.follow(self.inbox.address, after, None)
+
+
+@pytest.fixture
+async def house(tmp_path, clock):
+    storage_settings = Settings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0)
+    async with open_storage(storage_settings, clock) as storage:
+        tokens = iter(f"token-{number}" for number in range(100))
+        rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        inbox, token = await service.create(Wish(local_part="chosen"), None)
+        yield House(service, inbox, token, clock)
+
+
+async def finished(task):
+    with anyio.fail_after(5):
+        return await task
+
+
+async def test_a_wait_returns_what_is_there_already(house):
+    message_id = await house.deliver()
+    listing = await finished(house.service.follower.wait(house.inbox.address, Page(), None, 60))
+    assert [message.id for message in listing.messages] == [message_id]
+
+
+async def test_a_wait_returns_as_soon_as_mail_comes(house):
+    async with house.waiting() as waiting:
+        message_id = await house.deliver()
+        assert [message.id for message in (await finished(waiting)).messages] == [message_id]
+    assert len(house.service._bus) == 0
+
+
+async def test_a_wait_begins_after_a_position(house):
+    first = await house.deliver()
+    async with house.waiting(Page(after=first)) as waiting:
+        assert not waiting.done()
+        second = await house.deliver()
+        assert [message.id for message in (await finished(waiting)).messages] == [second]
+
+
+async def test_a_wait_passes_over_what_does_not_match(house):
+    async with house.waiting(Page(subject="CODE")) as waiting:
+        await house.deliver("newsletter")
+        await anyio.sleep(0.01)
+        assert not waiting.done()
+        message_id = await house.deliver("Your code")
+        assert [message.id for message in (await finished(waiting)).messages] == [message_id]
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
+    """Not at all of them again for each that comes."""
+    looked_at = []
+    matches = Search._matches
+
+    def counted(self, *texts):
+        looked_at.append(texts)
+        return matches(self, *texts)
+
+    monkeypatch.setattr(Search, "_matches", counted)
+    for _ in range(20):
+        await house.deliver("newsletter")
+    async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:
+        for number in range(20):
+            await house.deliver("newsletter")
+            with anyio.fail_after(5):
+                while len(looked_at) < 21 + number:
+                    await anyio.sleep(0.001)
+        message_id = await house.deliver("Your code")
+        assert [message.id for message in (await finished(waiting)).messages] == [message_id]
+    assert len(looked_at) == 41
+
+
+async def test_a_wait_with_a_filter_stays_after_its_position(house):
+    """Where a search went to may lie before it: the position need not be of this inbox."""
+    future = "msg_7" + "z" * 25
+    async with house.waiting(Page(subject="code", after=future)) as waiting:
+        for _ in range(3):
+            await house.deliver("Your code")
+        await anyio.sleep(0.02)
+        assert not waiting.done()
+
+
+async def test_a_wait_for_nothing_ends_empty(house):
+    listing = await finished(house.service.follower.wait(house.inbox.address, Page(), None, 0.01))
+    assert listing.messages == ()
+    assert listing.inbox.id == house.inbox.id
+
+
+async def test_mail_of_another_inbox_wakes_nobody(house):
+    other, _ = await house.service.create(Wish(local_part="other"), None)
+    async with house.waiting() as waiting:
+        await house.deliver(address=other.address)
+        await anyio.sleep(0.01)
+        assert not waiting.done()
+
+
+async def test_no_wake_up_is_lost_between_look_and_sleep(house):
+    """Mail arrives at every moment of a wait: before it looks, while it looks, before it sleeps."""
+    after = None
+    for yields in range(60):
+        wait = house.service.follower.wait(house.inbox.address, Page(after=after, ascending=True), None, 60)
+        task = asyncio.ensure_future(wait)
+        for _ in range(yields):
+            await asyncio.sleep(0)
+        message_id = await house.deliver()
+        assert [message.id for message in (await finished(task)).messages] == [message_id]
+        after = message_id
+
+
+async def test_a_wait_ends_when_its_inbox_does(house):
+    house.clock.advance(ms=LIFETIME_MS - 20)
+    async with house.waiting() as waiting:
+        house.clock.advance(ms=20)
+        with pytest.raises(AddressExpired):
+            await finished(waiting)
+
+
+async def test_a_wait_ends_when_its_inbox_is_deleted(house):
+    async with house.waiting() as waiting:
+        await house.service.delete(house.inbox.address, house.token)
+        with pytest.raises(AddressExpired):
+            await finished(waiting)
+
+
+async def test_a_wait_outlives_the_first_end_when_the_inbox_does(house):
+    house.clock.advance(ms=LIFETIME_MS - 20)
+    async with house.waiting() as waiting:
+        await house.service.extend(house.inbox.address, house.token, 3600)
+        house.clock.advance(ms=1000)
+        message_id = await house.deliver()
+        assert [message.id for message in (await finished(waiting)).messages] == [message_id]
+
+
+async def test_a_stop_ends_waits_and_refuses_new_ones(house):
+    async with house.waiting() as waiting:
+        house.service.stop_waiting()
+        with pytest.raises(Stopping):
+            await finished(waiting)
+    with pytest.raises(Stopping):
+        await finished(house.service.follower.wait(house.inbox.address, Page(), None, 60))
+
+
+async def test_a_cancelled_wait_leaves_nothing_behind(house):
+    async with house.waiting():
+        pass
+    await house.asleep(0)
+
+
+async def test_nobody_waits_at_an_address_that_is_not_there(house):
+    with pytest.raises(AddressNotFound):
+        await house.service.follower.wait("nobody@tmpmaild.example", Page(), None, 60)
+
+
+async def ids_of(following, count):
+    """Read so many messages of a stream, batch by batch."""
+    found = []
+    with anyio.fail_after(20):
+        while len(found) < count:
+            found += [event.id for event in await following.next(60)]
+    return found
+
+
+async def test_a_stream_begins_at_the_beginning_and_goes_on_with_what_comes(house):
+    first = [await house.deliver() for _ in range(25)]
+    async with house.follow() as following:
+        assert await ids_of(following, 25) == first
+        later = [await house.deliver() for _ in range(3)]
+        assert await ids_of(following, 3) == later
+        assert await following.next(0.01) == []
+
+
+async def test_resuming_has_no_gap_and_no_double_while_mail_arrives(house):
+    sent = []
+
+    async def send():
+        sent.extend([await house.deliver() for _ in range(100)])
+
+    seen = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send)
+        with anyio.fail_after(20):
+            while len(seen) < 100:  # a new stream after each batch
+                async with house.follow(seen[-1] if seen else None) as following:
+                    seen += [event.id for event in await following.next(60)]
+    assert seen == sent
+
+
+async def test_a_stream_tells_of_deletion_and_of_moved_ends(house):
+    message_id = await house.deliver()
+    async with house.follow(message_id) as following:
+        assert await following.next(0) == []
+        await house.service.delete_message(house.inbox.address, message_id, house.token)
+        assert await following.next(60) == [MessageDeleted(message_id)]
+        extended = await house.service.extend(house.inbox.address, house.token, 5000)
+        assert await following.next(60) == [ExpiryMoved(extended.expires_at_ms)]
+        await house.service.delete(house.inbox.address, house.token)
+        assert await following.next(60) == [InboxDeleted()]
+
+
+async def test_deletion_is_told_as_such_though_mail_came_just_before(house):
+    async with house.follow() as following:
+        assert await following.next(0) == []
+        await house.deliver()
+        await house.service.delete(house.inbox.address, house.token)
+        assert await following.next(60) == [InboxDeleted()]
+
+
+@pytest.mark.parametrize(("advance_ms", "end"), [(0, InboxDeleted()), (LIFETIME_MS, InboxExpired())])
+async def test_a_deletion_that_storage_knows_of_before_the_listener_is_told_as_such(house, advance_ms, end):
+    """Nobody wakes this listener, whose bus is its own: what happened to the inbox it learns by reading."""
+    follower = Follower(house.service.mail, house.service._access, Bus(), clock=house.clock)
+    async with follower.follow(house.inbox.address, None, None) as following:
+        if not advance_ms:
+            await house.service.delete(house.inbox.address, house.token)
+        house.clock.advance(ms=advance_ms)
+        assert await following.next(60) == [end]
+
+
+async def test_an_event_may_be_shown_until_its_message_or_its_inbox_is_gone(house):
+    ids = [await house.deliver() for _ in range(3)]
+    async with house.follow() as following:
+        first, second, third = await following.next(60)
+        assert [await following.may_show(event) for event in (first, second, third)] == [True] * 3
+        await house.service.delete_message(house.inbox.address, ids[1], house.token)
+        assert [await following.may_show(event) for event in (first, second, third)] == [True, False, True]
+        (deleted,) = await following.next(60)
+        assert (deleted, await following.may_show(deleted)) == (MessageDeleted(ids[1]), True)
+        house.clock.advance(ms=LIFETIME_MS)
+        assert not await following.may_show(first)
+        (end,) = await following.next(60)
+        assert (end, await following.may_show(end)) == (InboxExpired(), True)
+
+
+async def test_no_event_of_a_deleted_inbox_is_shown(house):
+    await house.deliver()
+    async with house.follow() as following:
+        (message,) = await following.next(60)
+        await house.service.delete(house.inbox.address, house.token)
+        assert not await following.may_show(message)
+
+
+async def test_an_event_of_an_extended_inbox_may_be_shown_beyond_its_first_end(house):
+    await house.deliver()
+    async with house.follow() as following:
+        (message,) = await following.next(60)
+        await house.service.extend(house.inbox.address, house.token, 7200)
+        house.clock.advance(ms=LIFETIME_MS)
+        assert await following.may_show(message)
+
+
+async def test_a_stream_ends_with_its_inbox(house):
+    async with house.follow() as following:
+        house.clock.advance(ms=LIFETIME_MS)
+        assert await following.next(60) == [InboxExpired()]
+
+
+async def test_a_stream_lives_as_long_as_its_extended_inbox(house):
+    async with house.follow() as following:
+        await house.service.extend(house.inbox.address, house.token, 2 * 3600)
+        house.clock.advance(ms=LIFETIME_MS)
+        (moved,) = await following.next(60)
+        assert await following.next(0.01) == []
+        house.clock.now_ms = moved.expires_at_ms
+        assert await following.next(60) == [InboxExpired()]
+
+
+async def test_a_stop_ends_streams(house):
+    async with house.follow() as following:
+        assert await following.next(0) == []
+        house.service.stop_waiting()
+        with pytest.raises(Stopping):
+            await following.next(60)
+    assert len(house.service._bus) == 0
+
+
+async def test_a_long_body_is_cut_in_a_stream(house):
+    await house.service.deliver(
+        Envelope("a@example.org", (house.inbox.address,), "client.example", "192.0.2.7", tls=False),
+        [house.inbox.id],
+        b"\r\n" + b"x" * 100_000,
+    )
+    async with house.follow() as following:
+        (message,) = await following.next(60)
+    assert message.truncated
+    assert len(message.body) == 1024
+
+
+def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
+    assert seconds_until(1500, 1000) == 0.5
+    assert seconds_until(0, 1000) == 0.001
+
+
+@pytest.mark.parametrize(("moved_seconds", "advance_ms"), [(7200, LIFETIME_MS), (1, 1000)])
+async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house, moved_seconds, advance_ms):
+    """The inbox as it was found is old by the time somebody subscribes."""
+    moved = await house.service.extend(house.inbox.address, house.token, moved_seconds)
+    with house.service._bus.subscribe(house.inbox.id) as subscription:
+        following = Following(house.service.mail, subscription, house.inbox, after=None, token=None, clock=house.clock)
+        assert await following.next(0) == []
+        house.clock.advance(ms=advance_ms)
+        expected = [InboxExpired()] if moved.expires_at_ms <= house.clock() else []
+        assert await following.next(0.01) == expected
+
+
+async def test_a_shortened_inbox_expires_and_is_not_taken_for_deleted(house):
+    async with house.follow() as following:
+        assert await following.next(0) == []
+        moved = await house.service.extend(house.inbox.address, house.token, 1)
+        house.clock.advance(ms=1000)
+        assert await following.next(60) == [ExpiryMoved(moved.expires_at_ms)]
+        assert await following.next(60) == [InboxExpired()]

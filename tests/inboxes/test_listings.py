@@ -1,0 +1,56 @@
+"""The pages that were read a moment ago."""
+
+from tmpmaild.inboxes.listings import ListingCache
+from tmpmaild.model import Inbox, InboxChange, Listing, Message, Page
+
+
+def listing(inbox_id="1", *, expires_at_ms=1000, body=""):
+    inbox = Inbox(inbox_id, "ada", 0, expires_at_ms, private=False, token_hash=None, message_count=1, full=False)
+    message = Message("msg_", 0, "ada", "", "", "", body, truncated=False, size_bytes=0, has_html=False, attachments=())
+    return Listing(inbox, (message,), has_more=False)
+
+
+def test_a_page_is_known_until_its_inbox_changes():
+    cache = ListingCache()
+    for address, inbox_id in (("ada", "1"), ("bob", "2")):
+        cache.put(address, Page(), listing(inbox_id), cache.moment)
+    assert cache.get("ada", Page(), 0).inbox.id == "1"
+    assert cache.get("ada", Page(limit=5), 0) is None
+    cache.update([InboxChange("1", full=False)])
+    assert cache.get("ada", Page(), 0) is None
+    assert cache.get("bob", Page(), 999)
+    assert cache.get("bob", Page(), 1000) is None
+
+
+def test_what_was_read_before_a_commit_is_not_remembered_after_it():
+    cache = ListingCache()
+    moment = cache.moment
+    cache.update([InboxChange("1", full=False)])
+    cache.put("ada", Page(), listing(), moment)
+    assert cache.get("ada", Page(), 0) is None
+
+
+def test_large_pages_are_not_kept():
+    cache = ListingCache()
+    cache.put("ada", Page(), listing(body="x" * 70_000), cache.moment)
+    assert len(cache) == 0
+
+
+def test_the_table_is_bounded_and_the_least_recently_used_goes_first():
+    cache = ListingCache()
+    for number in range(64):
+        cache.put(str(number), Page(), listing(), cache.moment)
+    cache.get("0", Page(), 0)
+    cache.put("new", Page(), listing(), cache.moment)
+    assert len(cache) == 64
+    assert cache.get("0", Page(), 0)
+    assert cache.get("1", Page(), 0) is None
+
+
+def test_what_is_over_leaves_the_memory():
+    cache = ListingCache()
+    cache.put("ada", Page(), listing(expires_at_ms=1000), cache.moment)
+    cache.forget_expired(999)
+    assert len(cache) == 1
+    cache.forget_expired(1000)
+    assert len(cache) == 0

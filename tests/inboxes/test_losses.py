@@ -1,0 +1,59 @@
+"""What is remembered of deletions and moved ends, and for how long."""
+
+import gc
+import weakref
+
+from tmpmaild.inboxes.losses import Losses
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+
+
+def change(inbox_id, notice=None):
+    return InboxChange(inbox_id, full=False, notice=notice)
+
+
+def test_a_reader_sees_what_was_lost_since_it_began_and_nothing_from_before():
+    losses = Losses()
+    losses.update([change("1", MessageDeleted("before")), change("1", InboxDeleted())])
+    moment = losses.last
+    assert moment.deleted_messages() == frozenset()
+    assert not moment.moved("1")
+    losses.update([change("2", MessageDeleted("msg_1")), change("2", ExpiryMoved(5))])
+    losses.update([change("3", MessageDeleted("msg_2")), change("4", InboxDeleted())])
+    assert moment.deleted_messages() == {"msg_1", "msg_2"}
+    assert [moment.moved(inbox_id) for inbox_id in "1234"] == [False, True, False, True]
+    assert losses.last.deleted_messages() == frozenset()
+
+
+def test_new_mail_is_no_loss():
+    losses = Losses()
+    moment = losses.last
+    losses.update([change("1"), change("2")])
+    assert losses.last is moment
+
+
+def test_what_no_reader_looks_at_any_more_leaves_the_memory():
+    class Watched(MessageDeleted, frozen=True, weakref=True):
+        pass
+
+    losses = Losses()
+    moment = losses.last
+    notice = Watched("msg_1")
+    kept = weakref.ref(notice)
+    losses.update([change("1", notice)])
+    losses.update([change("1", InboxDeleted())])
+    del notice
+    gc.collect()
+    assert kept() is not None
+    del moment
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_long_chain_of_losses_is_freed_at_once():
+    """A reader that took long may let go of very many: no recursion in freeing them."""
+    losses = Losses()
+    moment = losses.last
+    for _ in range(200_000):
+        losses.update([change("1", InboxDeleted())])
+    assert moment.moved("1")
+    del moment

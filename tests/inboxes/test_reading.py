@@ -1,0 +1,363 @@
+"""What ends while it is being read is not shown: over a real service and storage, held up where reading waits."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
+from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.model import Envelope, Page
+from tmpmaild.storage.sqlite import searching
+from tmpmaild.storage.sqlite.engine import Settings, open_storage
+
+ADDRESS = "chosen@tmpmaild.example"
+LIFETIME_MS = 3_600_000
+MAIL = (
+    b"Subject: hello\r\nContent-Type: multipart/related; boundary=b\r\n\r\n"
+    b'--b\r\nContent-Type: text/html\r\n\r\n<p>Your code: 481516</p><img src="cid:logo">\r\n'
+    b"--b\r\nContent-Type: image/gif\r\nContent-ID: <logo>\r\n\r\nGIF89a\r\n--b--\r\n"
+)
+
+
+@pytest.fixture
+def anyio_backend():
+    return ("asyncio", {"use_uvloop": True})  # the loop has no part in it
+
+
+@dataclass
+class House:
+    """A service with one inbox that holds two mails, and what ends them."""
+
+    service: InboxService
+    storage: object
+    clock: object
+    inbox: object = None
+    token: str = ""
+    message_ids: list[str] = field(default_factory=list)
+    grant: object = None
+    attachment: object = None
+    forming: anyio.Lock = field(default_factory=anyio.Lock)
+
+    @property
+    def mail(self):
+        return self.service.mail
+
+    async def deliver(self, raw=MAIL):
+        envelope = Envelope("a@example.org", (ADDRESS,), "client.example", "192.0.2.7", tls=False)
+        self.message_ids.append(await self.service.deliver(envelope, [self.inbox.id], raw))
+
+    # These do as the service does once it has found the inbox: the one reader may be held up.
+
+    async def delete_inbox(self):
+        await self.storage.delete_inbox(self.inbox.id, self.clock())
+
+    async def delete_message(self):
+        await self.storage.delete_message(self.inbox.id, self.message_ids[0])
+
+    async def expire(self):
+        self.clock.advance(ms=LIFETIME_MS)
+
+    async def shorten_and_expire(self):
+        await self.storage.move_expiry(self.inbox.id, self.clock() + 1000, self.clock())
+        self.clock.advance(ms=1000)
+
+    async def extend_beyond_its_end(self):
+        await self.storage.move_expiry(self.inbox.id, self.inbox.expires_at_ms + 1000, self.clock())
+        self.clock.advance(ms=LIFETIME_MS)
+
+
+@pytest.fixture
+async def house(tmp_path, clock):
+    async with open_storage(Settings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as storage:
+        tokens = iter(f"token-{number}" for number in range(100))
+        rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        house = House(service, storage, clock)
+        house.inbox, house.token = await service.create(Wish(local_part="chosen"), None)
+        await house.deliver()
+        await house.deliver()
+        house.attachment, _ = await house.mail.find_attachment(ADDRESS, house.message_ids[0], "0")
+        yield house
+
+
+async def list_(house):
+    return [message.id for message in (await house.mail.list(ADDRESS, Page(ascending=True))).messages]
+
+
+async def search(house):
+    page = Page(subject="hello", ascending=True)
+    return [message.id for message in (await house.mail.list(ADDRESS, page)).messages]
+
+
+async def encode(house):
+    async def form(listing):
+        async with house.forming:
+            return [message.id for message in listing.messages]
+
+    return (await house.mail.list_as(ADDRESS, Page(ascending=True), None, form))[1]
+
+
+async def message(house):
+    return [(await house.mail.message(ADDRESS, house.message_ids[0])).full.message.id]
+
+
+async def encode_message(house):
+    async def form(letter):
+        async with house.forming:
+            return [letter.full.message.id]
+
+    return await house.mail.message_as(ADDRESS, house.message_ids[0], None, form)
+
+
+async def source(house):
+    assert await house.mail.source(ADDRESS, house.message_ids[0])
+    return house.message_ids[:1]
+
+
+async def find_attachment(house):
+    assert await house.mail.find_attachment(ADDRESS, house.message_ids[0], "0")
+    return house.message_ids[:1]
+
+
+async def attachment(house):
+    assert await house.mail.attachment_content(ADDRESS, house.message_ids[0], house.attachment) == b"GIF89a"
+    return house.message_ids[:1]
+
+
+async def permit(house):
+    grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+    return [grant.message_id]
+
+
+async def look(house):
+    assert "481516" in (await house.service.viewer.look(house.grant)).html
+    return house.message_ids[:1]
+
+
+async def find(house):
+    assert (await house.service.find(ADDRESS)).id == house.inbox.id
+    return house.message_ids[:1]
+
+
+async def until(condition):
+    with anyio.fail_after(5):
+        while not condition():
+            await anyio.sleep(0.001)
+
+
+@asynccontextmanager
+async def reader(house, task):
+    """Hold the thread that reads, after it has read what was asked for and before the answer arrives."""
+    entered, left = threading.Event(), threading.Event()
+
+    def hold(_connection):
+        entered.set()
+        left.wait(10)
+
+    reading = asyncio.ensure_future(task(house))  # asks for its read first; both go in one batch, answered together
+    holding = asyncio.ensure_future(house.storage._reader.run(hold))
+    await until(entered.is_set)
+    try:
+        yield reading
+    finally:
+        left.set()
+        await asyncio.wait([holding, reading])
+
+
+def limiter(name):
+    @asynccontextmanager
+    async def held(house, task):
+        """Hold all the threads that something is done in."""
+        one = {
+            "threads": anyio.to_thread.current_default_thread_limiter(),
+            "extractors": house.mail._extractors,
+            "renderers": house.service.viewer._renderers,
+        }[name]
+        holders = [object() for _ in range(int(one.total_tokens))]
+        for holder in holders:
+            await one.acquire_on_behalf_of(holder)
+        reading = asyncio.ensure_future(task(house))
+        await until(lambda: one.statistics().tasks_waiting == 1)
+        try:
+            yield reading
+        finally:
+            for holder in holders:
+                one.release_on_behalf_of(holder)
+            await asyncio.wait([reading])
+
+    return held
+
+
+def lock(find):
+    @asynccontextmanager
+    async def held(house, task):
+        one = find(house)
+        await one.acquire()
+        reading = asyncio.ensure_future(task(house))
+        await until(lambda: one.statistics().tasks_waiting == 1)
+        try:
+            yield reading
+        finally:
+            one.release()
+            await asyncio.wait([reading])
+
+    return held
+
+
+findings = lock(lambda house: house.mail._finder._turn)  # where codes and links are looked for
+forming = lock(lambda house: house.forming)
+threads, extractors, renderers = limiter("threads"), limiter("extractors"), limiter("renderers")
+HELD_UP = [
+    (list_, reader),
+    (list_, findings),
+    (list_, threads),
+    (search, reader),
+    (search, findings),
+    (encode, findings),
+    (encode, forming),
+    (message, reader),
+    (message, findings),
+    (message, threads),
+    (encode_message, forming),
+    (source, reader),
+    (find_attachment, reader),
+    (attachment, reader),
+    (attachment, extractors),
+    (permit, reader),
+    (permit, renderers),
+    (look, reader),
+    (look, threads),
+    (look, renderers),
+    (find, reader),
+]
+WARM = [(encode, forming), (message, threads)]  # all that is found is known already
+
+ALL = [(*pair, False) for pair in HELD_UP] + [(*pair, True) for pair in WARM]
+
+held_up = pytest.mark.parametrize(("read", "hold", "warm"), ALL)
+# A view lasts a minute, whatever its inbox does.
+as_long_as_the_inbox = pytest.mark.parametrize(("read", "hold", "warm"), [one for one in ALL if one[0] is not look])
+
+
+@pytest.fixture
+async def ready(house, warm):
+    house.grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+    if warm:
+        await house.mail.list(ADDRESS, Page())
+    return house
+
+
+@held_up
+@pytest.mark.parametrize("end", [House.delete_inbox, House.expire, House.shorten_and_expire])
+async def test_nothing_is_shown_of_an_inbox_that_ends_while_it_is_read(ready, read, hold, warm, end):
+    async with hold(ready, read) as reading:
+        await end(ready)
+        assert not reading.done()
+    with pytest.raises((AddressExpired, MessageNotFound) if read is look else AddressExpired):
+        await reading
+
+
+@held_up
+async def test_a_message_that_is_deleted_while_it_is_read_is_not_shown(ready, read, hold, warm):
+    async with hold(ready, read) as reading:
+        await ready.delete_message()
+        assert not reading.done()
+    if read is find:
+        await reading
+    elif read in (list_, search, encode):
+        assert await reading == ready.message_ids[1:]
+    else:
+        with pytest.raises(MessageNotFound):
+            await reading
+
+
+@as_long_as_the_inbox
+async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(ready, read, hold, warm):
+    async with hold(ready, read) as reading:
+        await ready.extend_beyond_its_end()
+    expected = ready.message_ids if read in (list_, search, encode) else ready.message_ids[:1]
+    assert await reading == expected
+
+
+@held_up
+async def test_what_others_delete_meanwhile_changes_nothing(ready, read, hold, warm):
+    other, _ = await ready.service.create(Wish(local_part="other"), None)
+    async with hold(ready, read) as reading:
+        await ready.storage.delete_inbox(other.id, ready.clock())
+    expected = ready.message_ids if read in (list_, search, encode) else ready.message_ids[:1]
+    assert await reading == expected
+
+
+async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_nothing_to_others(house):
+    house.inbox, token = await house.service.create(Wish(local_part="secret", private=True), None)
+    await house.deliver()
+
+    async def with_token(house):
+        return await house.mail.list("secret@tmpmaild.example", Page(), token)
+
+    async def without(house):
+        return await house.mail.list("secret@tmpmaild.example", Page())
+
+    async with findings(house, with_token) as reading:
+        await house.delete_inbox()
+    with pytest.raises(AddressExpired):
+        await reading
+    with pytest.raises(AddressNotFound):
+        await without(house)
+
+
+async def test_a_page_whose_messages_all_go_meanwhile_is_read_again(house):
+    """There are others: an empty page that announces another has no place to go on from."""
+    page = Page(limit=1, ascending=True)
+    async with findings(house, lambda house: house.mail.list(ADDRESS, page)) as reading:
+        await house.delete_message()
+    listing = await reading
+    assert ([message.id for message in listing.messages], listing.has_more) == (house.message_ids[1:], False)
+
+
+async def test_an_encoded_page_whose_messages_all_go_meanwhile_is_read_again(house):
+    async def form(listing):
+        async with house.forming:
+            return [message.id for message in listing.messages]
+
+    async def first(house):
+        return await house.mail.list_as(ADDRESS, Page(limit=1, ascending=True), None, form)
+
+    async with forming(house, first) as reading:
+        await house.delete_message()
+    listing, encoded = await reading
+    assert (encoded, listing.has_more) == (house.message_ids[1:], False)
+
+
+async def test_an_inbox_that_is_deleted_between_two_steps_of_a_search_is_over(house, monkeypatch):
+    monkeypatch.setattr(searching, "_STEP_MESSAGES", 1)
+    async with reader(house, search) as reading:
+        await house.delete_inbox()
+    with pytest.raises(AddressExpired):
+        await reading
+
+
+@pytest.fixture
+async def statements(house):
+    found = []
+    await house.storage._reader.run(lambda connection: connection.set_trace_callback(found.append))
+    found.clear()  # the end of the read that set it
+    return found
+
+
+async def test_a_page_that_is_known_is_shown_without_reading(house, statements):
+    await house.mail.list(ADDRESS, Page())
+    statements.clear()
+    assert len((await house.mail.list(ADDRESS, Page())).messages) == 2
+    assert statements == []
+
+
+@pytest.mark.parametrize("read", [list_, search, message, source, find])
+async def test_what_nobody_deletes_is_read_once(house, statements, read):
+    await read(house)
+    assert len([sql for sql in statements if "FROM inbox" in sql]) == 1

@@ -1,0 +1,388 @@
+"""What is read from a source on demand: it must agree with what delivery stored of the same mail."""
+
+import base64
+import hashlib
+import re
+import tracemalloc
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from growth import assert_linear, assert_within, cpu_seconds
+from tmpmaild.mail import extracts, mime
+from tmpmaild.model import Details, MailAddress
+
+MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))
+MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
+
+
+def ms(*moment):
+    return int(datetime(*moment, tzinfo=UTC).timestamp() * 1000)
+
+
+# Details
+
+
+def test_the_header_says_who_else_when_and_which():
+    head = (
+        b"From: ann@example.org\r\n"
+        b'Cc: "B, Bob" <bob@example.org>,\r\n =?utf-8?q?C=C3=A9m?= <cem@example.org>\r\n'
+        b"Reply-To: Team: dan@example.org;\r\n"
+        b"Date: Sat, 21 Nov 2026 03:00:57 +0100\r\n"
+        b"CC: eve@example.org (Eve)\r\n"
+        b"Message-ID: <abc@example.org>\r\n"
+        b"\r\n"
+        b"Cc: body@example.org\r\n"
+    )
+    assert extracts.details(head) == Details(
+        cc=(
+            MailAddress("bob@example.org", "B, Bob"),
+            MailAddress("cem@example.org", "Cém"),
+            MailAddress("eve@example.org", "Eve"),
+        ),
+        reply_to=(MailAddress("dan@example.org", ""),),
+        date_ms=ms(2026, 11, 21, 2, 0, 57),
+        message_id="abc@example.org",
+    )
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"\r\nbody", b"no header at all", b"Subject: x\r\n\r\n", b"Cc:\r\nDate:\r\n\r\n"]
+)
+def test_what_is_not_said_is_empty(head):
+    assert extracts.details(head) == Details((), (), None, "")
+
+
+def test_no_more_than_100_mailboxes_are_read():
+    fields = b"".join(b"Cc: a%d@example.org, b%d@example.org\r\n" % (n, n) for n in range(80))
+    assert [mailbox.address for mailbox in extracts.details(fields).cc] == [
+        f"{who}{n}@example.org" for n in range(50) for who in "ab"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Sat, 21 Nov 2026 03:00:57 +0000", ms(2026, 11, 21, 3, 0, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 +0530", ms(2026, 11, 20, 21, 30, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 -0000", ms(2026, 11, 21, 3, 0, 57)),
+        ("21 Nov 2026 03:00 -0800", ms(2026, 11, 21, 11)),  # neither weekday nor seconds
+        ("Sat, 21 Nov 26 03:00:57 EST", ms(2026, 11, 21, 8, 0, 57)),
+        ("Sat, 21 Nov 98 03:00:57 PDT", ms(1998, 11, 21, 10, 0, 57)),
+        ("Sat, 21 Nov 126 03:00:57 UT", ms(2026, 11, 21, 3, 0, 57)),  # counted from 1900
+        ("Sat, 21 Nov 2026 03:00:57 K", ms(2026, 11, 21, 3, 0, 57)),  # military: RFC 5322 §4.3 does not believe them
+        ("Sat, 21 Nov 2026 03:00:57 CEST", ms(2026, 11, 21, 3, 0, 57)),  # neither is any other name
+        ("Sat, 21 Nov 2026 03:00:57", ms(2026, 11, 21, 3, 0, 57)),
+        ("Sat (S\\(at), 21 (a (b)) Nov 2026 03:00:57 +0000 (UTC)", ms(2026, 11, 21, 3, 0, 57)),
+        ("Thu, 31 Dec 2016 23:59:60 +0000", ms(2017, 1, 1)),  # a leap second
+        ("sat, 21 NOV 2026 3:00:57 +0000", ms(2026, 11, 21, 3, 0, 57)),
+        ("Sat,21 Nov 2026\t03:00:57+0000", ms(2026, 11, 21, 3, 0, 57)),
+        ("Saturday, 21-Nov-26 03:00:57 GMT", ms(2026, 11, 21, 3, 0, 57)),
+        ("Sat, 1 September 2026 03:00:57 GMT", ms(2026, 9, 1, 3, 0, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 GMT+0100", ms(2026, 11, 21, 2, 0, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 UTC-01:30", ms(2026, 11, 21, 4, 30, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 GMT+1", ms(2026, 11, 21, 2, 0, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 +100", ms(2026, 11, 21, 2, 0, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 +0000 GMT", ms(2026, 11, 21, 3, 0, 57)),
+        ("Sat, 21 Nov 2026 03.00.57 +0100", ms(2026, 11, 21, 2, 0, 57)),
+        ("Sat, 21 Nov 2026 03:00:57 PM +0000", ms(2026, 11, 21, 15, 0, 57)),
+        ("Sat, 21 Nov 2026 12:00 am", ms(2026, 11, 21)),
+        ("Sat Nov 21 03:00:57 2026", ms(2026, 11, 21, 3, 0, 57)),
+        ("Sat Nov  1 03:00:57 EST 2026", ms(2026, 11, 1, 8, 0, 57)),
+        ("Sat Nov 21 03:00:57 2026 +0100", ms(2026, 11, 21, 2, 0, 57)),
+        ("2026-11-21T03:00:57Z", ms(2026, 11, 21, 3, 0, 57)),
+        ("2026-11-21 03:00:57.25+01:00", ms(2026, 11, 21, 2, 0, 57) + 250),
+        ("2026-11-21T03:00", ms(2026, 11, 21, 3)),
+        ("Thu, 1 Jan 1970 00:00:00 +0000", 0),
+        ("Fri, 31 Dec 9999 23:59:59 +0000", ms(9999, 12, 31, 23, 59, 59)),
+    ],
+)
+def test_a_date_is_read(value, expected):
+    assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("yesterday", "0", "Sat, 21 Nov", "21 Nov 2026", "Sat, 21 Foo 2026 03:00:57 +0000", "2026-13-21T03:00:57Z"),
+        *("Mon, 31 Feb 2026 03:00:57 +0000", "Sat, 0 Nov 2026 03:00:57 +0000", "Sat, 21 Nov 2026 24:00:57 +0000"),
+        *("Sat, 21 Nov 2026 03:60:57 +0000", "Sat, 21 Nov 2026 03:00:61 +0000", "2026-11-21T03:00:99Z"),
+        *("Wed, 31 Dec 1969 23:59:59 +0000", "Thu, 1 Jan 1970 00:00:00 +0001", "Mon, 1 Jan 0001 00:00:00 +2359"),
+        *("Fri, 31 Dec 9999 23:59:59 -0001", "Fri, 31 Dec 9999 23:59:60 +0000", "Sat, 21 Nov 99999 03:00:57 +0000"),
+        *("Sat, 2\u0661 Nov 2026 03:00:57 +0000", "(" * 300, "()" * 4000 + "21 Nov 2026 03:00 +0000"),
+        "Sat, " + " " * 300 + "21 Nov 2026 03:00:57 +0000",
+    ],
+)
+def test_a_date_that_no_calendar_has_is_none(value):
+    assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms is None
+
+
+@given(
+    st.datetimes(datetime(1971, 1, 1), datetime(9998, 1, 1)),  # noqa: DTZ001 - the zone comes from the next line
+    st.integers(-12 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),
+)
+def test_what_was_written_as_a_date_comes_back(moment, zone):
+    moment = moment.replace(tzinfo=zone)
+    second_ms = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1) * 1000
+    assert extracts.details(f"Date: {format_datetime(moment)}\n\n".encode()).date_ms == second_ms
+    iso = extracts.details(f"Date: {moment.isoformat(timespec='milliseconds')}\n\n".encode()).date_ms
+    assert iso == second_ms + moment.microsecond // 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "message_id"),
+    [
+        (b"<abc@example.org>", "abc@example.org"),
+        (b"abc@example.org", "abc@example.org"),
+        (b"<abc\r\n def@example.org>", "abcdef@example.org"),
+        (b" < abc@example.org\t> (from Ann)", "abc@example.org"),
+        (b"<a\0b\x7f\x1b@example.org>", "ab@example.org"),
+        (b"<a@example.org> <b@example.org>", "a@example.org"),
+        (b"<abc@example.org", "abc@example.org"),
+        (b"<b\xc3\xbccher@example.org>", "bücher@example.org"),
+        (b"<a\xe2\x80\xaeb@example.org>", "ab@example.org"),  # a bidirectional override
+        (b"<=?utf-8?q?a=3C=0D=0A=00b?=>", "a\ufffdb"),
+        (b"<>", ""),
+        (b"<" + b"x" * 2000 + b">", "x" * 998),
+    ],
+)
+def test_a_message_id_is_read(value, message_id):
+    assert extracts.details(b"Message-ID: " + value + b"\r\n\r\n").message_id == message_id
+
+
+FIELDS = st.sampled_from([b"\nDate: ", b"\nCc: ", b"\nReply-To: ", b"\nMessage-ID: "])
+PIECES = st.sampled_from(
+    [
+        *(bytes((octet,)) for octet in b'<>@,:;()"\\ \t\r\n\0\xff+-19.'),
+        b"Sat, ",
+        b"Nov ",
+        b" 2026 ",
+        b" 9999",
+        b"=?utf-8?q?",
+    ]
+)
+
+
+@given(st.binary(max_size=300) | st.lists(FIELDS | PIECES, max_size=60).map(b"".join))
+@example(b"Date: 99 Jan 99 99:99:99 +9999\n\n")
+@example(b"Date: 1 Jan 9999 00:00:00 -9999\n\n")
+def test_anything_has_details_of_clean_text(head):
+    found = extracts.details(head)
+    assert found.date_ms is None or 0 <= found.date_ms < ms(9999, 12, 31, 23, 59, 59) + 1000
+    texts = [text for mailbox in found.cc + found.reply_to for text in (mailbox.address, mailbox.name)]
+    for text in [*texts, found.message_id]:
+        text.encode()
+        assert not any(character in text for character in "\r\n\0")
+    assert not re.search(r"[\s<>]", found.message_id)
+
+
+@pytest.mark.parametrize(
+    "piece", [b"(", b"()", b"\\(", b"<", b"<a>,", b" ", b"1", b"a", b"a ", b"1 Nov ", b"03:00", b"-", b"\xff"]
+)
+@pytest.mark.parametrize("name", [b"Date", b"Cc", b"Message-ID"])
+def test_details_take_little_time_whatever_the_header(name, piece):
+    def read(text):
+        extracts.details((name + b": " + text + b"\n") * 30)
+
+    assert_linear(read, piece * (8000 // len(piece)))
+
+
+def test_a_date_would_take_linear_time_even_without_its_cap(monkeypatch):
+    monkeypatch.setattr(extracts, "_MAX_DATE_CHARACTERS", 50_000)
+    for piece in ("a", "a ", "1", "1 Nov ", "Sat, 1 Nov 2026 ", "2026-11-21T03:00:57.1", "\\(", "()", ", ", "-", " +1"):
+        assert_linear(extracts._date_ms, piece * (50_000 // len(piece)))
+
+
+# Attachments
+
+
+def assert_attachments_agree(raw):
+    stored = mime.parse(raw).attachments
+    for listed in stored:
+        content = extracts.attachment(raw, listed.index)
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (listed.size_bytes, listed.sha256)
+    assert extracts.attachment(raw, len(stored)) is None
+    assert extracts.attachment(raw, -1) is None
+
+
+@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+def test_an_attachment_is_what_was_listed_at_delivery(path):
+    assert_attachments_agree(path.read_bytes())
+
+
+def test_the_mails_have_attachments_enough_to_tell():
+    assert sum(len(mime.parse(path.read_bytes()).attachments) for path in MAILS) > 20
+
+
+TYPES = st.sampled_from(
+    [b"text/plain", b"text/html", b"image/png", b"message/rfc822", b"multipart/mixed; boundary=y", b"x"]
+)
+ENCODINGS = st.sampled_from([b"base64", b"quoted-printable", b"8bit", b"x-none", b""])
+DISPOSITIONS = st.sampled_from([b"", b"inline", b"attachment; filename=a", b"junk"])
+CONTENT = st.binary(max_size=60) | st.sampled_from(
+    [b"QUJD", b"QUJD=\r\n=", b"=41=4", b"--y\r\n\r\ntext\r\n--y--", b"--x--"]
+)
+PART = st.builds(
+    lambda kind, encoding, disposition, content, end: (
+        b"--x\r\nContent-Type: %b\r\nContent-Transfer-Encoding: %b\r\nContent-Disposition: %b\r\n\r\n%b%b"
+        % (kind, encoding, disposition, content, end)
+    ),
+    *(TYPES, ENCODINGS, DISPOSITIONS, CONTENT, st.sampled_from([b"\r\n", b"\n", b""])),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(PART, max_size=8).map(b"".join), st.sampled_from([b"--x--\r\n", b""]))
+def test_attachments_agree_with_delivery_in_any_multipart(parts, end):
+    assert_attachments_agree(MIXED + parts + end)
+
+
+@settings(deadline=None)
+@given(PART)
+def test_attachments_agree_with_delivery_in_a_mail_of_one_part(part):
+    assert_attachments_agree(part.removeprefix(b"--x\r\n"))
+
+
+def test_the_other_attachments_are_not_decoded():
+    other = b"--x\r\nContent-Type: a/b\r\nContent-Transfer-Encoding: base64\r\n\r\n" + b"A=$" * 1_000_000 + b"\r\n"
+    raw = MIXED + other + b"--x\r\nContent-Type: a/b\r\n\r\nwanted\r\n--x--\r\n"
+    tracemalloc.start()
+    try:
+        assert extracts.attachment(raw, 1) == b"wanted"
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+# Images
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+GIF = b"GIF89a" + bytes(40)
+KINDS = {
+    "image/png": PNG,
+    "image/gif": GIF,
+    "image/jpeg": b"\xff\xd8\xff\xe0" + bytes(40),
+    "image/webp": b"RIFF\x0a\0\0\0WEBPVP8L" + bytes(40),
+    "image/bmp": b"BM\x0a\x0a\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0" + bytes(40),
+    "image/avif": b"\0\0\0\x1cftypavif\0\0\0\0avifmif1" + bytes(40),
+}
+
+
+def image(content_id, octets, content_type="image/png"):
+    return (
+        f"--x\r\nContent-Type: {content_type}\r\nContent-ID: <{content_id}>\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    ).encode() + base64.encodebytes(octets)
+
+
+def related(*parts):
+    html = b"--x\r\nContent-Type: text/html\r\n\r\n<img src=cid:a>\r\n"
+    return b"Content-Type: multipart/related; boundary=x\r\n\r\n" + html + b"".join(parts) + b"--x--\r\n"
+
+
+def url(content_type, octets):
+    return f"data:{content_type};base64,{base64.b64encode(octets).decode()}"
+
+
+@pytest.mark.parametrize("content_type", KINDS)
+def test_an_image_of_every_kind_becomes_a_url(content_type):
+    raw = related(image("a@b", KINDS[content_type], content_type))
+    assert extracts.images(raw, {"a@b"}, 1000) == {"a@b": url(content_type, KINDS[content_type])}
+
+
+def test_only_the_images_that_are_asked_for_are_given():
+    raw = related(image("a", PNG), image("b", GIF, "image/gif"))
+    assert extracts.images(raw, ["b", "c"], 1000) == {"b": url("image/gif", GIF)}
+    assert extracts.images(raw, [], 1000) == {}
+
+
+@pytest.mark.parametrize(
+    ("stated", "octets"),
+    [
+        ("image/png", b"<html><script>alert(1)</script>"),
+        ("image/png", b""),
+        ("image/gif", b"GIF88a"),
+        ("image/bmp", b"BM, says the text, and more of that which is no image at all"),
+        ("image/png", b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        ("image/svg+xml", b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        ("image/svg+xml", PNG),
+        ("text/html", PNG),
+        ("application/octet-stream", PNG),
+        ("image/x-unknown", PNG),
+    ],
+)
+def test_what_is_no_image_by_its_name_and_its_octets_is_left_out(stated, octets):
+    assert extracts.images(related(image("a", octets, stated)), ["a"], 1000) == {}
+
+
+def test_an_image_under_the_name_of_another_kind_is_called_what_it_is():
+    assert extracts.images(related(image("a", GIF, "image/jpg")), ["a"], 1000) == {"a": url("image/gif", GIF)}
+
+
+def test_an_image_may_be_called_an_attachment_all_the_same():
+    raw = related(image("a", PNG).replace(b"Content-ID", b"Content-Disposition: attachment\r\nContent-ID"))
+    assert list(extracts.images(raw, ["a"], 1000)) == ["a"]
+
+
+def test_images_that_do_not_fit_are_passed_over_for_smaller_ones():
+    large, small = PNG + bytes(1000), PNG
+    raw = related(image("1", large), image("2", small), image("3", large), image("4", small), image("5", small))
+    assert list(extracts.images(raw, {"5", "4", "3", "2", "1"}, 2 * len(small))) == ["2", "4"]
+    assert list(extracts.images(raw, "12345", len(large))) == ["1"]
+    assert list(extracts.images(raw, "12345", len(large) - 1)) == ["2", "4", "5"]
+    assert list(extracts.images(raw, "12345", len(small) - 1)) == []
+
+
+def test_of_several_parts_with_one_id_the_first_counts():
+    assert extracts.images(related(image("a", PNG), image("a", GIF)), ["a"], 1000) == {"a": url("image/png", PNG)}
+    assert extracts.images(related(image("a", b"<html>"), image("a", GIF)), ["a"], 1000) == {}
+
+
+@pytest.mark.parametrize(
+    ("content_id", "written", "found"),
+    [
+        ("a@b", "a@b", True),
+        ("a@b", "a%40b", True),
+        ("a b+c@d", "a%20b+c@d", True),
+        ("a%40b", "a%40b", True),  # as it was written, by senders who know no better
+        ("a%40b", "a%2540b", True),
+        ("A@b", "a@b", False),
+        ("a@b", "<a@b>", False),
+        ("é", "%C3%A9", True),
+        ("", "", False),
+        ("a", "%zz\ud800", False),
+    ],
+)
+def test_a_content_id_counts_as_written_or_with_its_escapes_undone(content_id, written, found):
+    raw = related(image(content_id, PNG))
+    assert list(extracts.images(raw, [written], 1000)) == [written] * found
+
+
+def test_spellings_of_one_id_share_one_url_that_counts_once():
+    found = extracts.images(related(image("a", PNG)), ["a", "%61"], len(PNG))
+    assert found == {"a": url("image/png", PNG), "%61": url("image/png", PNG)}
+
+
+def test_many_spellings_of_one_id_cost_one_decoding():
+    octets = PNG + bytes(1_000_000)
+    spellings = [
+        "".join(f"%{ord(c):02x}" if n >> at & 1 else c for at, c in enumerate("abcdefghijkl")) for n in range(4096)
+    ]
+    raw = related(image("abcdefghijkl", octets))
+    one_seconds = min(cpu_seconds(extracts.images, raw, spellings[:1], len(octets)) for _ in range(3))
+    assert_within(100 * one_seconds, extracts.images, raw, spellings, len(octets))
+    assert len(extracts.images(raw, spellings, len(octets))) == 4096
+    assert extracts.images(raw, spellings, len(octets) - 1) == {}
+
+
+@settings(deadline=None)
+@given(st.lists(PART, max_size=8).map(b"".join), st.lists(st.text(max_size=3)), st.integers(-1, 100))
+def test_any_multipart_gives_images_within_the_bound(parts, written, up_to_bytes):
+    raw = MIXED + image("a", PNG) + parts + image("b", GIF)
+    found = extracts.images(raw, ["a", "b", *written], up_to_bytes)
+    octets = [base64.b64decode(text.partition(",")[2], validate=True) for text in set(found.values())]
+    assert sum(map(len, octets)) <= max(up_to_bytes, 0)
+    assert found.keys() <= {"a", "b", *written}

@@ -1,0 +1,87 @@
+"""Which attributes, addresses and styles of a mail stay."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmpmaild.mail.htmlattributes import allowed, link, remote_backgrounds, start_tag, style
+
+
+def test_only_known_attributes_with_plain_values_stay():
+    given_ones = {"width": "60%", "onclick": "x()", "id": "a", "bgcolor": "#fff", "face": "a<b", "colspan": "0"}
+    assert allowed("td", given_ones) == {"width": "60%", "bgcolor": "#fff"}
+
+
+@pytest.mark.parametrize(("value", "stays"), [("1", True), ("99", True), ("100", False), ("0", False), ("x", False)])
+def test_a_cell_spans_less_than_a_hundred(value, stays):
+    assert ("colspan" in allowed("td", {"colspan": value})) is stays
+
+
+def test_only_links_have_an_address():
+    assert allowed("a", {"href": "https://x.example/"}) == {"href": "https://x.example/"}
+    assert allowed("p", {"href": "https://x.example/"}) == {}
+
+
+@pytest.mark.parametrize("address", ["https://x.example/", "HTTP://x.example/?a=1", "mailto:a@x.example?subject=b c"])
+def test_addresses_of_the_web_and_of_mail_stay(address):
+    assert link(address) == address
+    assert link(f" \x01\n{address}\t ") == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "x", "/x", "//x", "#x", "https:", "https:x", "mailto:", "javascript:x", "data:x", "ftp://x", "\x7fhttps://x"],
+)
+def test_other_addresses_do_not(address):
+    assert link(address) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("color:red", "color:red"),
+        (" COLOR : Red !important ; ; x", "color:Red !important"),
+        ("background:url('a;b.png') #fff", "background:#fff"),
+        ("background:rgba(0,0,0,.5);width:calc(100% - 2px)", "background:rgba(0,0,0,.5);width:calc(100% - 2px)"),
+        ("font-family:'Segoe UI',\"Arial\"", "font-family:'Segoe UI',\"Arial\""),
+        ("position:fixed;color:red", "color:red"),
+        ("color:'red", ""),
+        ("color:r\\65 d", ""),
+        ("color:red/**/", ""),
+        ("color:image-set('a.png')", ""),
+        ("color:" + "r" * 301, ""),
+    ],
+)
+def test_styles_are_read_value_by_value(text, kept):
+    assert style(text) == kept
+
+
+@given(st.dictionaries(st.sampled_from(["style", "title", "align", "href"]), st.text()))
+def test_a_tag_cannot_be_left_from_within(attributes):
+    tag = start_tag("a", allowed("a", attributes))
+    assert tag.count("<") == tag.count(">") == 1
+    assert tag.count('"') == 2 * len(allowed("a", attributes))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "count"),
+    [
+        ({}, 0),
+        ({"background": "https://x/"}, 1),
+        ({"background": " //x/"}, 1),
+        ({"background": "x.png"}, 0),
+        ({"style": "background:URL( 'http://x/'),url(//y/),url(cid:z)", "background": "HTTP://x/"}, 3),
+    ],
+)
+def test_remote_backgrounds_are_counted(attributes, count):
+    assert remote_backgrounds(attributes) == count
+
+
+@pytest.mark.parametrize("piece", ["url(", "url('", 'url("', "url( ", "url(a", ";", ":", "(", "'", "rgb(", "/*", "a"])
+def test_a_hostile_style_is_read_in_linear_time(piece):
+    started = time.process_time()
+    style(piece * 200_000)
+    remote_backgrounds({"style": piece * 200_000})
+    assert time.process_time() - started < 1

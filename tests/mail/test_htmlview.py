@@ -1,0 +1,431 @@
+"""What a browser is given of a hostile HTML mail."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from threading import Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tmpmaild.mail import htmlattributes, htmltree
+from tmpmaild.mail.htmlview import (
+    MAX_CHARACTERS,
+    MAX_IMAGE_CHARACTERS,
+    MAX_TAGS,
+    PLACEHOLDER,
+    content_ids,
+    render,
+    render_text,
+)
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+ELEMENTS = htmltree.FORMATTING | htmltree.INLINE | htmltree.BLOCKS | htmltree.VOIDS | htmltree.TABLE_PARTS
+ADDED = {"target", "rel", "referrerpolicy"}
+ADDRESSES = {
+    "href": re.compile(r"(?:https?://|mailto:).+", re.DOTALL),
+    "src": re.compile(r"data:image/(?:png|gif|jpe?g|webp|bmp|avif);base64,[A-Za-z0-9+/=]+|https://[^\s]+"),
+}
+
+
+class Reader(HTMLParser):
+    """Takes a page apart once more."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.words = ""
+        self.oddities: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words += data
+
+    def handle_comment(self, data):
+        self.oddities.append(data)
+
+    handle_decl = unknown_decl = handle_pi = handle_comment
+
+
+def body(html, images=None, *, remote_images=False):
+    """Return what follows the head, which is the same for every mail."""
+    return re.split(r"</style>", render(html, images or {}, remote_images=remote_images).html, maxsplit=1)[1]
+
+
+def assert_harmless(page):
+    reader = Reader(page)
+    assert reader.oddities == []
+    for name, attributes in reader.tags:
+        assert name in ELEMENTS
+        allowed = htmlattributes.ANYWHERE | ADDED | {"a": {"href"}, "img": {"src", "alt"}}.get(name, set())
+        assert attributes.keys() <= allowed
+        for key in attributes.keys() & ADDRESSES.keys():
+            assert ADDRESSES[key].fullmatch(attributes[key])
+        assert not re.search(r"url|expression|@|\\|//|/\*|position|behaviou?r|binding", attributes.get("style", ""))
+
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<SCRIPT SRC=//evil.example/x.js></SCRIPT>",
+    "<scr<script>ipt>alert(1)</script>",
+    "<script/x>alert(1)</script >",
+    "<img src=x onerror=alert(1)>",
+    "<img src=x oNeRrOr=alert(1)//",
+    '<img/src="x"/onerror=alert(1)>',
+    "<img src='x'onerror=alert(1)>",
+    '<img """><script>alert(1)</script>">',
+    '<img alt="`><script>alert(1)</script>">',
+    '<img src="javascript:alert(1)">',
+    '<img src="data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+">',
+    '<img src="data:text/html,<script>alert(1)</script>">',
+    '<img src="data:image/png;base64,AAAA\' onerror=alert(1)">',
+    '<img src="cid:x&quot; onerror=alert(1)">',
+    '<img srcset="https://evil.example/1 1x" sizes=1 lowsrc=//evil.example dynsrc=//evil.example>',
+    "<picture><source srcset=//evil.example/1><img alt=x></picture>",
+    "<input type=image src=//evil.example/1 formaction=javascript:alert(1)>",
+    "<video poster=//evil.example/1 src=x onerror=alert(1)><source src=x></video>",
+    "<audio src=x onloadstart=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<a href='JaVaScRiPt:alert(1)'>x</a>",
+    "<a href='java\nscript:alert(1)'>x</a>",
+    "<a href='java\tscript:alert(1)'>x</a>",
+    "<a href='java&#10;script:alert(1)'>x</a>",
+    "<a href='&#x6a;avascript&colon;alert(1)'>x</a>",
+    "<a href='&#0000106avascript:alert(1)'>x</a>",
+    "<a href='\x01javascript:alert(1)'>x</a>",
+    "<a href='\u2028javascript:alert(1)'>x</a>",
+    "<a href=' \x00 javascript:alert(1)'>x</a>",
+    "<a href='java\x00script:alert(1)'>x</a>",
+    "<a href='jav\u0430script:alert(1)'>x</a>",
+    "<a href='vbscript:msgbox(1)'>x</a>",
+    "<a href='data:text/html;base64,PHNjcmlwdD4='>x</a>",
+    "<a href='data:image/png;base64,AAAA'>x</a>",
+    "<a href='view-source:javascript:1'>x</a>",
+    "<a href='blob:https://x/1'>x</a>",
+    "<a href='file:///etc/passwd'>x</a>",
+    "<a href='cid:1'>x</a>",
+    "<a href='//evil.example'>x</a>",
+    "<a href='/api/messages'>x</a>",
+    "<a href='https://x/&quot; onclick=alert(1) x=&quot;'>x</a>",
+    "<a href=https://x/ ping=https://evil.example download target=_top rel=opener>x</a>",
+    "<a xlink:href='javascript:alert(1)'>x</a>",
+    "<a id=location name=document href=https://x/>x</a>",
+    "<form id=x name=getElementById action=javascript:alert(1)><input name=body><button formaction=x>",
+    "<meta http-equiv=refresh content='0;url=javascript:alert(1)'>",
+    "<meta charset=utf-7>+ADw-script+AD4-alert(1)",
+    "<base href=javascript:alert(1)//>",
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "<style>@import '//evil.example/x.css';</style>",
+    "<style><img src=x onerror=alert(1)></style>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<iframe src=javascript:alert(1)>",
+    "<object data='data:text/html,x'></object><embed src=javascript:alert(1)><applet code=x>",
+    "<frameset onload=alert(1)><frame src=javascript:alert(1)></frameset>",
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<svg><a xlink:href=javascript:alert(1)><text>x</text></a></svg>",
+    "<svg><animate attributeName=href values=javascript:alert(1) />",
+    "<svg></p><style><a id='</style><img src=1 onerror=alert(1)>'>",
+    "<svg><foreignObject><p><style><img title='</style><img src=x onerror=alert(1)>'>",
+    "<svg><desc><![CDATA[</desc><script>alert(1)</script>]]></svg>",
+    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=alert(1)&gt;'>",
+    "<math href='javascript:alert(1)'><mi xlink:href='javascript:alert(1)'>x",
+    "<form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "<math><annotation-xml encoding='text/html'><img src=x onerror=alert(1)></math>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<noembed><img title='</noembed><img src=x onerror=alert(1)>'></noembed>",
+    "<template><img src=x onerror=alert(1)></template>",
+    "<textarea><img title='</textarea><img src=x onerror=alert(1)>'>",
+    "<title><a title='</title><img src=x onerror=alert(1)>'>",
+    "<xmp><p title='</xmp><img src=x onerror=alert(1)>'></xmp>",
+    "<plaintext><img src=x onerror=alert(1)>",
+    "<select><option><style></select><img src=x onerror=alert(1)></style>",
+    "<table><tr><svg><td><script>alert(1)</script>",
+    "<table><caption><math></table><img src=x onerror=alert(1)>",
+    "<!--><img src=x onerror=alert(1)>-->",
+    "<!-- --!><img src=x onerror=alert(1)>-->",
+    "<!--[if gte IE 4]><script>alert(1)</script><![endif]-->",
+    "<![if !mso]><script>alert(1)</script><![endif]>",
+    "<?xml-stylesheet href=javascript:alert(1)?><?php echo 1 ?>",
+    "<!DOCTYPE x [<!ENTITY y '<script>alert(1)</script>'>]>&y;",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&amp;lt;script&amp;gt;",
+    "\uff1cscript\uff1ealert(1)",
+    "\x00<\x00s\x00c\x00ript>alert(1)",
+    "<scr\x00ipt>alert(1)</scr\x00ipt>",
+    "<\u017fcript>alert(1)</\u017fcript>",
+    "<img\x0csrc=x\x0conerror=alert(1)>",
+    "<p style='width:expression(alert(1))'>",
+    "<p style='background:url(javascript:alert(1))'>",
+    "<p style='background:u\\rl(//evil.example)'>",
+    "<p style='background:ur/**/l(//evil.example)'>",
+    "<p style='background:image-set(\"//evil.example\" 1x)'>",
+    "<p style='background:url(\"x;y\")//evil.example;color:red'>",
+    "<p style='-moz-binding:url(//evil.example);behavior:url(x.htc)'>",
+    "<p style='position:fixed;top:0;left:0;z-index:9;color:red'>",
+    "<p style='@import \"//evil.example\";color:red'>",
+    "<p style='color:red}</style><script>alert(1)</script>'>",
+    "<p style=\"font-family:'x;position:fixed;y'\">",
+    "<p style='list-style:url(//evil.example)'>",
+    "<p style='content:url(//evil.example)'>",
+    "<p style='color:var(--x);width:attr(data-x)'>",
+    "<table background=//evil.example/1><td background=javascript:alert(1)>",
+    "<body onload=alert(1) background=javascript:alert(1)>",
+    "<p contenteditable tabindex=1 autofocus onfocus=alert(1) data-x=1 is=x slot=y class=z id=w>",
+    "<isindex action=javascript:alert(1)><marquee onstart=alert(1)><keygen autofocus onfocus=alert(1)>",
+    "<details open ontoggle=alert(1)>x",
+    "<dialog open onclose=alert(1)><portal src=x><fencedframe src=x>",
+    '<b title=\'<img src="cid:0" onerror=alert(1)>\'>&lt;img src="cid:0"',
+    "<p align='\"><script>alert(1)</script>' width='1 onload=alert(1)'>",
+    "<img src=x:alert(alt) onerror=eval(src) alt=0>",
+    "<a\x0bhref=javascript:alert(1)>x</a>",
+    "</p onmouseover=alert(1)></br><//script><a/ onclick=alert(1)>",
+]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize(
+    "frame", ["{}", "<table><tr><td>{}</table>", "<svg><p><style>{}", "<pre>\n{}", "<b><p>{}</b></p>"]
+)
+def test_no_trick_comes_through(payload, frame):
+    page = body(frame.replace("{}", payload), {"x": PIXEL})
+    assert_harmless(page)
+    assert body(body(page)) == body(page)
+
+
+NAMES = sorted(ELEMENTS | {"script", "style", "svg", "math", "form", "body", "template", "title", "select", "noscript"})
+PIECES = (
+    st.sampled_from(PAYLOADS)
+    | st.sampled_from(NAMES).map("<{}>".format)
+    | st.sampled_from(NAMES).map("</{}>".format)
+    | st.sampled_from(NAMES).map("<{} style='color:red;position:fixed' onclick=x href=javascript:y>".format)
+    | st.sampled_from(["<!--", "-->", "<![CDATA[", "]]>", "&", "&#", "\0", "\ud800", '"', "'", "<", ">", "text"])
+    | st.text(max_size=5)
+)
+
+
+@settings(deadline=None)
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_tag_soup_never_raises_nor_yields_what_is_not_allowed(soup):
+    page = body(soup)
+    assert_harmless(page)
+    page.encode()
+
+
+def test_the_page_is_a_document_that_opens_links_elsewhere():
+    page = render("<p>x", {}, remote_images=False).html
+    assert page.startswith('<!doctype html><meta charset="utf-8">')
+    assert '<base target="_blank">' in page
+    assert "color-scheme" in page
+
+
+@pytest.mark.parametrize(
+    ("html", "kept"),
+    [
+        (
+            "<table width=600 bgcolor=#fff cellpadding=0><tr><td align=center colspan=2>x",
+            '<td align="center" colspan="2">x',
+        ),
+        ("<table width=600 bgcolor=#fff cellpadding=0>", '<table width="600" bgcolor="#fff" cellpadding="0">'),
+        (
+            "<font color=red face='Arial, sans-serif' size=+1>x",
+            '<font color="red" face="Arial, sans-serif" size="+1">x</font>',
+        ),
+        (
+            "<center><h1 style='COLOR: #123; margin:0 auto'>x",
+            '<center><h1 style="color:#123;margin:0 auto">x</h1></center>',
+        ),
+        ("<p style='background:#fff url(x.png) no-repeat'>x", '<p style="background:#fff no-repeat">x</p>'),
+        ("<p style='color:rgb(1,2,3)'>x", '<p style="color:rgb(1, 2, 3)">x</p>'),
+        ("<td>1<td>2", "12"),
+        ("<ul><li>a<li>b</ul><p>c<p>d", "<ul><li>a</li><li>b</li></ul><p>c</p><p>d</p>"),
+        (
+            "<body bgcolor=#eee style='color:#111'><p>x",
+            '<div bgcolor="#eee" style="background-color:#eee;color:#111"><p>x</p></div>',
+        ),
+        ("<o:p>&nbsp;</o:p><![if !mso]>x<![endif]><!--[if mso]>y<![endif]-->", "&nbsp;x"),
+        ("caf&eacute; &lt;b&gt; \u20ac &amp;amp;", "caf\u00e9 &lt;b&gt; \u20ac &amp;amp;"),
+    ],
+)
+def test_what_plain_mails_are_made_of_survives(html, kept):
+    assert kept in body(html)
+
+
+def test_a_link_leads_out_and_tells_nothing():
+    [(name, attributes)] = Reader(body("<a href=' HTTPS://x.example/\n?a=1&amp;b=2'>x</a>")).tags
+    assert (name, attributes) == (
+        "a",
+        {"href": "HTTPS://x.example/?a=1&b=2", "target": "_blank", "rel": "noopener noreferrer nofollow"},
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["cid:logo@x", "CID:logo@x", " cid:logo%40x ", "cid:<logo@x>", "cid:logo&#64;x"],
+)
+def test_an_inline_image_is_put_in(source):
+    html = f'<img src="{source}" alt="A &amp; B" width=3>'
+    assert content_ids(html) == {"logo@x"}
+    assert f'<img src="{PIXEL}" alt="A &amp; B" width="3" referrerpolicy="no-referrer">' in body(
+        html, {"logo@x": PIXEL}
+    )
+
+
+@pytest.mark.parametrize("images", [{}, {"a": "https://evil.example/"}, {"a": "data:text/html,x"}])
+def test_an_inline_image_that_is_none_is_its_alternative_text(images):
+    assert body("<img src=cid:a alt='A &lt;'>", images) == "A &lt;"
+
+
+def test_content_ids_are_those_of_the_source_in_any_quotes():
+    html = """<img src=cid:a@b><IMG SRC = 'CID:c d'><img src="cid:e&amp;f" ><p>cid:none</p><img src="cid:">"""
+    assert content_ids(html) == {"a@b", "c d", "e&f"}
+
+
+def test_an_image_within_the_source_stays():
+    assert PIXEL in body(f"<img src='{PIXEL}'>")
+    assert "<img" not in body("<img src='data:image/svg+xml;base64,AAAA'>")
+
+
+def test_images_that_repeat_stop_at_a_bound():
+    image = "data:image/png;base64," + "A" * 1024 * 1024
+    page = body("<img src=cid:a alt=gone>" * 1000, {"a": image})
+    assert len(page) < MAX_IMAGE_CHARACTERS + 100_000
+    assert page.endswith("gone")
+
+
+def test_remote_images_wait_until_they_are_asked_for():
+    html = "<img src='http://x.example/1?a=1&amp;b=2' width=6 height=7 alt=Logo>"
+    assert f'<img src="{PLACEHOLDER}" alt="Logo" title="Logo" width="6" height="7"' in body(html)
+    asked = body(html, remote_images=True)
+    assert (
+        '<img src="https://x.example/1?a=1&amp;b=2" alt="Logo" width="6" height="7" referrerpolicy="no-referrer">'
+        in asked
+    )
+    assert_harmless(asked)
+
+
+def test_remote_images_are_counted_wherever_the_mail_has_them():
+    html = (
+        "<body background=https://x.example/0><img src=https://x.example/1><img src=//x.example/2 width=1 height=1>"
+        "<table background=http://x.example/3><td style='background:url( \"https://x.example/4\")'>"
+        "<img src='ht\ntps:\\\\x.example/5'><img src=cid:a><img src=data:,x><a href=https://x.example/>x</a>"
+    )
+    for asked in (False, True):
+        assert render(html, {}, remote_images=asked).remote_images == 6
+
+
+@pytest.mark.parametrize("payload", [p for p in PAYLOADS if "evil.example" in p])
+def test_nothing_but_links_leads_out_unless_asked(payload):
+    page = body(f"{payload}<img src=https://evil.example/1><p background=https://evil.example/2>")
+    assert "evil.example" not in re.sub(r'href="[^"]*"', "", "".join(map(str, Reader(page).tags)))
+
+
+MARKETING = (
+    "<body bgcolor=#eeeeee>"
+    + "<table border=0 width=600><tr><td align=center style='padding:8px'>" * 15
+    + "<a href=https://x.example/?utm=1&amp;b=2><font face=Arial color=#333><b>Buy</b></font></a><br>&nbsp;" * 380
+    + "</td></tr></table>" * 15
+)
+OUTLOOK = (
+    "<p class=MsoNormal><span lang=EN style='font-size:11.0pt'><o:p>&nbsp;</o:p></span></p><font color=navy>x" * 1500
+)
+
+
+@pytest.mark.parametrize(
+    "html", [MARKETING, OUTLOOK, "<p>x" * 900, "<ul>" + "<li>x" * 900, "<table>" + "<tr><td>x" * 900]
+)
+def test_real_mail_passes_the_bounds(html):
+    assert "This is its text" not in body(html)
+
+
+def test_many_cells_all_survive():
+    assert body(MARKETING).count("<b>Buy</b>") == 380
+    assert body("<table>" + "<tr><td>x" * 900).count("<tr><td>x</td></tr>") == 900
+
+
+@pytest.mark.parametrize(
+    "html",
+    ["<b>x</b> &lt;" + "<i>" * MAX_TAGS, "<p>x</p> &lt;" + "y" * MAX_CHARACTERS, "<i>x</i> &lt;" + "&amp;" * 50_000],
+)
+def test_what_costs_too_much_is_shown_as_text(html):
+    page = body(html)
+    assert "This is its text" in page
+    assert page.split("<pre>\n")[1].startswith("x &lt;" if "<p>" not in html else "x\n\n&lt;")
+    assert {name for name, _ in Reader(page).tags} == {"p", "em", "pre"}
+
+
+BOMBS = {
+    "formatting made anew in each block": '"".join(f"<b title={n}>" for n in range(500)) + "<p>x" * 5000',
+    "formatting made anew in each item": '"".join(f"<font size={n}>" for n in range(500)) + "<li>x" * 19000',
+    "nested blocks": '"<div>" * 19999',
+    "paragraphs deep down": '"<div>" * 255 + "<p>x" * 19000',
+    "nested tables": '"<table><tr><td>" * 6600',
+    "text between cells": '"<table>" + "<b>x<td>" * 9900',
+    "links in links": '"<a href=https://x/>x<div>" * 9900',
+    "nested items": '"<ul><li>" * 9900',
+    "foreign content": '"<svg><foreignObject><math><mtext>" * 4900',
+    "headings crossed": '"<h1><i>" * 9900',
+    "end tags": '"</p>" * 19999',
+    "end tags that look far": '"<i>" + "<div>" * 255 + "</i></b>" * 9800',
+    "an attribute": '"<p title=\\"" + "a" * 4_000_000 + "\\">x"',
+    "attributes": '"<p " + " ".join(f"a{n}=1" for n in range(300_000)) + ">x"',
+    "references": '"&amp;" * 49_000',
+    "no-break spaces": '"\\xa0" * 49_000',
+    "huge references": '"&#9999999999;" * 300_000',
+    "nothing": '"\\0" * 4_000_000',
+    "open brackets": '"<" * 4_000_000',
+    "style addresses": '("<p style=\'" + "url(" * 1000 + "\'>") * 900',
+    "open comments": '"<!--" * 900_000',
+    "a repeated image": '"<img src=cid:a alt=x>" * 19_000',
+}
+RUN = """
+import resource, sys, time
+from tmpmaild.mail.htmlview import content_ids, render
+render("", {}, remote_images=True)
+used_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used_bytes + 200 * 2**20,) * 2)
+for bomb in sys.argv[1:]:
+    html = eval(bomb)
+    started = time.process_time()
+    content_ids(html)
+    render(html, {"a": "data:image/png;base64," + "A" * 2**20}, remote_images=True)
+    print(time.process_time() - started)
+"""
+
+
+def test_bombs_burst_within_two_seconds_and_200_mib():
+    run = subprocess.run(
+        [sys.executable, "-c", RUN, *BOMBS.values()],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    seconds = dict(zip(BOMBS, map(float, run.stdout.split()), strict=True))
+    assert {bomb: cost for bomb, cost in seconds.items() if cost > 2} == {}
+
+
+def test_several_threads_may_render_at_once():
+    mails = [f"<p title={n}>" + "<b>x</b>" * 300 for n in range(4)]
+    pages: dict[int, str] = {}
+    threads = [Thread(target=lambda n=n: pages.update({n: body(mails[n])})) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [pages[n] for n in range(4)] == [body(mail) for mail in mails]
+
+
+def test_a_text_without_html_is_a_page_that_shows_it_as_it_is():
+    view = render_text("<script>one</script>\n  two & three")
+    assert "<pre>\n&lt;script&gt;one&lt;/script&gt;\n  two &amp; three</pre>" in view.html
+    assert view.remote_images == 0

@@ -1,0 +1,280 @@
+"""Whole mails: each ``mails/*.eml`` has its expected result beside it; the large ones are made here."""
+
+import base64
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from growth import assert_within, cpu_seconds
+from tmpmaild import charsets
+from tmpmaild.mail import extracts, headers, mime, parts
+
+MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))
+MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
+HTML = b"Content-Type: text/html\r\n\r\n"
+QUOTED_PRINTABLE = b"Content-Transfer-Encoding: quoted-printable\r\n\r\n"
+BASE64 = b"Content-Transfer-Encoding: base64\r\n\r\n"
+MIB_10 = 10 * 1024 * 1024
+
+
+def read(raw):
+    """Parse a mail and put its body in where it only says where that stands."""
+    mail = mime.parse(raw)
+    if isinstance(mail.body, str):
+        return mail
+    body = raw[mail.body.start : mail.body.end].decode().replace("\r\n", "\n")
+    return msgspec.structs.replace(mail, body=body)
+
+
+def texts_of(mail):
+    yield from (mail.from_address, mail.from_name, mail.subject, mail.body, mail.html or "")
+    yield from (text for field in mail.headers for text in field)
+    for attachment in mail.attachments:
+        yield from (attachment.filename, attachment.content_type, attachment.content_id or "")
+
+
+def assert_clean(mail):
+    assert mime.UNREADABLE not in mail.warnings
+    for text in texts_of(mail):
+        text.encode()
+        assert "\0" not in text
+    assert "\r" not in mail.body
+    assert not any(character in text for field in mail.headers for text in field for character in "\r\n")
+
+
+@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+def test_a_mail_is_read_as_expected(path):
+    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    mail = read(path.read_bytes())
+    assert json.loads(msgspec.json.encode(mail)) == expected
+    assert_clean(mail)
+
+
+@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+def test_a_mail_cut_off_anywhere_is_still_read(path):
+    raw = path.read_bytes()
+    for length in range(0, len(raw), max(1, len(raw) // 40)):
+        assert_clean(read(raw[:length]))
+
+
+@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+def test_line_ends_do_not_change_the_text(path):
+    raw = path.read_bytes()
+    assert read(raw.replace(b"\r\n", b"\n")).subject == read(raw).subject
+    assert read(raw.replace(b"\r\n", b"\n")).from_address == read(raw).from_address
+
+
+TOKENS = st.sampled_from(
+    [
+        *(b"\n", b"\r\n", b"\n\n", b"\r", b" ", b"\0", b"\xff", b"\xe9", b'"', b";", b"=", b"<", b"text "),
+        *(b"\n--x\n", b"\n--x--\n", b"\n--y\n", b"\n--y--\n", b"--x", b"--"),
+        *(b"Content-Type: multipart/mixed; boundary=y\n", b'Content-Type: multipart/digest; boundary="x"\n'),
+        *(b"Content-Type: text/html; charset=utf-7\n", b"Content-Type: message/rfc822\n", b"<p hidden>", b"+2AA-"),
+        *(b"Content-Transfer-Encoding: base64\n", b"Content-Transfer-Encoding: quoted-printable\n", b"QUJD", b"=3D"),
+        *(b"Content-Disposition: inline; filename*0*=utf-8''%e4\n", b"Content-ID: <x>\n", b"=?utf-8?q?=00?="),
+        *(b"Subject: ", b"From: ", b"charset=iso-2022-jp-2\n"),
+    ]
+)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=500))
+def test_any_octets_are_a_mail(raw):
+    assert_clean(read(raw))
+
+
+@settings(deadline=None)
+@given(st.sampled_from([b"", MIXED, HTML]), st.lists(TOKENS, max_size=60).map(b"".join))
+def test_any_structure_is_a_mail(start, rest):
+    assert_clean(read(start + rest))
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.just("\n")))
+def test_a_plain_text_is_never_changed(body):
+    raw = f"Subject: x\n\n{body}".encode()
+    assert read(raw).body == body
+    encoded = b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(body.encode())
+    assert read(encoded).body == body
+
+
+def nested(levels):
+    level = "Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n"
+    return "".join(level % (depth, depth) for depth in range(levels)).encode()
+
+
+# Made one at a time: together they would be a quarter of a gigabyte.
+BOMBS = {
+    "100,000 parts": (lambda: MIXED + b"--x\n\na\n" * 100_000, parts.TOO_MANY_PARTS),
+    "parts without anything": (lambda: MIXED + b"--x\n" * 2_500_000, parts.TOO_MANY_PARTS),
+    "lines that look like delimiters": (lambda: MIXED + b"--\n" * 3_000_000, parts.TOO_MANY_PARTS),
+    "nesting of 3,000": (lambda: nested(3_000), parts.TOO_DEEP),
+    "nesting of 100,000": (lambda: nested(100_000), parts.TOO_DEEP),
+    "deep nesting around much text": (lambda: nested(99) + b"--\na\n" * 2_000_000, None),
+    "the same boundary again and again": (lambda: MIXED + b"--x\n" + (MIXED + b"--x\n") * 150_000, parts.TOO_DEEP),
+    "nesting within base64": (
+        lambda: b"Content-Type: message/rfc822\n" + BASE64 + base64.encodebytes(nested(50_000)),
+        None,
+    ),
+    "200,000 header lines": (lambda: b"X-Line: value\r\n" * 200_000 + b"\r\nbody", headers.HEADER_CUT),
+    "one header line of 10 MiB": (lambda: b"Subject: " + b"x" * MIB_10, headers.FIELD_CUT),
+    "headers of parts": (lambda: MIXED + (b"--x\n" + b"a:b\n" * 2_500) * 1_000, None),
+    "1 MB of encoded-words": (lambda: b"Subject: " + b"=?utf-8?q?a?= " * 75_000 + b"\n\n", headers.FIELD_CUT),
+    "50 KB of quotes in To": (lambda: b"To: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
+    "50 KB of quotes in From": (lambda: b"From: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
+    "base64 of nothing but padding": (lambda: BASE64 + b"=" * MIB_10, parts.BROKEN_BASE64),
+    "base64 full of padding and junk": (lambda: BASE64 + b"A=$" * (MIB_10 // 3), parts.BROKEN_BASE64),
+    "an unknown charset": (
+        lambda: b"Content-Type: text/plain; charset=x-none\n\n" + b"\xe9" * MIB_10,
+        charsets.UNKNOWN_CHARSET,
+    ),
+    "a charset of other octets": (
+        lambda: b"Content-Type: text/plain; charset=gb18030\n\n" + b"\xff" * MIB_10,
+        charsets.UNDECODABLE_TEXT,
+    ),
+    "10 MiB base64 attachment": (
+        lambda: b"Content-Type: image/png\n" + BASE64 + (b"QUJD" * 19 + b"\r\n") * 134_000,
+        None,
+    ),
+    "10 MiB of HTML": (lambda: HTML + b"<div><p>text <b>bold</b></p>" * (MIB_10 // 28), None),
+    "10 MiB of < in HTML": (lambda: HTML + b"<" * MIB_10, None),
+    "10 MiB of empty lines": (lambda: b"Subject: x\r\n\r\n" + b"\r\n" * (MIB_10 // 2), None),
+    "10 MiB of empty lines and no header": (lambda: b"\n" * MIB_10, mime.NO_HEADER),
+    "10 MiB of = in quoted-printable": (lambda: QUOTED_PRINTABLE + b"=" * MIB_10, parts.BROKEN_QUOTED_PRINTABLE),
+    "10 MiB of spaces in quoted-printable": (
+        lambda: QUOTED_PRINTABLE + b"= " * (MIB_10 // 2),
+        parts.BROKEN_QUOTED_PRINTABLE,
+    ),
+    "10 MiB of NUL": (lambda: b"\0" * MIB_10, mime.NO_HEADER),
+    "10 MiB of lines that are no fields": (lambda: b"x\n" * (MIB_10 // 2), mime.NO_HEADER),
+}
+
+
+@pytest.fixture(scope="module")
+def ordinary_seconds():
+    """Tell what 10 MiB of ordinary text cost."""
+    text = b"Subject: x\n\n" + b"A line of ordinary text, with words in it, as long as they are in mail.\n" * 145_000
+    return min(cpu_seconds(read, text) for _ in range(3))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
+    make, warning = BOMBS[name]
+    raw = make()
+    assert_within(30 * ordinary_seconds, read, raw)
+    mail = read(raw)
+    assert mime.UNREADABLE not in mail.warnings
+    assert warning is None or warning in mail.warnings
+
+
+def test_no_more_than_1000_parts_are_looked_at():
+    mail = read(MIXED + b"--x\n\na\n" * 5_000)
+    assert len(mail.attachments) == parts.MAX_PARTS - 1
+
+
+def test_a_large_attachment_is_measured_after_decoding():
+    content = bytes(range(256)) * 10_000
+    mail = read(b"Content-Type: application/octet-stream; name=a.bin\n" + BASE64 + base64.encodebytes(content))
+    assert [(a.filename, a.size_bytes) for a in mail.attachments] == [("a.bin", len(content))]
+    assert mail.warnings == ()
+
+
+def test_the_order_of_attachments_is_that_of_the_mail():
+    parts = [f"--x\nContent-Type: application/x-{n}\n\n{n}\n".encode() for n in range(20)]
+    mail = read(MIXED + b"".join(parts) + b"--x--\n")
+    assert [(a.index, a.content_type) for a in mail.attachments] == [(n, f"application/x-{n}") for n in range(20)]
+
+
+def test_a_mistake_of_ours_never_refuses_a_mail(monkeypatch):
+    def fail(raw):
+        raise RuntimeError
+
+    monkeypatch.setattr(mime, "_parsed", fail)
+    assert read(b"Subject: x\n\ny").warnings == (mime.UNREADABLE,)
+
+
+@pytest.mark.parametrize(
+    ("stated", "shown"),
+    [
+        ("a.txt", "a.txt"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\a.txt", "a.txt"),
+        ("dir/", ""),
+        (".", ""),
+        ("..", ""),
+        (" . . ", ""),
+        (".profile", ".profile"),
+        ("a\x1b\n\x85b", "a   b"),
+        ("invoice\u202efdp.exe", "invoicefdp.exe"),
+        ("ä" * 200, "ä" * 127),
+        ("\ud800x", "x"),
+    ],
+)
+def test_a_filename_is_safe_to_show_and_to_save_under(stated, shown):
+    assert mime.clean_filename(stated) == shown
+
+
+def test_a_filename_is_cut_only_where_it_is_stored():
+    assert mime.last_component("dir/" + "a" * 300 + ".txt") == "a" * 300 + ".txt"
+    assert mime.clean_filename("dir/" + "a" * 300 + ".txt") == "a" * 255
+
+
+def test_what_stands_in_every_list_is_bounded():
+    long = "ä" * 500
+    attached = (
+        f"Content-Type: {'x' * 300}/{'y' * 300}\r\nContent-ID: <{long}@example.org>\r\n"
+        f'Content-Disposition: attachment; filename="{long}"\r\n\r\n'
+    )
+    mail = mime.parse(f"From: {long}@example.org\r\n".encode() + MIXED + f"--x\r\n{attached}--x--".encode())
+    (attachment,) = mail.attachments
+    assert mail.from_address == "ä" * 160
+    assert (attachment.filename, attachment.content_id) == ("ä" * 127, "ä" * 127)
+    assert len(attachment.content_type) <= 255
+
+
+def test_the_longest_address_that_mail_can_come_from_is_whole():
+    address = "a" * 64 + "@" + ".".join(["b" * 63] * 3) + "." + "c" * 63
+    mail = mime.parse(f"From: <{address}>\r\n\r\n".encode())
+    assert (len(address), mail.from_address) == (320, address)
+
+
+def test_an_image_with_a_long_id_is_found_for_the_html_that_names_it():
+    """The list shows its beginning; what the HTML refers to is the whole id."""
+    content_id = "x" * 400
+    raw = MIXED + f"--x\r\nContent-Type: image/gif\r\nContent-ID: <{content_id}>\r\n\r\nGIF89a\r\n--x--".encode()
+    assert mime.parse(raw).attachments[0].content_id == "x" * 255
+    assert extracts.images(raw, {content_id}, 1000).keys() == {content_id}
+
+
+@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+def test_the_parts_that_are_attached_are_those_that_are_listed(path):
+    raw = path.read_bytes()
+    assert [part.content_type for part in mime.attached(raw)] == [a.content_type for a in mime.parse(raw).attachments]
+
+
+def test_a_decoded_text_of_many_megabytes_is_cut_at_a_line_and_says_so():
+    text = "Grüße und mehr\n" * 400_000
+    mail = read(b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(text.encode()))
+    assert mime.MAX_TEXT_BYTES - 100 < len(mail.body.encode()) <= mime.MAX_TEXT_BYTES
+    assert text.startswith(mail.body)
+    assert mail.body.endswith("\n")
+    assert mail.warnings == (mime.TEXT_CUT,)
+
+
+def test_a_text_that_stands_in_the_source_is_whole_whatever_its_size():
+    text = "Lorem ipsum\n" * 800_000
+    mail = read(b"Subject: x\n\n" + text.encode())
+    assert (mail.body, mail.warnings) == (text, ())
+
+
+def test_a_line_of_text_before_a_large_attachment_is_kept_apart_from_the_source():
+    def mixed(attached):
+        return MIXED + b"--x\r\n\r\nhello\r\n--x\r\nContent-Type: a/b\r\n\r\n" + bytes(attached) + b"\r\n--x--\r\n"
+
+    assert mime.parse(mixed(100_000)).body == "hello"
+    assert mime.parse(mixed(1000)).body != "hello"  # a small source is read in no time
+    assert read(mixed(1000)).body == "hello"

@@ -1,0 +1,134 @@
+"""The trace fields: what the grammar of RFC 5321 §4.4 wants, whatever strangers put into an envelope."""
+
+import email
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tmpmaild.mail import tracefields
+from tmpmaild.model import Envelope, Source
+
+ID = "msg_01m7y0sgyf0000000000000000"
+RAW = b"Subject: x\r\n\r\nbody\r\n"
+EVIL = "\r\nX-Evil: yes\r\n\r\n"
+
+
+def fields(
+    sender="bob@example.com",
+    recipient="ada+x@tmpmaild.example",
+    helo="mx.example.com",
+    ip="192.0.2.7",
+    *,
+    tls=False,
+    time_ms=1_790_000_000_999,
+):
+    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls), len(RAW), RAW)
+    return tracefields.fields(source, "mx.tmpmaild.example")
+
+
+def test_the_fields_are_these():
+    assert fields() == (
+        b"Return-Path: <bob@example.com>\r\n"
+        b"Received: from mx.example.com ([192.0.2.7])\r\n"
+        b"\tby mx.tmpmaild.example with ESMTP id msg_01m7y0sgyf0000000000000000\r\n"
+        b"\tfor <ada+x@tmpmaild.example>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
+    )
+
+
+def test_the_null_sender_is_an_empty_path():
+    assert fields(sender="").startswith(b"Return-Path: <>\r\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "keyword"),
+    [
+        ({}, "ESMTP"),
+        ({"tls": True}, "ESMTPS"),
+        ({"sender": "bøb@example.com"}, "UTF8SMTP"),
+        ({"recipient": "ada+ä@tmpmaild.example", "tls": True}, "UTF8SMTPS"),
+    ],
+)
+def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, keyword):
+    assert f" with {keyword} id ".encode() in fields(**more)
+
+
+@pytest.mark.parametrize(
+    ("helo", "ip", "says"),
+    [
+        ("MX.Example.com", "192.0.2.7", "mx.example.com ([192.0.2.7])"),
+        ("bücher.example", "192.0.2.7", "xn--bcher-kva.example ([192.0.2.7])"),
+        ("[192.0.2.8]", "192.0.2.7", "[192.0.2.8] ([192.0.2.7])"),
+        ("[IPv6:2001:DB8::1]", "2001:db8::1", "[ipv6:2001:db8::1] ([IPv6:2001:db8::1])"),
+        ("mx", "::ffff:192.0.2.7", "mx ([192.0.2.7])"),
+        ("mx", "fe80::1%eth0", "mx ([IPv6:fe80::1])"),
+        # What is no name by the grammar is left out: it could close the comment, or be one.
+        ("my computer", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
+        ("a) by evil (", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
+        ("under_score", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
+        ("x" * 2000, "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
+        ("[evil]", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
+        ("x192.0.2.1]", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
+        ("", "192.0.2.7", "[192.0.2.7] ([192.0.2.7])"),
+        # Through a Unix socket.
+        ("mx.example.com", "local", "mx.example.com"),
+        ("[192.0.2.8]", "local", "unknown"),
+        ("no name", "", "unknown"),
+    ],
+)
+def test_from_says_who_the_client_claimed_to_be_and_where_it_was(helo, ip, says):
+    assert fields(helo=helo, ip=ip).split(b"\r\n")[1] == f"Received: from {says}".encode()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "postmaster",
+        "Postmaster@tmpmaild.example",
+        '"a b\\"<(>"@tmpmaild.example',
+        "@hop.example:ada@tmpmaild.example",
+        "ada@[192.0.2.1]",
+        "ädä@bücher.example",
+    ],
+)
+def test_a_path_is_written_as_it_was(path):
+    octets = fields(sender=path, recipient=path)
+    assert f"Return-Path: <{path}>\r\n".encode() in octets
+    assert f"\tfor <{path}>; ".encode() in octets
+
+
+@pytest.mark.parametrize(
+    "path", [EVIL, f"ada@tmpmaild.example{EVIL}", "a\0@b", "a>b", "a b@c", "x" * 300 + "@b", "\ud800@b"]
+)
+def test_what_is_no_path_is_left_out(path):
+    octets = fields(sender=path, recipient=path)
+    assert octets.startswith(b"Return-Path: <>\r\n")
+    assert octets.split(b"\r\n")[3] == b"\t; Mon, 21 Sep 2026 14:13:20 +0000"
+
+
+anything = st.one_of(
+    st.text(max_size=300),
+    st.text(st.sampled_from('ab.@<>()[]"\\:;, \r\n\t\0ä\u2028\x85\ud800'), max_size=40),
+    st.from_regex(r"\A[ab\"(]{1,3}@[ab.\[\]]{1,5}\Z"),
+)
+
+
+@given(
+    paths=st.tuples(anything, anything),
+    client=st.tuples(anything, anything),
+    tls=st.booleans(),
+    time=st.integers(0, 1 << 45),
+)
+@example(paths=(EVIL, EVIL), client=(EVIL, EVIL), tls=False, time=0)
+@example(paths=('"\\\n"@b', "a@b\n"), client=("[::1]\n", "::1%\r\nX: y"), tls=True, time=1 << 45)
+def test_whatever_the_envelope_says_there_are_two_fields_and_the_mail_below_is_untouched(paths, client, tls, time):
+    above = fields(*paths, *client, tls=tls, time_ms=time)
+    whole = email.message_from_bytes(above + RAW)
+    assert whole.keys() == ["Return-Path", "Received", "Subject"]
+    assert (whole.defects, whole.get_payload()) == ([], "body\r\n")
+    lines = above.split(b"\r\n")
+    assert [line[:1] for line in lines] == [b"R", b"R", b"\t", b"\t", b""]
+    assert max(map(len, lines)) < 998
+    assert not re.search(rb"[\r\n\0]", b"".join(lines))
+    above.decode()

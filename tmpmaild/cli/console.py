@@ -1,0 +1,113 @@
+"""The streams of a command: lines out at once, lines of trouble, and what is at the other end."""
+
+import errno
+import os
+import select
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from tmpmaild.cli.terminal import shown
+
+_SMALLEST_COLUMNS = 20
+_LARGEST_COLUMNS = 100  # longer lines are hard to read
+
+
+def say(line: str) -> None:
+    """Write a line to standard output, now. It must be harmless already."""
+    write(line + "\n")
+
+
+def write(text: str) -> None:
+    """Write harmless text as it is."""
+    _write(sys.stdout, text)
+
+
+def complain(text: str) -> None:
+    """Write lines to standard error, made harmless; where that cannot be written to, nobody is left to be told."""
+    if _is_closed(sys.stderr):
+        return
+    harmless = shown(text, keep="\n")
+    try:
+        _write(sys.stderr, f"tmpmaild: {harmless}\n")
+    except OSError:
+        _forget(sys.stderr)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.buffer.write(text.encode(stream.encoding, "replace"))
+    stream.buffer.flush()
+
+
+def expect_output() -> None:
+    """Raise OSError if there is no standard output, as behind ``>&-``."""
+    if _is_closed(sys.stdout):
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+@contextmanager
+def output(exit_code: int) -> Iterator[None]:
+    """Around writing to standard output: leave with a line and this exit code where that cannot be done."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        complain(f"cannot write: {error.strerror or error}")
+        forget_output()
+        sys.exit(exit_code)
+
+
+def encoding() -> str:
+    """Return how text is encoded on standard output."""
+    return "utf-8" if _is_closed(sys.stdout) else sys.stdout.encoding
+
+
+def _is_closed(stream: TextIO | None) -> bool:
+    return stream is None  # Python's way to say so, of which its types do not know
+
+
+def is_terminal() -> bool:
+    """Tell whether somebody looks on who can be shown a countdown."""
+    return not _is_closed(sys.stdout) and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def has_colours() -> bool:
+    """Tell whether text may be bold or coloured (no-color.org)."""
+    return is_terminal() and not os.environ.get("NO_COLOR")
+
+
+def columns() -> int:
+    """Return how wide to write."""
+    return max(_SMALLEST_COLUMNS, min(shutil.get_terminal_size().columns, _LARGEST_COLUMNS))
+
+
+def reader_is_gone() -> bool:
+    """Tell whether standard output is a pipe that nobody reads any more, as behind ``head -1``."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:  # a stream in memory
+        return False
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+
+
+def is_hang_up(error: OSError) -> bool:
+    """Tell whether standard output was a terminal that is closed by now (which is no terminal to isatty any more)."""
+    return error.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
+
+
+def forget_output() -> None:
+    """Let nothing fail any more that is still written to standard output."""
+    if not _is_closed(sys.stdout):
+        _forget(sys.stdout)
+
+
+def _forget(stream: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

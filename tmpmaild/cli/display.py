@@ -1,0 +1,235 @@
+"""How an inbox is shown while it is followed: to a person at a terminal, as plain lines, as JSON."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Protocol
+
+from msgspec import Struct
+
+from tmpmaild.cli import console, records
+from tmpmaild.cli.terminal import cut, shown, wrapped
+from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended
+
+_TEXT_LINES = 6
+_ATTACHMENTS = 6
+_TEXT_CHARACTERS = 4000
+_ERASE_LINE = "\r\x1b[K"
+_BOLD, _BOLD_GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m"
+
+
+class Opening(Struct, frozen=True):
+    """What is known of an inbox when following it begins; programs are told the token even if people are not."""
+
+    address: str
+    expires_at: datetime
+    token: str | None
+    shows_token: bool = False
+    is_deleted_at_the_end: bool = False
+
+
+class Display(Protocol):
+    """Shows one inbox. All may raise ``BrokenPipeError`` when nobody reads on."""
+
+    def begin(self, opening: Opening) -> None:
+        """Show which inbox it is."""
+
+    def show(self, event: Event[AsyncMail]) -> None:
+        """Show what happened."""
+
+    def note(self, text: str) -> None:
+        """Tell something about ourselves."""
+
+    def tick(self) -> None:
+        """Do what is due every second."""
+
+    def end(self) -> None:
+        """Leave everything as it was found."""
+
+
+def fitting_display(*, as_json: bool) -> Display:
+    """Return what fits the other end of standard output."""
+    if as_json:
+        return JsonLines()
+    return Terminal() if console.is_terminal() else PlainLines()
+
+
+class Lines:
+    """What all output has in common that no person looks at."""
+
+    def note(self, text: str) -> None:
+        """Tell it apart from the output."""
+        console.complain(text)
+
+    def tick(self) -> None:
+        """Notice the end of whoever reads."""
+        if console.reader_is_gone():
+            raise BrokenPipeError
+
+    def end(self) -> None:
+        """Lines leave nothing to clean up."""
+
+
+class JsonLines(Lines):
+    """One object a line; the first is the address."""
+
+    def begin(self, opening: Opening) -> None:
+        """Print the address."""
+        expires_at = records.timestamp(opening.expires_at)
+        members = {"address": opening.address, "expires_at": expires_at, "token": opening.token}
+        console.say(records.line({"event": "address", **members}))
+
+    def show(self, event: Event[AsyncMail]) -> None:
+        """Print an event."""
+        console.say(records.line(records.event(event)))
+
+
+class PlainLines(Lines):
+    """Lines of ``Name: value``, the lines of a text indented, an empty line behind each mail."""
+
+    def begin(self, opening: Opening) -> None:
+        """Print the address, bare, and what else is known of it."""
+        console.say(shown(opening.address))
+        console.say(f"Expires: {records.timestamp(opening.expires_at)}")
+        if opening.shows_token and opening.token:
+            console.say(f"Token: {shown(opening.token)}")
+
+    def show(self, event: Event[AsyncMail]) -> None:
+        """Print an event."""
+        match event:
+            case Arrived(mail):
+                console.write("".join(f"{line}\n" for line in self._lines(mail)) + "\n")
+            case Extended(expires_at):
+                console.say(f"Expires: {records.timestamp(expires_at)}")
+            case _:
+                console.say(_said(event))
+
+    def _lines(self, mail: AsyncMail) -> Iterator[str]:
+        fields = {
+            "Code": mail.code,
+            "Link": mail.link,
+            "From": _sender(mail),
+            "Subject": mail.subject,
+            "Received": records.timestamp(mail.received_at),
+            "Id": mail.id,
+        }
+        yield from (f"{name}: {shown(value)}" for name, value in fields.items() if value is not None)
+        yield from (f"Attached: {shown(name)}" for name in _attached(mail))
+        yield from (f"  {line}" for line in _beginning(mail.text, _TEXT_CHARACTERS))
+
+
+class Terminal:
+    """For a person: code and link first, and a line at the bottom that counts down."""
+
+    def __init__(self) -> None:
+        self._expires_at: datetime | None = None
+        self._ctrl_c = ""
+        self._mails = 0
+        self._has_status = False
+
+    def begin(self, opening: Opening) -> None:
+        """Show the address, the token if it is wanted, and the countdown."""
+        self._expires_at = opening.expires_at
+        self._ctrl_c = "ctrl-C deletes it" if opening.is_deleted_at_the_end else "ctrl-C ends"
+        self._say(_styled(shown(opening.address), _BOLD))
+        if opening.shows_token and opening.token:
+            self._say(f"Token    {shown(opening.token)}")
+        self.tick()
+
+    def show(self, event: Event[AsyncMail]) -> None:
+        """Show an event above the countdown."""
+        match event:
+            case Arrived(mail):
+                self._mails += 1
+                for line in self._lines(mail, console.columns()):
+                    self._say(line)
+            case Extended(expires_at):
+                self._expires_at = expires_at
+                self.note(f"Ends at {_time_of_day(expires_at)} now")
+            case _:
+                self.note(_said(event))
+        if event in (Expired(), Deleted(None)):
+            self._expires_at = None
+        self.tick()
+
+    def note(self, text: str) -> None:
+        """Show it dimmed."""
+        for line in wrapped(shown(text), console.columns()):
+            self._say(_styled(line, _DIM))
+
+    def tick(self) -> None:
+        """Draw the countdown anew."""
+        if self._expires_at is not None:
+            left_seconds = max(0, int((self._expires_at - datetime.now(UTC)).total_seconds()))
+            mails = "1 mail" if self._mails == 1 else f"{self._mails} mails"
+            # The last column stays free, or the line would wrap and could not be erased.
+            status = cut(f"{_countdown(left_seconds)} left, {mails}, {self._ctrl_c}", console.columns() - 1)
+            console.write(_ERASE_LINE + _styled(status, _DIM))
+            self._has_status = True
+
+    def end(self) -> None:
+        """Erase the countdown."""
+        if self._has_status:
+            console.write(_ERASE_LINE)
+            self._has_status = False
+
+    def _say(self, line: str) -> None:
+        self.end()
+        console.say(line)
+
+    def _lines(self, mail: AsyncMail, columns: int) -> Iterator[str]:
+        yield ""
+        if mail.code is not None:
+            yield from ("", f"    {_styled(shown(mail.code), _BOLD_GREEN)}", "")
+        if mail.link is not None:
+            # Not broken into lines: the terminal wraps it, and it can still be clicked or copied whole.
+            yield from (_styled(shown(mail.link), _BOLD), "")
+        fields = {"From": _sender(mail), "Subject": mail.subject, "Time": _time_of_day(mail.received_at)}
+        yield from (cut(f"{name:<8} {shown(value)}", columns) for name, value in fields.items() if value)
+        yield from (cut(f"Attached {shown(name)}", columns) for name in _attached(mail))
+        yield ""
+        yield from (f"  {line}" for line in _beginning(mail.text, columns - 2))
+
+
+def _styled(text: str, style: str) -> str:
+    return f"{style}{text}{_PLAIN}" if console.has_colours() else text
+
+
+def _sender(mail: AsyncMail) -> str:
+    return f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
+
+
+def _attached(mail: AsyncMail) -> Iterator[str]:
+    """Describe attachments; images that the HTML shows are none to a reader."""
+    files = [one for one in mail.attachments if not (one.is_inline and mail.has_html)]
+    for one in files[:_ATTACHMENTS]:
+        yield f"{one.filename or 'unnamed'} ({one.content_type}, {one.size_bytes} bytes)"
+    if len(files) > _ATTACHMENTS:
+        yield f"and {len(files) - _ATTACHMENTS} more"
+
+
+def _time_of_day(moment: datetime) -> str:
+    return f"{moment.astimezone():%H:%M:%S}"
+
+
+def _countdown(seconds: int) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def _beginning(text: str, columns: int) -> Iterator[str]:
+    """Return the first lines that say something."""
+    lines = (line.strip().expandtabs(4) for line in text[:_TEXT_CHARACTERS].splitlines())
+    pieces = (piece for line in lines if line for piece in wrapped(shown(line), columns))
+    return islice(pieces, _TEXT_LINES)
+
+
+def _said(event: Event[AsyncMail]) -> str:
+    match event:
+        case Deleted(None):
+            return "The address was deleted"
+        case Deleted(message_id):
+            return f"A mail was deleted: {shown(message_id or '')}"
+        case _:
+            return "The address expired"

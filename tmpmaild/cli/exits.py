@@ -1,0 +1,99 @@
+"""What a command says, and the exit code it leaves with, when it cannot do what it was asked; never a traceback."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from tmpmaild.cli import console
+from tmpmaild.cli.terminal import shown
+from tmpmaild.client import (
+    AddressExpired,
+    AddressNotFound,
+    InvalidRequest,
+    NotFound,
+    RateLimited,
+    TmpmaildError,
+    WaitTimeout,
+)
+
+DONE = 0
+TIMEOUT = 1
+NO_ADDRESS = 3
+NO_SERVICE = 4
+NO_OUTPUT = 4
+_OPTIONS = {
+    "/local_part": "--name",
+    "/domain": "--domain",
+    "after": "--after",
+    "subject": "--subject",
+    "from": "--from",
+    "q": "--text",
+}
+HUNG_UP = 128 + signal.SIGHUP
+
+
+def code_of(work: Callable[[], int]) -> int:
+    """Return the exit code of work, after a line on standard error if it failed."""
+    try:
+        console.expect_output()
+        return work()
+    except TmpmaildError as error:
+        if isinstance(error, InvalidRequest):
+            _blame_options(error)
+        console.complain(f"{error}{_hint(error)}")
+        return _code(error)
+    except BrokenPipeError:
+        console.forget_output()
+        return DONE
+    except OSError as error:
+        return _without_output(error)
+
+
+def _without_output(error: OSError) -> int:
+    # SIGHUP may still be on its way when a write to the closed terminal fails.
+    code = HUNG_UP if console.is_hang_up(error) else NO_OUTPUT
+    if code == NO_OUTPUT:
+        console.complain(f"cannot write: {error.strerror or error}")
+    console.forget_output()
+    return code
+
+
+def _hint(error: TmpmaildError) -> str:
+    match error:
+        case NotFound():
+            return "; is the URL right, and the service not older than this command?"
+        case RateLimited(retry_after_seconds=int(seconds)):
+            return f"; the next request is taken in {seconds} s"
+        case _:
+            return ""
+
+
+def _code(error: TmpmaildError) -> int:
+    match error:
+        case WaitTimeout():
+            return TIMEOUT
+        case AddressNotFound() | AddressExpired():
+            return NO_ADDRESS
+        case _:
+            return NO_SERVICE
+
+
+def _blame_options(error: InvalidRequest) -> None:
+    """Raise UsageError where options are what the service did not take."""
+    mistakes = [(_OPTIONS[one.pointer], one.detail) for one in error.errors if one.pointer in _OPTIONS]
+    if mistakes:
+        text = "; ".join(f"Invalid value for '{option}': {detail}" for option, detail in mistakes)
+        raise click.UsageError(shown(text)) from error
+
+
+@contextmanager
+def arguments() -> Iterator[None]:
+    """Around what is handed the arguments of the command line: its ValueError is wrong usage."""
+    try:
+        yield
+    except UnicodeError as error:
+        raise click.UsageError("an argument is no text") from error
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,0 +1,196 @@
+"""``tmpmaild new`` and ``tmpmaild watch``: following an inbox until it ends, or until a signal does it."""
+
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
+from typing import TypeVar
+
+import anyio
+import httpx2
+from anyio.abc import TaskStatus
+from msgspec import Struct
+
+from tmpmaild.cli import absence, console, exits
+from tmpmaild.cli.connection import Connection
+from tmpmaild.cli.display import Display, Opening, fitting_display
+from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, TmpmaildError
+
+T = TypeVar("T")
+
+_DELETING_SECONDS = 10  # the rate limit lets one request pass in that time
+_LAST_ANSWER_SECONDS = 2
+_DOMAINS_SECONDS = 2
+_TICK_SECONDS = 1
+
+
+class Wish(Struct, frozen=True):
+    """What address is asked for, and whether it is to outlive the command."""
+
+    local_part: str | None = None
+    domain: str | None = None
+    private: bool = False
+    keep: bool = False
+
+
+def new(wish: Wish, server: str | None, *, as_json: bool) -> int:
+    """Create an address and show what happens to it; return the exit code."""
+    return _run(partial(_new, wish), server, as_json=as_json)
+
+
+def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
+    """Show what happens to an address; return the exit code."""
+    return _run(partial(_watch, address, token), server, as_json=as_json)
+
+
+class Shield:
+    """Keeps a request from being cancelled before its answer came or a moment is over; a pause is not kept."""
+
+    def __init__(self) -> None:
+        self._scope = anyio.CancelScope(shield=True)
+
+    async def keep(self, request: Awaitable[T]) -> T:
+        """Return what the request results in; to be called once."""
+        with self._scope:
+            return await request
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise AssertionError("only who is cancelled is cut short")
+
+    async def pause(self, sleep: Callable[[float], Awaitable[None]], seconds: float) -> None:
+        """Sleep unshielded."""
+        self._scope.shield = False
+        await sleep(seconds)
+        self._scope.shield = True
+
+    async def wait_for_cancellation(self) -> None:
+        """Sleep until cancelled, and count the moment from then."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._scope.deadline = anyio.current_time() + _LAST_ANSWER_SECONDS
+
+
+Work = Callable[[AsyncClient, Display, Shield], Awaitable[None]]
+
+
+def _run(work: Work, server: str | None, *, as_json: bool) -> int:
+    display = fitting_display(as_json=as_json)
+    connection = Connection(display.note)
+
+    async def main() -> int:
+        shield = Shield()
+        async with _connected(server, partial(shield.pause, connection.pause), connection) as client:
+            return await _until_signal(lambda: work(client, display, shield), display, shield)
+
+    try:
+        return exits.code_of(lambda: anyio.run(main))
+    finally:
+        _end(display)
+
+
+def _end(display: Display) -> None:
+    try:
+        display.end()
+    except OSError:  # nothing is left that could be left as it was found
+        console.forget_output()
+
+
+@asynccontextmanager
+async def _connected(
+    server: str | None, pause: Callable[[float], Awaitable[None]], connection: Connection
+) -> AsyncIterator[AsyncClient]:
+    hooks = {"response": [connection.answered]}
+    async with httpx2.AsyncClient(event_hooks=hooks) as http:
+        with exits.arguments():
+            client = AsyncClient(server, http=http, sleep=pause, wait_out_rate_limit=True)
+        yield client
+
+
+async def _new(wish: Wish, client: AsyncClient, display: Display, shield: Shield) -> None:
+    # A signal must wait for the answer, or an address would be left that nobody knows.
+    with exits.arguments():
+        inbox = await shield.keep(client.create(wish.local_part, domain=wish.domain, private=wish.private))
+    try:
+        shows_token = wish.private or wish.keep
+        display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not wish.keep))
+        await _follow(inbox, display)
+    except BaseException:
+        if not wish.keep:
+            await _delete(inbox, display)
+        raise
+
+
+async def _watch(address: str, token: str | None, client: AsyncClient, display: Display, _: Shield) -> None:
+    with exits.arguments():
+        inbox = await _find(client, address, token)
+    display.begin(Opening(inbox.address, inbox.expires_at, token))
+    await _follow(inbox, display)
+
+
+async def _find(client: AsyncClient, address: str, token: str | None) -> AsyncInbox:
+    try:
+        return await client.inbox(address, token)
+    except AddressNotFound as error:
+        domains: list[str] = []
+        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(TmpmaildError):  # they only make a better message
+            async with AsyncClient(client.url) as impatient:
+                domains = await impatient.domains()
+        raise absence.named(error, client.url, address, token, domains) from error
+
+
+async def _follow(inbox: AsyncInbox, display: Display) -> None:
+    async with aclosing(inbox.follow()) as events:
+        async for event in events:
+            display.show(event)
+
+
+async def _delete(inbox: AsyncInbox, display: Display) -> None:
+    reason = "no answer"
+    with anyio.move_on_after(_DELETING_SECONDS, shield=True):
+        try:
+            await inbox.delete()
+        except (AddressNotFound, AddressExpired):
+            return
+        except TmpmaildError as error:
+            reason = str(error)
+        else:
+            return
+    display.note(f"{inbox.address} is not deleted: {reason}")
+
+
+async def _until_signal(work: Callable[[], Awaitable[None]], display: Display, shield: Shield) -> int:
+    """Do the work; return 0 at its end, or 128 and the number of the signal that ended it, whatever fails then."""
+    code = exits.DONE
+
+    async def listen(*, task_status: TaskStatus[None]) -> None:
+        nonlocal code
+        with anyio.open_signal_receiver(*_signals()) as received:
+            task_status.started()
+            code = 128 + await anext(received)
+        # From here on the signals are the system's again: a second one does not wait for the deletion.
+        group.cancel_scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as group:
+            await group.start(listen)
+            group.start_soon(_tick, display)
+            group.start_soon(shield.wait_for_cancellation)
+            await work()
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as errors:
+        if code == exits.DONE:
+            raise errors.exceptions[0] from None
+        console.forget_output()  # it may be what failed
+    return code
+
+
+def _signals() -> list[signal.Signals]:
+    """List the signals that end us; what nohup or a shell has us ignore stays ignored."""
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return [one for one in ending if signal.getsignal(one) != signal.SIG_IGN]
+
+
+async def _tick(display: Display) -> None:
+    while True:
+        display.tick()
+        await anyio.sleep(_TICK_SECONDS)

@@ -1,0 +1,219 @@
+"""The operator's command line: each command reads the configuration, says what is wrong with it, and hands over.
+
+The commands for users of a service stand in ``commands``.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import anyio
+import click
+
+from tmpmaild import __version__
+from tmpmaild.cli import console, parameters, postmaster, sending, users
+from tmpmaild.config import file as configfile
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import StartError
+from tmpmaild.host import privileges
+from tmpmaild.host.logs import logging_to_stderr
+from tmpmaild.storage.sqlite.engine import upgrade
+
+_EXIT_NO_START = 1
+_EXIT_CTRL_C = 128 + signal.SIGINT
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
+)
+
+
+def _clear_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what an operator can mend into plain lines and an exit code."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except StartError as error:
+            for line in str(error).splitlines():
+                click.echo(f"tmpmaild: {line}", err=True)
+            sys.exit(_EXIT_NO_START)
+        except KeyboardInterrupt:
+            sys.exit(_EXIT_CTRL_C)
+
+    return wrapped
+
+
+def _load(config_path: Path | None) -> Config:
+    """Read the configuration, which may be root's alone, and then be root no more."""
+    config = configfile.load(config_path, os.environ)
+    privileges.drop_to_owner(Path(config.storage.path))
+    return config
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", message="tmpmaild %(version)s")
+def main() -> None:
+    """Disposable e-mail addresses: created over HTTP, filled over SMTP, gone after an hour."""
+
+
+@main.command()
+@config_option
+@_clear_errors
+def serve(config_path: Path | None) -> None:
+    """Run the service until SIGTERM or ctrl-C.
+
+    With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain tmpmaild.example, and
+    tmpmaild.db in the current folder.
+    """
+    from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
+
+    config = _load(config_path)
+    with logging_to_stderr(config.log.level, config.log.format):
+        anyio.run(daemon.run, config, _announcer(config), backend_options={"use_uvloop": _has_uvloop()})
+
+
+def _has_uvloop() -> bool:
+    try:
+        import uvloop  # noqa: F401, PLC0415 - not on every platform
+    except ImportError:
+        return False
+    return True
+
+
+def _announcer(config: Config) -> Callable[[list[str], list[str]], None]:
+    def announce(http: list[str], smtp: list[str]) -> None:
+        here = f"http://{sending.reachable(http[0])}"
+        api = f"{here}/api/v1/addresses"
+        server = "" if smtp[0] in Config().smtp.listen else f" --server {sending.reachable(smtp[0])}"
+        lines = [
+            f"tmpmaild {__version__} serves {', '.join(config.domains)}",
+            f"  HTTP on {', '.join(http)}",
+            f"  SMTP on {', '.join(smtp)}",
+        ]
+        if not http[0].startswith("unix:"):
+            lines += [
+                f"Open {config.http.public_url or here}/ in a browser, or try it in another terminal:",
+                f"  address=$(curl -sX POST {api} | grep -o '[^\"]*@[^\"]*')",
+                f'  {_this_program()} send{server} "$address"',
+                f'  curl -s "{api}/$address/messages"',
+            ]
+        click.echo("\n".join(lines))
+
+    return announce
+
+
+def _this_program() -> str:
+    return f"{sys.executable} -m tmpmaild" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
+
+
+@main.command("check-config")
+@config_option
+@_clear_errors
+def check_config(config_path: Path | None) -> None:
+    """Read the configuration and name every mistake in it."""
+    source = configfile.find(config_path, os.environ)
+    _load(config_path)
+    _say(f"{source or 'defaults'}: ok")
+
+
+@main.command()
+@config_option
+@_clear_errors
+def migrate(config_path: Path | None) -> None:
+    """Bring the database to the newest schema. ``serve`` does so too; this is for doing it before."""
+    config = _load(config_path)
+    applied = upgrade(Path(config.storage.path))
+    for name in applied:
+        _say(f"applied {name}")
+    _say(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
+
+
+@main.command("postmaster")
+@click.argument("message_id", metavar="[ID]", required=False)
+@click.option("--raw", is_flag=True, help="The mail as it came, control characters and all. Into a file, if in doubt.")
+@config_option
+@_clear_errors
+def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bool) -> None:
+    """List the mail to postmaster and abuse, or show the one with ID.
+
+    Works whether the service runs or not. What a terminal would act on is shown as U+FFFD, except with --raw.
+    """
+    if raw and message_id is None:
+        raise click.UsageError("--raw needs the ID of a mail")
+    from tmpmaild import daemon  # noqa: PLC0415 - as for serve
+
+    config = _load(config_path)
+    path = Path(config.storage.path)
+    if raw and message_id is not None:
+        octets = postmaster.source(path, message_id, daemon.hostname(config))
+    else:
+        text = postmaster.listing(path) if message_id is None else postmaster.readable(path, message_id)
+        octets = text.encode(console.encoding(), "replace")
+    with console.output(_EXIT_NO_START):
+        console.expect_output()
+        click.echo(octets, nl=False)
+
+
+@main.command()
+@click.argument("address", callback=parameters.expect_address)
+@click.argument("file", type=parameters.Input("rb"), required=False)
+@click.option(
+    "--server",
+    metavar="HOST:PORT",
+    callback=parameters.expect_host_and_port,
+    help="Where to send. Default: the first of smtp.listen; needed if $TMPMAILD_URL names another service.",
+)
+@click.option(
+    "--sender",
+    default="alice@example.com",
+    show_default=True,
+    callback=parameters.expect_sender,
+    help="Envelope sender; may be empty.",
+)
+@config_option
+@_clear_errors
+def send(address: str, file: BinaryIO | None, server: str | None, sender: str, config_path: Path | None) -> None:
+    """Send a mail to ADDRESS at a running tmpmaild over SMTP.
+
+    FILE is the mail (- for standard input); without it a short sample goes out.
+    """
+    target = server or _default_server(config_path)
+    sending.send(_octets(file) if file else sending.sample(address), sender, address, target)
+    _say(f"sent to {address}")
+
+
+def _default_server(config_path: Path | None) -> str:
+    try:
+        return sending.default_server(configfile.load(config_path, os.environ), os.environ.get("TMPMAILD_URL", ""))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _octets(file: BinaryIO) -> bytes:
+    try:
+        return file.read()
+    except OSError as error:
+        raise StartError(f"{file.name}: cannot be read: {error.strerror or error}") from error
+
+
+@main.command()
+def version() -> None:
+    """Print the version."""
+    _say(f"tmpmaild {__version__}")
+
+
+def _say(line: str) -> None:
+    with console.output(_EXIT_NO_START):
+        click.echo(line)
+
+
+for _command in users.COMMANDS:
+    main.add_command(_command)

@@ -1,0 +1,68 @@
+"""What arguments and options of commands may be; each mistake is told in words that say what is expected."""
+
+import os
+import re
+from typing import IO, Any
+
+import click
+
+from tmpmaild.config.kinds import parse_endpoint
+
+_A_YEAR_SECONDS = 31_536_000
+_ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|m|h|)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def expect_address(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Refuse what can be no address, most often the value of a variable that is not set."""
+    if not (_ADDRESS.fullmatch(value) and value.isprintable()):
+        raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
+    return value
+
+
+def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuse what can be no envelope sender, which may be empty."""
+    return expect_address(context, parameter, value) if value else value
+
+
+def expect_host_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse what is no place to connect to."""
+    try:
+        if value is None or parse_endpoint(value).port:
+            return value
+    except ValueError as error:
+        reason = str(error)
+    else:
+        reason = "no port"
+    raise click.BadParameter(f"HOST:PORT is expected, like 127.0.0.1:1025, not {value!r} ({reason})")
+
+
+class Input(click.File):
+    """A file to read, or ``-`` for standard input, which may be closed."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str] | IO[Any],
+        parameter: click.Parameter | None,
+        context: click.Context | None,
+    ) -> IO[Any]:
+        """Return the open file."""
+        try:
+            return super().convert(value, parameter, context)
+        except RuntimeError:  # click's way to say that there is none
+            self.fail("standard input is closed", parameter, context)
+
+
+class Duration(click.ParamType[float]):
+    """A time in seconds, or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``; a year at most."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        """Return seconds."""
+        match = _DURATION.fullmatch(str(value))
+        seconds = float(match[1]) * _SECONDS[match[2]] if match else -1
+        if not 0 <= seconds <= _A_YEAR_SECONDS:
+            self.fail(f"a time up to a year is expected, like 30, 30s, 5m or 1h, not {value!r}", parameter, context)
+        return seconds

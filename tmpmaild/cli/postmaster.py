@@ -1,0 +1,82 @@
+"""The operator's inbox as text for a console. Strangers wrote what stands in it: no control character gets through."""
+
+from functools import partial
+from pathlib import Path
+
+from tmpmaild.cli.terminal import shown
+from tmpmaild.cli.terminal import width as _width
+from tmpmaild.errors import StartError
+from tmpmaild.mail import tracefields
+from tmpmaild.model import Attachment, Message
+from tmpmaild.storage.sqlite.sources import look, operator_message, operator_messages, operator_source
+from tmpmaild.times import rfc3339
+
+NO_MAIL = "no mail for postmaster or abuse\n"
+
+_HEADINGS = ("ID", "RECEIVED", "SIZE", "FROM", "TO", "SUBJECT")
+_MAX_ADDRESS = 40
+_MAX_SUBJECT = 80
+
+
+def listing(path: Path) -> str:
+    """Return all mail as a table, newest first. Raises ``DatabaseError``."""
+    messages = look(path, operator_messages)
+    if not messages:
+        return NO_MAIL
+    rows = [_HEADINGS, *map(_row, messages)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    return "".join(_line(row, widths) for row in rows)
+
+
+def _row(message: Message) -> tuple[str, ...]:
+    return (
+        message.id,
+        rfc3339(message.received_at_ms),
+        str(message.size_bytes),
+        _cut(shown(message.from_address), _MAX_ADDRESS),
+        _cut(shown(message.recipient), _MAX_ADDRESS),
+        _cut(shown(message.subject), _MAX_SUBJECT),
+    )
+
+
+def _line(row: tuple[str, ...], widths: list[int]) -> str:
+    cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+    return "  ".join(cells).rstrip() + "\n"
+
+
+def readable(path: Path, message_id: str) -> str:
+    """Return one mail as a person reads it. Raises ``DatabaseError``, ``StartError`` when there is none."""
+    message = look(path, partial(operator_message, message_id=message_id))
+    if message is None:
+        raise _no_such_mail()
+    sender = f"{message.from_name} <{message.from_address}>" if message.from_name else message.from_address
+    lines = [
+        f"From:     {shown(sender)}",
+        f"To:       {shown(message.recipient)}",
+        f"Date:     {rfc3339(message.received_at_ms)}",
+        f"Subject:  {shown(message.subject)}",
+        *(f"Attached: {shown(_attachment(one))}" for one in message.attachments),
+        "",
+        shown(message.body, keep="\n\t").rstrip("\n"),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def source(path: Path, message_id: str, hostname: str) -> bytes:
+    """Return one mail as it came, below our trace fields. Raises as ``readable``."""
+    found = look(path, partial(operator_source, message_id=message_id))
+    if found is None or found.raw is None:
+        raise _no_such_mail()
+    return tracefields.fields(found, hostname) + found.raw
+
+
+def _attachment(attachment: Attachment) -> str:
+    return f"{attachment.filename or 'unnamed'} ({attachment.content_type}, {attachment.size_bytes} bytes)"
+
+
+def _cut(text: str, characters: int) -> str:
+    return text if len(text) <= characters else text[: characters - 1] + "…"
+
+
+def _no_such_mail() -> StartError:
+    return StartError("the operator's inbox holds no such mail; tmpmaild postmaster lists what there is")

@@ -1,0 +1,113 @@
+"""One mail out over SMTP, for ``tmpmaild send``: where to, and what is said when it is not taken. No daemon sends."""
+
+import os
+import smtplib
+import socket
+from contextlib import closing, suppress
+from urllib.parse import urlsplit
+
+from tmpmaild.config.kinds import Endpoint, parse_endpoint
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import StartError
+
+_SAMPLE = """\
+From: Alice <alice@example.com>\r
+To: {address}\r
+Subject: Hello from tmpmaild\r
+\r
+It works. Your code is 481 516.\r
+"""
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+_READY = 220  # RFC 5321 §4.3.2
+_GREETING_SECONDS = 10
+_REPLY_SECONDS = 60
+
+
+def sample(address: str) -> bytes:
+    """Return a short mail to an address, with a code in it."""
+    return _SAMPLE.format(address=address).encode()
+
+
+def default_server(config: Config, url: str) -> str:
+    """Return where the service of a configuration takes mail.
+
+    ``url`` is what ``$TMPMAILD_URL`` holds, "" if nothing. Raises ValueError if that is another service, whose SMTP may
+    be anywhere.
+    """
+    if url and not _is_served_by(config, url):
+        raise ValueError(
+            f"$TMPMAILD_URL is {url}, which is not the service of this configuration: "
+            "say where it takes mail with --server HOST:PORT"
+        )
+    return reachable(config.smtp.listen[0])
+
+
+def reachable(name: str) -> str:
+    """Turn the address of a socket into one that a client on this machine can connect to."""
+    host, _, port = name.rpartition(":")
+    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
+
+
+def _is_served_by(config: Config, url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return False
+    if config.http.public_url and parts.netloc.lower() == urlsplit(config.http.public_url).netloc:
+        return True
+    listening = [parse_endpoint(reachable(one)) for one in config.http.listen if not one.startswith("unix:")]
+    return any(port == one.port and _is_same_host(parts.hostname or "", one) for one in listening)
+
+
+def _is_same_host(host: str, listening: Endpoint) -> bool:
+    return host == listening.host or (host in _LOCAL_NAMES and listening.host in _LOCAL_NAMES)
+
+
+def send(octets: bytes, sender: str, address: str, target: str, greeting_seconds: float = _GREETING_SECONDS) -> None:
+    """Send a mail to HOST:PORT. Raises StartError with what went wrong."""
+    try:
+        # Naming ourselves spares a DNS query for the machine's full name.
+        with closing(smtplib.SMTP(local_hostname="localhost", timeout=greeting_seconds)) as client:
+            _converse(client, parse_endpoint(target), sender, address, octets)
+    except smtplib.SMTPRecipientsRefused as error:
+        ((code, text),) = error.recipients.values()
+        raise StartError(f"{target} did not take the mail: {_reply(code, text)}") from error
+    except smtplib.SMTPResponseException as error:
+        raise StartError(f"{target} did not take the mail: {_reply(error.smtp_code, error.smtp_error)}") from error
+    except UnicodeEncodeError as error:
+        raise StartError(f"{target} takes no address with other than ASCII characters") from error
+    except (OSError, smtplib.SMTPException) as error:
+        raise StartError(f"{target}: {_reason(error)}; if mail is taken elsewhere, use --server HOST:PORT") from error
+
+
+def _converse(client: smtplib.SMTP, server: Endpoint, sender: str, address: str, octets: bytes) -> None:
+    code, text = client.connect(server.host, server.port)
+    if code != _READY:
+        raise smtplib.SMTPConnectError(code, text)
+    assert client.sock is not None
+    client.sock.settimeout(_REPLY_SECONDS)
+    client.ehlo_or_helo_if_needed()
+    client.sendmail(sender, [address], octets, [] if (sender + address).isascii() else ["SMTPUTF8"])
+    with suppress(smtplib.SMTPException, OSError):  # the mail is taken
+        client.quit()
+
+
+def _reply(code: int, text: bytes | str) -> str:
+    """Return a reply of the server as one line."""
+    shown = " ".join((text.decode(errors="replace") if isinstance(text, bytes) else text).split())
+    return f"{code} {shown}" if code > 0 else "it does not speak SMTP"
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case TimeoutError() | smtplib.SMTPServerDisconnected(__context__=TimeoutError()):
+            return "no answer of a mail server in time"
+        case smtplib.SMTPServerDisconnected():
+            return "the connection was closed"
+        case socket.gaierror():
+            return (error.strerror or str(error)).lower()
+        case OSError() if error.errno:
+            return os.strerror(error.errno).lower()
+    return str(error).rstrip(".").lower()

@@ -1,0 +1,151 @@
+"""The commands for users of a running service: their arguments. What they do stands beside, and is imported when run.
+
+They need the extra ``client``; ``tmpmaild serve`` must not.
+"""
+
+import signal
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import click
+
+from tmpmaild.cli import console, parameters
+
+P = ParamSpec("P")
+
+_USAGE = 2
+_NO_OUTPUT = 4
+_CTRL_C = 128 + signal.SIGINT
+
+_server = click.option(
+    "--server", metavar="URL", help="Where the service is. Default: $TMPMAILD_URL, else http://127.0.0.1:8025."
+)
+_token = click.option(
+    "--token", envvar="TMPMAILD_TOKEN", help="The token of the address, if it is private. Default: $TMPMAILD_TOKEN."
+)
+
+
+_address = click.argument("address", callback=parameters.expect_address)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+
+
+def _with_client(command: Callable[P, int]) -> Callable[P, None]:
+    """Leave with the exit code that a command returns, and say what to install where the client is missing."""
+
+    @wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            import tmpmaild.client  # noqa: F401, PLC0415 - brings httpx2
+
+            code = command(*args, **kwargs)
+        except ImportError as error:
+            click.echo(f"tmpmaild: {error}", err=True)
+            code = _USAGE
+        except KeyboardInterrupt:
+            code = _CTRL_C
+        sys.exit(code)
+
+    return wrapped
+
+
+@click.command()
+@click.option("--name", metavar="NAME", help="What stands before the @. Default: something random.")
+@click.option("--domain", help="One of the service's domains. Default: its first.")
+@click.option("--private", is_flag=True, help="Let nobody read it without its token, which is then shown.")
+@click.option("--keep", is_flag=True, help="Leave the address alive when this command is ended, as by ctrl-C.")
+@_json
+@_server
+@_with_client
+def new(name: str | None, domain: str | None, server: str | None, *, private: bool, keep: bool, as_json: bool) -> int:
+    """Create an address, print it, and show its mail as it comes.
+
+    Ends with the address. Ctrl-C ends it earlier and deletes the address, unless --keep is given. Where the output is
+    no terminal, its first line is the bare address.
+    """
+    from tmpmaild.cli import live  # noqa: PLC0415
+
+    return live.new(live.Wish(name, domain, private, keep), server, as_json=as_json)
+
+
+@click.command()
+@_address
+@_token
+@_json
+@_server
+@_with_client
+def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
+    """Show the mail of ADDRESS, what is there and what comes, until the address ends."""
+    from tmpmaild.cli import live  # noqa: PLC0415
+
+    return live.watch(address, token, server, as_json=as_json)
+
+
+@click.command()
+@_address
+@click.option("--subject", metavar="TEXT", help="Only a mail with this in its subject, in any case.")
+@click.option("--from", "sender", metavar="TEXT", help="Only a mail with this in its sender's address or name.")
+@click.option("--text", metavar="TEXT", help="Only a mail with this in its subject, sender or text.")
+@click.option("--after", metavar="ID", help="Only a mail that came after the one with this id.")
+@click.option("--code", is_flag=True, help="Print the code of the first mail that has one.")
+@click.option("--link", is_flag=True, help="Print the link to follow in the first mail that has one.")
+@click.option("--json", "as_json", is_flag=True, help="Print the mail as one line of JSON, its id included.")
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    metavar="TIME",
+    type=parameters.Duration(),
+    default="60s",
+    show_default=True,
+    help="How long to wait: seconds, or with a unit, as 30s, 5m or 1h.",
+)
+@_token
+@_server
+@_with_client
+def wait(
+    address: str,
+    *,
+    code: bool,
+    link: bool,
+    as_json: bool,
+    timeout_seconds: float,
+    token: str | None,
+    server: str | None,
+    **wanted: str | None,
+) -> int:
+    """Wait for a mail to ADDRESS and print its text, or its code or link alone.
+
+    A mail that is there already counts; the oldest that matches is taken. Exit codes: 0 found, 1 nothing in time, 2
+    wrong usage, 3 no such address or it expired, 4 the service cannot be reached or refuses, 130 ctrl-C.
+    """
+    from tmpmaild.cli import waiting  # noqa: PLC0415
+
+    picks = [name for name, is_given in (("code", code), ("link", link), ("json", as_json)) if is_given]
+    if len(picks) > 1:
+        raise click.UsageError("--code, --link and --json exclude each other")
+    pick = waiting.Pick(picks[0] if picks else "text")
+    return waiting.wait(address, token, server, wanted, pick=pick, timeout_seconds=timeout_seconds)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes commands and options.
+
+    \b
+    bash: tmpmaild completion bash > ~/.local/share/bash-completion/completions/tmpmaild
+    zsh:  tmpmaild completion zsh > a folder of $fpath, as _tmpmaild
+    fish: tmpmaild completion fish > ~/.config/fish/completions/tmpmaild.fish
+    """  # noqa: D301 - click reads \b
+    from click.shell_completion import get_completion_class  # noqa: PLC0415
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(context.find_root().command, {}, "tmpmaild", "_TMPMAILD_COMPLETE").source()
+    with console.output(_NO_OUTPUT):
+        click.echo(script)
+
+
+COMMANDS = (new, watch, wait, completion)

@@ -1,0 +1,189 @@
+"""Reading the configuration: which file, the environment, and every mistake at once; no key is known here."""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tmpmaild.config.kinds import Kind
+from tmpmaild.config.settings import SECTIONS, Config, conflicts, kinds_by_key
+from tmpmaild.errors import ConfigError
+
+PREFIX: Final = "TMPMAILD_"
+USUAL_PLACES: Final = (Path("tmpmaild.toml"), Path("/etc/tmpmaild/config.toml"))
+
+_KINDS: Final = kinds_by_key()
+_MAX_FOUND_CHARACTERS: Final = 80
+_SWITCHES: Final = {"true": True, "false": False}
+
+
+def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """Return the file to read: the given one, ``$TMPMAILD_CONFIG``, a usual place; None for none.
+
+    What was asked for by name is returned whether it exists or not, so that reading it complains.
+    """
+    if path is not None:
+        return path
+    if named := environ.get(f"{PREFIX}CONFIG"):
+        return Path(named)
+    return next(filter(_may_exist, USUAL_PLACES), None)
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """Read the file that ``find`` names, then the environment, over the defaults; raises ConfigError.
+
+    Each mistake is one line: where it stands, the key, what was expected, what was found.
+    """
+    source = find(path, environ)
+    settings = _Settings()
+    if source is not None:
+        settings.add_file(source)
+    settings.add_environment(environ)
+    return settings.config()
+
+
+class _Settings:
+    """What was read so far: good values by dotted key, where each key was set, and the mistakes."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, object] = {}
+        self._origins: dict[str, str] = {}
+        self._mistakes: list[str] = []
+
+    def add_file(self, source: Path) -> None:
+        try:
+            tree = _read(source)
+        except ConfigError as error:
+            self._mistakes += error.mistakes
+            return
+        for key, value in _flat(tree):
+            self._add(str(source), key, value)
+
+    def add_environment(self, environ: Mapping[str, str]) -> None:
+        for name in sorted(environ):
+            key = name.removeprefix(PREFIX).lower().replace("__", ".", 1)
+            kind = _KINDS.get(key)
+            if name.startswith(PREFIX) and (kind or "." in key):
+                self._add(name, key, _from_text(environ[name], kind) if kind else None)
+
+    def config(self) -> Config:
+        """Return the configuration; raises ConfigError with all that was wrong."""
+        members: dict[str, dict[str, object]] = {section: {} for section in ("", *SECTIONS)}
+        for key, value in self._values.items():
+            section, _, name = key.rpartition(".")
+            members[section][name] = value
+        sections: dict[str, Any] = {name: struct(**members[name]) for name, struct in SECTIONS.items()}
+        config = Config(**members[""], **sections)  # type: ignore[arg-type]  # each went through its Kind
+        self._add_conflicts(config)
+        if self._mistakes:
+            raise ConfigError(self._mistakes)
+        return config
+
+    def _add(self, where: str, key: str, value: object) -> None:
+        self._origins[key] = where
+        kind = _KINDS.get(key)
+        if kind is None:
+            shown = key if key.isprintable() else repr(key)  # a quoted key of TOML may hold a line end
+            complaints = [(shown, _unknown(key, value))]
+        else:
+            parsed, complaints = _parse(kind, key, value)
+            self._values[key] = parsed
+        if complaints:
+            self._values.pop(key, None)
+        self._mistakes += [f"{where}: {place}: {complaint}" for place, complaint in complaints]
+
+    def _add_conflicts(self, config: Config) -> None:
+        for keys, complaint in conflicts(config):
+            set_keys = [key for key in keys if key in self._origins]
+            if all(key in self._values for key in set_keys):  # else the conflict may not be one
+                where = " and ".join(dict.fromkeys(self._origins[key] for key in set_keys))
+                self._mistakes.append(f"{where}: {' and '.join(keys)}: {complaint}")
+
+
+def _may_exist(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:  # starting with the defaults instead would hide the operator's file
+        return True
+
+
+def _read(source: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(source.read_text("utf-8-sig"))
+    except OSError as error:
+        raise ConfigError([f"{source}: cannot be read: {error.strerror}"]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{source}: is not UTF-8 (at byte {error.start})"]) from error
+    except ValueError as error:  # TOMLDecodeError, and numbers of thousands of digits
+        raise ConfigError([f"{source}: is not TOML: {error}"]) from error
+    except RecursionError as error:
+        raise ConfigError([f"{source}: is nested too deeply"]) from error
+
+
+def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    """Yield dotted keys and values; what is no section, or no known one, stays in one piece."""
+    for name, value in tree.items():
+        if name in SECTIONS and isinstance(value, dict):
+            yield from ((f"{name}.{key}", member) for key, member in value.items())
+        else:
+            yield name, value
+
+
+def _from_text(text: str, kind: Kind) -> object:
+    """Return what a TOML file would have held; a text that does not fit stays one, and is refused later."""
+    if kind.many:
+        return [item.strip() for item in text.split(",")] if text.strip() else []
+    if kind.base is bool:
+        return _SWITCHES.get(text.lower(), text)
+    try:
+        return kind.base(text)
+    except ValueError:
+        return text
+
+
+def _parse(kind: Kind, key: str, value: object) -> tuple[object, list[tuple[str, str]]]:
+    """Return the value for the configuration, and complaints as pairs of place and words."""
+    if not kind.many:
+        parsed, complaint = _parse_one(kind, value)
+        return parsed, [(key, complaint)] if complaint else []
+    if not isinstance(value, list) or len(value) < kind.least:
+        some = "a list of at least one string" if kind.least else "a list of strings"
+        return None, [(key, f"expected {some}, found {_shown(value)}")]
+    pairs = [_parse_one(kind, item) for item in value]
+    complaints = [(f"{key}[{index}]", complaint) for index, (_, complaint) in enumerate(pairs) if complaint]
+    return tuple(parsed for parsed, _ in pairs), complaints
+
+
+def _parse_one(kind: Kind, value: object) -> tuple[object, str]:
+    # By type(): True is an int in Python, but not here.
+    if type(value) is not kind.base and not (kind.base is float and type(value) is int):
+        return None, f"expected {kind.expected}, found {_shown(value)}"
+    try:
+        return kind.parse(value), ""
+    except ValueError:
+        return None, f"expected {kind.expected}, found {_shown(value)}"
+
+
+def _unknown(key: str, value: object) -> str:
+    if key in SECTIONS:
+        return f"expected a section, found {_shown(value)}"
+    what = "section" if isinstance(value, dict) and "." not in key else "key"
+    return f"unknown {what}{_hint(key)}"
+
+
+def _hint(key: str) -> str:
+    """Name the nearest known key: the same name elsewhere beats a similar spelling."""
+    name = key.rpartition(".")[2]
+    namesakes = [known for known in _KINDS if known.rpartition(".")[2] == name]
+    near = difflib.get_close_matches(key, namesakes, n=1, cutoff=0)
+    near = near or difflib.get_close_matches(key, [*SECTIONS, *_KINDS], n=1)
+    return f", did you mean {near[0]}?" if near else ""
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out integers of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _MAX_FOUND_CHARACTERS else text[: _MAX_FOUND_CHARACTERS - 3] + "..."

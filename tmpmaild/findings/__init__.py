@@ -1,0 +1,1 @@
+"""Codes and links in texts."""

@@ -1,0 +1,147 @@
+"""Which word of a line names which number; how surely that makes it a code is for ``finder.py``."""
+
+import re
+from typing import NamedTuple
+
+from tmpmaild.findings.codes.cues import Cue
+from tmpmaild.findings.codes.lines import LETTER, OF, OPENS_VALUE, OTHER_KINDS, VERIFYING, Line, Mark, is_told
+from tmpmaild.findings.codes.shapes import Kind, Shape
+
+NEAR_CHARACTERS = 60
+_NAMING_CHARACTERS = 12
+_TOUCHING_CHARACTERS = 4
+
+_OTHER_NAMES = OTHER_KINDS | {Cue.NUMBER, Cue.DIGITS, Cue.THING}
+_PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.DELIVERY}
+_CLAUSE_END = re.compile(r"[,;(|\u3001\uff0c]")
+_SENTENCE_END = re.compile(r"[.;!?](?!\w)")
+_PAUSE = re.compile(r"[,;!?]")
+_COUNTED = re.compile(r" [^\W\d_A-Z]{4}")
+
+
+class Naming(NamedTuple):
+    """What a line says of a number: ``noun`` names it, the more surely the nearer ``closeness`` is to 1.
+
+    Without a noun something else names it.
+    """
+
+    noun: Mark | None
+    closeness: float
+
+
+_SOMETHING_ELSE = Naming(None, 0)
+
+
+def naming(line: Line, index: int) -> Naming | None:
+    """Return what the words of a line say of its number ``index``; None when they say nothing."""
+    shape = line.shapes[index]
+    begin = line.shapes[index - 1].end if index else 0
+    names = [
+        mark for mark in line.marks if mark.cue in _OTHER_NAMES and begin <= mark.start and mark.end <= shape.start
+    ]
+    noun = next((mark for mark in reversed(line.nouns()) if mark.end <= shape.start), None)
+    if noun is not None:
+        if _another_is_nearer(line, noun, [name for name in names if name.start >= noun.end], shape):
+            return _SOMETHING_ELSE
+        closeness = _closeness(line, noun, shape)
+        return Naming(noun, closeness) if closeness else None
+    noun = _noun_behind(line, index)
+    closeness = _closeness_from_behind(line, noun, shape) if noun else 0
+    if names and _is_beside(line, names[-1], shape) and closeness < 1 and not line.is_entered(shape):
+        return _SOMETHING_ELSE
+    return Naming(noun, closeness) if closeness else None
+
+
+def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
+    """Tell whether a noun and a number behind it are plainly one phrase: "code: 1234", "code for you is 1234"."""
+    gap = line.text[noun.end : shape.start].rstrip()
+    is_short = shape.start - noun.end <= _TOUCHING_CHARACTERS or _ends_in_purpose(line, noun, shape)
+    if gap.endswith(("...", "\u2026")) or (gap[-1:] in OPENS_VALUE and (is_short or gap[-1] not in "([{")):
+        return True
+    if is_short and shape.kind in {Kind.DIGITS, Kind.MIXED}:
+        return True
+    return line.is_said(shape) or line.is_entered(shape)
+
+
+def _ends_in_purpose(line: Line, noun: Mark, shape: Shape) -> bool:
+    """Tell whether what a code is for stands right before a number: "code for your login 1234"."""
+    return any(
+        mark.cue in _PURPOSES and noun.end <= mark.start and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS
+        for mark in line.marks
+    )
+
+
+def _is_beside(line: Line, name: Mark, shape: Shape) -> bool:
+    """Tell whether a name may belong to a number; a salutation does not: "Dear customer, 1234 is"."""
+    return shape.start - name.end <= _NAMING_CHARACTERS and not _PAUSE.search(line.text, name.end, shape.start)
+
+
+def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) -> bool:
+    """Tell whether another name stands between a noun and a number and takes it: "with the code call 1234"."""
+    if not names or not _is_beside(line, names[-1], shape):
+        return False
+    name = names[-1]
+    gap = line.text[name.end : shape.start]
+    if any(map(str.isdigit, gap)):
+        return False
+    is_opened = gap.rstrip()[-1:] in OPENS_VALUE
+    if is_opened and _is_told_until(line, noun, name):
+        return False
+    if _CLAUSE_END.search(line.text, noun.end, name.start):
+        return True
+    if line.is_said(shape) or (is_opened and (name.cue is Cue.THING or LETTER.search(gap))):
+        return False
+    return not _is_of_one_phrase(line, noun, name, is_opened=is_opened)
+
+
+def _is_told_until(line: Line, noun: Mark, name: Mark) -> bool:
+    """Tell "enter the code on the page: 1234" and "give it, when he hands over the parcel: 1234"."""
+    if name.cue is Cue.NUMBER or not is_told(line.marks, line.marks.index(noun)):
+        return False
+    is_parcel = any(mark.cue is Cue.PARCEL and mark.start == name.start for mark in line.marks)
+    return is_parcel or not _CLAUSE_END.search(line.text, noun.end, name.start)
+
+
+def _is_of_one_phrase(line: Line, noun: Mark, name: Mark, *, is_opened: bool) -> bool:
+    """Tell "code for receipt of order 1234" and "code to verify your order: 1234" from "code for order 1234"."""
+    purposes = [mark for mark in line.marks if noun.end <= mark.start < name.start and mark.cue in _PURPOSES]
+    return bool(purposes) and (is_opened or OF.fullmatch(line.text, purposes[-1].end, name.start) is not None)
+
+
+def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
+    """Return how closely a noun is joined to a number behind it."""
+    if is_joined(line, noun, shape):
+        return 1
+    if shape.kind not in {Kind.DIGITS, Kind.MIXED}:
+        return 0
+    farness = 0.0 if shape.start - noun.end <= NEAR_CHARACTERS else 0.1
+    if any(mark.cue is Cue.ENTER and mark.end <= shape.start for mark in line.marks):
+        return 0.95 - farness
+    if _COUNTED.match(line.text, shape.end):
+        return 0.3
+    return (0.6 if noun.cue is Cue.OTP else 0.5) - farness
+
+
+def _noun_behind(line: Line, index: int) -> Mark | None:
+    """Return the noun that may name a number before it, unless there is one behind it that it names rather."""
+    shape = line.shapes[index]
+    noun = next((mark for mark in line.nouns() if 0 <= mark.start - shape.end <= NEAR_CHARACTERS), None)
+    others = (other for other in line.shapes[index + 1 :] if other.kind in {Kind.DIGITS, Kind.MIXED})
+    following = next(others, None)
+    if noun is None or following is None:
+        return noun
+    return None if following.start < noun.start or is_joined(line, noun, following) else noun
+
+
+def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
+    """Return how closely a noun is joined to a number before it: "1234 is your code", but not "1234 lines of code"."""
+    gap = line.text[shape.end : noun.start]
+    if shape.kind is Kind.WORDS or _SENTENCE_END.search(gap) or (gap.startswith(",") and len(gap) > _NAMING_CHARACTERS):
+        return 0
+    if line.says(shape):
+        return 1
+    if not LETTER.search(gap) or not gap[:2].strip().isalnum() or line.is_entered(shape):
+        return 0.98
+    if noun.cue is Cue.OTP:
+        return 0.6 if len(gap) <= NEAR_CHARACTERS / 2 else 0.5
+    return 0

@@ -1,0 +1,176 @@
+"""The links to the web in a mail, first the one it was sent for: to confirm, activate, reset or sign in.
+
+What a link is for shows in its text, in the words before it and in its address. The words are in linkwords; how
+HTML is read is in htmltext.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from tmpmaild.findings.linkwords import LEXICON, Cue
+from tmpmaild.mail import htmltext
+from tmpmaild.model import Link
+
+MAX_LINKS = 100
+MAX_HREF_CHARACTERS = 8192
+MAX_TEXT_CHARACTERS = 200
+
+_LEAST_TO_COME_FIRST = 0.5
+_LOOKED_AT = 300
+_CONTEXT_CHARACTERS = 160
+_NEAR_CHARACTERS = 80
+_PATH_CHARACTERS = 1000
+_LEAST_RANDOM_CHARACTERS = 12
+_MOST_RANDOM_CHARACTERS = 100
+_LEAST_DIGITS = 2
+
+# Not the quotes and the East Asian text that may follow an address without a space.
+_ADDRESS = re.compile(
+    r"[hH][tT][tT][pP][sS]?://[^\s<>\"`\u2018-\u201f\u00ab\u00bb\u2026\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
+)
+_WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
+_PARTS = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
+_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_PATH = re.compile(
+    r"verif|confirm|activat|activa[rt]|aktivier|valida|reset|passw|recover|magic|log-?in|sign-?in|\bauth(?!or)|token"
+    r"|invit|accept|opt-?in\b|\bdoi\b|approve|regist|bestaetig|zuruecksetz|conferm|attiva|bevestig|activer"
+    r"|potwierdz|aktyw|dogrula|onay",
+    re.IGNORECASE,
+)
+_PATH_ASIDE = re.compile(
+    r"unsubscri|opt-?out|abmeld|desabonn|afmeld|privacy|datenschutz|terms|legal|impressum|imprint|help|support|faq"
+    r"|contact|kontakt|preferences|settings|browser|webview|\.(?:png|jpe?g|gif|svg|webp|ico|css|pdf)$",
+    re.IGNORECASE,
+)
+_HOST_ASIDE = re.compile(
+    r"(?:^|\.)(?:facebook|twitter|x|instagram|linkedin|youtube|tiktok|pinterest|t|wa)\.(?:com|me)$"
+    r"|(?:^|\.)(?:apps|itunes)\.apple\.|(?:^|\.)play\.google\.|(?:^|\.)(?:help|support|status|blog)\.",
+)
+_ASIDE = 0.05
+_BASE = 0.1
+_PATH_BONUS = 0.3
+_TOKEN_BONUS = 0.1
+_VERIFY_BONUS = 0.45
+_SIGN_IN_BONUS = 0.25
+_TOLD_BONUS = 0.1
+_DOUBTFUL_BONUS = 0.2
+_AROUND_BONUS = 0.35
+
+_BREAKS = re.compile(r"[/?&=#:]+")
+
+
+class _Found(NamedTuple):
+    """A link as it stands: what is written before it, its address, its own text."""
+
+    before: str
+    href: str
+    text: str
+
+
+def find(body: str, html: str) -> tuple[Link, ...]:
+    """Return the links of a mail to http and https addresses, at most MAX_LINKS, each address once.
+
+    The one that the mail was sent for comes first, the others in the order of the mail. Those of the HTML are taken
+    when it has any, else those of the text, which have no text of their own. An address over MAX_HREF_CHARACTERS
+    is left out. The time it takes is in proportion to the length of the texts.
+    """
+    links = _links(_of_html(html)) if html else []
+    links = links or _links(_of_text(body))
+    best = max(links, key=lambda link: link.confidence, default=None)
+    if best is None or best.confidence < _LEAST_TO_COME_FIRST:
+        return tuple(links)
+    return (best, *(link for link in links if link is not best))
+
+
+def _links(found: Iterator[_Found]) -> list[Link]:
+    links: dict[str, Link] = {}
+    for one in islice(found, _LOOKED_AT):
+        if len(links) == MAX_LINKS and one.href not in links:
+            continue
+        confidence = _confidence(one)
+        known = links.get(one.href)
+        text = one.text[:MAX_TEXT_CHARACTERS].rstrip()
+        if known is not None:
+            text = known.text if known.confidence >= confidence and known.text else text or known.text
+            confidence = max(confidence, known.confidence)
+        links[one.href] = Link(one.href, text, confidence)
+    return list(links.values())
+
+
+def _of_html(html: str) -> Iterator[_Found]:
+    for before, href, text in htmltext.links(html):
+        if len(href) <= MAX_HREF_CHARACTERS and _WEB.match(href):
+            yield _Found(before, href, text)
+
+
+def _of_text(body: str) -> Iterator[_Found]:
+    end = 0
+    for match in _ADDRESS.finditer(body):
+        href = _trimmed(match[0])
+        before = body[max(end, match.start() - _CONTEXT_CHARACTERS) : match.start()]
+        end = match.start() + len(href)
+        if len(href) <= MAX_HREF_CHARACTERS and _WEB.match(href):
+            yield _Found(before, href, "")
+
+
+def _trimmed(address: str) -> str:
+    """Take off what belongs to the sentence: punctuation, and brackets that the address does not open."""
+    end = len(address)
+    surplus = {closing: address.count(closing) - address.count(opening) for opening, closing in ("()", "[]", "{}")}
+    while end:
+        last = address[end - 1]
+        if surplus.get(last, 0) > 0:
+            surplus[last] -= 1
+        elif last not in ".,;:!?'*_~|\\":
+            break
+        end -= 1
+    return address[:end]
+
+
+def _confidence(link: _Found) -> float:
+    """Return how surely a link is what the mail was sent for."""
+    host, path = _parts(link.href)
+    said = {mark.cue for mark in LEXICON.marks(link.text[:MAX_TEXT_CHARACTERS])}
+    says_little = not link.text or Cue.HERE in said or _WEB.match(link.text) is not None
+    around = _said_before(link.before) if says_little or Cue.SIGN_IN in said else set()
+    if _HOST_ASIDE.search(host) or (Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path))):
+        return _ASIDE
+    # What text and address agree on outweighs a word before them: a heading may name the shop.
+    if says_little and Cue.ASIDE in around and not (Cue.VERIFY in said and _PATH.search(path)):
+        return _ASIDE
+    score = _BASE + (_PATH_BONUS if _PATH.search(path) else 0) + (_TOKEN_BONUS if _has_token(path) else 0)
+    if Cue.VERIFY in said:
+        score += _DOUBTFUL_BONUS if Cue.ASIDE in said else _VERIFY_BONUS
+    elif Cue.SIGN_IN in said:
+        score += _SIGN_IN_BONUS + (_TOLD_BONUS if around & {Cue.VERIFY, Cue.SIGN_IN, Cue.HERE} else 0)
+    elif Cue.VERIFY in around:
+        score += _AROUND_BONUS
+    return round(score, 2)
+
+
+def _parts(href: str) -> tuple[str, str]:
+    """Split an address into its host and the words of its path and query."""
+    match = _PARTS.match(href)
+    if match is None:
+        return "", ""
+    host = match[1].rpartition("@")[2].partition(":")[0].lower()
+    return host, _CAMEL_CASE.sub("-", match[2][:_PATH_CHARACTERS])
+
+
+def _said_before(text: str) -> set[Cue]:
+    """Return what the words before a link tell about it; of asides only the nearer ones count."""
+    text = text[-_CONTEXT_CHARACTERS:]
+    near = len(text) - _NEAR_CHARACTERS
+    return {mark.cue for mark in LEXICON.marks(text) if mark.cue is not Cue.ASIDE or mark.start >= near}
+
+
+def _has_token(path: str) -> bool:
+    """Tell whether a part of a path looks drawn at random: long, with letters and digits, or longer."""
+    return any(_looks_random(part[:_MOST_RANDOM_CHARACTERS]) for part in _BREAKS.split(path))
+
+
+def _looks_random(part: str) -> bool:
+    digits = sum(map(str.isdigit, part))
+    return len(part) >= _LEAST_RANDOM_CHARACTERS and _LEAST_DIGITS <= digits < len(part) and " " not in part

@@ -1,0 +1,1 @@
+"""The use cases: what can be done with addresses and their mail."""

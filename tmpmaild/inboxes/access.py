@@ -1,0 +1,112 @@
+"""Who may do what with an inbox: reading needs its address, or its token too; changing it always needs the token."""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
+from tmpmaild.inboxes.losses import Loss, Losses
+from tmpmaild.mail import addresses
+from tmpmaild.model import Inbox
+from tmpmaild.storage.base import Storage
+
+
+class Access:
+    """Finds live inboxes for those who may have them. With ``require_token`` every inbox is private.
+
+    ``clock`` gives Unix milliseconds.
+    """
+
+    def __init__(self, storage: Storage, clock: Callable[[], int], *, require_token: bool) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._require_token = require_token
+        self._losses = Losses()
+        storage.on_committed(self._losses.update)
+
+    @property
+    def moment(self) -> Loss:
+        """The present, for ``still`` and ``confirm`` to know what has been lost since: take it before reading."""
+        return self._losses.last
+
+    async def find(self, address: str, token: str | None) -> Inbox:
+        """Find a live address, as a client wrote it, for reading.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
+        """
+        folded = self.fold(address, token)
+        moment, now_ms = self.moment, self._clock()
+        inbox = self.admit(await self._storage.find_inbox(folded, now_ms), token, now_ms)
+        return await self.still(inbox, moment)
+
+    async def command(self, address: str, token: str) -> Inbox:
+        """Find a live address for changing it. Raises ``AddressNotFound`` and ``AddressExpired``."""
+        folded = self.fold(address, token)
+        now_ms = self._clock()
+        inbox = await self._storage.find_inbox(folded, now_ms)
+        if inbox is None or not _opens(inbox, token):
+            raise AddressNotFound("not for this client")
+        return _living(inbox, now_ms)
+
+    def fold(self, address: str, token: str | None) -> str:
+        """Return the address that a client means. Raises ``AddressNotFound``, ``Unauthorized``."""
+        if self._require_token and token is None:
+            raise Unauthorized("every inbox needs its token here")
+        folded = addresses.fold(address)
+        if folded is None:
+            raise AddressNotFound("no address")
+        return folded
+
+    def permit(self, token: str | None, now_ms: int) -> Callable[[Inbox], object]:
+        """Return what admits a client to an inbox, for a reader to call before it reads anything else of it.
+
+        How long a refusal takes must not depend on what it refuses.
+        """
+        return lambda inbox: self.admit(inbox, token, now_ms)
+
+    def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
+        """Let a client read an inbox: with the right token where one is needed, and while it lives."""
+        if inbox is None:
+            raise AddressNotFound("no such address")
+        if (inbox.private or self._require_token) and not _opens(inbox, token):
+            raise AddressNotFound("not for this client")
+        return _living(inbox, now_ms)
+
+    async def still(self, inbox: Inbox, moment: Loss) -> Inbox:
+        """Return an inbox as it is now, that a client was admitted to after ``moment``.
+
+        Waits for nothing, and returns the same object, unless it was deleted or given another end meanwhile. Raises
+        ``AddressExpired``, ``AddressNotFound``.
+        """
+        while moment.moved(inbox.id):
+            moment = self.moment
+            found = await self._storage.find_inbox(inbox.address, self._clock())
+            if found is None:
+                raise AddressNotFound("no such address any more")
+            inbox = found
+        return _living(inbox, self._clock())
+
+    async def confirm(self, inbox: Inbox, message_id: str, moment: Loss) -> Inbox:
+        """Return what ``still`` returns, if the inbox also still holds a message that was read after ``moment``.
+
+        Raises as ``still``, and ``MessageNotFound``.
+        """
+        inbox = await self.still(inbox, moment)
+        if message_id in moment.deleted_messages():
+            raise MessageNotFound("it has been deleted meanwhile")
+        return inbox
+
+
+def digest(token: str) -> bytes:
+    """Return what is kept of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def _living(inbox: Inbox, now_ms: int) -> Inbox:
+    if inbox.expires_at_ms <= now_ms:
+        raise AddressExpired(inbox.expires_at_ms)
+    return inbox
+
+
+def _opens(inbox: Inbox, token: str | None) -> bool:
+    return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")

@@ -1,0 +1,156 @@
+"""Codes and links of messages that are shown: looked for once, off the event loop, and remembered while there is room.
+
+What a code or a link looks like is the business of ``codes.py`` and ``links.py``.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.findings import codes, links
+from tmpmaild.mail import htmltext
+from tmpmaild.model import Findings, Inbox, InboxChange, Link, Message, MessageDeleted, Texts
+from tmpmaild.storage.base import Storage
+
+log = logging.getLogger(__name__)
+
+_TEXT_CHARACTERS = 128 * 1024
+_LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
+_MESSAGES_AT_ONCE = 8
+_MAX_KNOWN = 20_000
+_MAX_KNOWN_CHARACTERS = 16 * 1024 * 1024
+
+
+class _Known(Struct, frozen=True, gc=False):
+    inbox_id: str
+    expires_at_ms: int
+    findings: Findings
+    characters: int
+
+
+class FindingsCache:
+    """What was found in messages, least recently used out first. Nothing stays in it longer than its inbox lives."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._characters = 0
+        self._losses = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, message_id: str) -> Findings | None:
+        """Return what was found in a message, if that is known."""
+        known = self._known.get(message_id)
+        if known is None:
+            return None
+        self._known.move_to_end(message_id)
+        return known.findings
+
+    @property
+    def moment(self) -> int:
+        """Name the present, for ``put`` to know whether what was looked at since may be gone."""
+        return self._losses
+
+    def put(self, inbox: Inbox, message_id: str, findings: Findings, moment: int) -> None:
+        """Remember what was found in a message that was there at ``moment``, unless anything was deleted meanwhile."""
+        if moment != self._losses:
+            return
+        self._forget(message_id)
+        self._known[message_id] = _Known(inbox.id, inbox.expires_at_ms, findings, findings.characters)
+        self._characters += findings.characters
+        while len(self._known) > _MAX_KNOWN or self._characters > _MAX_KNOWN_CHARACTERS:
+            self._forget(next(iter(self._known)))
+
+    def update(self, changes: Sequence[InboxChange]) -> None:
+        """Forget what a holder has deleted, and all of an inbox that ends at another time."""
+        for change in changes:
+            self._losses += change.notice is not None
+            if isinstance(change.notice, MessageDeleted):
+                self._forget(change.notice.message_id)
+            elif change.notice is not None:
+                self._forget_all([key for key, known in self._known.items() if known.inbox_id == change.inbox_id])
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Drop what is over: no code outlives its hour in memory either."""
+        self._forget_all([key for key, known in self._known.items() if known.expires_at_ms <= now_ms])
+
+    def _forget_all(self, message_ids: list[str]) -> None:
+        for message_id in message_ids:
+            self._forget(message_id)
+
+    def _forget(self, message_id: str) -> None:
+        known = self._known.pop(message_id, None)
+        if known is not None:
+            self._characters -= known.characters
+
+
+class Finder:
+    """Adds to messages what a reader in a hurry wants of them."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._cache = FindingsCache()
+        # A few messages at a time: who asks for hundreds makes nobody else wait for all of them.
+        self._turn = anyio.Lock()
+        self.update = self._cache.update
+        self.forget_expired = self._cache.forget_expired
+
+    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages with what is found in them."""
+        found = {message.id: self._cache.get(message.id) for message in messages}
+        unknown = [message for message in messages if found[message.id] is None]
+        for start in range(0, len(unknown), _MESSAGES_AT_ONCE):
+            async with self._turn:
+                found |= await self._find(inbox, unknown[start : start + _MESSAGES_AT_ONCE])
+        return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
+
+    async def _find(self, inbox: Inbox, messages: Sequence[Message]) -> dict[str, Findings | None]:
+        found = {message.id: self._cache.get(message.id) for message in messages}
+        still_unknown = [message for message in messages if found[message.id] is None]
+        moment = self._cache.moment
+        to_read = [message.id for message in still_unknown if message.has_html or message.truncated]
+        read = await self._storage.read_texts(inbox.id, to_read, _TEXT_CHARACTERS) if to_read else ()
+        texts = {one.message_id: one for one in read}
+        pairs = [(message, texts.get(message.id) or _texts(message)) for message in still_unknown]
+        for (message, _), findings in zip(pairs, await anyio.to_thread.run_sync(_look, pairs), strict=True):
+            found[message.id] = findings
+            self._cache.put(inbox, message.id, findings, moment)
+        return found
+
+
+def _texts(message: Message) -> Texts:
+    return Texts(message.id, message.body[:_TEXT_CHARACTERS], "")
+
+
+def _look(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
+    return [_findings_or_none(message.subject, texts) for message, texts in pairs]
+
+
+def _findings_or_none(subject: str, texts: Texts) -> Findings:
+    try:
+        return _findings(subject, texts)
+    except Exception:  # what is found is a service; a mail must be readable without it
+        log.exception("looking for codes and links failed")
+        return Findings()
+
+
+def _findings(subject: str, texts: Texts) -> Findings:
+    found = codes.find(subject, texts.body)
+    if not found and texts.html:  # the text part may only say that the mail is to be read as HTML
+        found = codes.find(subject, htmltext.to_text(texts.html))
+    return Findings(found, tuple(_bounded(links.find(texts.body, texts.html))))
+
+
+def _bounded(found: Iterable[Link]) -> Iterator[Link]:
+    room = _LINKS_CHARACTERS
+    for link in found:
+        room -= len(link.href) + len(link.text)
+        if room < 0:
+            return
+        yield link

@@ -1,0 +1,164 @@
+"""Waiting for mail, and following all that happens to an inbox; who wakes whom stands in ``events.py``."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
+from tmpmaild.inboxes.access import Access
+from tmpmaild.inboxes.events import Bus, Notice, Subscription
+from tmpmaild.inboxes.reading import MailReader
+from tmpmaild.model import ExpiryMoved, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
+
+# What a listener who does not read costs; a longer text is cut, and read as a message of its own.
+_MESSAGES_AT_ONCE = 10
+_BODIES_BYTES = 64 * 1024
+_OTHER_CHARACTERS = 64 * 1024
+
+
+class InboxExpired(Struct, frozen=True):
+    """An inbox has lived its time."""
+
+
+Event = Message | MessageDeleted | ExpiryMoved | InboxDeleted | InboxExpired
+
+
+class Follower:
+    """Lets readers wait. ``clock`` gives Unix milliseconds."""
+
+    def __init__(self, reader: MailReader, access: Access, bus: Bus, *, clock: Callable[[], int]) -> None:
+        self._reader = reader
+        self._access = access
+        self._bus = bus
+        self._clock = clock
+
+    async def wait(self, address: str, page: Page, token: str | None, seconds: float) -> Listing:
+        """Read a page as soon as it holds a message; without one after so many seconds.
+
+        Raises as ``MailReader.list``, ``AddressExpired`` as soon as it is true, and ``Stopping``.
+        """
+        deadline = anyio.current_time() + seconds
+        inbox = await self._access.find(address, token)
+        with self._bus.subscribe(inbox.id) as subscription:
+            while True:
+                listing = await self._reader.list(address, page, token)
+                left_seconds = deadline - anyio.current_time()
+                if listing.messages or left_seconds <= 0:
+                    return listing
+                page = _rest(page, listing)
+                await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
+
+    @asynccontextmanager
+    async def follow(self, address: str, after: str | None, token: str | None) -> AsyncIterator["Following"]:
+        """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``."""
+        inbox = await self._access.find(address, token)
+        with self._bus.subscribe(inbox.id) as subscription:
+            yield Following(self._reader, subscription, inbox, after=after, token=token, clock=self._clock)
+
+
+class Following:
+    """One listener's way through the events of an inbox."""
+
+    def __init__(
+        self,
+        reader: MailReader,
+        subscription: Subscription,
+        inbox: Inbox,
+        *,
+        after: str | None,
+        token: str | None,
+        clock: Callable[[], int],
+    ) -> None:
+        self.inbox = inbox
+        self._reader = reader
+        self._read_at = reader.moment
+        self._subscription = subscription
+        self._after = after
+        self._token = token
+        self._clock = clock
+        self._expires_at_ms = inbox.expires_at_ms
+        self._has_unread = True
+
+    async def next(self, seconds: float) -> Sequence[Event]:
+        """Return what has happened, a few events at a time; nothing when nothing does for so many seconds.
+
+        The end of the inbox is the last event. Raises ``Overflow`` and the errors of ``MailReader.list``.
+        """
+        deadline = anyio.current_time() + seconds
+        while True:
+            events = await self._look()
+            left_seconds = deadline - anyio.current_time()
+            if events or left_seconds <= 0:
+                return events
+            await self._subscription.wait(min(left_seconds, seconds_until(self._expires_at_ms, self._clock())))
+
+    async def may_show(self, event: Event) -> bool:
+        """Tell whether an event that ``next`` returned may be shown now: by now its message may be gone.
+
+        Then an event that ``next`` returns later tells why.
+        """
+        if isinstance(event, Message):
+            try:
+                await self._reader.confirm(self.inbox, event.id, self._read_at)
+            except (AddressExpired, AddressNotFound, MessageNotFound):
+                return False
+        return True
+
+    async def _look(self) -> Sequence[Event]:
+        self._has_unread = self._subscription.take_mail() or self._has_unread
+        # What ends it may have been moved since it was last read.
+        if self._has_unread or self._expires_at_ms <= self._clock():
+            try:
+                messages = await self._read()
+            except AddressExpired:
+                return self._last()
+            if messages:
+                return messages
+        return self._notices()
+
+    def _notices(self) -> list[Notice]:
+        notices = self._subscription.take_notices()
+        for notice in notices:
+            if isinstance(notice, ExpiryMoved):
+                self._expires_at_ms = notice.expires_at_ms
+        return notices
+
+    async def _read(self) -> Sequence[Message]:
+        page = Page(
+            after=self._after,
+            ascending=True,
+            limit=_MESSAGES_AT_ONCE,
+            bodies_bytes=_BODIES_BYTES,
+            other_characters=_OTHER_CHARACTERS,
+        )
+        listing = await self._reader.list(self.inbox.address, page, self._token)
+        self._read_at = self._reader.moment
+        self.inbox = listing.inbox
+        self._has_unread = listing.has_more
+        self._expires_at_ms = listing.inbox.expires_at_ms
+        if listing.messages:
+            self._after = listing.messages[-1].id
+        return listing.messages
+
+    def _last(self) -> Sequence[Event]:
+        """Return the events before the end of the inbox, and the end."""
+        notices = self._notices()
+        if InboxDeleted() in notices:
+            return notices
+        # Storage may know of a deletion before its notice is here: the inbox is over before its time.
+        return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
+
+
+def _rest(page: Page, listing: Listing) -> Page:
+    """Return what is left to look at of a page that holds nothing yet: a search need not be repeated for each mail."""
+    if listing.searched_to is None:
+        return page
+    return replace(page, after=max(listing.searched_to, page.after or ""))
+
+
+def seconds_until(expires_at_ms: int, now_ms: int) -> float:
+    """Return how long to sleep so as to wake when an inbox ends."""
+    return max((expires_at_ms - now_ms) / 1000, 0.001)

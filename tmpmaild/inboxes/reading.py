@@ -1,0 +1,212 @@
+"""Reading an inbox: pages of its mail, one message, its source, attachments and HTML. Nothing is changed here.
+
+Whatever a method returns holds at the moment when it returns: what is deleted or expires while it is read is not shown.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.inboxes.access import Access
+from tmpmaild.inboxes.finding import Finder
+from tmpmaild.inboxes.listings import ListingCache
+from tmpmaild.inboxes.losses import Loss
+from tmpmaild.mail import extracts, tracefields
+from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page, Source
+from tmpmaild.storage.base import Storage
+
+T = TypeVar("T")
+
+
+class Letter(Struct, frozen=True):
+    """One message as it is shown; without its texts where they were not to be read (``full.complete``)."""
+
+    inbox: Inbox
+    full: FullMessage
+    details: Details
+
+
+class MailReader:
+    """Mail as its readers see it. ``clock`` gives Unix milliseconds, ``hostname`` is our name in ``Received`` lines."""
+
+    def __init__(self, storage: Storage, access: Access, *, clock: Callable[[], int], hostname: str) -> None:
+        self._storage = storage
+        self._access = access
+        self._clock = clock
+        self._hostname = hostname
+        self._listings = ListingCache()
+        self._finder = Finder(storage)
+        self._extractors = anyio.CapacityLimiter(2)
+        storage.on_committed(self._on_committed)
+
+    async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
+        """Read one page of a live address.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all methods here do.
+        """
+        folded = self._access.fold(address, token)
+        now_ms = self._clock()
+        listing = self._listings.get(folded, page, now_ms)
+        if listing is not None:
+            self._access.admit(listing.inbox, token, now_ms)
+            return listing
+        return await self._read_page(folded, page, token)
+
+    async def list_as(
+        self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
+    ) -> tuple[Listing, T]:
+        """Read one page and give it a form, which may take a while. Raises as ``list``."""
+        listing = await self.list(address, page, token)
+        while True:
+            moment = self.moment
+            formed = await form(listing)
+            left = await self.left(listing, moment)
+            if left.messages == listing.messages:
+                return left, formed
+            listing = left if left.messages else await self.list(address, page, token)
+
+    @property
+    def moment(self) -> Loss:
+        """The present, for ``left`` and ``confirm``."""
+        return self._access.moment
+
+    async def left(self, listing: Listing, moment: Loss) -> Listing:
+        """Return what is left of a page that was read after ``moment``. Raises ``AddressExpired``."""
+        inbox = await self._access.still(listing.inbox, moment)
+        gone = moment.deleted_messages()
+        if inbox is listing.inbox and not gone:
+            return listing
+        messages = tuple([message for message in listing.messages if message.id not in gone])
+        return replace(listing, inbox=inbox, messages=messages)
+
+    async def confirm(self, inbox: Inbox, message_id: str, moment: Loss) -> None:
+        """Return if a message that was read after ``moment`` may still be shown.
+
+        Raises ``AddressExpired``, ``MessageNotFound``.
+        """
+        await self._access.confirm(inbox, message_id, moment)
+
+    async def _read_page(self, folded: str, page: Page, token: str | None) -> Listing:
+        while True:
+            moment = self.moment
+            listing = await self.left(await self._read_once(folded, page, token), moment)
+            if listing.messages or not listing.has_more:
+                return listing
+
+    async def _read_once(self, folded: str, page: Page, token: str | None) -> Listing:
+        moment, now_ms = self._listings.moment, self._clock()
+        found = await self._storage.list_messages(folded, page, now_ms, self._access.permit(token, now_ms))
+        if found is None:
+            raise AddressNotFound("no such address")
+        messages = await self._finder.complete(found.inbox, found.messages)
+        listing = replace(found, messages=messages)
+        self._listings.put(folded, page, listing, moment)
+        return listing
+
+    async def message(
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
+    ) -> Letter:
+        """Read one message, without its texts if its source has more than so many octets.
+
+        Raises ``MessageNotFound``.
+        """
+        moment = self.moment
+        inbox, full = await self._read_message(address, message_id, token, up_to_bytes)
+        (message,) = await self._finder.complete(inbox, [full.message])
+        details = await anyio.to_thread.run_sync(extracts.details, full.head)
+        inbox = await self._access.confirm(inbox, message_id, moment)
+        return Letter(inbox, replace(full, message=message), details)
+
+    async def message_as(
+        self, address: str, message_id: str, token: str | None, form: Callable[[Letter], Awaitable[T]]
+    ) -> T:
+        """Read one message, whole, and give it a form, which may take a while. Raises as ``message``."""
+        letter = await self.message(address, message_id, token)
+        moment = self.moment
+        formed = await form(letter)
+        await self.confirm(letter.inbox, message_id, moment)
+        return formed
+
+    async def _read_message(
+        self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
+    ) -> tuple[Inbox, FullMessage]:
+        folded = self._access.fold(address, token)
+        now_ms = self._clock()
+        permit = self._access.permit(token, now_ms)
+        found = await self._storage.read_message(folded, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
+        if found is None:
+            raise AddressNotFound("no such address")
+        inbox, full = found
+        if full is None:
+            raise MessageNotFound("no such message in this inbox")
+        return inbox, full
+
+    async def source(
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
+    ) -> tuple[bytes, bytes | None]:
+        """Read a message as it came: our trace fields, and the octets below them.
+
+        These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
+        """
+        moment = self.moment
+        inbox, source = await self._read_source(address, message_id, token, up_to_bytes)
+        await self.confirm(inbox, message_id, moment)
+        return tracefields.fields(source, self._hostname), source.raw
+
+    async def _read_source(
+        self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
+    ) -> tuple[Inbox, Source]:
+        folded = self._access.fold(address, token)
+        now_ms = self._clock()
+        permit = self._access.permit(token, now_ms)
+        found = await self._storage.read_source(folded, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
+        if found is None:
+            raise AddressNotFound("no such address")
+        inbox, source = found
+        if source is None:
+            raise MessageNotFound("no such message in this inbox")
+        return inbox, source
+
+    async def find_attachment(
+        self, address: str, message_id: str, index: str, token: str | None = None
+    ) -> tuple[Attachment, int]:
+        """Find an attachment by its index as it is written; the number is of octets in the source of its message.
+
+        Raises ``MessageNotFound``, also where there is none.
+        """
+        moment = self.moment
+        inbox, full = await self._read_message(address, message_id, token, up_to_bytes=0)
+        await self.confirm(inbox, message_id, moment)
+        for attachment in full.message.attachments:
+            if str(attachment.index) == index:
+                return attachment, full.message.size_bytes
+        raise MessageNotFound("no such attachment")
+
+    async def attachment_content(
+        self, address: str, message_id: str, attachment: Attachment, token: str | None = None
+    ) -> bytes:
+        """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
+        moment = self.moment
+        inbox, source = await self._read_source(address, message_id, token, None)
+        assert source.raw is not None
+        content = await anyio.to_thread.run_sync(
+            extracts.attachment, source.raw, attachment.index, limiter=self._extractors
+        )
+        assert content is not None
+        await self.confirm(inbox, message_id, moment)
+        return content
+
+    def forget_expired(self) -> None:
+        """Drop from memory what is over."""
+        now_ms = self._clock()
+        self._listings.forget_expired(now_ms)
+        self._finder.forget_expired(now_ms)
+
+    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
+        self._listings.update(changes)
+        self._finder.update(changes)

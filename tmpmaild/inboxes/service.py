@@ -1,0 +1,281 @@
+"""The product without a wire: create an address, take mail for it, show the mail. No SMTP, no HTTP, no SQL."""
+
+from collections.abc import Callable, Sequence
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, MailboxFull, StorageFull
+from tmpmaild.inboxes.access import Access, digest
+from tmpmaild.inboxes.events import Bus
+from tmpmaild.inboxes.following import Follower
+from tmpmaild.inboxes.reading import MailReader
+from tmpmaild.inboxes.recipients import RecipientCache
+from tmpmaild.inboxes.viewing import Viewer
+from tmpmaild.mail import addresses, mime
+from tmpmaild.mail.addresses import LocalPartError, Mailbox
+from tmpmaild.model import Envelope, Inbox, InboxChange, NewInbox, NewMail, ParsedMail
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
+
+_PARSE_IN_LOOP_BYTES = 32 * 1024
+_HEAVY_BYTES = 1024 * 1024  # above it one by one: what parsing and storing copy is several times the mail
+_GIVE_BACK_MS = 1000  # each time all that was free must be fetched from the system again
+_RANDOM_NAME_TRIES = 5
+_NOBODY = "0"  # no inbox has this id
+_TO_BE_CREATED = "new:"  # stands before the address of an inbox that its first mail creates
+
+
+class Wish(Struct, frozen=True):
+    """What a client may ask of a new address; None leaves the choice to the service."""
+
+    local_part: str | None = None
+    domain: str | None = None
+    private: bool = False
+
+
+class Rules(Struct, frozen=True):
+    """What the operator has decided: the domains (the first is the default), the lifetime, who may read.
+
+    ``hostname`` is our name in the ``Received`` lines of sources. Holders may have an address live longer, up to
+    ``max_lifetime_ms`` after its creation. With ``accept_unknown`` mail to an address that never was creates it.
+    """
+
+    domains: tuple[str, ...]
+    lifetime_ms: int
+    require_token: bool = False
+    hostname: str = "localhost"
+    max_lifetime_ms: int = 0
+    accept_unknown: bool = False
+
+
+class InboxService:
+    """Addresses and their mail. One instance a process; every collaborator is handed in.
+
+    ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
+    ``give_memory_back`` is called in a thread now and then after a large mail has been put together and parsed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        rules: Rules,
+        *,
+        clock: Callable[[], int],
+        choice: Callable[[str], str],
+        new_token: Callable[[], str],
+        give_memory_back: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._storage = storage
+        self._rules = rules
+        self._clock = clock
+        self._choice = choice
+        self._new_token = new_token
+        self._give_memory_back = give_memory_back
+        self._gave_back_ms = 0
+        self._recipients = RecipientCache()
+        self._parsers = anyio.CapacityLimiter(2)
+        self._heavy = anyio.Semaphore(1)
+        self._bus = Bus()
+        self._access = Access(storage, clock, require_token=rules.require_token)
+        self.mail = MailReader(storage, self._access, clock=clock, hostname=rules.hostname)
+        self.viewer = Viewer(storage, self._access, clock=clock, new_secret=new_token)
+        self.follower = Follower(self.mail, self._access, self._bus, clock=clock)
+        storage.on_committed(self._on_committed)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains mail is taken for."""
+        return self._rules.domains
+
+    def stop_waiting(self) -> None:
+        """End all who wait and follow, now and in future, with ``Stopping``."""
+        self._bus.stop()
+
+    def has_room(self) -> bool:
+        """Tell whether new mail and addresses can be stored now."""
+        return self._storage.has_room()
+
+    async def create(self, wish: Wish, creator: str | None) -> tuple[Inbox, str]:
+        """Give out an address and the token that commands it.
+
+        ``creator`` is the client whose share the mail counts against, None for none. Raises ``InvalidRequest``,
+        ``AddressTaken``, ``MailboxFull`` while that share is used up, ``StorageFull``.
+        """
+        if not self.has_room():
+            raise StorageFull("no room for a new address")
+        domain = self._domain(wish.domain)
+        if wish.local_part is not None:
+            return await self._create(_checked(wish.local_part), domain, wish, creator)
+        for _ in range(_RANDOM_NAME_TRIES):
+            try:
+                return await self._create(addresses.random_local_part(self._choice), domain, wish, creator)
+            except AddressTaken:
+                continue
+        raise AddressTaken("no free name was found")
+
+    async def find(self, address: str, token: str | None = None) -> Inbox:
+        """Find a live address as a client wrote it.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
+        """
+        return await self._access.find(address, token)
+
+    async def extend(self, address: str, token: str, lifetime_seconds: int) -> Inbox:
+        """Have an address end so many seconds from now, later or earlier than it would.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows.
+        """
+        inbox = await self._access.command(address, token)
+        now_ms = self._clock()
+        last_ms = self.extendable_until_ms(inbox)
+        expires_at_ms = now_ms + lifetime_seconds * 1000
+        if expires_at_ms > last_ms:
+            left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, (last_ms - inbox.created_at_ms) // 1000
+            expected = f"expected at most {left_seconds} now: an address here lives {at_most_seconds} seconds at most"
+            raise InvalidRequest(("/expires_in_seconds", expected))
+        await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
+        return replace(inbox, expires_at_ms=expires_at_ms)
+
+    def extendable_until_ms(self, inbox: Inbox) -> int:
+        """Return the latest moment that ``extend`` may have an address end at, never before it ends now."""
+        max_lifetime_ms = max(self._rules.max_lifetime_ms, self._rules.lifetime_ms)
+        # The operator may have allowed more when it was created or extended.
+        return max(inbox.created_at_ms + max_lifetime_ms, inbox.expires_at_ms)
+
+    async def delete(self, address: str, token: str) -> None:
+        """End an address now, and its mail with it. Raises ``AddressNotFound``, ``AddressExpired``."""
+        inbox = await self._access.command(address, token)
+        await self._storage.delete_inbox(inbox.id, self._clock())
+
+    async def delete_message(self, address: str, message_id: str, token: str) -> None:
+        """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""
+        inbox = await self._access.command(address, token)
+        await self._storage.delete_message(inbox.id, message_id)
+
+    def recipient_now(self, mailbox: Mailbox) -> str | None:
+        """Return the inbox id a recipient stands for if that is known without waiting; None: ask ``recipient``."""
+        inbox = self._recipients.get(addresses.inbox_address(mailbox), self._clock())
+        return inbox.id if inbox else None
+
+    async def recipient(self, mailbox: Mailbox) -> str:
+        """Return the id of the inbox a recipient stands for, or of one that ``deliver`` will create.
+
+        Raises ``AddressNotFound`` alike for what never was, is over, or was deleted; ``MailboxFull``.
+        """
+        if addresses.is_operator(mailbox, self._rules.domains):
+            return await self._operator()
+        now_ms, address = self._clock(), addresses.inbox_address(mailbox)
+        inbox = await self._storage.find_inbox(address, now_ms)
+        if inbox is None and self._rules.accept_unknown and _may_be_created(address):
+            return _TO_BE_CREATED + address
+        if inbox is None or inbox.expires_at_ms <= now_ms:
+            raise AddressNotFound("no live address")
+        if inbox.full:
+            raise MailboxFull("the inbox takes no more")
+        self._recipients.put(inbox)
+        return inbox.id
+
+    async def _operator(self) -> str:
+        if await self._storage.operator_is_full():
+            raise MailboxFull("the operator's inbox takes no more")
+        return OPERATOR_INBOX_ID
+
+    async def deliver(
+        self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, creator: str | None = None
+    ) -> str:
+        """Store a mail for all of its inboxes that live; it is on disk when the first one's message id returns.
+
+        ``creator`` is the client whose share pays for inboxes that the mail creates, None for nobody's. Raises
+        ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
+        """
+        if self._rules.accept_unknown:
+            inbox_ids = [await self._created(inbox_id, creator) for inbox_id in inbox_ids]
+        if len(raw) <= _PARSE_IN_LOOP_BYTES:
+            return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
+        if len(raw) <= _HEAVY_BYTES:
+            return await self._parse_and_store(envelope, inbox_ids, raw)
+        async with self._heavy:
+            return await self._parse_and_store(envelope, inbox_ids, raw)
+
+    async def _created(self, inbox_id: str, creator: str | None) -> str:
+        """Return the id of an inbox that is there, which may mean to create it now."""
+        if not inbox_id.startswith(_TO_BE_CREATED):
+            return inbox_id
+        address = inbox_id.removeprefix(_TO_BE_CREATED)
+        local_part, _, domain = address.rpartition("@")
+        try:
+            inbox, _ = await self._create(local_part, domain, Wish(), creator)
+        except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
+            known = await self._storage.find_inbox(address, self._clock())
+            return known.id if known else _NOBODY
+        return inbox.id
+
+    async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=self._parsers)
+        return await self._store(envelope, inbox_ids, raw, parsed)
+
+    def _parse(self, raw: bytes) -> ParsedMail:
+        parsed = mime.parse(raw)
+        now_ms = self._clock()
+        if len(raw) > _HEAVY_BYTES and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
+            self._gave_back_ms = now_ms
+            self._give_memory_back()
+        return parsed
+
+    async def _store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail) -> str:
+        mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
+        try:
+            return await self._storage.add_message(mail)
+        except (AddressNotFound, MailboxFull):
+            for inbox_id in inbox_ids:
+                self._recipients.forget(inbox_id)
+            raise
+
+    def forget_expired(self) -> None:
+        """Drop from memory what is over."""
+        now_ms = self._clock()
+        self._recipients.forget_expired(now_ms)
+        self.mail.forget_expired()
+        self.viewer.forget_expired()
+
+    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
+        self._recipients.update(changes)
+        self._bus.publish(changes)
+
+    def _domain(self, wish: str | None) -> str:
+        if wish is None:
+            return self._rules.domains[0]
+        folded = wish.lower()
+        if folded not in self._rules.domains:
+            raise InvalidRequest(("/domain", f"expected one of {', '.join(self._rules.domains)}"))
+        return folded
+
+    async def _create(self, local_part: str, domain: str, wish: Wish, creator: str | None) -> tuple[Inbox, str]:
+        token = self._new_token()
+        now_ms = self._clock()
+        new = NewInbox(
+            address=f"{local_part}@{domain}",
+            created_at_ms=now_ms,
+            expires_at_ms=now_ms + self._rules.lifetime_ms,
+            private=wish.private,
+            token_hash=digest(token),
+            creator=creator,
+        )
+        return await self._storage.create_inbox(new), token
+
+
+def _may_be_created(address: str) -> bool:
+    try:
+        addresses.check_local_part(address.rpartition("@")[0])
+    except LocalPartError:
+        return False
+    return True
+
+
+def _checked(local_part: str) -> str:
+    try:
+        return addresses.check_local_part(local_part)
+    except LocalPartError as error:
+        raise InvalidRequest(("/local_part", str(error))) from error

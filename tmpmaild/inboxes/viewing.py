@@ -1,0 +1,141 @@
+"""Looking at one message as HTML: a permission in form of a secret URL, and the page, made when somebody looks.
+
+A page that shows mail in a frame cannot send a token along with the frame's request; so whoever may read a message is
+given a secret that shows this one message for a minute. What is safe to show is decided in ``htmlview.py``.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.inboxes.access import Access
+from tmpmaild.mail import extracts, htmlview
+from tmpmaild.mail.htmlview import View
+from tmpmaild.model import FullMessage, Inbox, Texts
+from tmpmaild.storage.base import Permit, Storage
+
+LIFETIME_MS = 60_000
+_MAX_GRANTS = 10_000
+_TEXT_CHARACTERS = 2 * 1024 * 1024
+_IMAGES_BYTES = 5 * 1024 * 1024
+
+
+class Grant(Struct, frozen=True):
+    """Permits to look at one message. ``secret`` says so in a URL; ``remote_images`` may be loaded."""
+
+    secret: str
+    address: str
+    message_id: str
+    remote_images: bool
+    expires_at_ms: int
+
+
+class Viewer:
+    """Gives out permissions, and the pages they are for.
+
+    ``clock`` gives Unix milliseconds, ``new_secret`` at least 128 random bits as they stand in a URL.
+    """
+
+    def __init__(
+        self, storage: Storage, access: Access, *, clock: Callable[[], int], new_secret: Callable[[], str]
+    ) -> None:
+        self._storage = storage
+        self._access = access
+        self._clock = clock
+        self._new_secret = new_secret
+        self._grants: OrderedDict[str, Grant] = OrderedDict()
+        self._renderers = anyio.CapacityLimiter(1)
+
+    async def permit(
+        self, address: str, message_id: str, token: str | None = None, *, remote_images: bool
+    ) -> tuple[Grant, int]:
+        """Permit to look at a message for a minute; the number is of the remote images in it.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
+        """
+        folded = self._access.fold(address, token)
+        moment, now_ms = self._access.moment, self._clock()
+        inbox, texts = await self._texts(folded, message_id, self._access.permit(token, now_ms))
+        view = await self._render(texts, {}, remote_images=remote_images)
+        await self._access.confirm(inbox, message_id, moment)
+        self.forget_expired()
+        if len(self._grants) >= _MAX_GRANTS:
+            self._grants.popitem(last=False)
+        grant = Grant(self._new_secret(), folded, message_id, remote_images, now_ms + LIFETIME_MS)
+        self._grants[grant.secret] = grant
+        return grant, view.remote_images
+
+    async def find(self, secret: str) -> tuple[Grant, int]:
+        """Return what a secret permits to look at, and how many octets that message has.
+
+        Raises ``MessageNotFound``, also when the inbox is over or the secret unknown; ``AddressNotFound``.
+        """
+        grant = self._grants.get(secret)
+        if grant is None:
+            raise MessageNotFound("no such view, or no longer")
+        self._check(grant)
+        _, full = await self._message(grant.address, grant.message_id, self._permit_living)
+        return grant, full.message.size_bytes
+
+    async def look(self, grant: Grant) -> View:
+        """Return the page that is permitted. Raises as ``find``, and ``AddressExpired``."""
+        moment = self._access.moment
+        inbox, texts = await self._texts(grant.address, grant.message_id, self._permit_living)
+        images = await self._images(grant, texts.html) if texts.html else {}
+        view = await self._render(texts, images, remote_images=grant.remote_images)
+        await self._access.confirm(inbox, grant.message_id, moment)
+        self._check(grant)
+        return view
+
+    def forget_expired(self) -> None:
+        """Drop the permissions that are over."""
+        now_ms = self._clock()  # it may have been set back, so they do not stand in order
+        for secret in [secret for secret, grant in self._grants.items() if grant.expires_at_ms <= now_ms]:
+            del self._grants[secret]
+
+    def _check(self, grant: Grant) -> None:
+        if grant.expires_at_ms <= self._clock():
+            raise MessageNotFound("no longer to be looked at")
+
+    def _permit_living(self, inbox: Inbox) -> None:
+        if inbox.expires_at_ms <= self._clock():
+            raise MessageNotFound("its inbox is over")
+
+    async def _message(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, FullMessage]:
+        found = await self._storage.read_message(address, message_id, self._clock(), permit, up_to_bytes=0)
+        if found is None:
+            raise AddressNotFound("no such address")
+        inbox, full = found
+        if full is None:
+            raise MessageNotFound("no such message in this inbox")
+        return inbox, full
+
+    async def _texts(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Texts]:
+        inbox, _ = await self._message(address, message_id, permit)
+        texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS)
+        if not texts:
+            raise MessageNotFound("it has been deleted since")
+        return inbox, texts[0]
+
+    async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
+        return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)
+
+    async def _images(self, grant: Grant, html: str) -> dict[str, str]:
+        wanted = await anyio.to_thread.run_sync(htmlview.content_ids, html)
+        if not wanted:
+            return {}
+        found = await self._storage.read_source(grant.address, grant.message_id, self._clock(), self._permit_living)
+        source = found and found[1]
+        if not source or source.raw is None:
+            raise MessageNotFound("no such message in this inbox")
+        return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, _IMAGES_BYTES)
+
+
+def _render(texts: Texts, images: dict[str, str], remote_images: bool) -> View:  # noqa: FBT001 - for a thread
+    if not texts.html:
+        return htmlview.render_text(texts.body)
+    return htmlview.render(texts.html, images, remote_images=remote_images)

@@ -1,0 +1,1 @@
+"""The octets of one mail, and what a reader sees of it."""

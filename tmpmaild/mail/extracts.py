@@ -1,0 +1,178 @@
+"""What is read from a stored source only when somebody asks: details, attachments, images; not what delivery stores.
+
+Which part is which attachment is decided in ``mime.py``, so that it is the same here as at delivery.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
+
+from tmpmaild.mail import addresslists, headers, mime, parts
+from tmpmaild.model import Details, MailAddress
+
+MAX_MAILBOXES = 100
+MAX_MESSAGE_ID_CHARACTERS = 998
+
+_MS = timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MS
+_LEAP_SECOND = 60
+_MAX_DATE_CHARACTERS = 200
+
+# For dates of at most 200 characters in which white space has been made one space.
+_DAY = r"[0-9]{1,2}"
+_NAME = r"[a-z]{3,9}"
+_CLOCK = (
+    r"(?P<hour>[0-9]{1,2})[:.](?P<minute>[0-9]{2})(?:[:.](?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]++))?)?"
+    r"(?: ?(?P<half>[ap]m\b))?(?: ?(?P<zone>[a-z]{1,5}\b))?"
+)
+_OFFSET = r"(?: ?(?P<sign>[+-])(?P<offset_hours>[0-9]{1,2})(?::?(?P<offset_minutes>[0-9]{2}))?(?![0-9]))?"
+_WHEN = _CLOCK + _OFFSET
+_DATES = [
+    re.compile(pattern, re.ASCII | re.IGNORECASE)
+    for pattern in (
+        # Sat, 21 Nov 2026 03:00:57 +0100 (RFC 5322 §3.3), and what is written for it.
+        rf"(?:[a-z]++[., ]++)?(?P<day>{_DAY})[ -]?(?P<month>{_NAME})[ .,-]*+(?P<year>[0-9]{{2,4}})[ ,]++{_WHEN}",
+        # Sat Nov 21 03:00:57 CET 2026, as the C library writes.
+        rf"[a-z]++[, ]++(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++{_CLOCK} (?P<year>[0-9]{{4}})(?![0-9:]){_OFFSET}",
+        # 2026-11-21T03:00:57+01:00 (ISO 8601).
+        rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>{_DAY})[t ]{_WHEN}",
+    )
+]
+_MONTH_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = {text: month for month, name in enumerate(_MONTH_NAMES, 1) for text in (name, f"{month:02}")}
+# RFC 5322 §4.3: all other names, the military ones included, mean that nothing is known of the zone.
+_ZONE_HOURS = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
+
+_ANGLE = re.compile(r"<([^<>]+)")
+_NO_MESSAGE_ID = re.compile(r"[\0- <>\x7f]+")
+
+# What the six kinds are called in mail, registered or not.
+_IMAGE_TYPES = frozenset(
+    f"image/{name}" for name in "png x-png gif jpeg jpg pjpeg webp bmp x-bmp x-ms-bmp avif".split()
+)
+_IMAGE_BEGINNINGS = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBPVP8[ LX]", re.DOTALL),
+    # Two letters alone would be many a text: the reserved zeros and a size of header that exists.
+    "image/bmp": re.compile(rb"BM.{4}\0{4}.{4}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL),
+    # The brand, or one of those it says to be compatible with.
+    "image/avif": re.compile(rb"\0\0\0.ftyp(?:.{4}){0,16}?avi[fs]", re.DOTALL),
+}
+
+
+def details(head: bytes) -> Details:
+    """Read what the header of a mail says beside sender and subject; anything at all has details.
+
+    ``head`` is the beginning of the source, at least its header. Of Cc and Reply-To, fields that are repeated
+    count together, for at most ``MAX_MAILBOXES`` each; of the others the first counts.
+    """
+    fields, _ = mime.header(head, {})
+    first = mime.first_values(fields)
+    return Details(
+        cc=_mailboxes(fields, "cc"),
+        reply_to=_mailboxes(fields, "reply-to"),
+        date_ms=_date_ms(first.get("date", "")),
+        message_id=_message_id(first.get("message-id", "")),
+    )
+
+
+def attachment(raw: bytes, index: int) -> bytes | None:
+    """Return the decoded content of the attachment that delivery listed under ``index``; None when there is none.
+
+    The other parts are not decoded; still a large mail is work for a thread.
+    """
+    attached = mime.attached(raw)
+    return parts.content(raw, attached[index], {}) if 0 <= index < len(attached) else None
+
+
+def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[str, str]:
+    """Return ``data:`` URLs (RFC 2397) of the images that the HTML refers to, by what it wrote after ``cid:``.
+
+    A content id counts as it was written, else with its percent-encoding undone (RFC 2392 §2); of several parts
+    with one id the first counts. In the order of the mail, images are taken as long as their decoded octets
+    together stay within ``up_to_bytes``; one that does not fit is passed over. Several ways to write one id share
+    one URL, and it counts once.
+
+    Taken are the types that every browser shows and that are nothing but pixels, when the octets are of one of
+    them: the URL says what they are, not what the mail calls them. SVG is not taken: it is a document, with
+    scripts and references of its own once it is opened by itself, and can be made to cost minutes to draw.
+    """
+    by_id: dict[str, parts.Part] = {}
+    for part in mime.attached(raw):
+        by_id.setdefault(part.content_id, part)
+    by_id.pop("", None)
+    spellings: dict[str, list[str]] = {}
+    for written in content_ids:
+        spellings.setdefault(written if written in by_id else unquote(written), []).append(written)
+    urls: dict[str, str] = {}
+    for content_id, part in by_id.items():
+        if content_id in spellings and part.content_type in _IMAGE_TYPES:
+            octets = parts.content(raw, part, {})
+            if len(octets) <= up_to_bytes and (image_type := _image_type(octets)):
+                up_to_bytes -= len(octets)
+                url = f"data:{image_type};base64,{b64encode(octets).decode('ascii')}"
+                urls.update(dict.fromkeys(spellings[content_id], url))
+    return urls
+
+
+def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[MailAddress, ...]:
+    """Read the address lists of all fields of one name."""
+    found: list[tuple[str, str]] = []
+    for name, value in fields:
+        if name.lower() == wanted and len(found) < MAX_MAILBOXES:
+            found += addresslists.all_of(value)
+    return tuple([MailAddress(address, name) for name, address in found[:MAX_MAILBOXES]])
+
+
+def _message_id(value: str) -> str:
+    """Read an identification field (RFC 5322 §3.6.4) without brackets, space and control characters."""
+    angle = _ANGLE.search(value)
+    text = headers.decode(_NO_MESSAGE_ID.sub("", angle[1] if angle else value))
+    printable = "".join([character for character in text if character.isprintable()])
+    return _NO_MESSAGE_ID.sub("", printable)[:MAX_MESSAGE_ID_CHARACTERS]
+
+
+def _date_ms(value: str) -> int | None:
+    """Read a date (RFC 5322 §3.3 and §4.3, ISO 8601); None when it cannot be read or is not of 1970 to 9999."""
+    text = " ".join(addresslists.without_comments(value[:_MAX_DATE_CHARACTERS]).split())
+    match = next(filter(None, (date.match(text) for date in _DATES)), None)
+    try:
+        return _time_ms(match.groupdict("")) if match else None
+    except ValueError:
+        return None
+
+
+def _time_ms(pieces: dict[str, str]) -> int | None:
+    """Turn the pieces of a date into Unix milliseconds. Raises ``ValueError`` for what no calendar has."""
+    month = _MONTHS.get(pieces["month"][:3].lower(), 0)
+    hour, minute, second = (int(pieces[name] or 0) for name in ("hour", "minute", "second"))
+    if half := pieces["half"].lower():
+        hour = hour % 12 + 12 * (half == "pm")
+    start = datetime(_year(pieces["year"]), month, int(pieces["day"]), hour, minute, tzinfo=UTC)
+    # Not as a datetime: a leap second or the years 1 and 9999 in another zone would be too much for it.
+    thousandths = int(pieces["fraction"][:3].ljust(3, "0"))
+    time_ms = (start - _EPOCH) // _MS + (second - 60 * _offset_minutes(pieces)) * 1000 + thousandths
+    return time_ms if second <= _LEAP_SECOND and 0 <= time_ms <= _LAST_MS else None
+
+
+def _year(text: str) -> int:
+    """Complete a year of two or three digits (RFC 5322 §4.3)."""
+    return int(text) + {2: 2000 if text < "50" else 1900, 3: 1900, 4: 0}[len(text)]
+
+
+def _offset_minutes(pieces: dict[str, str]) -> int:
+    """Return how far a zone is ahead of UTC; an offset counts more than the name before it."""
+    if not pieces["sign"]:
+        return 60 * _ZONE_HOURS.get(pieces["zone"].lower(), 0)
+    minutes = 60 * int(pieces["offset_hours"]) + int(pieces["offset_minutes"] or 0)
+    return -minutes if pieces["sign"] == "-" else minutes
+
+
+def _image_type(octets: bytes) -> str:
+    """Return the media type of what begins like an image, or ""."""
+    return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")

@@ -1,0 +1,203 @@
+"""A hostile HTML mail made a page for a sandboxed frame; who may see it and with which headers is not here.
+
+The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. The mail goes
+through ``htmltree`` first, since nh3, which has the last word on what may stay, takes quadratic time for tag
+soup. The addresses of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``.
+"""
+
+import html as entities
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+from urllib.parse import unquote
+
+import nh3
+from msgspec import Struct
+
+from tmpmaild import charsets
+from tmpmaild.mail import htmlattributes, htmltree
+from tmpmaild.mail.htmltext import attributes_of, to_text, tokens, unescaped
+
+MAX_CHARACTERS = 4 * 1024 * 1024
+MAX_TAGS = 20_000
+MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
+# nh3 takes quadratic time to write "&" and no-break spaces: 0.1 s for so many in a row, 3 s for eight times as many.
+MAX_ESCAPED = 50_000
+_MAX_ALT_CHARACTERS = 1000
+_MAX_CONTENT_IDS = 1000
+
+_ELEMENTS: Final = htmltree.FORMATTING | htmltree.INLINE | htmltree.BLOCKS | htmltree.VOIDS | htmltree.TABLE_PARTS
+_CLEANER = nh3.Cleaner(
+    tags=_ELEMENTS,
+    attributes={"*": htmlattributes.ANYWHERE, "a": {"href"}, "img": {"src", "alt"}},
+    url_schemes=htmlattributes.SCHEMES | {"cid"},
+    url_relative="deny",
+    filter_style_properties=htmlattributes.STYLES,
+    link_rel=htmlattributes.REL,
+    set_tag_attribute_values={"a": {"target": "_blank"}, "img": {"referrerpolicy": "no-referrer"}},
+)
+
+_INLINE_IMAGE = re.compile(
+    r"data:image/(?:png|gif|jpe?g|webp|bmp|avif);(?:[\w=.-]++;)?base64,[A-Za-z0-9+/=]++", re.IGNORECASE
+)
+# Browsers take any number of slashes of either kind.
+_REMOTE_IMAGE = re.compile(r"(?:https?:[/\\]*+|[/\\]{2,}+)(?=.)", re.IGNORECASE)
+_IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
+_CONTENT_ID = re.compile(r"""=\s*+(?:"\s*+cid:([^"]*+)"|'\s*+cid:([^']*+)'|cid:([^\s"'>]++))""", re.IGNORECASE)
+# nh3 writes no bare quote and no bare "<" but in tags, so text cannot look like this.
+_NUMBERED_IMAGE = re.compile(r'(?<=<img src=")cid:([0-9]++)(?=")')
+
+# A grey square of 16 by 16 pixels.
+PLACEHOLDER = "data:image/gif;base64,R0lGODlhEAAQAIAAAOTn6wAAACH5BAAAAAAALAAAAAAQABAAAAIOhI+py+0Po5y02ouzPgUAOw=="
+_HEAD = (
+    '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    '<meta name="referrer" content="no-referrer"><base target="_blank">'
+)
+# Mails are written for white paper: their colours cannot be turned dark.
+_MAIL_STYLE = (
+    "<style>:root{color-scheme:only light;background:#fff;color:#1f2328}"
+    "body{margin:16px;font:15px/1.5 system-ui,sans-serif;overflow-wrap:break-word}img{max-width:100%}</style>"
+)
+_TEXT_STYLE = (
+    "<style>:root{color-scheme:light dark}body{margin:16px;font:15px/1.5 system-ui,sans-serif}"
+    "pre{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere}</style>"
+)
+_TEXT_NOTE = "<p><em>This mail is too large or too intricate to be shown as it was designed. This is its text.</em></p>"
+
+
+class View(Struct, frozen=True):
+    """A page for a sandboxed frame, and how many remote images the mail would have loaded."""
+
+    html: str
+    remote_images: int
+
+
+def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View:
+    """Make a page of the HTML of a mail; never raises, and what costs too much is shown as text.
+
+    ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). Remote images show a
+    grey square unless they are asked for; ``http:`` ones are then fetched over ``https:``, since the frame
+    allows no others. The ones counted are those of ``img``, of ``background`` attributes and of ``style``
+    attributes; the latter two are never loaded. Of a mail shown as text those up to the bound are counted.
+    """
+    mail = _Mail(images, remote_images=remote_images)
+    if len(html) > MAX_CHARACTERS or not mail.read(charsets.scrub(html)):
+        return View(_text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
+    return View(f"{_HEAD}{_MAIL_STYLE}{mail.sanitised()}", mail.remote_images)
+
+
+def render_text(text: str) -> View:
+    """Make a page of the text of a mail that has no HTML."""
+    return View(_text_page(text), remote_images=0)
+
+
+def _text_page(text: str, note: str = "") -> str:
+    return f"{_HEAD}{_TEXT_STYLE}{note}<pre>\n{entities.escape(text, quote=False)}</pre>"
+
+
+def content_ids(html: str) -> frozenset[str]:
+    """Return the Content-IDs that the HTML may show as images, a thousand at most.
+
+    A quick look at the source: it may name some that ``render`` will not ask for.
+    """
+    references = {match[1] or match[2] or match[3] for match in _CONTENT_ID.finditer(html[:MAX_CHARACTERS])}
+    found = (_content_id(unescaped(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
+    return frozenset(found) - {""}
+
+
+def _content_id(reference: str) -> str:
+    """Decode what follows ``cid:`` (RFC 2392, section 2); some clients write the angle brackets too."""
+    return unquote(reference).strip().removeprefix("<").removesuffix(">")
+
+
+class _Mail:
+    """One mail on its way to be a page: its markup and the addresses of its images, by number."""
+
+    def __init__(self, images: Mapping[str, str], *, remote_images: bool) -> None:
+        self._images = images
+        self._loads_remote = remote_images
+        self._tree = htmltree.Tree()
+        self._sources: list[str] = []
+        self._source_characters = 0
+        self._body = ""
+        self._markup = ""
+        self.remote_images = 0
+
+    def read(self, source: str) -> bool:
+        """Take in the HTML; False when it passes a bound."""
+        tags = 0
+        try:
+            for kind, text, attributes in tokens(source):
+                tags += kind != "text"
+                if tags > MAX_TAGS:
+                    return False
+                self._take(kind, text, attributes)
+            markup = self._tree.markup()
+            self._markup = f"{self._body}{markup}</div>" if self._body else markup
+        except htmltree.TooLargeError:
+            return False
+        return self._markup.count("&") + self._markup.count("\xa0") <= MAX_ESCAPED
+
+    def sanitised(self) -> str:
+        """Return the markup that may stay, with the addresses of its images."""
+        return _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
+
+    def _take(self, kind: str, text: str, attributes: str) -> None:
+        if kind == "text":
+            self._tree.text(_escaped(text))
+        elif kind == "start":
+            self._start(text, attributes_of(attributes))
+        elif text in _ELEMENTS:
+            self._tree.end(text)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.remote_images += htmlattributes.remote_backgrounds(attributes)
+        if name == "body":
+            self._body = self._body or _body_tag(attributes)
+        elif name in ("img", "image"):
+            self._image(attributes)
+        elif name in _ELEMENTS:
+            tag = htmlattributes.start_tag(name, htmlattributes.allowed(name, attributes))
+            if name in htmltree.VOIDS:
+                self._tree.void(name, tag)
+            else:
+                self._tree.start(name, tag)
+
+    def _image(self, attributes: dict[str, str]) -> None:
+        """Write an image, or its alternative text when there is nothing to show."""
+        alt = attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]
+        source = self._source(attributes.get("src", "").translate(_IGNORED_IN_ADDRESSES).strip())
+        self._source_characters += len(source)
+        if not source or self._source_characters > MAX_IMAGE_CHARACTERS:
+            self._tree.text(entities.escape(alt, quote=False))
+            return
+        self._sources.append(entities.escape(source))
+        written = {"src": f"cid:{len(self._sources) - 1}", "alt": alt}
+        if source == PLACEHOLDER:
+            written["title"] = alt  # a browser shows the other one only of an image that fails to load
+        self._tree.void("img", htmlattributes.start_tag("img", written | htmlattributes.allowed("img", attributes)))
+
+    def _source(self, address: str) -> str:
+        """Return the address to load an image from, "" for none; a remote one is counted."""
+        if address[:4].lower() == "cid:":
+            source = self._images.get(_content_id(address[4:]), "")
+            return source if source.startswith("data:image/") else ""
+        if remote := _REMOTE_IMAGE.match(address):
+            self.remote_images += 1
+            return f"https://{address[remote.end() :]}" if self._loads_remote else PLACEHOLDER
+        address = address.replace(" ", "")
+        return address if _INLINE_IMAGE.fullmatch(address) else ""
+
+
+def _body_tag(attributes: dict[str, str]) -> str:
+    """Write the start of the element that stands for the body, whose colours are those of the page."""
+    colour = attributes.get("bgcolor", "")
+    style = f"background-color:{colour};{attributes.get('style', '')}" if colour else attributes.get("style", "")
+    return htmlattributes.start_tag("div", htmlattributes.allowed("div", attributes | {"style": style}))
+
+
+def _escaped(text: str) -> str:
+    """Write text anew, so that a reference or a line end cannot be read in two ways."""
+    text = unescaped(text).replace("\r\n", "\n").replace("\r", "\n")
+    return entities.escape(text, quote=False)

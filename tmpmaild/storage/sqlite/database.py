@@ -1,0 +1,172 @@
+"""One database file: opened with our pragmas, checked before anything is changed, locked against a second daemon.
+
+What stands in the tables is the business of the modules beside this one.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.sqlite import obstacles
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+
+APPLICATION_ID = 0x746D7064  # "tmpd"
+_EARLY_APPLICATION_ID = 0x746D706D  # "tmpm": tables of another shape, before the first release
+
+_BUSY_TIMEOUT_MS = 5000
+MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024
+"""What the WAL is cut to at the first commit after it was checkpointed; longer, somebody was reading all the time."""
+_PRAGMAS: dict[str, str | int] = {
+    "page_size": PAGE_BYTES,
+    "auto_vacuum": 2,  # incremental; like the page's size it has a say before the first table only
+    "journal_mode": "wal",
+    "synchronous": 2,  # FULL: a COMMIT that returns is fsynced
+    "foreign_keys": 1,
+    "busy_timeout": _BUSY_TIMEOUT_MS,
+    "secure_delete": 1,
+    "temp_store": 2,  # memory: no mail in temporary files
+    "trusted_schema": 0,
+    "cell_size_check": 1,
+    "journal_size_limit": MAX_IDLE_WAL_BYTES,
+}
+READER_PRAGMAS = (
+    *(
+        f"PRAGMA {name} = {_PRAGMAS[name]}"
+        for name in ("busy_timeout", "temp_store", "trusted_schema", "cell_size_check")
+    ),
+    "PRAGMA query_only = 1",
+)
+"""For a connection that only reads; the file must have been opened for writing before."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the database for writing, with every pragma set and seen to hold.
+
+    Transactions are begun by hand. Raises ``DatabaseError``.
+    """
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    except sqlite3.Error as error:
+        raise obstacles.refusal(path, error) from error
+    try:
+        for name, wanted in _PRAGMAS.items():
+            connection.execute(f"PRAGMA {name} = {wanted}")
+            _assert_pragma(connection, name, wanted)
+    except sqlite3.Error as error:
+        connection.close()
+        raise obstacles.refusal(path, error) from error
+    except DatabaseError as error:
+        connection.close()
+        raise DatabaseError(f"{path}: cannot be used as a database ({error})") from error
+    return connection
+
+
+def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int) -> None:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    if value != wanted:
+        raise DatabaseError(f"PRAGMA {name} is {value!r}, wanted {wanted!r}")
+
+
+def truncate_wal(connection: sqlite3.Connection) -> bool:
+    """Move what the WAL holds into the file and cut it to nothing; False when a reader is in the way.
+
+    Waits for nobody: with a busy timeout it would hold the write lock for all of it.
+    """
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    return not busy
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold the file beside the database that says "in use" to every other daemon and migration.
+
+    Raises ``DatabaseError`` at once when somebody else holds it. The kernel lets go when the process ends.
+    """
+    lock_path = path.with_name(path.name + ".lock")
+    try:
+        descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise obstacles.refusal(path, error) from error
+    try:
+        _take(descriptor, path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DatabaseError(f"{path}: in use by another tmpmaild") from None
+    except OSError as error:
+        raise DatabaseError(
+            f"{path}: {path.name}.lock cannot be locked ({error.strerror}); keep the database on a local disk"
+        ) from error
+
+
+def create_private(path: Path) -> None:
+    """Make sure that the file exists, readable by its owner alone; SQLite gives -wal and -shm the same mode."""
+    try:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise obstacles.refusal(path, error) from error
+
+
+def check(path: Path, newest_version: int) -> None:
+    """See that the file is ours, no newer than we are, and whole, without changing a byte of it.
+
+    An empty or missing file is fine. The whole file is read only after an unclean stop. Raises ``DatabaseError``.
+    """
+    try:
+        if not path.exists() or path.stat().st_size == 0:
+            return
+        with closing(_open_to_look(path)) as connection:
+            check_identity(connection, path, newest_version)
+            _check_pages(connection, path)
+    except (OSError, sqlite3.Error) as error:
+        raise obstacles.refusal(path, error) from error
+
+
+def _open_to_look(path: Path) -> sqlite3.Connection:
+    # Read-only, for that does not checkpoint a left-over WAL into the file when it closes; and where there is no WAL,
+    # "immutable", for that does not create one.
+    has_wal = path.with_name(path.name + "-wal").exists()
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable={int(not has_wal)}", uri=True)
+
+
+def check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> int:
+    """Return the schema version of a database of ours. Raises ``DatabaseError`` if it is none, or too new for us."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application_id == _EARLY_APPLICATION_ID:
+        raise DatabaseError(
+            f"{path}: made by tmpmaild before its first release, and cannot be migrated; move the file away together"
+            " with its -wal and -shm and start again, without the addresses and the mail in it"
+        )
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables and application_id != APPLICATION_ID:
+        raise DatabaseError(f"{path}: a database of another program")
+    if version > newest_version:
+        raise DatabaseError(
+            f"{path}: schema version {version} is newer than this tmpmaild knows ({newest_version}); upgrade tmpmaild"
+        )
+    return int(version)
+
+
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    has_flag = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'daemon'").fetchone()
+    if has_flag and connection.execute("SELECT clean_stop FROM daemon").fetchone() == (1,):
+        return
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise DatabaseError(obstacles.damaged(path, verdict.splitlines()[-1]))

@@ -1,0 +1,194 @@
+"""How mail is deleted without a trace, and what an inbox's holder ends or moves; expiry stands in ``sweeping.py``."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tmpmaild import ids
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, RequestError
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.storage.sqlite.room import Limits, changed
+from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Operation, Transaction
+
+_SPARE_PAGES = 64
+
+
+class Upkeep:
+    """What all that deletes knows of the file. Changed in the writer's thread only, so in the order of commits.
+
+    ``unerased``: text that was deleted may still stand in the WAL.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.unerased = True  # by an earlier process, for all we know
+        self._connection = connection
+        (self._max_pages,) = connection.execute("PRAGMA max_page_count").fetchone()
+
+    @contextmanager
+    def spare_pages(self) -> Iterator[None]:
+        """Lift the cap by a few pages: a change of an index may split a page before what is deleted frees one."""
+        self._cap(self._max_pages + _SPARE_PAGES)
+        try:
+            yield
+        finally:
+            self._cap(self._max_pages)
+
+    def _cap(self, pages: int) -> None:
+        self._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+class MessageRow(NamedTuple):
+    """What must be known of a message in order to delete it."""
+
+    message_id: int
+    inbox_id: int
+    content_id: int
+    recipient_at: int
+    recipient_bytes: int
+    stored_bytes: int
+
+
+MESSAGE_ROWS = (
+    "SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.stored_bytes"
+    " FROM message AS m JOIN content AS c ON c.id = m.content_id"
+)
+"""Selects a ``MessageRow``; what is missing is the condition."""
+
+
+def delete_messages(transaction: Transaction, rows: Sequence[MessageRow]) -> None:
+    """Delete messages, each content with the last message that shows it."""
+    if not rows:
+        return
+    connection = transaction.connection
+    # With the messages goes the knowledge of how far their ids have come.
+    connection.execute("UPDATE daemon SET last_message_id = ?", (transaction.last_message_key,))
+    message_ids = json_array([row.message_id for row in rows])
+    content_ids = json_array(sorted({row.content_id for row in rows}))
+    connection.execute("DELETE FROM message WHERE id IN (SELECT value FROM json_each(?))", (message_ids,))
+    connection.execute(
+        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.id = content.id)"
+        " AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.content_id = content.id AND m.content_id <> m.id)",
+        (content_ids,),
+    )
+    _blank_recipients(connection, rows, content_ids)
+
+
+def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow], content_ids: str) -> None:
+    """Take the recipients of deleted messages out of contents that others still show."""
+    sql = "SELECT id FROM content WHERE id IN (SELECT value FROM json_each(?))"
+    shared = {content_id for (content_id,) in connection.execute(sql, (content_ids,))}
+    # No blobopen(): before Python 3.11.4 it takes no id over 31 bits. SQLite writes a row of the same size in place.
+    blank = (
+        "UPDATE content SET recipients = CAST(substr(recipients, 1, ?) || ? || substr(recipients, ?) AS BLOB)"
+        " WHERE id = ?"
+    )
+    connection.executemany(
+        blank,
+        [
+            (row.recipient_at, b" " * row.recipient_bytes, row.recipient_at + row.recipient_bytes + 1, row.content_id)
+            for row in rows
+            if row.content_id in shared
+        ],
+    )
+
+
+def json_array(values: Sequence[int]) -> str:
+    """Return numbers for ``json_each(?)``: one statement serves for any number of them."""
+    return str(list(values))
+
+
+class DeleteMessage(Operation):
+    """Delete one message of an inbox; ``MessageNotFound`` when the inbox holds none with that key."""
+
+    size_bytes = (
+        MAX_BATCH_BYTES // 2
+    )  # what it will be is not known; 10 MiB take some 40 ms, so two of them go together
+
+    def __init__(self, inbox_key: int, message_key: int, limits: Limits, upkeep: Upkeep) -> None:
+        self.inbox_key = inbox_key
+        self.message_key = message_key
+        self.limits = limits
+        self.upkeep = upkeep
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence["DeleteMessage"]) -> list[Any]:
+        """Delete each message, of two who ask for the same one by the first."""
+        with operations[0].upkeep.spare_pages():
+            return [operation._delete(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+
+    def _delete(self, transaction: Transaction) -> RequestError | None:
+        sql = f"{MESSAGE_ROWS} WHERE m.id = ? AND m.inbox_id = ?"
+        row = transaction.connection.execute(sql, (self.message_key, self.inbox_key)).fetchone()
+        if row is None:
+            return MessageNotFound("no such message in this inbox")
+        self.upkeep.unerased = True
+        delete_messages(transaction, [MessageRow(*row)])
+        notice = MessageDeleted(ids.message_id(self.message_key))
+        transaction.changes.append(changed(transaction, self.limits, str(self.inbox_key), notice))
+        return None
+
+
+class DeleteInbox(Operation):
+    """Have an inbox end now; the rest is done by the sweep, as with one that expired.
+
+    ``AddressExpired`` when it is over, ``AddressNotFound`` when nothing is known of it any more.
+    """
+
+    def __init__(self, inbox_key: int, now_ms: int, upkeep: Upkeep) -> None:
+        self.inbox_key = inbox_key
+        self.now_ms = now_ms
+        self.upkeep = upkeep
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence["DeleteInbox"]) -> list[Any]:
+        """End each inbox that lives."""
+        with operations[0].upkeep.spare_pages():
+            return [operation._end(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+
+    def _end(self, transaction: Transaction) -> RequestError | None:
+        refusal = _set_expiry(transaction, self.inbox_key, self.now_ms, self.now_ms)
+        if refusal is None:
+            # "Full" says that it takes no mail.
+            transaction.changes.append(InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted()))
+        return refusal
+
+
+class MoveExpiry(Operation):
+    """Have an inbox end at another time. Refuses as ``DeleteInbox``."""
+
+    def __init__(self, inbox_key: int, expires_at_ms: int, now_ms: int, limits: Limits, upkeep: Upkeep) -> None:
+        self.inbox_key = inbox_key
+        self.expires_at_ms = expires_at_ms
+        self.now_ms = now_ms
+        self.limits = limits
+        self.upkeep = upkeep
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence["MoveExpiry"]) -> list[Any]:
+        """Move the end of each inbox that lives."""
+        with operations[0].upkeep.spare_pages():
+            return [operation._move(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+
+    def _move(self, transaction: Transaction) -> RequestError | None:
+        refusal = _set_expiry(transaction, self.inbox_key, self.expires_at_ms, self.now_ms)
+        if refusal is None:
+            notice = ExpiryMoved(self.expires_at_ms)
+            transaction.changes.append(changed(transaction, self.limits, str(self.inbox_key), notice))
+        return refusal
+
+
+def _set_expiry(transaction: Transaction, inbox_key: int, expires_at_ms: int, now_ms: int) -> RequestError | None:
+    """Set when an inbox that lives is over, or tell why not."""
+    execute = transaction.connection.execute
+    row = execute("SELECT expires_at_ms, swept FROM inbox WHERE id = ?", (inbox_key,)).fetchone()
+    if row is None:
+        return AddressNotFound("no such inbox")
+    old_expires_at_ms, swept = row
+    # What has come to its end while this waited may have lost some of its mail to a sweep.
+    now_ms = max(now_ms, transaction.now_ms)
+    if swept or old_expires_at_ms <= now_ms:
+        return AddressExpired(min(old_expires_at_ms, now_ms))
+    execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (expires_at_ms, inbox_key))
+    return None

@@ -1,0 +1,332 @@
+"""The SQLite engine: one writer, one reader, and the file they share."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import aiosqlite
+import anyio
+from msgspec import Struct
+
+from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.storage.base import Permit
+from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, MoveExpiry, Upkeep
+from tmpmaild.storage.sqlite.delivery import forget_values
+from tmpmaild.storage.sqlite.erasing import Eraser
+from tmpmaild.storage.sqlite.files import Files
+from tmpmaild.storage.sqlite.keys import holders_inbox_key, message_key
+from tmpmaild.storage.sqlite.messages import select_message, select_texts
+from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
+from tmpmaild.storage.sqlite.preparing import close, prepare, sensible_cap_bytes
+from tmpmaild.storage.sqlite.reader import Reader, connect
+from tmpmaild.storage.sqlite.reading import Finder, select_messages
+from tmpmaild.storage.sqlite.room import Limits, Room, operator_is_full
+from tmpmaild.storage.sqlite.rows import keyed_hash
+from tmpmaild.storage.sqlite.searching import is_search, search
+from tmpmaild.storage.sqlite.sources import select_source
+from tmpmaild.storage.sqlite.space import Remeasuring, Space
+from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
+from tmpmaild.storage.sqlite.writer import Clock, OnCommitted, Pause, Writer
+
+T = TypeVar("T")
+
+_NO_LIMIT = 1 << 62
+_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statement that stored it, until the next sweep
+
+
+class SqliteStorage:
+    """``Storage`` in one SQLite file. Made by ``open_storage``."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        reader: Reader,
+        maintenance: aiosqlite.Connection,
+        space: Space,
+        upkeep: Upkeep,
+        *,
+        hash_key: bytes,
+        limits: Limits,
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._maintenance = maintenance
+        self._eraser = Eraser(writer, maintenance, upkeep)
+        self._space = space
+        self._remeasuring = Remeasuring(self._measure)
+        self._upkeep = upkeep
+        self._hash_key = hash_key
+        self._limits = limits
+        self._room = Room(limits)
+        self._sweep_pace = sweep_pace()
+        self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
+
+    def has_room(self) -> bool:
+        """See ``Storage``."""
+        if not self._space.has_room:
+            self._remeasuring.begin()
+        return self._space.has_room
+
+    async def _measure(self) -> None:
+        if self._space.wal_is_too_long:
+            await self._eraser.copy_wal()
+        await self._writer.submit(Pause())  # the writer measures after each batch
+
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        """See ``Storage``."""
+        creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
+        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash, self._limits)
+        inbox_id = await self._writer.submit(operation)
+        return Inbox(
+            id=inbox_id,
+            address=new.address,
+            created_at_ms=new.created_at_ms,
+            expires_at_ms=new.expires_at_ms,
+            private=new.private,
+            token_hash=new.token_hash,
+            message_count=0,
+            full=False,
+        )
+
+    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
+        """See ``Storage``."""
+        return await self._reader.run(self._find(address, now_ms))
+
+    def _find(
+        self, address: str, now_ms: int, permit: Permit = lambda _: None
+    ) -> Callable[[sqlite3.Connection], Inbox | None]:
+        name_hash = keyed_hash(self._hash_key, address)
+
+        def find(connection: sqlite3.Connection) -> Inbox | None:
+            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
+            if inbox is not None:
+                permit(inbox)
+            return inbox
+
+        return find
+
+    async def _read(
+        self, address: str, now_ms: int, permit: Permit, read: Callable[[sqlite3.Connection, Inbox], T]
+    ) -> tuple[Inbox, T] | None:
+        """Read something of an inbox that can be found, and the inbox, both from one moment."""
+        find = self._find(address, now_ms, permit)
+
+        def find_and_read(connection: sqlite3.Connection) -> tuple[Inbox, T] | None:
+            inbox = find(connection)
+            return (inbox, read(connection, inbox)) if inbox else None
+
+        return await self._reader.run(find_and_read)
+
+    async def operator_is_full(self) -> bool:
+        """See ``Storage``."""
+        return await self._reader.run(lambda connection: operator_is_full(connection, self._limits))
+
+    async def list_messages(
+        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
+    ) -> Listing | None:
+        """See ``Storage``."""
+        if is_search(page):
+            return await search(self._reader, self._find(address, now_ms, permit), page)
+        read = partial(select_messages, page=page)
+        found = await self._read(address, now_ms, permit, read)
+        return found[1] if found else None
+
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        keys = sorted({key for key in map(message_key, message_ids) if key is not None})
+        texts: list[Texts] = []
+        while keys and inbox_key is not None:
+            read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
+            some, keys = await self._reader.run(read)
+            texts += some
+        return tuple(texts)
+
+    async def read_message(
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """See ``Storage``."""
+
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
+            return select_message(connection, inbox.id, message_id, up_to_bytes)
+
+        return await self._read(address, now_ms, permit, read)
+
+    async def read_source(
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
+    ) -> tuple[Inbox, Source | None] | None:
+        """See ``Storage``."""
+
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
+            return select_source(connection, inbox.id, message_id, up_to_bytes)
+
+        return await self._read(address, now_ms, permit, read)
+
+    async def add_message(self, mail: NewMail) -> str:
+        """See ``Storage``."""
+        message_id: str = await self._writer.submit(AddMessage(mail, self._room))
+        return message_id
+
+    async def delete_message(self, inbox_id: str, message_id: str) -> None:
+        """See ``Storage``."""
+        inbox_key, key = holders_inbox_key(inbox_id), message_key(message_id)
+        if inbox_key is None or key is None:
+            raise MessageNotFound("no such message in this inbox")
+        await self._writer.submit(DeleteMessage(inbox_key, key, self._limits, self._upkeep))
+
+    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._writer.submit(DeleteInbox(_held(inbox_id), now_ms, self._upkeep))
+
+    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._writer.submit(MoveExpiry(_held(inbox_id), expires_at_ms, now_ms, self._limits, self._upkeep))
+
+    async def sweep(self, now_ms: int) -> bool:
+        """See ``Storage``."""
+        more: bool = await self._writer.submit(Sweep(now_ms, self._upkeep, self._sweep_pace))
+        return more
+
+    async def erase(self) -> bool:
+        """See ``Storage``."""
+        return await self._eraser.erase()
+
+    @property
+    def met_damage(self) -> bool:
+        """Whether the file has turned out to be broken or is gone: the next start must look at all of it."""
+        return self._writer.met_damage or self._writer.lost
+
+    def is_lost(self) -> bool:
+        """See ``Storage``."""
+        return self._writer.lost
+
+    async def wait_lost(self) -> None:
+        """See ``Storage``."""
+        await self._writer.wait_lost()
+
+    def on_committed(self, callback: OnCommitted) -> None:
+        """See ``Storage``."""
+        self._writer.on_committed(callback)
+
+    async def close(self) -> None:
+        """See ``Storage``."""
+        await self._remeasuring.close()
+        await self._writer.close()
+        await self._reader.close()
+        await self._maintenance.close()
+
+
+def _held(inbox_id: str) -> int:
+    key = holders_inbox_key(inbox_id)
+    if key is None:
+        raise AddressNotFound("no inbox that anybody holds")
+    return key
+
+
+class Settings(Struct, frozen=True):
+    """What the engine must know of the configuration; 0 means no limit, for ``max_bytes`` a sensible cap.
+
+    ``reserve_bytes`` is what must stay free for mail that is on its way in.
+    """
+
+    path: Path
+    max_bytes: int
+    reserve_bytes: int
+    max_messages_per_inbox: int
+    max_bytes_per_inbox: int
+    max_share_per_creator: float
+
+
+@asynccontextmanager
+async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStorage]:
+    """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
+    path = settings.path
+    with database.lock(path):
+        cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
+        connection, _ = await asyncio.to_thread(prepare, path, cap_bytes, clock)
+        storage: SqliteStorage | None = None
+        try:
+            storage = await _assemble(settings, connection, cap_bytes, clock)
+            yield storage
+        finally:
+            with anyio.CancelScope(shield=True):
+                if storage is not None:
+                    await storage.close()
+                await asyncio.to_thread(close, connection, clean=storage is not None and not storage.met_damage)
+
+
+def upgrade(path: Path) -> list[str]:
+    """Bring a database that nobody uses to the newest schema; return the names of the steps taken.
+
+    Raises ``DatabaseError``.
+    """
+    with database.lock(path):
+        connection, applied = prepare(path)
+        close(connection, clean=True)
+    return applied
+
+
+async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:
+    async with AsyncExitStack() as opened:
+        reader = await connect(settings.path)
+        opened.push_async_callback(reader.close)
+        maintenance = await connect(settings.path)
+        opened.push_async_callback(maintenance.close)
+        try:
+            storage = _put_together(settings, connection, (reader, maintenance), cap_bytes, clock)
+        except (OSError, sqlite3.Error) as error:
+            raise obstacles.refusal(settings.path, error) from error
+        opened.pop_all()
+    return storage
+
+
+def _put_together(
+    settings: Settings,
+    connection: sqlite3.Connection,
+    readers: tuple[aiosqlite.Connection, aiosqlite.Connection],
+    cap_bytes: int,
+    clock: Clock,
+) -> SqliteStorage:
+    files = Files(settings.path)
+    space = Space(files, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
+    upkeep = Upkeep(connection)
+    (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
+
+    def after_batch(moved_bytes: float) -> None:
+        space.measure(moved_bytes)
+        if moved_bytes > _REMEMBERED_BYTES:
+            forget_values(connection)
+
+    # Last of what may fail: from here on the connection is its thread's.
+    writer = Writer(connection, clock=clock, after_batch=after_batch, is_lost=files.look)
+    return SqliteStorage(
+        writer,
+        Reader(readers[0], is_lost=lambda: files.lost),
+        readers[1],
+        space,
+        upkeep,
+        hash_key=hash_key,
+        limits=Limits(
+            max_messages=settings.max_messages_per_inbox or _NO_LIMIT,
+            max_bytes=settings.max_bytes_per_inbox or _NO_LIMIT,
+            max_creator_bytes=int(settings.max_share_per_creator * cap_bytes),
+        ),
+    )

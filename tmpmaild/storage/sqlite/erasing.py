@@ -1,0 +1,46 @@
+"""Leaves no byte of what was swept in any file, and gives freed space back to the file system."""
+
+import sqlite3
+
+import aiosqlite
+
+from tmpmaild.storage.sqlite.deleting import Upkeep
+from tmpmaild.storage.sqlite.sweeping import EmptyWal, Vacuum, vacuum_pace
+from tmpmaild.storage.sqlite.writer import Writer, translate
+
+_MAX_VACUUM_STEPS = 1000  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
+
+
+class Eraser:
+    """Empties the WAL and shrinks the file, in steps between which mail is stored."""
+
+    def __init__(self, writer: Writer, maintenance: aiosqlite.Connection, upkeep: Upkeep) -> None:
+        self._writer = writer
+        self._maintenance = maintenance
+        self._upkeep = upkeep
+        self._pace = vacuum_pace()
+
+    async def erase(self) -> bool:
+        """See ``Storage``."""
+        # The WAL first: shrinking may take long, is no promise, and behind a foreign reader would only grow the WAL.
+        return await self._empty_wal() and (not await self._shrink() or await self._empty_wal())
+
+    async def copy_wal(self) -> None:
+        """Copy into the file what readers let go, while mail goes on arriving; little is left for ``EmptyWal``."""
+        try:
+            await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.DatabaseError as error:
+            raise translate(error) from error
+
+    async def _empty_wal(self) -> bool:
+        if not self._upkeep.unerased:
+            return True
+        await self.copy_wal()
+        emptied: bool = await self._writer.submit(EmptyWal(self._upkeep))
+        return emptied
+
+    async def _shrink(self) -> bool:
+        steps = 0
+        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._upkeep, self._pace)):
+            steps += 1
+        return steps > 0

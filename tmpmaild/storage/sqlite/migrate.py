@@ -1,0 +1,64 @@
+"""Runs the steps of the schema: numbered SQL files, each applied once, whole or not at all."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import tmpmaild
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.sqlite.database import APPLICATION_ID
+
+
+def migrations() -> dict[int, Path]:
+    """Return the steps by number, 1 first. A wheel carries them in the package, a checkout beside it."""
+    package = Path(tmpmaild.__file__).parent
+    for folder in (package / "migrations", package.parent / "migrations"):
+        steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
+        if steps:
+            return steps
+    raise DatabaseError(f"no migrations found in or beside {package}; the installation is incomplete")
+
+
+def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None) -> list[str]:
+    """Apply what is missing, a transaction a step, and return the names of what was applied.
+
+    Raises ``DatabaseError``; the failed step has then left nothing behind.
+    """
+    applied = []
+    for number, file in (steps or migrations()).items():
+        if _apply(connection, number, file):
+            applied.append(file.stem)
+    return applied
+
+
+def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
+    script = file.read_text(encoding="utf-8")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again under the lock: another process may have been here since.
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version >= number:
+            connection.execute("ROLLBACK")
+            return False
+        for statement in _statements(script):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        if connection.in_transaction:  # a full disk has rolled it back already
+            connection.execute("ROLLBACK")
+        raise DatabaseError(f"migration {file.name} failed: {error}") from error
+    return True
+
+
+def _statements(script: str) -> Iterator[str]:
+    # executescript() would commit the transaction that holds the step together.
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement

@@ -1,0 +1,115 @@
+"""The one reader: reads that are asked for while one runs go together in the next hop to its thread.
+
+A hop costs more than most reads, and two threads that read at once pass the GIL to and fro at each row.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiosqlite
+
+from tmpmaild.errors import StorageLost
+from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.sqlite.writer import translate
+
+T = TypeVar("T")
+Read = Callable[[sqlite3.Connection], T]
+
+_MAX_BATCH = 16
+
+
+class Reader:
+    """Runs functions on the thread of a connection that only reads. ``connect`` makes one."""
+
+    def __init__(self, connection: aiosqlite.Connection, is_lost: Callable[[], bool] = lambda: False) -> None:
+        self._connection = connection
+        self._is_lost = is_lost
+        self._waiting: list[tuple[Read[Any], asyncio.Future[Any]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, read: Read[T]) -> T:
+        """Return what the function returns, called with the connection inside one read transaction.
+
+        Raises ``StorageUnavailable`` for what goes wrong in the database, ``StorageLost`` when ``is_lost``.
+        """
+        if self._is_lost():
+            raise StorageLost("the database is gone")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting.append((read, future))
+        if self._task is None:
+            self._task = loop.create_task(self._work())
+        return await future
+
+    async def close(self) -> None:
+        """Finish what is waiting, then close."""
+        if self._task is not None:
+            await self._task
+        await self._connection.close()
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
+                wanted = [(read, future) for read, future in batch if not future.done()]
+                for (_, future), outcome in zip(wanted, await self._read(wanted), strict=True):
+                    _settle(future, outcome)
+        finally:
+            self._task = None
+
+    async def _read(self, wanted: list[tuple[Read[Any], asyncio.Future[Any]]]) -> list[Any]:
+        try:
+            return await _in_thread(self._connection, [read for read, _ in wanted])
+        except Exception as error:  # noqa: BLE001 - the thread is gone, and who waits must know
+            return [error] * len(wanted)
+
+
+async def connect(path: Path) -> aiosqlite.Connection:
+    """Open a connection that changes nothing on a database that has been opened for writing before.
+
+    Raises ``DatabaseError``.
+    """
+    try:
+        connection = await aiosqlite.connect(path, isolation_level=None)
+    except sqlite3.Error as error:
+        raise obstacles.refusal(path, error) from error
+    try:
+        for statement in database.READER_PRAGMAS:
+            await connection.execute(statement)
+    except sqlite3.Error as error:
+        await connection.close()
+        raise obstacles.refusal(path, error) from error
+    return connection
+
+
+async def _in_thread(connection: aiosqlite.Connection, reads: list[Read[Any]]) -> list[Any]:
+    # _execute is private, and the only way to run several statements in one hop between threads.
+    execute: Callable[..., Awaitable[list[Any]]] = connection._execute  # noqa: SLF001
+    return await execute(_read_all, connection._conn, reads)  # noqa: SLF001
+
+
+def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]]) -> list[Any]:
+    return [_read(connection, read) for read in reads]
+
+
+def _read(connection: sqlite3.Connection, read: Read[Any]) -> Any:
+    try:
+        connection.execute("BEGIN")
+        try:
+            return read(connection)
+        finally:
+            connection.execute("COMMIT")
+    except Exception as error:  # noqa: BLE001 - it is for the one who asked
+        return error
+
+
+def _settle(future: asyncio.Future[Any], outcome: Any) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(translate(outcome))
+    else:
+        future.set_result(outcome)

@@ -1,0 +1,208 @@
+"""What a reader selects: an inbox, and a page of its messages. One message alone is read in ``messages.py``."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from msgspec import Struct, json
+
+from tmpmaild import ids
+from tmpmaild.model import QUARANTINE_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
+
+_decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
+_TRUNCATED_BYTES = 1024
+
+# What has been swept is over, even if the clock has been set back since.
+_INBOX = """
+SELECT i.id, i.created_at_ms, CASE WHEN i.swept THEN min(i.expires_at_ms, :now_ms) ELSE i.expires_at_ms END,
+       i.private, i.token_hash, i.message_count,
+       i.message_count >= :max_messages OR i.stored_bytes > :full_bytes
+           OR (i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) > :full_creator_bytes)
+FROM inbox AS i
+LEFT JOIN creator AS c ON c.hash = i.creator
+WHERE i.name_hash = :name_hash AND i.expires_at_ms > :forgotten_ms
+"""
+
+COLUMNS = """
+m.id, CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT), c.received_at_ms, c.sender,
+c.sender_name, c.subject, c.size_bytes, c.has_html, c.attachments, c.body_bytes, CASE WHEN {whole} THEN c.body END, c.id
+"""
+"""Those of a ``Row``, from ``message AS m`` and ``readable AS c``; ``whole`` says of which messages the body comes."""
+
+BEGINNING = """
+substr(
+    CASE WHEN c.body_at IS NULL THEN c.body ELSE
+        replace(
+            CAST(coalesce(substr(c.source, c.body_at + 1, min(c.body_bytes, 4 * :characters)), '') AS TEXT),
+            char(13, 10), char(10)
+        )
+    END, 1, :characters
+)
+"""
+"""The beginning of a body, from ``content AS c``: the view ``readable`` would lay out all of it first.
+
+A character is at most four octets long, a line end two: what the cut halves is behind what is asked for.
+"""
+
+# Small bodies come with the page; a large one is read on its own, when the answer has room for it.
+_MESSAGES = f"""
+SELECT {COLUMNS.format(whole="c.body_bytes <= :small_bytes")}
+FROM message AS m JOIN readable AS c ON c.id = m.content_id
+"""
+_BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before"
+_OLDEST_FIRST = f"{_BETWEEN} ORDER BY m.id ASC LIMIT :limit"
+_NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
+_CHOSEN = f"{_MESSAGES} WHERE m.id IN (SELECT value FROM json_each(:keys))"
+_CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
+_CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
+
+
+class Row(NamedTuple):
+    """A message as ``COLUMNS`` bring it."""
+
+    key: int
+    recipient: str
+    received_at_ms: int
+    sender: str
+    sender_name: str
+    subject: str
+    size_bytes: int
+    has_html: int
+    attachments: str
+    body_bytes: int
+    body: str | None
+    content_key: int
+
+
+class Finder(Struct, frozen=True):
+    """Finds an address by its hash. The three numbers are what an inbox and its creator may hold."""
+
+    max_messages: int
+    max_bytes: int
+    max_creator_bytes: int
+
+    def inbox(self, connection: sqlite3.Connection, address: str, name_hash: bytes, now_ms: int) -> Inbox | None:
+        """Read an address that is not forgotten yet."""
+        values = {
+            "name_hash": name_hash,
+            "now_ms": now_ms,
+            "forgotten_ms": now_ms - QUARANTINE_MS,
+            "max_messages": self.max_messages,
+            "full_bytes": self.max_bytes - LEAST_STORED_BYTES,
+            "full_creator_bytes": self.max_creator_bytes - LEAST_STORED_BYTES,
+        }
+        row = connection.execute(_INBOX, values).fetchone()
+        if row is None:
+            return None
+        inbox_id, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
+        return Inbox(
+            id=str(inbox_id),
+            address=address,
+            created_at_ms=created_at_ms,
+            expires_at_ms=expires_at_ms,
+            private=bool(private),
+            token_hash=token_hash,
+            message_count=message_count,
+            full=bool(full),
+        )
+
+
+def bounds(page: Page) -> tuple[int, int]:
+    """Return the keys that those of a page lie between."""
+    after = ids.key_not_above(page.after) if page.after else -1
+    before = ids.key_not_below(page.before) if page.before else ids.MAX_KEY
+    return after, before
+
+
+def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) -> Listing:
+    """Read a page of an inbox, whatever the messages say."""
+    messages, has_more = select_page(connection, inbox.id, page)
+    return Listing(inbox, messages, has_more=has_more)
+
+
+def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tuple[tuple[Message, ...], bool]:
+    """Read a page of messages, one more than asked for being the sign of another page."""
+    after, before = bounds(page)
+    values = {
+        "inbox_id": int(inbox_id),
+        "after": after,
+        "before": before,
+        "limit": page.limit + 1,
+        "small_bytes": _small_bytes(page),
+    }
+    sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
+    with closing(connection.execute(sql, values)) as found:
+        rows, has_more = _up_to_the_end(found, page)
+    return _messages(connection, rows, page), has_more
+
+
+def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[Row], bool]:
+    """Take messages until the page is full, or as much as it may be; tell whether there are more."""
+    rows: list[Row] = []
+    characters = 0
+    for row in map(Row._make, found):
+        characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
+        if len(rows) == page.limit or (rows and characters > page.other_characters):
+            return rows, True
+        rows.append(row)
+    return rows, False
+
+
+def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[tuple[Message, ...], bool]:
+    """Read the messages with these keys as any page; tell whether it has no room for all of them."""
+    values = {"keys": json.encode(keys).decode(), "small_bytes": _small_bytes(page)}
+    sql = _CHOSEN_OLDEST_FIRST if page.ascending else _CHOSEN_NEWEST_FIRST
+    with closing(connection.execute(sql, values)) as found:
+        rows, has_more = _up_to_the_end(found, page)
+    return _messages(connection, rows, page), has_more
+
+
+def _small_bytes(page: Page) -> int:
+    return page.bodies_bytes // max(page.limit, 1)
+
+
+def _messages(connection: sqlite3.Connection, rows: list[Row], page: Page) -> tuple[Message, ...]:
+    bodies = _large_bodies(connection, rows, page)
+    return tuple([message(row, *bodies.get(row.key, (row.body or "", False))) for row in rows])
+
+
+def _large_bodies(connection: sqlite3.Connection, rows: list[Row], page: Page) -> dict[int, tuple[str, bool]]:
+    """Read the bodies that did not come with the page, newest first, whole while the answer has room."""
+    large = sorted((row for row in rows if row.body is None), key=lambda row: -row.key)
+    room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
+    bodies = {}
+    for row in large:
+        whole = row.body_bytes <= max(room_bytes, _TRUNCATED_BYTES)
+        bodies[row.key] = _body(connection, row.content_key, whole=whole)
+        room_bytes -= row.body_bytes if whole else _TRUNCATED_BYTES
+    return bodies
+
+
+def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> tuple[str, bool]:
+    """Read a body or its beginning, and tell whether it was cut."""
+    if whole:
+        (body,) = connection.execute("SELECT body FROM readable WHERE id = ?", (content_key,)).fetchone()
+        return body, False
+    values = {"characters": _TRUNCATED_BYTES + 1, "key": content_key}
+    (body,) = connection.execute(f"SELECT {BEGINNING} FROM content AS c WHERE c.id = :key", values).fetchone()
+    octets = body.encode()
+    return octets[:_TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > _TRUNCATED_BYTES
+
+
+def message(row: Row, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
+    """Make a message of its row and as much of its body as is to be shown."""
+    return Message(
+        id=ids.message_id(row.key),
+        received_at_ms=row.received_at_ms,
+        recipient=row.recipient,
+        from_address=row.sender,
+        from_name=row.sender_name,
+        subject=row.subject,
+        body=body,
+        truncated=truncated,
+        size_bytes=row.size_bytes,
+        has_html=bool(row.has_html),
+        attachments=() if row.attachments == "[]" else _decode_attachments(row.attachments),
+    )

@@ -1,0 +1,165 @@
+"""Whether the mails of a batch find room: the inboxes as they stand in the tables, and with what batches add."""
+
+import sqlite3
+from collections.abc import Collection, Iterable
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
+from tmpmaild.storage.sqlite.writer import Transaction
+
+_MAX_INBOXES = 10_000
+
+# One row, whatever the number of inboxes: for each row that is stepped to, the GIL changes hands. The plus keeps SQLite
+# from the index over swept, in which it would walk over all inboxes that live.
+_INBOXES = """
+SELECT json_group_array(json_array(i.id, i.expires_at_ms, i.message_count, i.stored_bytes, hex(i.creator),
+                                   coalesce(c.stored_bytes, 0)))
+FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
+WHERE +i.swept = 0 AND i.id IN ({marks})
+"""
+_decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
+
+
+class Limits(Struct, frozen=True):
+    """When an inbox takes no more: its messages, its octets in the file, those of all that its creator holds.
+
+    A huge number stands for "no limit". The operator's inbox has limits of its own.
+    """
+
+    max_messages: int
+    max_bytes: int
+    max_creator_bytes: int
+    operator_max_messages: int = 200
+    operator_max_bytes: int = 50 * 1024 * 1024
+
+
+class _Holder:
+    """An inbox, or all that one creator has: what it holds and what it may hold."""
+
+    __slots__ = ("max_bytes", "max_messages", "messages", "stored_bytes")
+
+    def __init__(self, messages: int, stored_bytes: int, max_messages: int, max_bytes: int) -> None:
+        self.messages = messages
+        self.stored_bytes = stored_bytes
+        self.max_messages = max_messages
+        self.max_bytes = max_bytes
+
+    def take(self, messages: int, cost_bytes: int) -> None:
+        self.messages += messages
+        self.stored_bytes += cost_bytes
+
+    @property
+    def overfull(self) -> bool:
+        return self.messages > self.max_messages or self.stored_bytes > self.max_bytes
+
+    @property
+    def full(self) -> bool:
+        return self.messages >= self.max_messages or self.stored_bytes + LEAST_STORED_BYTES > self.max_bytes
+
+
+class _Inbox(Struct):
+    """What was read of an inbox, brought up to date by what the batches since have added."""
+
+    expires_at_ms: int
+    holders: tuple[_Holder, ...]
+
+
+class Room:
+    """The inboxes that mail has come for, as they stand in the tables; asked in the writer's thread only.
+
+    What one batch has read holds in the next, for nobody else writes: reading costs four hand-overs of the GIL.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._epoch = -1
+        self._now_ms = 0
+        self._inboxes: dict[str, _Inbox] = {}
+        self._creators: dict[str, _Holder] = {}
+        self._changed: set[str] = set()
+
+    def enter(self, transaction: Transaction, inbox_ids: Collection[str]) -> None:
+        """Begin a batch that delivers to these inboxes: read what is not known."""
+        if transaction.epoch != self._epoch or len(self._inboxes) > _MAX_INBOXES:
+            self._inboxes.clear()
+            self._creators.clear()
+        self._epoch = transaction.epoch
+        self._now_ms = transaction.now_ms
+        self._changed.clear()
+        unknown = [int(inbox_id) for inbox_id in inbox_ids if inbox_id not in self._inboxes]
+        if unknown:
+            self._read(transaction.connection, unknown)
+
+    def _read(self, connection: sqlite3.Connection, keys: list[int]) -> None:
+        sql = _INBOXES.format(marks=",".join("?" * len(keys)))
+        (found,) = connection.execute(sql, keys).fetchone()
+        for key, expires_at_ms, messages, stored_bytes, creator, creator_bytes in _decode(found):
+            inbox_id = str(key)
+            inbox = _Holder(messages, stored_bytes, *self._maxima(inbox_id))
+            if creator and creator not in self._creators:
+                self._creators[creator] = _Holder(0, creator_bytes, 1 << 62, self._limits.max_creator_bytes)
+            holders = (inbox, self._creators[creator]) if creator else (inbox,)
+            self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
+
+    def lives(self, inbox_id: str) -> bool:
+        """Tell whether an inbox is there and not over."""
+        inbox = self._inboxes.get(inbox_id)
+        return inbox is not None and inbox.expires_at_ms > self._now_ms
+
+    def take(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
+        """Give a mail that takes so many octets of the file its room in all of the inboxes, or in none: False."""
+        holders = [holder for inbox_id in inbox_ids for holder in self._inboxes[inbox_id].holders]
+        for holder in holders:
+            holder.take(1, cost_bytes)
+        if any(holder.overfull for holder in holders):
+            for holder in holders:
+                holder.take(-1, -cost_bytes)
+            return False
+        self._changed.update(inbox_ids)
+        return True
+
+    def changes(self) -> list[InboxChange]:
+        """Tell how the inboxes that took something stand after the batch."""
+        return [self.change(inbox_id) for inbox_id in self._changed]
+
+    def change(self, inbox_id: str) -> InboxChange:
+        """Tell how an inbox of this batch stands."""
+        inbox, *creator = self._inboxes[inbox_id].holders
+        share_full = any(holder.full for holder in creator)
+        return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
+
+    def _maxima(self, inbox_id: str) -> tuple[int, int]:
+        limits = self._limits
+        if inbox_id == OPERATOR_INBOX_ID:
+            return limits.operator_max_messages, limits.operator_max_bytes
+        return limits.max_messages, limits.max_bytes
+
+
+def changed(
+    transaction: Transaction, limits: Limits, inbox_id: str, notice: MessageDeleted | ExpiryMoved
+) -> InboxChange:
+    """Tell what has happened to an inbox but mail, and how it stands now: by the tables, not by what is remembered."""
+    room = Room(limits)
+    room.enter(transaction, [inbox_id])
+    return replace(room.change(inbox_id), notice=notice)
+
+
+def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
+    """Tell whether not even the smallest mail would fit what a creator may hold."""
+    sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
+    row = connection.execute(sql, (limits.max_creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
+    return bool(row and row[0])
+
+
+def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
+    """Tell whether the operator's inbox takes no more."""
+    sql = "SELECT message_count >= ? OR stored_bytes > ? FROM inbox WHERE id = ?"
+    full_bytes = limits.operator_max_bytes - LEAST_STORED_BYTES
+    values = (limits.operator_max_messages, full_bytes, int(OPERATOR_INBOX_ID))
+    (full,) = connection.execute(sql, values).fetchone()
+    return bool(full)

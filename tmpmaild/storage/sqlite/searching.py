@@ -1,0 +1,125 @@
+"""Pages of the messages that say something, found in bounded steps: the one reader serves everybody.
+
+Each step is a read of its own, and mail comes and goes between them. What came after the first is left to the next
+search, what goes is dropped: inbox and page are those of the moment of the last step, had no mail come since the first.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+
+from msgspec import json
+
+from tmpmaild import ids
+from tmpmaild.model import SEARCHED_CHARACTERS, Inbox, Listing, Page
+from tmpmaild.storage.sqlite.reader import Reader
+from tmpmaild.storage.sqlite.reading import BEGINNING, bounds, select_chosen
+
+_STEP_MESSAGES = 200
+_STEP_BYTES = 512 * 1024  # of source; how much of it is looked at depends
+
+_MESSAGES = """
+SELECT m.id, c.size_bytes, c.sender, c.sender_name, c.subject, {body}
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
+ORDER BY m.id {direction} LIMIT :limit
+"""
+
+
+def is_search(page: Page) -> bool:
+    """Tell whether a page asks for anything that a message must say."""
+    return bool(page.sender or page.subject or page.text)
+
+
+async def search(reader: Reader, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> Listing | None:
+    """Read one page of what is searched for; None when ``find`` finds no inbox. It is called at each step."""
+    search = Search(find, page)
+    listing = None
+    while not search.ended:
+        listing = await reader.run(search.go_on)
+    return listing
+
+
+class Search:
+    """One search: how far it has come in its inbox, and what it has found on the way."""
+
+    def __init__(self, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> None:
+        self.ended = False
+        self._find = find
+        self._page = page
+        self._newest_key: int | None = None
+        self._after, self._before = bounds(page)
+        self._sender, self._subject, self._text = map(_folded, (page.sender, page.subject, page.text))
+        self._sql = _MESSAGES.format(
+            body=BEGINNING if self._text else "''", direction="ASC" if page.ascending else "DESC"
+        )
+        self._keys: list[int] = []
+
+    def go_on(self, connection: sqlite3.Connection) -> Listing | None:
+        """Look at some more messages; return the page once it is known, None until then and when there is no inbox."""
+        inbox = self._find(connection)
+        if inbox is None:
+            self.ended = True
+            return None
+        newest_key = self._stop_at_newest(connection)
+        self._keys = _left(connection, self._keys)
+        at_end = self._look(connection, inbox)
+        self.ended = at_end or len(self._keys) > self._page.limit
+        if not self.ended:
+            return None
+        messages, has_more = select_chosen(connection, self._keys[: self._page.limit], self._page)
+        has_more = has_more or len(self._keys) > self._page.limit
+        return Listing(inbox, messages, has_more=has_more, searched_to=ids.message_id(newest_key))
+
+    def _stop_at_newest(self, connection: sqlite3.Connection) -> int:
+        """Return the key that was the newest of all when the search began, beyond which it does not go."""
+        if self._newest_key is None:
+            (self._newest_key,) = connection.execute("SELECT coalesce(max(id), 0) FROM message").fetchone()
+            self._before = min(self._before, self._newest_key + 1)
+        return self._newest_key
+
+    def _look(self, connection: sqlite3.Connection, inbox: Inbox) -> bool:
+        """Take one step; True when there is nothing behind it."""
+        values = {
+            "inbox_id": int(inbox.id),
+            "after": self._after,
+            "before": self._before,
+            "limit": _STEP_MESSAGES,
+            "characters": SEARCHED_CHARACTERS,
+        }
+        looked_at, looked_at_bytes = 0, 0
+        with closing(connection.execute(self._sql, values)) as rows:
+            for key, size_bytes, *texts in rows:
+                self._move_past(key)
+                if self._matches(*map(str.casefold, texts)):
+                    self._keys.append(key)
+                looked_at, looked_at_bytes = looked_at + 1, looked_at_bytes + size_bytes
+                if looked_at_bytes >= _STEP_BYTES or len(self._keys) > self._page.limit:
+                    return False
+        return looked_at < _STEP_MESSAGES
+
+    def _move_past(self, key: int) -> None:
+        if self._page.ascending:
+            self._after = key
+        else:
+            self._before = key
+
+    def _matches(self, address: str, name: str, subject: str, body: str) -> bool:
+        return (
+            (self._sender in address or self._sender in name)
+            and self._subject in subject
+            and any(self._text in text for text in (address, name, subject, body))
+        )
+
+
+def _folded(wanted: str | None) -> str:
+    return (wanted or "").casefold()
+
+
+def _left(connection: sqlite3.Connection, keys: list[int]) -> list[int]:
+    """Return those keys whose messages have not been deleted since they were found."""
+    if not keys:
+        return keys
+    sql = "SELECT id FROM message WHERE id IN (SELECT value FROM json_each(?))"
+    left = {key for (key,) in connection.execute(sql, (json.encode(keys).decode(),))}
+    return [key for key in keys if key in left]

@@ -1,0 +1,128 @@
+"""Whether there is room for more: the cap of the file, the reserve of the disk. An inbox's own is in ``room.py``."""
+
+import asyncio
+import logging
+import math
+import shutil
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+
+from tmpmaild.errors import RequestError
+from tmpmaild.storage.sqlite.database import MAX_IDLE_WAL_BYTES, truncate_wal
+from tmpmaild.storage.sqlite.files import Files
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+
+_MEASURE_EVERY_SECONDS = 0.1
+_MEASURE_AGAIN_EVERY_SECONDS = 1.0
+_WARN_EVERY_SECONDS = 60
+# How far the file and the WAL may pass the cap together while free pages of the file are used again.
+_SLACK_BYTES = 32 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+Monotonic = Callable[[], float]
+
+
+class Space:
+    """Whether there is room: asked of the disk and the files in the writer's thread, answered from memory."""
+
+    def __init__(
+        self,
+        files: Files,
+        connection: sqlite3.Connection,
+        *,
+        cap_bytes: int,
+        reserve_bytes: int,
+        monotonic: Monotonic = time.monotonic,
+    ) -> None:
+        self._files = files
+        self._connection = connection
+        self._cap_bytes = cap_bytes
+        self._disk_reserve_bytes = max(256 * 1024 * 1024, cap_bytes // 10, reserve_bytes)
+        self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
+        self._monotonic = monotonic
+        self._measured_at_seconds = self._warned_at_seconds = -math.inf
+        self._moved_bytes = 0.0
+        self._measured_wal_bytes = 0
+        self.has_room = True
+        self.wal_is_too_long = False
+        self.measure()
+
+    def measure(self, moved_bytes: float = 0.0) -> None:
+        """Look again, unless that was a moment and a few octets ago: it costs the writer six hand-overs of the GIL.
+
+        ``max_page_count`` does not bound the WAL, which grows as long as another process reads: what it has more than
+        an idle one counts as used.
+        """
+        now = self._monotonic()
+        self._moved_bytes += moved_bytes
+        grown_bytes = self._files.wal_bytes - self._measured_wal_bytes
+        fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
+        few = max(self._moved_bytes, grown_bytes) < self._cap_reserve_bytes // 8
+        # Without room little is written, so who makes some by deleting may be the last batch for long.
+        if self.has_room and fresh and few:
+            return
+        self._measured_at_seconds, self._moved_bytes = now, 0.0
+        fits = self._fits()
+        self._measured_wal_bytes = self._files.wal_bytes
+        self.has_room = fits and shutil.disk_usage(self._files.path.parent).free >= self._disk_reserve_bytes
+
+    def _fits(self) -> bool:
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        # Free pages can be used again, but the file stays as long as it is.
+        used_bytes = (pages - free) * PAGE_BYTES + self._cap_reserve_bytes
+        left_bytes = self._cap_bytes - max(used_bytes, pages * PAGE_BYTES - _SLACK_BYTES)
+        self.wal_is_too_long = 0 <= left_bytes < self._wal_excess_bytes()
+        if self.wal_is_too_long and truncate_wal(self._connection):
+            self._files.look()
+            self.wal_is_too_long = left_bytes < self._wal_excess_bytes()
+        if self.wal_is_too_long:
+            self._warn()
+        return bool(left_bytes >= self._wal_excess_bytes())
+
+    def _wal_excess_bytes(self) -> int:
+        return max(0, self._files.wal_bytes - MAX_IDLE_WAL_BYTES)
+
+    def _warn(self) -> None:
+        if self._measured_at_seconds - self._warned_at_seconds >= _WARN_EVERY_SECONDS:
+            self._warned_at_seconds = self._measured_at_seconds
+            log.warning(
+                "the write-ahead log has grown to %d MiB, which count as used space, and new mail is refused: another"
+                " process keeps a read transaction on the database open",
+                self._files.wal_bytes // 1024**2,
+            )
+
+
+class Remeasuring:
+    """Has room measured again while everything is refused, for then no batch does; at most once a second.
+
+    ``measure`` is called in the event loop; a ``RequestError`` that it raises is left to the next time.
+    """
+
+    def __init__(self, measure: Callable[[], Awaitable[object]], monotonic: Monotonic = time.monotonic) -> None:
+        self._measure = measure
+        self._monotonic = monotonic
+        self._begun_at_seconds = -math.inf
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Measure in the background, unless that is going on or was a moment ago."""
+        now = self._monotonic()
+        if self._task is None and now - self._begun_at_seconds >= _MEASURE_AGAIN_EVERY_SECONDS:
+            self._begun_at_seconds = now
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self._measure()
+        except RequestError as error:
+            log.debug("measuring again failed: %s", error)
+        finally:
+            self._task = None
+
+    async def close(self) -> None:
+        """Wait until it is done."""
+        if self._task is not None:
+            await self._task

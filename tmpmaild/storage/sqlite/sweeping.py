@@ -1,0 +1,201 @@
+"""What the writer deletes and how freed space leaves the file, in short steps; when is decided in ``expiry.py``."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tmpmaild import ids
+from tmpmaild.model import QUARANTINE_MS
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.sqlite.database import truncate_wal
+from tmpmaild.storage.sqlite.deleting import MESSAGE_ROWS, MessageRow, Upkeep, delete_messages, json_array
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
+from tmpmaild.storage.sqlite.pace import Pace
+from tmpmaild.storage.sqlite.writer import Operation, Transaction
+
+OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
+
+# What deleting costs, in units of one page of a large mail.
+_MESSAGE_UNITS = 6
+_INBOX_UNITS = 3
+
+
+def sweep_pace() -> Pace:
+    """Return the pace of a sweep, in the units above."""
+    return Pace(first=200, least=50, most=20_000)
+
+
+def vacuum_pace() -> Pace:
+    """Return the pace of a vacuum, in pages."""
+    return Pace(first=32, least=4, most=1024)
+
+
+class Sweep(Operation):
+    """Delete some of what has expired: mail first, then the address, a day later its tombstone.
+
+    The result says whether there may be more. It commits by itself, so that it knows what all of it took.
+    """
+
+    transactional: ClassVar[bool] = False
+
+    def __init__(self, now_ms: int, upkeep: Upkeep, pace: Pace) -> None:
+        self.now_ms = now_ms
+        self.upkeep = upkeep
+        self.pace = pace
+        self.size_bytes = 0
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence["Sweep"]) -> list[Any]:
+        """Take one step for each."""
+        return [operation._step(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+
+    def _step(self, transaction: Transaction) -> bool:
+        self.pace.begin()
+        with self.upkeep.spare_pages():
+            transaction.connection.execute("BEGIN IMMEDIATE")
+            done, more = self._delete(transaction)
+            transaction.connection.execute("COMMIT")
+        if done:
+            self.upkeep.unerased = True
+            self.size_bytes = done * PAGE_BYTES
+            self.pace.end(done)
+        return more
+
+    def _delete(self, transaction: Transaction) -> tuple[int, bool]:
+        """Delete as much as the pace allows; return the units of it and whether there may be more."""
+        connection, units = transaction.connection, self.pace.amount
+        most_expired = max(units // _INBOX_UNITS, 1)
+        inbox_ids = _expired_inboxes(connection, self.now_ms, most_expired)
+        chosen, chosen_units, all_chosen = _choose_messages(connection, inbox_ids, self.now_ms, units)
+        delete_messages(transaction, chosen)
+        # Mail comes first. Of the rest at least one goes with each step, so that nothing is put off for ever.
+        most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
+        emptied = _emptied(connection, inbox_ids)[:most_emptied]
+        _delete_addresses(connection, emptied)
+        most_forgotten = max(most_emptied - len(emptied), 1)
+        forgotten = _delete_tombstones(connection, self.now_ms, most_forgotten)
+        all_emptied = len(emptied) == len(inbox_ids) < most_expired
+        done = chosen_units + (len(emptied) + forgotten) * _INBOX_UNITS
+        return done, not (all_chosen and all_emptied and forgotten < most_forgotten)
+
+
+def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, limit: int) -> list[int]:
+    sql = "SELECT id FROM inbox WHERE swept = 0 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?"
+    return [row[0] for row in connection.execute(sql, (now_ms, limit))]
+
+
+def _choose_messages(
+    connection: sqlite3.Connection, inbox_ids: list[int], now_ms: int, most_units: int
+) -> tuple[list[MessageRow], int, bool]:
+    """Choose messages of these inboxes, or old ones of the operator's, at least one if there is any.
+
+    Returns them, their units, and whether these are all there are.
+    """
+    limit = max(most_units // _MESSAGE_UNITS, 1)
+    rows = connection.execute(
+        f"{MESSAGE_ROWS} WHERE m.inbox_id IN (SELECT value FROM json_each(?)) OR (m.inbox_id = ? AND m.id < ?) LIMIT ?",
+        (json_array(inbox_ids), int(OPERATOR_INBOX_ID), ids.first_key(now_ms - OPERATOR_MAIL_MS), limit),
+    ).fetchall()
+    chosen: list[MessageRow] = []
+    units = 0
+    for row in map(MessageRow._make, rows):
+        units += _MESSAGE_UNITS + row.stored_bytes // PAGE_BYTES
+        if chosen and units > most_units:
+            return chosen, units, False
+        chosen.append(row)
+    return chosen, units, len(rows) < limit
+
+
+def _emptied(connection: sqlite3.Connection, inbox_ids: list[int]) -> list[int]:
+    sql = (
+        "SELECT id FROM inbox WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM message WHERE message.inbox_id = inbox.id)"
+    )
+    return [row[0] for row in connection.execute(sql, (json_array(inbox_ids),))]
+
+
+def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> None:
+    if not inbox_ids:
+        return
+    swept = "UPDATE inbox SET swept = 1, creator = NULL WHERE id IN (SELECT value FROM json_each(?))"
+    connection.execute(swept, (json_array(inbox_ids),))
+    row_ids = sorted({slot(inbox_id)[0] for inbox_id in inbox_ids})
+    # "+" keeps SQLite from walking over all living inboxes by the index on "swept".
+    connection.execute(
+        "DELETE FROM address WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
+        f" (SELECT 1 FROM inbox AS i WHERE i.id BETWEEN address.id * {SLOTS} AND address.id * {SLOTS} + {SLOTS - 1}"
+        " AND +i.swept = 0)",
+        (json_array(row_ids),),
+    )
+    _blank_addresses(connection, inbox_ids, row_ids)
+
+
+def _blank_addresses(connection: sqlite3.Connection, inbox_ids: list[int], row_ids: list[int]) -> None:
+    """Take the swept addresses out of rows that hold living ones too."""
+    sql = "SELECT id FROM address WHERE id IN (SELECT value FROM json_each(?))"
+    left = {row_id for (row_id,) in connection.execute(sql, (json_array(row_ids),))}
+    for row_id, offset in map(slot, inbox_ids):
+        if row_id in left:
+            with connection.blobopen("address", "slots", row_id) as slots:
+                slots.seek(offset)
+                slots.write(b" " * SLOT_BYTES)
+
+
+def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) -> int:
+    sql = (
+        "DELETE FROM inbox WHERE id IN"
+        " (SELECT id FROM inbox WHERE swept = 1 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
+    )
+    return connection.execute(sql, (now_ms - QUARANTINE_MS, limit)).rowcount
+
+
+class Vacuum(Operation):
+    """Give a few free pages back to the file system; the result says whether there is reason to go on.
+
+    Worth it only while a quarter of the file is free: moving pages costs more than reusing them.
+    """
+
+    transactional: ClassVar[bool] = False
+
+    def __init__(self, upkeep: Upkeep, pace: Pace) -> None:
+        self.upkeep = upkeep
+        self.pace = pace
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence["Vacuum"]) -> list[Any]:
+        """Take one step for each."""
+        return [operation._step(transaction.connection) for operation in operations]  # noqa: SLF001 - our own kind
+
+    def _step(self, connection: sqlite3.Connection) -> bool:
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        pages = _pages(connection)
+        if free * 4 <= pages:
+            return False
+        self.pace.begin()
+        # execute() would free one page a call: the pragma returns a row for each.
+        connection.executescript(f"PRAGMA incremental_vacuum({self.pace.amount})")
+        freed = pages - _pages(connection)
+        self.pace.end(freed)
+        self.upkeep.unerased = self.upkeep.unerased or freed > 0
+        return freed > 0
+
+
+def _pages(connection: sqlite3.Connection) -> int:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    return int(pages)
+
+
+class EmptyWal(Operation):
+    """Truncate the WAL to nothing, where old copies of pages live on; False when a reader is in the way."""
+
+    transactional: ClassVar[bool] = False
+
+    def __init__(self, upkeep: Upkeep) -> None:
+        self.upkeep = upkeep
+
+    @classmethod
+    def run(cls, transaction: Transaction, operations: Sequence["EmptyWal"]) -> list[Any]:
+        """Try once."""
+        emptied = truncate_wal(transaction.connection)
+        operations[0].upkeep.unerased = not emptied
+        return [emptied] * len(operations)
