@@ -15,7 +15,7 @@ PACKAGE = Path(tmpmaild.__file__).parent
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent / "pyproject.toml"
 DISTRIBUTIONS = packages_distributions()
-IN_CLIENT = ("client", "commands", "pytest_plugin")  # the commands say what to install, see cli/test_extra.py
+IN_CLIENT = ("client", "cli", "pytest_plugin")  # some commands say what to install, see cli/test_extra.py
 
 
 def normal(name):

@@ -6,7 +6,7 @@ import sys
 WITHOUT = """
 import sys
 sys.modules["httpx2"] = None
-from tmpmaild.cli import main
+from tmpmaild.cli.main import main
 for arguments in ["new"], ["watch", "a@a.test"], ["wait", "a@a.test"]:
     try:
         main(arguments)

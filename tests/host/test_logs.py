@@ -42,7 +42,7 @@ def test_the_level_holds_and_libraries_are_quiet(capfd):
 
 PROGRAM = """
 import logging, sys
-from tmpmaild.logs import logging_to_stderr
+from tmpmaild.host.logs import logging_to_stderr
 with logging_to_stderr("info", "text"):
     for number in range(30_000):
         logging.getLogger("tmpmaild.x").info("line %05d %s", number, "x" * 100)
