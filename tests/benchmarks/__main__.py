@@ -175,7 +175,9 @@ def main():
         sys.exit(f"needs {' and '.join(missing)} (Debian packages postfix and wrk)")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     print(f"commit {commit.strip()}, Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}")
-    print(f"{ROUNDS} alternating rounds, {SENDERS} senders, {MAIL_BYTES} octets a mail\n", flush=True)
+    if parts != ["scale"]:
+        print(f"{ROUNDS} alternating rounds, {SENDERS} senders, {MAIL_BYTES} octets a mail", flush=True)
+    print(flush=True)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:
         for part in parts:
             PARTS[part](Path(name))
