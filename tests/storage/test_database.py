@@ -19,7 +19,7 @@ from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import open_storage, upgrade
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 from tmpmaild.storage.sqlite.migrate import migrate, migrations
-from tmpmaild.storage.sqlite.sources import look, operator_messages
+from tmpmaild.storage.sqlite.operatormail import look, operator_messages
 
 from .conftest import settings
 

@@ -14,7 +14,7 @@ import pytest
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import open_storage, upgrade
-from tmpmaild.storage.sqlite.sources import look, operator_messages
+from tmpmaild.storage.sqlite.operatormail import look, operator_messages
 
 from .conftest import settings
 

@@ -128,4 +128,4 @@ async def test_every_connection_of_the_engine_is_recorded(monkeypatch, open_engi
         await engine.find("ada")
         await engine.sweep()
     modules = {module.rpartition(".")[2] for module in recorder.statements.values()}
-    assert {"writer", "engine", "preparing", "operations", "delivery", "room", "reading", "sweeping"} <= modules
+    assert {"writer", "engine", "preparing", "operations", "columns", "room", "reading", "sweeping"} <= modules

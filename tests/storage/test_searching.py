@@ -7,7 +7,7 @@ import pytest
 
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite import searching
-from tmpmaild.storage.sqlite.rows import keyed_hash
+from tmpmaild.storage.sqlite.keys import keyed_hash
 
 from .conftest import new_mail
 

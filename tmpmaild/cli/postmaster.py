@@ -8,7 +8,7 @@ from tmpmaild.cli.terminal import width as _width
 from tmpmaild.errors import StartError
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message
-from tmpmaild.storage.sqlite.sources import look, operator_message, operator_messages, operator_source
+from tmpmaild.storage.sqlite.operatormail import look, operator_message, operator_messages, operator_source
 from tmpmaild.times import rfc3339
 
 NO_MAIL = "no mail for postmaster or abuse\n"

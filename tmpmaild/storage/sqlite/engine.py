@@ -16,20 +16,18 @@ from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.sqlite.columns import forget_values
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, MoveExpiry, Upkeep
-from tmpmaild.storage.sqlite.delivery import forget_values
 from tmpmaild.storage.sqlite.erasing import Eraser
 from tmpmaild.storage.sqlite.files import Files
-from tmpmaild.storage.sqlite.keys import holders_inbox_key, message_key
-from tmpmaild.storage.sqlite.messages import select_message, select_texts
+from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
+from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
 from tmpmaild.storage.sqlite.preparing import close, prepare, sensible_cap_bytes
 from tmpmaild.storage.sqlite.reader import Reader, connect
 from tmpmaild.storage.sqlite.reading import Finder, select_messages
 from tmpmaild.storage.sqlite.room import Limits, Room, operator_is_full
-from tmpmaild.storage.sqlite.rows import keyed_hash
 from tmpmaild.storage.sqlite.searching import is_search, search
-from tmpmaild.storage.sqlite.sources import select_source
 from tmpmaild.storage.sqlite.space import Remeasuring, Space
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, OnCommitted, Pause, Writer

@@ -1,11 +1,17 @@
-"""How the ids that others hold become keys of rows: exactly, so that no other text leads to the same row."""
+"""How ids and names become keys of rows: an id exactly, so that no other text leads to the same row; a name hashed."""
 
+import hashlib
 import re
 
 from tmpmaild import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 _INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
+
+
+def keyed_hash(key: bytes, text: str) -> bytes:
+    """Hash what must be found again but cannot be read: an address, a client."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
 def message_key(message_id: str) -> int | None:

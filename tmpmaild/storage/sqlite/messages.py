@@ -1,4 +1,4 @@
-"""Messages one by one, parsed: all of one, or how the texts of some begin. Mail as it came stands in ``sources.py``."""
+"""Reads single messages: one whole, its source, or the beginnings of the texts of some. Lists are in ``reading.py``."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -7,9 +7,10 @@ from contextlib import closing
 from msgspec import json
 
 from tmpmaild import ids
-from tmpmaild.model import Envelope, FullMessage, Texts
+from tmpmaild.model import Envelope, FullMessage, Source, Texts
+from tmpmaild.storage.sqlite.columns import FullRow, ListedRow, SourceRow, selected
 from tmpmaild.storage.sqlite.keys import message_key
-from tmpmaild.storage.sqlite.reading import BEGINNING, COLUMNS, Row, message
+from tmpmaild.storage.sqlite.reading import BEGINNING, message
 
 _HEAD_BYTES = 256 * 1024
 _STEP_BYTES = 1024 * 1024
@@ -18,11 +19,23 @@ _WHOLE_BYTES = 1 << 62
 _decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_warnings = json.Decoder(tuple[str, ...]).decode
 
+_LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :up_to_bytes THEN c.body END")
+_FULL = selected(
+    FullRow._fields,
+    "o",
+    head="coalesce(substr(o.source, 1, :head_bytes), x'')",
+    html="CASE WHEN c.size_bytes <= :up_to_bytes THEN o.html END",
+)
 _MESSAGE = f"""
-SELECT {COLUMNS.format(whole="c.size_bytes <= :up_to_bytes")},
-       o.envelope_from, o.helo, o.remote_ip, o.tls, o.headers, o.warnings,
-       coalesce(substr(o.source, 1, :head_bytes), x''), CASE WHEN c.size_bytes <= :up_to_bytes THEN o.html END
+SELECT {_LISTED}, {_FULL}
 FROM message AS m JOIN readable AS c ON c.id = m.content_id JOIN content AS o ON o.id = m.content_id
+WHERE m.id = :key AND m.inbox_id = :inbox_id
+"""
+
+_SOURCE_COLUMNS = selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= :up_to_bytes THEN c.source END")
+_SOURCE = f"""
+SELECT {_SOURCE_COLUMNS}
+FROM message AS m JOIN content AS c ON c.id = m.content_id
 WHERE m.id = :key AND m.inbox_id = :inbox_id
 """
 
@@ -50,17 +63,34 @@ def select_message(
     found = connection.execute(_MESSAGE, values).fetchone()
     if found is None:
         return None
-    row = Row(*found[: len(Row._fields)])
-    envelope_from, helo, remote_ip, tls, headers, warnings, head, html = found[len(Row._fields) :]
+    row = ListedRow(*found[: len(ListedRow._fields)])
+    full = FullRow(*found[len(ListedRow._fields) :])
     return FullMessage(
         message=message(row, row.body or "", row.body is None and row.body_bytes > 0),
-        envelope=Envelope(envelope_from, (row.recipient,), helo, remote_ip, bool(tls)),
-        headers=_decode_headers(headers),
-        warnings=_decode_warnings(warnings),
-        head=head,
-        html=html,
+        envelope=Envelope(full.envelope_from, (row.recipient,), full.helo, full.remote_ip, bool(full.tls)),
+        headers=_decode_headers(full.headers),
+        warnings=_decode_warnings(full.warnings),
+        head=full.head,
+        html=full.html,
         complete=row.body is not None,
     )
+
+
+def select_source(
+    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int | None
+) -> Source | None:
+    """Read the source of one message, without its octets if they are more than ``up_to_bytes``."""
+    key = message_key(message_id)
+    if key is None:
+        return None
+    limit_bytes = _WHOLE_BYTES if up_to_bytes is None else up_to_bytes
+    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": limit_bytes}
+    found = connection.execute(_SOURCE, values).fetchone()
+    if found is None:
+        return None
+    row = SourceRow(*found)
+    envelope = Envelope(row.envelope_from, (row.recipient,), row.helo, row.remote_ip, bool(row.tls))
+    return Source(message_id, row.received_at_ms, envelope, row.size_bytes, row.source)
 
 
 def select_texts(

@@ -7,10 +7,9 @@ from typing import Any
 from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, RequestError
 from tmpmaild.model import QUARANTINE_MS, NewInbox, NewMail
-from tmpmaild.storage.sqlite.delivery import MAX_ROWS, insert
+from tmpmaild.storage.sqlite.columns import MAX_ROWS, MessageColumns, content_columns, insert
 from tmpmaild.storage.sqlite.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
 from tmpmaild.storage.sqlite.room import Limits, Room, creator_is_full
-from tmpmaild.storage.sqlite.rows import content_columns
 from tmpmaild.storage.sqlite.writer import Operation, Transaction
 
 
@@ -131,6 +130,15 @@ class AddMessage(Operation):
         nothing = (None,) * len(columns)
         starts = accumulate(map(len, written), initial=0)
         return [
-            (key, int(inbox_id), keys[0], start, len(recipient), *(columns if key == keys[0] else nothing))
+            (
+                *MessageColumns(
+                    id=key,
+                    inbox_id=int(inbox_id),
+                    content_id=keys[0],
+                    recipient_at=start,
+                    recipient_bytes=len(recipient),
+                ),
+                *(columns if key == keys[0] else nothing),
+            )
             for key, inbox_id, start, recipient in zip(keys, recipients, starts, written, strict=False)
         ]

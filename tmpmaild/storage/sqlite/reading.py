@@ -3,12 +3,13 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, json
 
 from tmpmaild import ids
 from tmpmaild.model import QUARANTINE_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.storage.sqlite.columns import ListedRow, selected
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
 _decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
@@ -24,12 +25,6 @@ FROM inbox AS i
 LEFT JOIN creator AS c ON c.hash = i.creator
 WHERE i.name_hash = :name_hash AND i.expires_at_ms > :forgotten_ms
 """
-
-COLUMNS = """
-m.id, CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT), c.received_at_ms, c.sender,
-c.sender_name, c.subject, c.size_bytes, c.has_html, c.attachments, c.body_bytes, CASE WHEN {whole} THEN c.body END, c.id
-"""
-"""Those of a ``Row``, from ``message AS m`` and ``readable AS c``; ``whole`` says of which messages the body comes."""
 
 BEGINNING = """
 substr(
@@ -48,7 +43,7 @@ A character is at most four octets long, a line end two: what the cut halves is 
 
 # Small bodies come with the page; a large one is read on its own, when the answer has room for it.
 _MESSAGES = f"""
-SELECT {COLUMNS.format(whole="c.body_bytes <= :small_bytes")}
+SELECT {selected(ListedRow._fields, body="CASE WHEN c.body_bytes <= :small_bytes THEN c.body END")}
 FROM message AS m JOIN readable AS c ON c.id = m.content_id
 """
 _BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before"
@@ -57,23 +52,6 @@ _NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
 _CHOSEN = f"{_MESSAGES} WHERE m.id IN (SELECT value FROM json_each(:keys))"
 _CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
 _CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
-
-
-class Row(NamedTuple):
-    """A message as ``COLUMNS`` bring it."""
-
-    key: int
-    recipient: str
-    received_at_ms: int
-    sender: str
-    sender_name: str
-    subject: str
-    size_bytes: int
-    has_html: int
-    attachments: str
-    body_bytes: int
-    body: str | None
-    content_key: int
 
 
 class Finder(Struct, frozen=True):
@@ -138,11 +116,11 @@ def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tu
     return _messages(connection, rows, page), has_more
 
 
-def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[Row], bool]:
+def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[ListedRow], bool]:
     """Take messages until the page is full, or as much as it may be; tell whether there are more."""
-    rows: list[Row] = []
+    rows: list[ListedRow] = []
     characters = 0
-    for row in map(Row._make, found):
+    for row in map(ListedRow._make, found):
         characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
         if len(rows) == page.limit or (rows and characters > page.other_characters):
             return rows, True
@@ -163,12 +141,12 @@ def _small_bytes(page: Page) -> int:
     return page.bodies_bytes // max(page.limit, 1)
 
 
-def _messages(connection: sqlite3.Connection, rows: list[Row], page: Page) -> tuple[Message, ...]:
+def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> tuple[Message, ...]:
     bodies = _large_bodies(connection, rows, page)
     return tuple([message(row, *bodies.get(row.key, (row.body or "", False))) for row in rows])
 
 
-def _large_bodies(connection: sqlite3.Connection, rows: list[Row], page: Page) -> dict[int, tuple[str, bool]]:
+def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
     """Read the bodies that did not come with the page, newest first, whole while the answer has room."""
     large = sorted((row for row in rows if row.body is None), key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
@@ -191,7 +169,7 @@ def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> t
     return octets[:_TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > _TRUNCATED_BYTES
 
 
-def message(row: Row, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
+def message(row: ListedRow, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
     """Make a message of its row and as much of its body as is to be shown."""
     return Message(
         id=ids.message_id(row.key),

@@ -1,4 +1,4 @@
-"""One statement a batch: every row once, whatever the number of rows, and nothing kept behind."""
+"""The declared columns are those of the tables. A batch is one statement: every row once, and no mail stays in memory."""
 
 import asyncio
 import sqlite3
@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from tmpmaild.model import Page
-from tmpmaild.storage.sqlite.delivery import MAX_ROWS, forget_values
+from tmpmaild.storage.sqlite.columns import CONTENT, INSERTED, MAX_ROWS, MessageColumns, forget_values
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 33, MAX_ROWS, MAX_ROWS + 1])
@@ -31,3 +31,36 @@ async def test_forgetting_the_values_of_a_statement_stores_nothing(engine, path)
         assert connection.total_changes == 0
         assert [connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables] == counts
         assert connection.execute("PRAGMA data_version").fetchone() == version
+
+
+BY_LAYOUT = {"stored_bytes", "filler", "padding"}
+
+
+def _columns(connection, table):
+    """Return the columns of a table or a view with their types, in order."""
+    return {name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")}
+
+
+@pytest.fixture
+def schema(engine, path):
+    del engine  # has created the tables
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
+
+
+async def test_the_declared_columns_are_those_of_the_tables(schema):
+    assert set(_columns(schema, "message")) == set(MessageColumns._fields)
+    assert set(_columns(schema, "content")) == {"id", *BY_LAYOUT, *(column.name for column in CONTENT)}
+
+
+async def test_every_column_of_the_view_is_inserted_once(schema):
+    assert sorted(INSERTED) == sorted(_columns(schema, "delivery"))
+
+
+async def test_numbers_are_stored_before_the_filler_and_text_behind_it(schema):
+    columns = _columns(schema, "content")
+    places = list(columns)
+    for column in CONTENT:
+        is_text = column.kind == "text"
+        assert (columns[column.name] in {"TEXT", "BLOB"}) == is_text, column.name
+        assert (places.index(column.name) > places.index("filler")) == is_text, column.name

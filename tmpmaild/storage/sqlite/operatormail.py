@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from tmpmaild import ids
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import Envelope, Message, Page, Source
+from tmpmaild.model import Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.sqlite import obstacles
 from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity
 from tmpmaild.storage.sqlite.keys import message_key
+from tmpmaild.storage.sqlite.messages import select_source
 from tmpmaild.storage.sqlite.migrate import migrations
 from tmpmaild.storage.sqlite.reading import select_page
 
@@ -20,30 +21,6 @@ T = TypeVar("T")
 
 _ALL = 1_000_000
 _WHOLE_BYTES = 1 << 62
-
-_SOURCE = """
-SELECT CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT), c.received_at_ms, c.envelope_from,
-       c.helo, c.remote_ip, c.tls, c.size_bytes,
-       CASE WHEN :up_to_bytes IS NULL OR c.size_bytes <= :up_to_bytes THEN c.source END
-FROM message AS m JOIN content AS c ON c.id = m.content_id
-WHERE m.id = :key AND m.inbox_id = :inbox_id
-"""
-
-
-def select_source(
-    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int | None
-) -> Source | None:
-    """Read the source of one message, its octets unless they are more than ``up_to_bytes``."""
-    key = message_key(message_id)
-    if key is None:
-        return None
-    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
-    row = connection.execute(_SOURCE, values).fetchone()
-    if row is None:
-        return None
-    recipient, received_at_ms, sender, helo, remote_ip, tls, size_bytes, raw = row
-    envelope = Envelope(sender, (recipient,), helo, remote_ip, bool(tls))
-    return Source(message_id, received_at_ms, envelope, size_bytes, raw)
 
 
 def operator_messages(connection: sqlite3.Connection) -> tuple[Message, ...]:
