@@ -15,7 +15,8 @@ from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.storage.sqlite.engine import Settings, open_storage, upgrade
+from tmpmaild.storage.sqlite.engine import Settings, open_storage, operator_mail, upgrade
+from tmpmaild.storage.sqlite.operatormail import look
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
 HOSTILE = (
@@ -120,7 +121,7 @@ async def test_raw_is_the_source_to_the_octet(box):
     octets = bytes(range(256)) + b"\r\n"
     async with box.open() as storage:
         message_id = await box.deliver(storage, octets, "ada@tmpmaild.example", "Abuse@tmpmaild.example")
-        (line,) = postmaster.listing(box.path).splitlines()[1:]
+        (line,) = postmaster.listing(operator_mail(box.path)).splitlines()[1:]
     done = box.run("--raw", line.split()[0])
     fields = done.stdout_bytes.removesuffix(octets)
     assert fields.decode() == (
@@ -187,11 +188,11 @@ async def test_reading_beside_a_daemon_sees_what_is_committed_and_disturbs_nobod
         for _ in range(3):
             message_id = await box.deliver(storage)
             before = box.files()
-            assert message_id in postmaster.listing(box.path)
-            assert "Stop it." in postmaster.readable(box.path, message_id)
+            assert message_id in postmaster.listing(operator_mail(box.path))
+            assert "Stop it." in postmaster.readable(operator_mail(box.path), message_id)
             assert box.files() == before
             assert await storage.erase()  # nobody is left inside
-        assert postmaster.listing(box.path).count("\n") == 4
+        assert postmaster.listing(operator_mail(box.path)).count("\n") == 4
 
 
 async def test_reading_without_a_daemon_leaves_every_file_as_it_is(box):
@@ -202,8 +203,8 @@ async def test_reading_without_a_daemon_leaves_every_file_as_it_is(box):
     box.path.chmod(0o400)
     box.path.parent.chmod(0o500)
     try:
-        assert message_id in postmaster.listing(box.path)
-        assert postmaster.source(box.path, message_id, "mx").endswith(MAIL)
+        assert message_id in postmaster.listing(operator_mail(box.path))
+        assert postmaster.source(operator_mail(box.path), message_id, "mx").endswith(MAIL)
     finally:
         box.path.parent.chmod(0o700)
     assert box.files() == before
@@ -219,7 +220,7 @@ async def test_what_a_killed_daemon_left_is_read_with_its_wal(box):
             copy.with_name(copy.name + end).write_bytes(box.path.with_name(box.path.name + end).read_bytes())
     box.path = copy
     before = box.files()
-    assert message_id in postmaster.listing(copy)
+    assert message_id in postmaster.listing(operator_mail(copy))
     assert box.files() == before
 
 
@@ -229,7 +230,7 @@ async def test_a_link_to_the_database_is_followed_to_its_wal(box, tmp_path):
     link.symlink_to(box.path)
     async with box.open() as storage:
         message_id = await box.deliver(storage)
-        assert message_id in postmaster.listing(link)
+        assert message_id in postmaster.listing(operator_mail(link))
 
 
 async def test_a_daemon_that_starts_while_we_read_is_noticed(box):
@@ -246,7 +247,7 @@ async def test_a_daemon_that_starts_while_we_read_is_noticed(box):
             raise sqlite3.DatabaseError("torn")
         return "read again"
 
-    assert postmaster.look(box.path, read) == "read again"
+    assert look(box.path, read) == "read again"
     assert len(reads) == 2
 
 
@@ -298,7 +299,7 @@ def test_a_database_that_cannot_be_read_is_one_line_and_left_alone(box, spoil, s
 
 def test_its_errors_are_those_of_a_command_that_cannot_start(box):
     with pytest.raises(DatabaseError):
-        postmaster.listing(box.path)
+        postmaster.listing(operator_mail(box.path))
     upgrade(box.path)
     with pytest.raises(StartError):
-        postmaster.source(box.path, "msg_x", "mx")
+        postmaster.source(operator_mail(box.path), "msg_x", "mx")

@@ -16,10 +16,9 @@ import pytest
 import tmpmaild
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import open_storage, upgrade
+from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 from tmpmaild.storage.sqlite.migrate import migrate, migrations
-from tmpmaild.storage.sqlite.operatormail import look, operator_messages
 
 from .conftest import settings
 
@@ -100,7 +99,7 @@ async def test_a_database_from_before_the_first_release_is_refused_with_what_to_
     with pytest.raises(DatabaseError, match="before its first release"):
         upgrade(path)
     with pytest.raises(DatabaseError, match="before its first release"):
-        look(path, operator_messages)
+        operator_mail(path).messages()
 
 
 async def test_a_newer_database_is_refused(open_engine, path, clock):

@@ -13,8 +13,7 @@ import pytest
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import open_storage, upgrade
-from tmpmaild.storage.sqlite.operatormail import look, operator_messages
+from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
 
 from .conftest import settings
 
@@ -94,10 +93,12 @@ def test_who_only_reads_needs_no_right_to_write(public_path):
     public_path.parent.chmod(0o755)
     public_path.chmod(0o640)
     with as_nobody():
-        assert "it is owned by root:root, mode 0640" in refusal(public_path, lambda path: look(path, operator_messages))
+        assert "it is owned by root:root, mode 0640" in refusal(
+            public_path, lambda path: operator_mail(path).messages()
+        )
     public_path.chmod(0o644)
     with as_nobody():
-        assert look(public_path, operator_messages) == ()
+        assert operator_mail(public_path).messages() == ()
 
 
 def test_a_folder_in_place_of_the_file_is_called_that(path):

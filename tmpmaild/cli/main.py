@@ -21,7 +21,7 @@ from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
 from tmpmaild.host import privileges
 from tmpmaild.host.logs import logging_to_stderr
-from tmpmaild.storage.sqlite.engine import upgrade
+from tmpmaild.storage.sqlite.engine import operator_mail, upgrade
 
 _EXIT_NO_START = 1
 _EXIT_CTRL_C = 128 + signal.SIGINT
@@ -151,11 +151,11 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     from tmpmaild import daemon  # noqa: PLC0415 - as for serve
 
     config = _load(config_path)
-    path = Path(config.storage.path)
+    mail = operator_mail(Path(config.storage.path))
     if raw and message_id is not None:
-        octets = postmaster.source(path, message_id, daemon.hostname(config))
+        octets = postmaster.source(mail, message_id, daemon.hostname(config))
     else:
-        text = postmaster.listing(path) if message_id is None else postmaster.readable(path, message_id)
+        text = postmaster.listing(mail) if message_id is None else postmaster.readable(mail, message_id)
         octets = text.encode(console.encoding(), "replace")
     with console.output(_EXIT_NO_START):
         console.expect_output()

@@ -1,14 +1,11 @@
-"""The operator's inbox as text for a console. Strangers wrote what stands in it: no control character gets through."""
-
-from functools import partial
-from pathlib import Path
+"""The operator's inbox as text for a console. Its content is untrusted: no control character is printed."""
 
 from tmpmaild.cli.terminal import shown
 from tmpmaild.cli.terminal import width as _width
 from tmpmaild.errors import StartError
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message
-from tmpmaild.storage.sqlite.operatormail import look, operator_message, operator_messages, operator_source
+from tmpmaild.storage.base import OperatorMail
 from tmpmaild.times import rfc3339
 
 NO_MAIL = "no mail for postmaster or abuse\n"
@@ -18,9 +15,9 @@ _MAX_ADDRESS = 40
 _MAX_SUBJECT = 80
 
 
-def listing(path: Path) -> str:
+def listing(mail: OperatorMail) -> str:
     """Return all mail as a table, newest first. Raises ``DatabaseError``."""
-    messages = look(path, operator_messages)
+    messages = mail.messages()
     if not messages:
         return NO_MAIL
     rows = [_HEADINGS, *map(_row, messages)]
@@ -44,9 +41,9 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(cells).rstrip() + "\n"
 
 
-def readable(path: Path, message_id: str) -> str:
+def readable(mail: OperatorMail, message_id: str) -> str:
     """Return one mail as a person reads it. Raises ``DatabaseError``, ``StartError`` when there is none."""
-    message = look(path, partial(operator_message, message_id=message_id))
+    message = mail.message(message_id)
     if message is None:
         raise _no_such_mail()
     sender = f"{message.from_name} <{message.from_address}>" if message.from_name else message.from_address
@@ -62,9 +59,9 @@ def readable(path: Path, message_id: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def source(path: Path, message_id: str, hostname: str) -> bytes:
+def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
     """Return one mail as it came, below our trace fields. Raises as ``readable``."""
-    found = look(path, partial(operator_source, message_id=message_id))
+    found = mail.source(message_id)
     if found is None or found.raw is None:
         raise _no_such_mail()
     return tracefields.fields(found, hostname) + found.raw

@@ -15,13 +15,29 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tmpmaild.model import FullMessage, Inbox, InboxChange, Listing, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.model import FullMessage, Inbox, InboxChange, Listing, Message, NewInbox, NewMail, Page, Source, Texts
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: always there, found by no address, with limits and a lifetime of its own."""
 
 Permit = Callable[[Inbox], object]
 """Lets somebody have an inbox, or raises."""
+
+
+class OperatorMail(Protocol):
+    """The operator's inbox, read from another process than the one that uses the storage, and without disturbing it.
+
+    Every method raises ``DatabaseError`` when the storage cannot be read.
+    """
+
+    def messages(self) -> tuple[Message, ...]:
+        """Read all messages, newest first, with short beginnings of their bodies."""
+
+    def message(self, message_id: str) -> Message | None:
+        """Read one message with its whole body; None when the inbox does not hold it."""
+
+    def source(self, message_id: str) -> Source | None:
+        """Read the source of one message; None when the inbox does not hold it."""
 
 
 class Storage(Protocol):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
-from tmpmaild.storage.base import Permit
+from tmpmaild.storage.base import OperatorMail, Permit
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.columns import forget_values
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, MoveExpiry, Upkeep
@@ -23,6 +23,7 @@ from tmpmaild.storage.sqlite.files import Files
 from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
+from tmpmaild.storage.sqlite.operatormail import SqliteOperatorMail
 from tmpmaild.storage.sqlite.preparing import close, prepare, sensible_cap_bytes
 from tmpmaild.storage.sqlite.reader import Reader, connect
 from tmpmaild.storage.sqlite.reading import Finder, select_messages
@@ -280,6 +281,11 @@ def upgrade(path: Path) -> list[str]:
         connection, applied = prepare(path)
         close(connection, clean=True)
     return applied
+
+
+def operator_mail(path: Path) -> OperatorMail:
+    """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
+    return SqliteOperatorMail(path)
 
 
 async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:

@@ -1,8 +1,9 @@
-"""Mail as it came, one message at a time; and the operator's inbox, for a process beside the daemon's."""
+"""The operator's inbox, read from the file by another process than the daemon."""
 
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from tmpmaild.model import Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.sqlite import obstacles
 from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity
+from tmpmaild.storage.sqlite.files import wal_of
 from tmpmaild.storage.sqlite.keys import message_key
 from tmpmaild.storage.sqlite.messages import select_source
 from tmpmaild.storage.sqlite.migrate import migrations
@@ -23,49 +25,60 @@ _ALL = 1_000_000
 _WHOLE_BYTES = 1 << 62
 
 
-def operator_messages(connection: sqlite3.Connection) -> tuple[Message, ...]:
-    """Read the operator's inbox, newest first, bodies cut."""
-    messages, _ = select_page(connection, OPERATOR_INBOX_ID, Page(limit=_ALL, bodies_bytes=0))
+class SqliteOperatorMail:
+    """``OperatorMail`` in one SQLite file. Made by ``engine.operator_mail``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def messages(self) -> tuple[Message, ...]:
+        """See ``OperatorMail``."""
+        return look(self._path, lambda connection: _page(connection, Page(limit=_ALL, bodies_bytes=0)))
+
+    def message(self, message_id: str) -> Message | None:
+        """See ``OperatorMail``."""
+        return look(self._path, partial(_message, message_id=message_id))
+
+    def source(self, message_id: str) -> Source | None:
+        """See ``OperatorMail``."""
+        return look(self._path, lambda connection: select_source(connection, OPERATOR_INBOX_ID, message_id, None))
+
+
+def _page(connection: sqlite3.Connection, page: Page) -> tuple[Message, ...]:
+    messages, _ = select_page(connection, OPERATOR_INBOX_ID, page)
     return messages
 
 
-def operator_message(connection: sqlite3.Connection, message_id: str) -> Message | None:
-    """Read one message of the operator's inbox, its body whole."""
+def _message(connection: sqlite3.Connection, message_id: str) -> Message | None:
     key = message_key(message_id)
     if key is None:
         return None
     page = Page(after=ids.message_id(key - 1), before=ids.message_id(key + 1), limit=1, bodies_bytes=_WHOLE_BYTES)
-    messages, _ = select_page(connection, OPERATOR_INBOX_ID, page)
+    messages = _page(connection, page)
     return messages[0] if messages else None
 
 
-def operator_source(connection: sqlite3.Connection, message_id: str) -> Source | None:
-    """Read the source of one message of the operator's inbox."""
-    return select_source(connection, OPERATOR_INBOX_ID, message_id, None)
-
-
 def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
-    """Return what ``read`` returns, called inside one read transaction, whether a daemon uses the database or not.
+    """Call ``read`` inside one read transaction and return its result; a daemon may be using the database or not.
 
     Neither the file nor its schema is changed, and no lock is taken that a daemon could wait for. Raises
     ``DatabaseError``.
     """
     _assert_readable(path)
-    file = path.resolve()  # the WAL lies beside what a link leads to
-    wal = file.with_name(file.name + "-wal")
+    file, wal = path.resolve(), wal_of(path)
     while True:
-        # Where there is no WAL nobody writes, and "immutable" keeps SQLite from making one in order to read.
+        # Without a WAL nobody is writing, and "immutable" keeps SQLite from creating one in order to read.
         immutable = not wal.exists()
         outcome = _outcome(file, path, read, immutable=immutable)
         if immutable and wal.exists():
-            continue  # a daemon has started meanwhile, and may have moved what was read
+            continue  # a daemon has started meanwhile and may have changed pages while they were read
         if isinstance(outcome, sqlite3.Error):
             raise obstacles.refusal(path, outcome, writing=False) from outcome
         return outcome
 
 
 def _assert_readable(path: Path) -> None:
-    """Say what SQLite would call "unable to open database file"."""
+    """Raise an error that tells the reason; SQLite would only say "unable to open database file"."""
     try:
         path.open("rb").close()
     except OSError as error:
