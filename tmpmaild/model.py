@@ -110,8 +110,8 @@ class Findings(Struct, frozen=True):
         return codes + sum([_LINK_CHARACTERS + len(link.href) + len(link.text) for link in self.links])
 
 
-QUARANTINE_MS = 24 * 60 * 60 * 1000
-"""How long an address that is over still answers "expired" and is given to nobody else."""
+NAME_HELD_MS = 24 * 60 * 60 * 1000
+"""How long an expired address still answers "expired" and its name cannot be created again."""
 
 
 class NewInbox(Struct, frozen=True):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tmpmaild.errors import AddressNotFound, AddressTaken
-from tmpmaild.model import QUARANTINE_MS, Page, Verbatim
+from tmpmaild.model import NAME_HELD_MS, Page, Verbatim
 
 from .conftest import LIFETIME_MS, new_mail
 
@@ -37,7 +37,7 @@ async def test_of_many_who_want_one_name_at_once_one_gets_it(engine):
 @pytest.mark.parametrize("swept", [False, True])
 async def test_a_name_is_taken_and_known_as_over_for_24_hours_to_the_millisecond(engine, swept):
     first = await engine.inbox("ada")
-    engine.clock.advance(ms=LIFETIME_MS + QUARANTINE_MS - 1)
+    engine.clock.advance(ms=LIFETIME_MS + NAME_HELD_MS - 1)
     if swept:
         await engine.sweep()
     assert (await engine.find("ada")).expires_at_ms == first.expires_at_ms
@@ -50,7 +50,7 @@ async def test_a_name_is_taken_and_known_as_over_for_24_hours_to_the_millisecond
 
 async def test_a_name_given_out_again_has_none_of_the_old_mail(engine):
     await engine.add(await engine.inbox("ada"))
-    engine.clock.advance(ms=LIFETIME_MS + QUARANTINE_MS)
+    engine.clock.advance(ms=LIFETIME_MS + NAME_HELD_MS)
     again = await engine.inbox("ada")
     await engine.sweep()
     await engine.add(again, subject="new")

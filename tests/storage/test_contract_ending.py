@@ -6,7 +6,7 @@ import pytest
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken
-from tmpmaild.model import QUARANTINE_MS, Page
+from tmpmaild.model import NAME_HELD_MS, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, until_full
@@ -41,7 +41,7 @@ async def test_the_name_of_a_deleted_inbox_is_taken_for_24_hours_from_then(engin
     inbox = await engine.inbox("ada")
     await engine.end(inbox)
     await engine.sweep()
-    engine.clock.advance(ms=QUARANTINE_MS - 1)
+    engine.clock.advance(ms=NAME_HELD_MS - 1)
     with pytest.raises(AddressTaken):
         await engine.inbox("ada")
     assert (await engine.find("ada")).expires_at_ms < engine.clock()
@@ -139,7 +139,7 @@ async def test_at_the_cap_inboxes_end_and_move_and_the_cap_stays_what_it_was(ope
         await asyncio.gather(*(engine.end(inbox) for inbox in inboxes[:half:-1]))
         await asyncio.gather(*(engine.move(inbox, engine.clock() + 10) for inbox in inboxes[half::-1]))
         assert len(await until_full(lambda number: engine.inbox(f"more{number}"))) < 50
-        engine.clock.advance(ms=QUARANTINE_MS + 10)
+        engine.clock.advance(ms=NAME_HELD_MS + 10)
         await engine.sweep()
         assert engine.storage.has_room()
         await engine.inbox("box0")

@@ -6,7 +6,7 @@ import pytest
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, StorageFull
-from tmpmaild.model import QUARANTINE_MS, InboxChange, Page
+from tmpmaild.model import NAME_HELD_MS, InboxChange, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, fill_up
@@ -219,7 +219,7 @@ async def test_what_was_swept_stays_over_when_the_clock_steps_back(engine):
     assert (await engine.find("ada")).expires_at_ms <= engine.clock()
     with pytest.raises(AddressNotFound):
         await engine.add(inbox)
-    engine.clock.advance(ms=LIFETIME_MS + QUARANTINE_MS)
+    engine.clock.advance(ms=LIFETIME_MS + NAME_HELD_MS)
     await engine.sweep()
     assert await engine.find("ada") is None
 

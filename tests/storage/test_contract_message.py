@@ -3,7 +3,7 @@
 import pytest
 
 from tmpmaild import ids
-from tmpmaild.model import QUARANTINE_MS, Envelope, Page, Texts, Verbatim
+from tmpmaild.model import NAME_HELD_MS, Envelope, Page, Texts, Verbatim
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, new_mail
@@ -84,7 +84,7 @@ async def test_a_message_is_told_with_its_inbox_until_both_are_forgotten(engine)
     assert (await read(engine, "ada", message_id))[0].expires_at_ms <= engine.clock()
     await engine.sweep()
     assert (await read(engine, "ada", message_id))[1] is None
-    engine.clock.advance(ms=QUARANTINE_MS)
+    engine.clock.advance(ms=NAME_HELD_MS)
     assert await read(engine, "ada", message_id) is None
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tmpmaild import ids
-from tmpmaild.model import QUARANTINE_MS, Page
+from tmpmaild.model import NAME_HELD_MS, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS
@@ -85,7 +85,7 @@ async def test_a_source_is_told_with_its_inbox_until_both_are_forgotten(engine):
     assert (await source(engine, "ada", message_id))[0].expires_at_ms <= engine.clock()
     await engine.sweep()
     assert (await source(engine, "ada", message_id))[1] is None
-    engine.clock.advance(ms=QUARANTINE_MS)
+    engine.clock.advance(ms=NAME_HELD_MS)
     assert await source(engine, "ada", message_id) is None
     assert await source(engine, "nobody", message_id) is None
 

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.model import QUARANTINE_MS
+from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.sqlite import sweeping
 from tmpmaild.storage.sqlite.pace import Pace
 
@@ -102,7 +102,7 @@ async def test_tombstones_go_after_a_day_in_steps(engine):
     await fill(engine, inboxes=600, mails_each=0)
     engine.clock.advance(ms=LIFETIME_MS)
     await engine.sweep()
-    engine.clock.advance(ms=QUARANTINE_MS - 1)
+    engine.clock.advance(ms=NAME_HELD_MS - 1)
     await engine.sweep()
     assert rows(engine)[3] == 600
     engine.storage._sweep_pace = Pace(first=750, least=750, most=750)

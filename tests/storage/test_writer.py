@@ -23,10 +23,10 @@ class Insert(Operation):
         self.number = number
 
     @classmethod
-    def run(cls, transaction, operations):
+    def run(cls, batch, operations):
         for operation in operations:
-            transaction.connection.execute("INSERT INTO number VALUES (?)", (operation.number,))
-            transaction.changes.append(InboxChange(str(operation.number), full=False))
+            batch.connection.execute("INSERT INTO number VALUES (?)", (operation.number,))
+            batch.changes.append(InboxChange(str(operation.number), full=False))
         return [operation.number for operation in operations]
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.model import QUARANTINE_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.model import NAME_HELD_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail
 
 LONGEST_MS = 60_000
 TOMBSTONE_BYTES = 250  # with its share of two indexes
@@ -82,7 +82,7 @@ async def prove_erasure(storage, path, clock, size):
     await cleaner.sweep()
     assert marks(path) == {}
     assert path.stat().st_size < size * TOMBSTONE_BYTES + 100 * 1024
-    clock.advance(ms=QUARANTINE_MS)
+    clock.advance(ms=NAME_HELD_MS)
     await cleaner.sweep()
     assert path.stat().st_size < 300 * 1024
     assert path.with_name("mail.db-wal").stat().st_size == 0

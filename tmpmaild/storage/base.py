@@ -52,12 +52,12 @@ class Storage(Protocol):
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """Store a new address.
 
-        Raises ``AddressTaken`` while the name is in use and for ``QUARANTINE_MS`` after, ``MailboxFull`` while the
+        Raises ``AddressTaken`` while the name is in use and for ``NAME_HELD_MS`` after, ``MailboxFull`` while the
         creator has used up its share.
         """
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
-        """Find an address that lives, or was over less than ``QUARANTINE_MS`` before ``now_ms``.
+        """Find an address that lives, or was over less than ``NAME_HELD_MS`` before ``now_ms``.
 
         Expired and deleted ones look alike: ``expires_at_ms`` lies in the past.
         """

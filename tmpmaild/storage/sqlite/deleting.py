@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
-from tmpmaild.storage.sqlite.room import Limits, changed
-from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Operation, Transaction
+from tmpmaild.storage.sqlite.quotas import Limits, changed
+from tmpmaild.storage.sqlite.writer import MAX_BATCH_BYTES, Batch, Operation
 
 _SPARE_PAGES = 64
 
 
-class Upkeep:
-    """What all that deletes knows of the file. Changed in the writer's thread only, so in the order of commits.
+class DeletionState:
+    """State that all deleting operations share. Changed in the writer's thread only, so in the order of commits.
 
-    ``unerased``: text that was deleted may still stand in the WAL.
+    ``unerased``: deleted text may still be in the WAL.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -56,13 +56,13 @@ MESSAGE_ROWS = (
 """Selects a ``MessageRow``; what is missing is the condition."""
 
 
-def delete_messages(transaction: Transaction, rows: Sequence[MessageRow]) -> None:
+def delete_messages(batch: Batch, rows: Sequence[MessageRow]) -> None:
     """Delete messages, each content with the last message that shows it."""
     if not rows:
         return
-    connection = transaction.connection
+    connection = batch.connection
     # With the messages goes the knowledge of how far their ids have come.
-    connection.execute("UPDATE daemon SET last_message_id = ?", (transaction.last_message_key,))
+    connection.execute("UPDATE daemon SET last_message_id = ?", (batch.last_message_key,))
     message_ids = json_array([row.message_id for row in rows])
     content_ids = json_array(sorted({row.content_id for row in rows}))
     connection.execute("DELETE FROM message WHERE id IN (SELECT value FROM json_each(?))", (message_ids,))
@@ -106,27 +106,27 @@ class DeleteMessage(Operation):
         MAX_BATCH_BYTES // 2
     )  # what it will be is not known; 10 MiB take some 40 ms, so two of them go together
 
-    def __init__(self, inbox_key: int, message_key: int, limits: Limits, upkeep: Upkeep) -> None:
+    def __init__(self, inbox_key: int, message_key: int, limits: Limits, deletion_state: DeletionState) -> None:
         self.inbox_key = inbox_key
         self.message_key = message_key
         self.limits = limits
-        self.upkeep = upkeep
+        self.deletion_state = deletion_state
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence["DeleteMessage"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
         """Delete each message, of two who ask for the same one by the first."""
-        with operations[0].upkeep.spare_pages():
-            return [operation._delete(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+        with operations[0].deletion_state.spare_pages():
+            return [operation._delete(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
-    def _delete(self, transaction: Transaction) -> RequestError | None:
+    def _delete(self, batch: Batch) -> RequestError | None:
         sql = f"{MESSAGE_ROWS} WHERE m.id = ? AND m.inbox_id = ?"
-        row = transaction.connection.execute(sql, (self.message_key, self.inbox_key)).fetchone()
+        row = batch.connection.execute(sql, (self.message_key, self.inbox_key)).fetchone()
         if row is None:
             return MessageNotFound("no such message in this inbox")
-        self.upkeep.unerased = True
-        delete_messages(transaction, [MessageRow(*row)])
+        self.deletion_state.unerased = True
+        delete_messages(batch, [MessageRow(*row)])
         notice = MessageDeleted(ids.message_id(self.message_key))
-        transaction.changes.append(changed(transaction, self.limits, str(self.inbox_key), notice))
+        batch.changes.append(changed(batch, self.limits, str(self.inbox_key), notice))
         return None
 
 
@@ -136,58 +136,60 @@ class DeleteInbox(Operation):
     ``AddressExpired`` when it is over, ``AddressNotFound`` when nothing is known of it any more.
     """
 
-    def __init__(self, inbox_key: int, now_ms: int, upkeep: Upkeep) -> None:
+    def __init__(self, inbox_key: int, now_ms: int, deletion_state: DeletionState) -> None:
         self.inbox_key = inbox_key
         self.now_ms = now_ms
-        self.upkeep = upkeep
+        self.deletion_state = deletion_state
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence["DeleteInbox"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence["DeleteInbox"]) -> list[Any]:
         """End each inbox that lives."""
-        with operations[0].upkeep.spare_pages():
-            return [operation._end(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+        with operations[0].deletion_state.spare_pages():
+            return [operation._end(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
-    def _end(self, transaction: Transaction) -> RequestError | None:
-        refusal = _set_expiry(transaction, self.inbox_key, self.now_ms, self.now_ms)
+    def _end(self, batch: Batch) -> RequestError | None:
+        refusal = _set_expiry(batch, self.inbox_key, self.now_ms, self.now_ms)
         if refusal is None:
             # "Full" says that it takes no mail.
-            transaction.changes.append(InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted()))
+            batch.changes.append(InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted()))
         return refusal
 
 
 class MoveExpiry(Operation):
     """Have an inbox end at another time. Refuses as ``DeleteInbox``."""
 
-    def __init__(self, inbox_key: int, expires_at_ms: int, now_ms: int, limits: Limits, upkeep: Upkeep) -> None:
+    def __init__(
+        self, inbox_key: int, expires_at_ms: int, now_ms: int, limits: Limits, deletion_state: DeletionState
+    ) -> None:
         self.inbox_key = inbox_key
         self.expires_at_ms = expires_at_ms
         self.now_ms = now_ms
         self.limits = limits
-        self.upkeep = upkeep
+        self.deletion_state = deletion_state
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence["MoveExpiry"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence["MoveExpiry"]) -> list[Any]:
         """Move the end of each inbox that lives."""
-        with operations[0].upkeep.spare_pages():
-            return [operation._move(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+        with operations[0].deletion_state.spare_pages():
+            return [operation._move(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
-    def _move(self, transaction: Transaction) -> RequestError | None:
-        refusal = _set_expiry(transaction, self.inbox_key, self.expires_at_ms, self.now_ms)
+    def _move(self, batch: Batch) -> RequestError | None:
+        refusal = _set_expiry(batch, self.inbox_key, self.expires_at_ms, self.now_ms)
         if refusal is None:
             notice = ExpiryMoved(self.expires_at_ms)
-            transaction.changes.append(changed(transaction, self.limits, str(self.inbox_key), notice))
+            batch.changes.append(changed(batch, self.limits, str(self.inbox_key), notice))
         return refusal
 
 
-def _set_expiry(transaction: Transaction, inbox_key: int, expires_at_ms: int, now_ms: int) -> RequestError | None:
+def _set_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, now_ms: int) -> RequestError | None:
     """Set when an inbox that lives is over, or tell why not."""
-    execute = transaction.connection.execute
+    execute = batch.connection.execute
     row = execute("SELECT expires_at_ms, swept FROM inbox WHERE id = ?", (inbox_key,)).fetchone()
     if row is None:
         return AddressNotFound("no such inbox")
     old_expires_at_ms, swept = row
     # What has come to its end while this waited may have lost some of its mail to a sweep.
-    now_ms = max(now_ms, transaction.now_ms)
+    now_ms = max(now_ms, batch.now_ms)
     if swept or old_expires_at_ms <= now_ms:
         return AddressExpired(min(old_expires_at_ms, now_ms))
     execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (expires_at_ms, inbox_key))

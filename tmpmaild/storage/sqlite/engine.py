@@ -17,7 +17,8 @@ from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page,
 from tmpmaild.storage.base import OperatorMail, Permit
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.columns import forget_values
-from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, MoveExpiry, Upkeep
+from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
+from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
 from tmpmaild.storage.sqlite.erasing import Eraser
 from tmpmaild.storage.sqlite.files import Files
 from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
@@ -25,11 +26,10 @@ from tmpmaild.storage.sqlite.messages import select_message, select_source, sele
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
 from tmpmaild.storage.sqlite.operatormail import SqliteOperatorMail
 from tmpmaild.storage.sqlite.preparing import close, prepare, sensible_cap_bytes
+from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader, connect
 from tmpmaild.storage.sqlite.reading import Finder, select_messages
-from tmpmaild.storage.sqlite.room import Limits, Room, operator_is_full
 from tmpmaild.storage.sqlite.searching import is_search, search
-from tmpmaild.storage.sqlite.space import Remeasuring, Space
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, OnCommitted, Pause, Writer
 
@@ -47,8 +47,8 @@ class SqliteStorage:
         writer: Writer,
         reader: Reader,
         maintenance: aiosqlite.Connection,
-        space: Space,
-        upkeep: Upkeep,
+        space: DiskSpace,
+        deletion_state: DeletionState,
         *,
         hash_key: bytes,
         limits: Limits,
@@ -56,13 +56,13 @@ class SqliteStorage:
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
-        self._eraser = Eraser(writer, maintenance, upkeep)
+        self._eraser = Eraser(writer, maintenance, deletion_state)
         self._space = space
         self._remeasuring = Remeasuring(self._measure)
-        self._upkeep = upkeep
+        self._deletion_state = deletion_state
         self._hash_key = hash_key
         self._limits = limits
-        self._room = Room(limits)
+        self._quotas = InboxQuotas(limits)
         self._sweep_pace = sweep_pace()
         self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
 
@@ -181,7 +181,7 @@ class SqliteStorage:
 
     async def add_message(self, mail: NewMail) -> str:
         """See ``Storage``."""
-        message_id: str = await self._writer.submit(AddMessage(mail, self._room))
+        message_id: str = await self._writer.submit(AddMessage(mail, self._quotas))
         return message_id
 
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
@@ -189,19 +189,21 @@ class SqliteStorage:
         inbox_key, key = holders_inbox_key(inbox_id), message_key(message_id)
         if inbox_key is None or key is None:
             raise MessageNotFound("no such message in this inbox")
-        await self._writer.submit(DeleteMessage(inbox_key, key, self._limits, self._upkeep))
+        await self._writer.submit(DeleteMessage(inbox_key, key, self._limits, self._deletion_state))
 
     async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
         """See ``Storage``."""
-        await self._writer.submit(DeleteInbox(_held(inbox_id), now_ms, self._upkeep))
+        await self._writer.submit(DeleteInbox(_held(inbox_id), now_ms, self._deletion_state))
 
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
         """See ``Storage``."""
-        await self._writer.submit(MoveExpiry(_held(inbox_id), expires_at_ms, now_ms, self._limits, self._upkeep))
+        await self._writer.submit(
+            MoveExpiry(_held(inbox_id), expires_at_ms, now_ms, self._limits, self._deletion_state)
+        )
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
-        more: bool = await self._writer.submit(Sweep(now_ms, self._upkeep, self._sweep_pace))
+        more: bool = await self._writer.submit(Sweep(now_ms, self._deletion_state, self._sweep_pace))
         return more
 
     async def erase(self) -> bool:
@@ -310,8 +312,8 @@ def _put_together(
     clock: Clock,
 ) -> SqliteStorage:
     files = Files(settings.path)
-    space = Space(files, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
-    upkeep = Upkeep(connection)
+    space = DiskSpace(files, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
+    deletion_state = DeletionState(connection)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
 
     def after_batch(moved_bytes: float) -> None:
@@ -326,7 +328,7 @@ def _put_together(
         Reader(readers[0], is_lost=lambda: files.lost),
         readers[1],
         space,
-        upkeep,
+        deletion_state,
         hash_key=hash_key,
         limits=Limits(
             max_messages=settings.max_messages_per_inbox or _NO_LIMIT,

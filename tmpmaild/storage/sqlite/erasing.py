@@ -4,7 +4,7 @@ import sqlite3
 
 import aiosqlite
 
-from tmpmaild.storage.sqlite.deleting import Upkeep
+from tmpmaild.storage.sqlite.deleting import DeletionState
 from tmpmaild.storage.sqlite.sweeping import EmptyWal, Vacuum, vacuum_pace
 from tmpmaild.storage.sqlite.writer import Writer, translate
 
@@ -14,10 +14,10 @@ _MAX_VACUUM_STEPS = 1000  # a call of erase(), some seconds; the next sweep must
 class Eraser:
     """Empties the WAL and shrinks the file, in steps between which mail is stored."""
 
-    def __init__(self, writer: Writer, maintenance: aiosqlite.Connection, upkeep: Upkeep) -> None:
+    def __init__(self, writer: Writer, maintenance: aiosqlite.Connection, deletion_state: DeletionState) -> None:
         self._writer = writer
         self._maintenance = maintenance
-        self._upkeep = upkeep
+        self._deletion_state = deletion_state
         self._pace = vacuum_pace()
 
     async def erase(self) -> bool:
@@ -33,14 +33,14 @@ class Eraser:
             raise translate(error) from error
 
     async def _empty_wal(self) -> bool:
-        if not self._upkeep.unerased:
+        if not self._deletion_state.unerased:
             return True
         await self.copy_wal()
-        emptied: bool = await self._writer.submit(EmptyWal(self._upkeep))
+        emptied: bool = await self._writer.submit(EmptyWal(self._deletion_state))
         return emptied
 
     async def _shrink(self) -> bool:
         steps = 0
-        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._upkeep, self._pace)):
+        while steps < _MAX_VACUUM_STEPS and await self._writer.submit(Vacuum(self._deletion_state, self._pace)):
             steps += 1
         return steps > 0

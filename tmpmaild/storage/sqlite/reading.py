@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, json
 
 from tmpmaild import ids
-from tmpmaild.model import QUARANTINE_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
 from tmpmaild.storage.sqlite.columns import ListedRow, selected
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
@@ -66,7 +66,7 @@ class Finder(Struct, frozen=True):
         values = {
             "name_hash": name_hash,
             "now_ms": now_ms,
-            "forgotten_ms": now_ms - QUARANTINE_MS,
+            "forgotten_ms": now_ms - NAME_HELD_MS,
             "max_messages": self.max_messages,
             "full_bytes": self.max_bytes - LEAST_STORED_BYTES,
             "full_creator_bytes": self.max_creator_bytes - LEAST_STORED_BYTES,

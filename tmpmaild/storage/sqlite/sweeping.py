@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tmpmaild import ids
-from tmpmaild.model import QUARANTINE_MS
+from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.sqlite.database import truncate_wal
-from tmpmaild.storage.sqlite.deleting import MESSAGE_ROWS, MessageRow, Upkeep, delete_messages, json_array
+from tmpmaild.storage.sqlite.deleting import MESSAGE_ROWS, DeletionState, MessageRow, delete_messages, json_array
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
 from tmpmaild.storage.sqlite.pace import Pace
-from tmpmaild.storage.sqlite.writer import Operation, Transaction
+from tmpmaild.storage.sqlite.writer import Batch, Operation
 
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
@@ -38,36 +38,36 @@ class Sweep(Operation):
 
     transactional: ClassVar[bool] = False
 
-    def __init__(self, now_ms: int, upkeep: Upkeep, pace: Pace) -> None:
+    def __init__(self, now_ms: int, deletion_state: DeletionState, pace: Pace) -> None:
         self.now_ms = now_ms
-        self.upkeep = upkeep
+        self.deletion_state = deletion_state
         self.pace = pace
         self.size_bytes = 0
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence["Sweep"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence["Sweep"]) -> list[Any]:
         """Take one step for each."""
-        return [operation._step(transaction) for operation in operations]  # noqa: SLF001 - our own kind
+        return [operation._step(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
-    def _step(self, transaction: Transaction) -> bool:
+    def _step(self, batch: Batch) -> bool:
         self.pace.begin()
-        with self.upkeep.spare_pages():
-            transaction.connection.execute("BEGIN IMMEDIATE")
-            done, more = self._delete(transaction)
-            transaction.connection.execute("COMMIT")
+        with self.deletion_state.spare_pages():
+            batch.connection.execute("BEGIN IMMEDIATE")
+            done, more = self._delete(batch)
+            batch.connection.execute("COMMIT")
         if done:
-            self.upkeep.unerased = True
+            self.deletion_state.unerased = True
             self.size_bytes = done * PAGE_BYTES
             self.pace.end(done)
         return more
 
-    def _delete(self, transaction: Transaction) -> tuple[int, bool]:
+    def _delete(self, batch: Batch) -> tuple[int, bool]:
         """Delete as much as the pace allows; return the units of it and whether there may be more."""
-        connection, units = transaction.connection, self.pace.amount
+        connection, units = batch.connection, self.pace.amount
         most_expired = max(units // _INBOX_UNITS, 1)
         inbox_ids = _expired_inboxes(connection, self.now_ms, most_expired)
         chosen, chosen_units, all_chosen = _choose_messages(connection, inbox_ids, self.now_ms, units)
-        delete_messages(transaction, chosen)
+        delete_messages(batch, chosen)
         # Mail comes first. Of the rest at least one goes with each step, so that nothing is put off for ever.
         most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
         emptied = _emptied(connection, inbox_ids)[:most_emptied]
@@ -146,7 +146,7 @@ def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) 
         "DELETE FROM inbox WHERE id IN"
         " (SELECT id FROM inbox WHERE swept = 1 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
     )
-    return connection.execute(sql, (now_ms - QUARANTINE_MS, limit)).rowcount
+    return connection.execute(sql, (now_ms - NAME_HELD_MS, limit)).rowcount
 
 
 class Vacuum(Operation):
@@ -157,14 +157,14 @@ class Vacuum(Operation):
 
     transactional: ClassVar[bool] = False
 
-    def __init__(self, upkeep: Upkeep, pace: Pace) -> None:
-        self.upkeep = upkeep
+    def __init__(self, deletion_state: DeletionState, pace: Pace) -> None:
+        self.deletion_state = deletion_state
         self.pace = pace
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence["Vacuum"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence["Vacuum"]) -> list[Any]:
         """Take one step for each."""
-        return [operation._step(transaction.connection) for operation in operations]  # noqa: SLF001 - our own kind
+        return [operation._step(batch.connection) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _step(self, connection: sqlite3.Connection) -> bool:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
@@ -176,7 +176,7 @@ class Vacuum(Operation):
         connection.executescript(f"PRAGMA incremental_vacuum({self.pace.amount})")
         freed = pages - _pages(connection)
         self.pace.end(freed)
-        self.upkeep.unerased = self.upkeep.unerased or freed > 0
+        self.deletion_state.unerased = self.deletion_state.unerased or freed > 0
         return freed > 0
 
 
@@ -190,12 +190,12 @@ class EmptyWal(Operation):
 
     transactional: ClassVar[bool] = False
 
-    def __init__(self, upkeep: Upkeep) -> None:
-        self.upkeep = upkeep
+    def __init__(self, deletion_state: DeletionState) -> None:
+        self.deletion_state = deletion_state
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence["EmptyWal"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence["EmptyWal"]) -> list[Any]:
         """Try once."""
-        emptied = truncate_wal(transaction.connection)
-        operations[0].upkeep.unerased = not emptied
+        emptied = truncate_wal(batch.connection)
+        operations[0].deletion_state.unerased = not emptied
         return [emptied] * len(operations)

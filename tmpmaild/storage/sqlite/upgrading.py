@@ -3,10 +3,10 @@
 import sqlite3
 from pathlib import Path
 
-from tmpmaild.storage.sqlite.deleting import Upkeep
+from tmpmaild.storage.sqlite.deleting import DeletionState
 from tmpmaild.storage.sqlite.migrate import migrate
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
-from tmpmaild.storage.sqlite.writer import Transaction, last_message_key
+from tmpmaild.storage.sqlite.writer import Batch, last_message_key
 
 
 def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now_ms: int) -> list[str]:
@@ -26,8 +26,8 @@ def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
 
     So the statements of a sweep must run on every schema since the first.
     """
-    upkeep, pace = Upkeep(connection), sweep_pace()
+    deletion_state, pace = DeletionState(connection), sweep_pace()
     more = True
     while more:
-        transaction = Transaction(connection, now_ms, last_message_key(connection))
-        (more,) = Sweep.run(transaction, [Sweep(now_ms, upkeep, pace)])
+        batch = Batch(connection, now_ms, last_message_key(connection))
+        (more,) = Sweep.run(batch, [Sweep(now_ms, deletion_state, pace)])

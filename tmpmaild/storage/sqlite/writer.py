@@ -1,6 +1,7 @@
-"""The one writer: a thread that owns the write connection and commits whatever is queued, together.
+"""The one writer: a thread that owns the write connection and commits the queued operations together, as a batch.
 
-While one fsync runs, the next batch gathers: no timer, no added delay. What the operations do is not known here.
+While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``operations.py``,
+``deleting.py`` and ``sweeping.py``.
 """
 
 import asyncio
@@ -26,35 +27,35 @@ Clock = Callable[[], int]
 OnCommitted = Callable[[Sequence[InboxChange]], None]
 
 
-class Transaction:
-    """What operations of one batch share: the connection, the time, the next id, and whom to wake after.
+class Batch:
+    """What the operations of one batch share: the connection, the time, the next id, and the changes to report.
 
-    What was read in an earlier batch holds as long as ``epoch`` is the same.
+    Rows that an earlier batch has read are still valid while ``generation`` is the same.
     """
 
-    def __init__(self, connection: sqlite3.Connection, now_ms: int, last_message_key: int, epoch: int = 0) -> None:
+    def __init__(self, connection: sqlite3.Connection, now_ms: int, last_message_key: int, generation: int = 0) -> None:
         self.connection = connection
         self.now_ms = now_ms
-        self.epoch = epoch
+        self.generation = generation
         self.last_message_key = last_message_key
         self.changes: list[InboxChange] = []
 
     def draw_message_key(self) -> int:
-        """Draw the next key, above every one ever committed; a rollback takes it back."""
+        """Return the next key, above every key ever committed; a rollback frees it again."""
         self.last_message_key = ids.next_key(self.last_message_key, self.now_ms)
         return self.last_message_key
 
 
 class Operation:
-    """One unit of writing. Neighbours of one class in a batch are run by one call, so that they can share work.
+    """One unit of writing. Consecutive operations of one class are run by one call, so that they can share work.
 
-    What is not ``transactional`` runs alone and outside of any transaction. What ``keeps_what_was_read`` changes no
-    row that another operation may remember.
+    An operation that is not ``transactional`` runs alone and outside of any transaction. One that ``keeps_generation``
+    changes no row that another operation may have cached.
     """
 
     size_bytes: int = 0
     transactional: ClassVar[bool] = True
-    keeps_what_was_read: ClassVar[bool] = False
+    keeps_generation: ClassVar[bool] = False
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Any]) -> bool:
@@ -63,34 +64,34 @@ class Operation:
         return False
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence[Any]) -> list[Any]:
-        """Do all of them and return a result for each, in order.
+    def run(cls, batch: Batch, operations: Sequence[Any]) -> list[Any]:
+        """Run the operations and return a result for each, in order.
 
-        A ``RequestError`` *returned* in place of a result refuses that one operation, which must then have
-        changed nothing. An exception *raised* undoes the batch, and each operation is tried again alone.
+        A ``RequestError`` *returned* in place of a result rejects that one operation, which must then have
+        changed nothing. An exception *raised* rolls the batch back, and each operation is tried again alone.
         """
         raise NotImplementedError
 
 
 class Pause(Operation):
-    """Change nothing: for what the writer does after each batch."""
+    """Change nothing; for what the writer does after each batch."""
 
     transactional: ClassVar[bool] = False
 
     @classmethod
-    def run(cls, transaction: Transaction, operations: Sequence["Pause"]) -> list[Any]:
+    def run(cls, batch: Batch, operations: Sequence["Pause"]) -> list[Any]:
         """Do nothing for each."""
-        del transaction
+        del batch
         return [None for _ in operations]
 
 
 class Writer:
-    """Runs operations on a thread of its own, many in a commit, and wakes who waits for them.
+    """Runs operations on a thread of its own, many in one commit, and then completes their futures.
 
-    ``clock`` gives Unix milliseconds. ``after_batch`` is called in the thread, for what must be measured there; it is
-    told how many octets the batch has moved, any number when it found no room. ``met_damage`` tells that the file is
-    broken. ``is_lost`` is asked in the thread after each commit and before anybody is told of it: once it is
-    true, that batch and all later ones fail with ``StorageLost``.
+    ``clock`` returns Unix milliseconds. ``after_batch`` is called in the thread, for measuring; its argument is the
+    number of octets that the batch wrote, infinite when the disk or the database was full. ``met_damage`` is true when
+    the file is damaged. ``is_lost`` is called in the thread after each commit, before the result is reported: once it
+    returns true, that batch and all later ones fail with ``StorageLost``.
     """
 
     def __init__(
@@ -113,17 +114,17 @@ class Writer:
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
         self._last_message_key = last_message_key(connection)
-        self._epoch = 0
+        self._generation = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
         self._thread.start()
 
     def on_committed(self, callback: OnCommitted) -> None:
-        """Have ``callback``, too, called in the event loop after each commit, before anybody is woken."""
+        """Register ``callback``; it runs in the event loop after each commit, before the futures are completed."""
         self._callbacks.append(callback)
 
     def submit(self, operation: Operation) -> asyncio.Future[Any]:
-        """Queue an operation. Cancelling the future loses the answer, never the operation."""
+        """Queue an operation. Cancelling the future discards the result; the operation runs all the same."""
         future: asyncio.Future[Any] = self._loop.create_future()
         if self._stopping:
             future.set_exception(Stopping("the writer is closed"))
@@ -150,7 +151,7 @@ class Writer:
             try:
                 self._loop.call_soon_threadsafe(self._settle, futures, outcomes, changes)
             except RuntimeError:
-                return  # the loop is gone, and with it everybody who waited
+                return  # the event loop is closed, and nothing waits any more
 
     def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         if not self.lost:
@@ -170,7 +171,7 @@ class Writer:
             log.exception("measuring after a batch failed")
 
     def _next_batch(self) -> list[tuple[Operation, asyncio.Future[Any]]]:
-        """Wait for an operation, then take what else is there; an empty list is the end."""
+        """Wait for an operation, then take what else is queued; an empty list means that the writer is closed."""
         first = self._held_back or self._queue.get()
         self._held_back = None
         if first is None:
@@ -190,27 +191,27 @@ class Writer:
 
     def _hold_back(self, item: tuple[Operation, asyncio.Future[Any]] | None) -> None:
         if item is None:
-            self._queue.put(None)  # the end; nothing can be queued behind it
+            self._queue.put(None)  # closed; nothing can be queued after this
         else:
             self._held_back = item
 
     def _commit(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         try:
-            transaction = Transaction(self._connection, self._clock(), self._last_message_key, self._epoch)
-            outcomes = self._run(transaction, operations)
-        except Exception as error:  # noqa: BLE001 - whatever it is, who waits is woken with it
+            batch = Batch(self._connection, self._clock(), self._last_message_key, self._generation)
+            outcomes = self._run(batch, operations)
+        except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
             self.met_damage = self.met_damage or _is_damage(error)
             self._roll_back()
-            self._epoch += len(operations) + 1  # past all that this batch has come to
+            self._generation += len(operations) + 1  # above every generation of this batch
             if len(operations) == 1 or _is_locked(error):
                 return _failures(error, len(operations)), []
             return self._commit_one_by_one(operations)
-        self._last_message_key = transaction.last_message_key
-        self._epoch = transaction.epoch
-        return outcomes, transaction.changes
+        self._last_message_key = batch.last_message_key
+        self._generation = batch.generation
+        return outcomes, batch.changes
 
     def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
-        """Find the operation that spoiled a batch, so that it fails alone."""
+        """Run each operation alone, so that only the one at fault fails."""
         outcomes: list[Any] = []
         changes: list[InboxChange] = []
         for operation in operations:
@@ -219,13 +220,13 @@ class Writer:
             changes += change
         return outcomes, changes
 
-    def _run(self, transaction: Transaction, operations: list[Operation]) -> list[Any]:
+    def _run(self, batch: Batch, operations: list[Operation]) -> list[Any]:
         groups = [(kind, list(group)) for kind, group in groupby(operations, _kind)]
         kind, members = groups[0]
         if len(groups) == 1 and (not kind.transactional or kind.is_one_statement(members)):
-            return _run(kind, transaction, members)
+            return _run(kind, batch, members)
         self._connection.execute("BEGIN IMMEDIATE")
-        outcomes = [outcome for kind, members in groups for outcome in _run(kind, transaction, members)]
+        outcomes = [outcome for kind, members in groups for outcome in _run(kind, batch, members)]
         self._connection.execute("COMMIT")
         return outcomes
 
@@ -242,7 +243,7 @@ class Writer:
         if changes:
             self._tell(changes)
         for future, outcome in zip(futures, outcomes, strict=True):
-            if future.done():  # its waiter was cancelled
+            if future.done():  # cancelled
                 continue
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)
@@ -259,16 +260,16 @@ class Writer:
 
 def last_message_key(connection: sqlite3.Connection) -> int:
     """Return the highest key that any message has had."""
-    # Written down where messages are deleted; until then the messages themselves tell.
+    # Stored when messages are deleted; until then the newest message has it.
     sql = "SELECT max(last_message_id, coalesce((SELECT max(id) FROM message), 0)) FROM daemon"
     (key,) = connection.execute(sql).fetchone()
     return int(key)
 
 
-def _run(kind: type[Operation], transaction: Transaction, operations: list[Operation]) -> list[Any]:
-    outcomes = kind.run(transaction, operations)
-    transaction.epoch += not kind.keeps_what_was_read
-    assert len(outcomes) == len(operations)  # or somebody would wait for ever
+def _run(kind: type[Operation], batch: Batch, operations: list[Operation]) -> list[Any]:
+    outcomes = kind.run(batch, operations)
+    batch.generation += not kind.keeps_generation
+    assert len(outcomes) == len(operations)  # or a future would never be completed
     return outcomes
 
 
@@ -277,7 +278,7 @@ def _kind(operation: Operation) -> type[Operation]:
 
 
 def _is_locked(error: Exception) -> bool:
-    # Each new try would wait for the whole busy timeout again.
+    # Each new attempt would wait for the whole busy timeout again.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -286,7 +287,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _failures(error: Exception, count: int) -> list[Exception]:
-    # An exception for each who waits: raised in several tasks, one and the same would collect their tracebacks.
+    # One exception for each future: a shared one, raised in several tasks, would collect all their tracebacks.
     if isinstance(error, RequestError | sqlite3.Error):
         failure = translate(error)
         return [type(failure)(*failure.args) for _ in range(count)]
@@ -294,7 +295,7 @@ def _failures(error: Exception, count: int) -> list[Exception]:
 
 
 def translate(error: Exception) -> Exception:
-    """Turn what SQLite says of the world into our words; a mistake of ours stays what it is."""
+    """Turn an operational error of SQLite into one of ``tmpmaild.errors``; a programming error is returned as it is."""
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:

@@ -1,4 +1,4 @@
-"""Whether there is room for more: the cap of the file, the reserve of the disk. An inbox's own is in ``room.py``."""
+"""Whether there is space for more mail: the cap of the file, the reserve of the disk. Inboxes are in ``quotas.py``."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 _MEASURE_EVERY_SECONDS = 0.1
 _MEASURE_AGAIN_EVERY_SECONDS = 1.0
 _WARN_EVERY_SECONDS = 60
-# How far the file and the WAL may pass the cap together while free pages of the file are used again.
+# By how much the file and the WAL together may exceed the cap while free pages of the file are used again.
 _SLACK_BYTES = 32 * 1024 * 1024
 
 log = logging.getLogger(__name__)
@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 Monotonic = Callable[[], float]
 
 
-class Space:
-    """Whether there is room: asked of the disk and the files in the writer's thread, answered from memory."""
+class DiskSpace:
+    """Whether there is space: measured in the writer's thread, answered from memory."""
 
     def __init__(
         self,
@@ -50,17 +50,17 @@ class Space:
         self.measure()
 
     def measure(self, moved_bytes: float = 0.0) -> None:
-        """Look again, unless that was a moment and a few octets ago: it costs the writer six hand-overs of the GIL.
+        """Measure again, unless that was done just now and little was written since: it releases the GIL six times.
 
-        ``max_page_count`` does not bound the WAL, which grows as long as another process reads: what it has more than
-        an idle one counts as used.
+        ``max_page_count`` does not limit the WAL, which grows as long as another process reads: what it has more than
+        an idle WAL counts as used.
         """
         now = self._monotonic()
         self._moved_bytes += moved_bytes
         grown_bytes = self._files.wal_bytes - self._measured_wal_bytes
         fresh = now - self._measured_at_seconds < _MEASURE_EVERY_SECONDS
         few = max(self._moved_bytes, grown_bytes) < self._cap_reserve_bytes // 8
-        # Without room little is written, so who makes some by deleting may be the last batch for long.
+        # When space is short little is written: the batch that frees some by deleting may be the last one for long.
         if self.has_room and fresh and few:
             return
         self._measured_at_seconds, self._moved_bytes = now, 0.0
@@ -71,7 +71,7 @@ class Space:
     def _fits(self) -> bool:
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
-        # Free pages can be used again, but the file stays as long as it is.
+        # Free pages can be used again, but the file does not become shorter.
         used_bytes = (pages - free) * PAGE_BYTES + self._cap_reserve_bytes
         left_bytes = self._cap_bytes - max(used_bytes, pages * PAGE_BYTES - _SLACK_BYTES)
         self.wal_is_too_long = 0 <= left_bytes < self._wal_excess_bytes()
@@ -96,9 +96,9 @@ class Space:
 
 
 class Remeasuring:
-    """Has room measured again while everything is refused, for then no batch does; at most once a second.
+    """Measures again while all mail is refused, because then no batch does; at most once a second.
 
-    ``measure`` is called in the event loop; a ``RequestError`` that it raises is left to the next time.
+    ``measure`` is called in the event loop; a ``RequestError`` that it raises is ignored until the next time.
     """
 
     def __init__(self, measure: Callable[[], Awaitable[object]], monotonic: Monotonic = time.monotonic) -> None:
@@ -108,7 +108,7 @@ class Remeasuring:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Measure in the background, unless that is going on or was a moment ago."""
+        """Measure in the background, unless that is running or was done within the last second."""
         now = self._monotonic()
         if self._task is None and now - self._begun_at_seconds >= _MEASURE_AGAIN_EVERY_SECONDS:
             self._begun_at_seconds = now
@@ -123,6 +123,6 @@ class Remeasuring:
             self._task = None
 
     async def close(self) -> None:
-        """Wait until it is done."""
+        """Wait until a running measurement is done."""
         if self._task is not None:
             await self._task

@@ -1,4 +1,4 @@
-"""Whether the mails of a batch find room: the inboxes as they stand in the tables, and with what batches add."""
+"""The quotas of inboxes and of their creators: whether a mail still fits, checked in memory for a whole batch."""
 
 import sqlite3
 from collections.abc import Collection, Iterable
@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
-from tmpmaild.storage.sqlite.writer import Transaction
+from tmpmaild.storage.sqlite.writer import Batch
 
 _MAX_INBOXES = 10_000
 
-# One row, whatever the number of inboxes: for each row that is stepped to, the GIL changes hands. The plus keeps SQLite
-# from the index over swept, in which it would walk over all inboxes that live.
+# One row for any number of inboxes: the GIL is released and taken again for each row. The plus keeps SQLite from using
+# the index over swept, in which it would scan all live inboxes.
 _INBOXES = """
 SELECT json_group_array(json_array(i.id, i.expires_at_ms, i.message_count, i.stored_bytes, hex(i.creator),
                                    coalesce(c.stored_bytes, 0)))
@@ -26,9 +26,9 @@ _decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
 
 
 class Limits(Struct, frozen=True):
-    """When an inbox takes no more: its messages, its octets in the file, those of all that its creator holds.
+    """What an inbox may hold: messages, octets in the file, and the octets of all inboxes of its creator.
 
-    A huge number stands for "no limit". The operator's inbox has limits of its own.
+    A huge number means "no limit". The operator's inbox has limits of its own.
     """
 
     max_messages: int
@@ -39,7 +39,7 @@ class Limits(Struct, frozen=True):
 
 
 class _Holder:
-    """An inbox, or all that one creator has: what it holds and what it may hold."""
+    """An inbox, or all inboxes of one creator: what it holds and what it may hold."""
 
     __slots__ = ("max_bytes", "max_messages", "messages", "stored_bytes")
 
@@ -49,7 +49,7 @@ class _Holder:
         self.max_messages = max_messages
         self.max_bytes = max_bytes
 
-    def take(self, messages: int, cost_bytes: int) -> None:
+    def add(self, messages: int, cost_bytes: int) -> None:
         self.messages += messages
         self.stored_bytes += cost_bytes
 
@@ -63,37 +63,37 @@ class _Holder:
 
 
 class _Inbox(Struct):
-    """What was read of an inbox, brought up to date by what the batches since have added."""
+    """What was read of an inbox, updated with what later batches have added."""
 
     expires_at_ms: int
     holders: tuple[_Holder, ...]
 
 
-class Room:
-    """The inboxes that mail has come for, as they stand in the tables; asked in the writer's thread only.
+class InboxQuotas:
+    """The quotas of the inboxes that receive mail, as in the tables; used in the writer's thread only.
 
-    What one batch has read holds in the next, for nobody else writes: reading costs four hand-overs of the GIL.
+    What one batch has read is kept for the next, because there is one writer: reading releases the GIL four times.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._epoch = -1
+        self._generation = -1
         self._now_ms = 0
         self._inboxes: dict[str, _Inbox] = {}
         self._creators: dict[str, _Holder] = {}
         self._changed: set[str] = set()
 
-    def enter(self, transaction: Transaction, inbox_ids: Collection[str]) -> None:
-        """Begin a batch that delivers to these inboxes: read what is not known."""
-        if transaction.epoch != self._epoch or len(self._inboxes) > _MAX_INBOXES:
+    def load(self, batch: Batch, inbox_ids: Collection[str]) -> None:
+        """Begin a batch that delivers to these inboxes: read those that are not in memory."""
+        if batch.generation != self._generation or len(self._inboxes) > _MAX_INBOXES:
             self._inboxes.clear()
             self._creators.clear()
-        self._epoch = transaction.epoch
-        self._now_ms = transaction.now_ms
+        self._generation = batch.generation
+        self._now_ms = batch.now_ms
         self._changed.clear()
         unknown = [int(inbox_id) for inbox_id in inbox_ids if inbox_id not in self._inboxes]
         if unknown:
-            self._read(transaction.connection, unknown)
+            self._read(batch.connection, unknown)
 
     def _read(self, connection: sqlite3.Connection, keys: list[int]) -> None:
         sql = _INBOXES.format(marks=",".join("?" * len(keys)))
@@ -106,29 +106,29 @@ class Room:
             holders = (inbox, self._creators[creator]) if creator else (inbox,)
             self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
 
-    def lives(self, inbox_id: str) -> bool:
-        """Tell whether an inbox is there and not over."""
+    def is_live(self, inbox_id: str) -> bool:
+        """Tell whether an inbox exists and has not expired."""
         inbox = self._inboxes.get(inbox_id)
         return inbox is not None and inbox.expires_at_ms > self._now_ms
 
-    def take(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
-        """Give a mail that takes so many octets of the file its room in all of the inboxes, or in none: False."""
+    def charge(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
+        """Charge a mail of ``cost_bytes`` in the file to all of these inboxes, or to none if one is full: False."""
         holders = [holder for inbox_id in inbox_ids for holder in self._inboxes[inbox_id].holders]
         for holder in holders:
-            holder.take(1, cost_bytes)
+            holder.add(1, cost_bytes)
         if any(holder.overfull for holder in holders):
             for holder in holders:
-                holder.take(-1, -cost_bytes)
+                holder.add(-1, -cost_bytes)
             return False
         self._changed.update(inbox_ids)
         return True
 
     def changes(self) -> list[InboxChange]:
-        """Tell how the inboxes that took something stand after the batch."""
+        """Return the state after the batch of each inbox that was charged."""
         return [self.change(inbox_id) for inbox_id in self._changed]
 
     def change(self, inbox_id: str) -> InboxChange:
-        """Tell how an inbox of this batch stands."""
+        """Return the state of an inbox of this batch."""
         inbox, *creator = self._inboxes[inbox_id].holders
         share_full = any(holder.full for holder in creator)
         return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
@@ -140,24 +140,22 @@ class Room:
         return limits.max_messages, limits.max_bytes
 
 
-def changed(
-    transaction: Transaction, limits: Limits, inbox_id: str, notice: MessageDeleted | ExpiryMoved
-) -> InboxChange:
-    """Tell what has happened to an inbox but mail, and how it stands now: by the tables, not by what is remembered."""
-    room = Room(limits)
-    room.enter(transaction, [inbox_id])
-    return replace(room.change(inbox_id), notice=notice)
+def changed(batch: Batch, limits: Limits, inbox_id: str, notice: MessageDeleted | ExpiryMoved) -> InboxChange:
+    """Return a change other than new mail, with the state of the inbox read from the tables, not from memory."""
+    quotas = InboxQuotas(limits)
+    quotas.load(batch, [inbox_id])
+    return replace(quotas.change(inbox_id), notice=notice)
 
 
 def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
-    """Tell whether not even the smallest mail would fit what a creator may hold."""
+    """Tell whether not even the smallest mail fits the quota of a creator."""
     sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
     row = connection.execute(sql, (limits.max_creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
     return bool(row and row[0])
 
 
 def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
-    """Tell whether the operator's inbox takes no more."""
+    """Tell whether the operator's inbox is full."""
     sql = "SELECT message_count >= ? OR stored_bytes > ? FROM inbox WHERE id = ?"
     full_bytes = limits.operator_max_bytes - LEAST_STORED_BYTES
     values = (limits.operator_max_messages, full_bytes, int(OPERATOR_INBOX_ID))

@@ -1,4 +1,4 @@
-"""Room is remembered from batch to batch: exactly as long as nobody else can have changed it."""
+"""Quotas are kept in memory from batch to batch: as long as no other operation can have changed them."""
 
 import asyncio
 import sqlite3
@@ -9,8 +9,8 @@ import pytest
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite.migrate import migrate
-from tmpmaild.storage.sqlite.room import Limits, Room
-from tmpmaild.storage.sqlite.writer import Transaction
+from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits
+from tmpmaild.storage.sqlite.writer import Batch
 
 from .conftest import LIFETIME_MS
 
@@ -25,51 +25,51 @@ def connection():
 
 
 @pytest.fixture
-def room():
-    return Room(Limits(max_messages=2, max_bytes=100_000, max_creator_bytes=100_000))
+def quotas():
+    return InboxQuotas(Limits(max_messages=2, max_bytes=100_000, max_creator_bytes=100_000))
 
 
-def enter(room, connection, *inbox_ids, now_ms=50, epoch=0):
+def load(quotas, connection, *inbox_ids, now_ms=50, generation=0):
     statements = []
     connection.set_trace_callback(statements.append)
-    room.enter(Transaction(connection, now_ms, 0, epoch), inbox_ids)
+    quotas.load(Batch(connection, now_ms, 0, generation), inbox_ids)
     connection.set_trace_callback(None)
     return len(statements)
 
 
-def test_an_inbox_is_read_once_an_epoch(room, connection):
-    assert enter(room, connection, "5") == 1
-    assert enter(room, connection, "5") == 0
-    assert enter(room, connection, "5", "6") == 1
-    assert enter(room, connection, "5", "6", epoch=1) == 1
+def test_an_inbox_is_read_once_an_epoch(quotas, connection):
+    assert load(quotas, connection, "5") == 1
+    assert load(quotas, connection, "5") == 0
+    assert load(quotas, connection, "5", "6") == 1
+    assert load(quotas, connection, "5", "6", generation=1) == 1
 
 
-def test_what_a_batch_took_counts_in_the_next(room, connection):
+def test_what_a_batch_took_counts_in_the_next(quotas, connection):
     for taken in (True, True, False):
-        enter(room, connection, "5")
-        assert room.take(["5"], 10) is taken
+        load(quotas, connection, "5")
+        assert quotas.charge(["5"], 10) is taken
 
 
-def test_a_new_epoch_goes_by_the_tables_again(room, connection):
-    enter(room, connection, "5")
-    assert room.take(["5"], 100_000)
-    enter(room, connection, "5", epoch=1)
-    assert room.take(["5"], 100_000)
+def test_a_new_epoch_goes_by_the_tables_again(quotas, connection):
+    load(quotas, connection, "5")
+    assert quotas.charge(["5"], 100_000)
+    load(quotas, connection, "5", generation=1)
+    assert quotas.charge(["5"], 100_000)
 
 
-def test_changes_are_those_of_this_batch(room, connection):
-    enter(room, connection, "5", "6")
-    room.take(["5"], 100_000)
-    assert [(change.inbox_id, change.full) for change in room.changes()] == [("5", True)]
-    enter(room, connection, "6")
-    assert room.changes() == []
+def test_changes_are_those_of_this_batch(quotas, connection):
+    load(quotas, connection, "5", "6")
+    quotas.charge(["5"], 100_000)
+    assert [(change.inbox_id, change.full) for change in quotas.changes()] == [("5", True)]
+    load(quotas, connection, "6")
+    assert quotas.changes() == []
 
 
-def test_a_remembered_inbox_is_over_at_its_time(room, connection):
+def test_a_remembered_inbox_is_over_at_its_time(quotas, connection):
     for now_ms, lives in ((99, True), (100, False)):
-        enter(room, connection, "5", now_ms=now_ms)
-        assert room.lives("5") is lives
-    assert not room.lives("7")
+        load(quotas, connection, "5", now_ms=now_ms)
+        assert quotas.is_live("5") is lives
+    assert not quotas.is_live("7")
 
 
 async def test_a_batch_that_failed_is_remembered_as_if_it_had_not_been(open_engine, path):

@@ -1,4 +1,4 @@
-"""Room is measured now and then, but at once where there was none."""
+"""Disk space is measured now and then, but at once after there was none."""
 
 import asyncio
 import sqlite3
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
+from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
 from tmpmaild.storage.sqlite.files import Files
-from tmpmaild.storage.sqlite.space import Remeasuring, Space
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -25,7 +25,7 @@ def connection(path):
 
 @pytest.fixture
 def space(path, connection):
-    return Space(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB)
+    return DiskSpace(Files(path), connection, cap_bytes=1024 * KIB, reserve_bytes=100 * KIB)
 
 
 def fill(connection):
@@ -91,7 +91,7 @@ def wal_bytes(connection):
 
 def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds, caplog):
     files = Files(path)
-    space = Space(files, connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB, monotonic=seconds)
+    space = DiskSpace(files, connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB, monotonic=seconds)
 
     def measure():
         seconds.now += 1
@@ -116,7 +116,7 @@ def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds,
 def test_a_long_wal_that_nobody_reads_is_cut_instead_of_refusing(path, connection, caplog):
     with foreign_reader(path):
         lengthen_wal(connection, 7)
-    space = Space(Files(path), connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB)
+    space = DiskSpace(Files(path), connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB)
     assert space.has_room
     assert caplog.records == []
 
