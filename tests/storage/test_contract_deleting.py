@@ -1,4 +1,4 @@
-"""What every storage engine promises of what holders delete: only the ``Storage`` protocol is known here."""
+"""What every storage engine promises of what owners delete: only the ``Storage`` protocol is known here."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who is not permitted an inbox learns nothing of it, and nothing of it is read for them."""
+"""When the permit raises, nothing of the inbox is read, and the error tells nothing of it."""
 
 import pytest
 
@@ -44,7 +44,7 @@ async def test_nobody_is_asked_for_an_inbox_that_is_not_there(engine):
 
 
 async def test_a_refusal_reads_no_message(engine, message_id):
-    """Otherwise the time that it takes would tell what stands in an inbox."""
+    """Otherwise the time of the answer would tell what is in an inbox."""
     statements = []
     await engine.storage._reader.run(lambda connection: connection.set_trace_callback(statements.append))
     for read in reads(engine.storage, message_id, refuse):

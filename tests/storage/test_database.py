@@ -1,4 +1,4 @@
-"""One file: what is refused, with one line and without a byte changed; what every connection is set to."""
+"""One file: what is refused, in one line and without changing a byte; the pragmas of every connection."""
 
 import hashlib
 import shutil

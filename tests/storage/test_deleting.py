@@ -1,4 +1,4 @@
-"""What deleting remembers of the file: when it must be erased, and how much larger than its cap it may get."""
+"""The state that deleting shares: whether the file must be erased, and by how much it may exceed its cap."""
 
 import asyncio
 import sqlite3

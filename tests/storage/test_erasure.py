@@ -1,4 +1,4 @@
-"""Nothing outlives its hour, byte by byte: what has expired stands in none of the files."""
+"""After an erase no file holds a byte of what has expired."""
 
 import asyncio
 import random
@@ -136,7 +136,7 @@ async def test_what_is_deleted_while_the_files_are_erased_is_erased_by_the_next_
 
 
 async def test_text_of_any_length_stands_in_overflow_pages_only(open_engine, path):
-    """Whatever a mail's length, none of it stands in a page of a b-tree, where a merge would leave copies of it."""
+    """Whatever a mail's length, none of it is in a page of a b-tree, where a merge would leave copies of it."""
     async with open_engine(max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("zqx000001qz")
         lengths = [*range(0, 4200, 3), 9000, 70_000, 1_000_000]

@@ -1,4 +1,4 @@
-"""A database that is removed or exchanged while it is open: nothing more is promised, and nothing else is touched."""
+"""A database that is removed or replaced while it is open: nothing more is accepted, and no other file is touched."""
 
 import contextlib
 import logging

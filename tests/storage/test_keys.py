@@ -1,4 +1,4 @@
-"""Ids from outside: each key by one text only."""
+"""Ids from clients: exactly one text leads to each key."""
 
 import pytest
 

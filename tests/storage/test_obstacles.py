@@ -1,4 +1,4 @@
-"""What stands in the way of a database has its own words and advice; damage is said only of what is damaged."""
+"""Each reason why a database cannot be opened has its own text and advice; only damage is called damage."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def as_nobody():
 
 @pytest.fixture
 def public_path():
-    """Return the path of a database in a folder of nobody's that he can reach."""
+    """Return the path of a database in a folder that the user nobody owns and can reach."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chown(folder, NOBODY, NOBODY)
         yield Path(folder) / "mail.db"
@@ -149,7 +149,7 @@ def test_a_file_system_without_locks_is_told(path, number):
 
 
 def mounted(path, options, then):
-    """Return a command that runs what follows where a file system of one mebibyte is mounted, seen by nobody else."""
+    """Return a command that runs what follows where a file system of one mebibyte is mounted, invisible to other processes."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         pytest.skip("needs root, to mount a file system")
     script = f'mount -t tmpfs -o size=1m none "$0" && {then} && {options} && exec "$@"'

@@ -1,4 +1,4 @@
-"""How the size of a step of upkeep follows from what the last steps took."""
+"""How the size of a step of sweeping follows from what the last steps took."""
 
 import pytest
 

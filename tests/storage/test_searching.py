@@ -90,7 +90,7 @@ async def test_what_is_deleted_between_two_steps_makes_room_for_the_next_on_the_
 
 
 async def test_the_inbox_is_that_of_the_last_step(engine, inbox):
-    """Storage does not decide what is over: it says when, and that may have changed since the first step."""
+    """Storage does not decide what has expired: it returns the time, which may have changed since the first step."""
     await add(engine, inbox, 2 * searching._STEP_MESSAGES)
     search, listing = await begin(engine, Page(subject="77"))
     assert listing is None

@@ -1,4 +1,4 @@
-"""A step of the schema meets neither expired mail nor large tables; what a migration may do is written down here."""
+"""A step of the schema runs after expired mail is deleted, and rewrites no large table: what a migration may do."""
 
 import re
 from contextlib import closing
@@ -9,7 +9,7 @@ import pytest
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.migrate import _statements, migrate, migrations
-from tmpmaild.storage.sqlite.upgrading import bring_up_to_date
+from tmpmaild.storage.sqlite.preparing import bring_up_to_date
 
 NOW_MS = 1_790_000_000_000
 _NAME = r"(\w+)"

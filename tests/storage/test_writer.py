@@ -1,4 +1,4 @@
-"""The one writer: many operations in a commit, each with its own fate."""
+"""The one writer: many operations in one commit, each with its own result."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ class Wait(Operation):
 
 
 class Forgetful(Operation):
-    """An operation with a mistake: no result for anybody."""
+    """An operation with a mistake: it returns no results."""
 
     @classmethod
     def run(cls, *_):
@@ -74,7 +74,7 @@ def stored(connection):
 
 
 async def submit_together(writer, operations):
-    """Have all of them wait behind one that holds the thread; a batch takes them together."""
+    """Queue all of them behind one that blocks the thread; they go together in one batch."""
     wait = Wait()
     futures = [writer.submit(wait), *map(writer.submit, operations)]
     wait.go_on.set()

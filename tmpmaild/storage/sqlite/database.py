@@ -1,6 +1,6 @@
 """One database file: opened with our pragmas, checked before anything is changed, locked against a second daemon.
 
-What stands in the tables is the business of the modules beside this one.
+The other modules of this folder read and write the tables.
 """
 
 import fcntl
@@ -19,10 +19,10 @@ _EARLY_APPLICATION_ID = 0x746D706D  # "tmpm": tables of another shape, before th
 
 _BUSY_TIMEOUT_MS = 5000
 MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024
-"""What the WAL is cut to at the first commit after it was checkpointed; longer, somebody was reading all the time."""
+"""The length to which the WAL is cut at the first commit after a checkpoint; longer only while it is being read."""
 _PRAGMAS: dict[str, str | int] = {
     "page_size": PAGE_BYTES,
-    "auto_vacuum": 2,  # incremental; like the page's size it has a say before the first table only
+    "auto_vacuum": 2,  # incremental; like the page size it takes effect before the first table only
     "journal_mode": "wal",
     "synchronous": 2,  # FULL: a COMMIT that returns is fsynced
     "foreign_keys": 1,
@@ -40,13 +40,13 @@ READER_PRAGMAS = (
     ),
     "PRAGMA query_only = 1",
 )
-"""For a connection that only reads; the file must have been opened for writing before."""
+"""For a connection that only reads, of a file that was opened for writing before."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the database for writing, with every pragma set and seen to hold.
+    """Open the database for writing; set every pragma and check its value.
 
-    Transactions are begun by hand. Raises ``DatabaseError``.
+    Transactions are begun explicitly. Raises ``DatabaseError``.
     """
     try:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
@@ -72,9 +72,9 @@ def _assert_pragma(connection: sqlite3.Connection, name: str, wanted: str | int)
 
 
 def truncate_wal(connection: sqlite3.Connection) -> bool:
-    """Move what the WAL holds into the file and cut it to nothing; False when a reader is in the way.
+    """Copy the WAL into the file and truncate it to nothing; False while another connection reads it.
 
-    Waits for nobody: with a busy timeout it would hold the write lock for all of it.
+    Does not wait for readers: during a busy timeout it would hold the write lock.
     """
     connection.execute("PRAGMA busy_timeout = 0")
     try:
@@ -86,9 +86,9 @@ def truncate_wal(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the file beside the database that says "in use" to every other daemon and migration.
+    """Lock the file next to the database that keeps every other daemon and migration out.
 
-    Raises ``DatabaseError`` at once when somebody else holds it. The kernel lets go when the process ends.
+    Raises ``DatabaseError`` at once when another process holds it. The kernel releases it when the process ends.
     """
     lock_path = path.with_name(path.name + ".lock")
     try:
@@ -114,7 +114,7 @@ def _take(descriptor: int, path: Path) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Make sure that the file exists, readable by its owner alone; SQLite gives -wal and -shm the same mode."""
+    """Create the file if it is missing, readable by its owner only; SQLite gives -wal and -shm the same mode."""
     try:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -123,7 +123,7 @@ def create_private(path: Path) -> None:
 
 
 def check(path: Path, newest_version: int) -> None:
-    """See that the file is ours, no newer than we are, and whole, without changing a byte of it.
+    """Check that the file is a database of ours, not newer than this version, and undamaged, without changing it.
 
     An empty or missing file is fine. The whole file is read only after an unclean stop. Raises ``DatabaseError``.
     """
@@ -138,14 +138,14 @@ def check(path: Path, newest_version: int) -> None:
 
 
 def _open_to_look(path: Path) -> sqlite3.Connection:
-    # Read-only, for that does not checkpoint a left-over WAL into the file when it closes; and where there is no WAL,
-    # "immutable", for that does not create one.
+    # Read-only, so that closing does not checkpoint a left-over WAL into the file; and "immutable" where there is no
+    # WAL, so that none is created.
     has_wal = path.with_name(path.name + "-wal").exists()
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable={int(not has_wal)}", uri=True)
 
 
 def check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> int:
-    """Return the schema version of a database of ours. Raises ``DatabaseError`` if it is none, or too new for us."""
+    """Return the schema version of a database of ours. Raises ``DatabaseError`` if it is not ours, or too new."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application_id == _EARLY_APPLICATION_ID:

@@ -1,4 +1,4 @@
-"""How mail is deleted without a trace, and what an inbox's holder ends or moves; expiry stands in ``sweeping.py``."""
+"""What an owner can delete or change: a message, an inbox, its expiry. Expired mail is deleted in ``sweeping.py``."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -21,13 +21,13 @@ class DeletionState:
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self.unerased = True  # by an earlier process, for all we know
+        self.unerased = True  # an earlier process may have left some
         self._connection = connection
         (self._max_pages,) = connection.execute("PRAGMA max_page_count").fetchone()
 
     @contextmanager
     def spare_pages(self) -> Iterator[None]:
-        """Lift the cap by a few pages: a change of an index may split a page before what is deleted frees one."""
+        """Raise the cap by a few pages: changing an index may split a page before deleting frees one."""
         self._cap(self._max_pages + _SPARE_PAGES)
         try:
             yield
@@ -39,7 +39,7 @@ class DeletionState:
 
 
 class MessageRow(NamedTuple):
-    """What must be known of a message in order to delete it."""
+    """What is needed of a message to delete it."""
 
     message_id: int
     inbox_id: int
@@ -53,15 +53,15 @@ MESSAGE_ROWS = (
     "SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.stored_bytes"
     " FROM message AS m JOIN content AS c ON c.id = m.content_id"
 )
-"""Selects a ``MessageRow``; what is missing is the condition."""
+"""Selects each ``MessageRow``; the caller adds the condition."""
 
 
 def delete_messages(batch: Batch, rows: Sequence[MessageRow]) -> None:
-    """Delete messages, each content with the last message that shows it."""
+    """Delete messages, and each content with the last message that refers to it."""
     if not rows:
         return
     connection = batch.connection
-    # With the messages goes the knowledge of how far their ids have come.
+    # Stored here because the highest id may be among the deleted messages.
     connection.execute("UPDATE daemon SET last_message_id = ?", (batch.last_message_key,))
     message_ids = json_array([row.message_id for row in rows])
     content_ids = json_array(sorted({row.content_id for row in rows}))
@@ -76,7 +76,7 @@ def delete_messages(batch: Batch, rows: Sequence[MessageRow]) -> None:
 
 
 def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow], content_ids: str) -> None:
-    """Take the recipients of deleted messages out of contents that others still show."""
+    """Blank the recipients of deleted messages in contents that other messages still refer to."""
     sql = "SELECT id FROM content WHERE id IN (SELECT value FROM json_each(?))"
     shared = {content_id for (content_id,) in connection.execute(sql, (content_ids,))}
     # No blobopen(): before Python 3.11.4 it takes no id over 31 bits. SQLite writes a row of the same size in place.
@@ -95,7 +95,7 @@ def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow]
 
 
 def json_array(values: Sequence[int]) -> str:
-    """Return numbers for ``json_each(?)``: one statement serves for any number of them."""
+    """Return numbers for ``json_each(?)``: one statement for any number of them."""
     return str(list(values))
 
 
@@ -114,7 +114,7 @@ class DeleteMessage(Operation):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
-        """Delete each message, of two who ask for the same one by the first."""
+        """Delete each message; of two operations for the same one the first succeeds."""
         with operations[0].deletion_state.spare_pages():
             return [operation._delete(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
@@ -131,9 +131,9 @@ class DeleteMessage(Operation):
 
 
 class DeleteInbox(Operation):
-    """Have an inbox end now; the rest is done by the sweep, as with one that expired.
+    """End an inbox now; the sweep deletes it, like one that expired.
 
-    ``AddressExpired`` when it is over, ``AddressNotFound`` when nothing is known of it any more.
+    ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
     """
 
     def __init__(self, inbox_key: int, now_ms: int, deletion_state: DeletionState) -> None:
@@ -143,20 +143,20 @@ class DeleteInbox(Operation):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["DeleteInbox"]) -> list[Any]:
-        """End each inbox that lives."""
+        """End each inbox that is alive."""
         with operations[0].deletion_state.spare_pages():
             return [operation._end(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _end(self, batch: Batch) -> RequestError | None:
         refusal = _set_expiry(batch, self.inbox_key, self.now_ms, self.now_ms)
         if refusal is None:
-            # "Full" says that it takes no mail.
+            # "Full" means that it accepts no mail.
             batch.changes.append(InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted()))
         return refusal
 
 
 class MoveExpiry(Operation):
-    """Have an inbox end at another time. Refuses as ``DeleteInbox``."""
+    """Set when an inbox expires. Rejected as ``DeleteInbox``."""
 
     def __init__(
         self, inbox_key: int, expires_at_ms: int, now_ms: int, limits: Limits, deletion_state: DeletionState
@@ -169,7 +169,7 @@ class MoveExpiry(Operation):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["MoveExpiry"]) -> list[Any]:
-        """Move the end of each inbox that lives."""
+        """Set the expiry of each inbox that is alive."""
         with operations[0].deletion_state.spare_pages():
             return [operation._move(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
@@ -182,13 +182,13 @@ class MoveExpiry(Operation):
 
 
 def _set_expiry(batch: Batch, inbox_key: int, expires_at_ms: int, now_ms: int) -> RequestError | None:
-    """Set when an inbox that lives is over, or tell why not."""
+    """Set the expiry of an inbox that is alive, or return the error."""
     execute = batch.connection.execute
     row = execute("SELECT expires_at_ms, swept FROM inbox WHERE id = ?", (inbox_key,)).fetchone()
     if row is None:
         return AddressNotFound("no such inbox")
     old_expires_at_ms, swept = row
-    # What has come to its end while this waited may have lost some of its mail to a sweep.
+    # An inbox that expired while this operation was queued may have lost mail to a sweep.
     now_ms = max(now_ms, batch.now_ms)
     if swept or old_expires_at_ms <= now_ms:
         return AddressExpired(min(old_expires_at_ms, now_ms))

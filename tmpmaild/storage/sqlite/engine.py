@@ -36,7 +36,7 @@ from tmpmaild.storage.sqlite.writer import Clock, OnCommitted, Pause, Writer
 T = TypeVar("T")
 
 _NO_LIMIT = 1 << 62
-_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statement that stored it, until the next sweep
+_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
 
 
 class SqliteStorage:
@@ -113,7 +113,7 @@ class SqliteStorage:
     async def _read(
         self, address: str, now_ms: int, permit: Permit, read: Callable[[sqlite3.Connection, Inbox], T]
     ) -> tuple[Inbox, T] | None:
-        """Read something of an inbox that can be found, and the inbox, both from one moment."""
+        """Find an inbox and read something of it in one snapshot; None if it is not found."""
         find = self._find(address, now_ms, permit)
 
         def find_and_read(connection: sqlite3.Connection) -> tuple[Inbox, T] | None:
@@ -212,7 +212,7 @@ class SqliteStorage:
 
     @property
     def met_damage(self) -> bool:
-        """Whether the file has turned out to be broken or is gone: the next start must look at all of it."""
+        """Whether the file is damaged or gone: the next start must check all of it."""
         return self._writer.met_damage or self._writer.lost
 
     def is_lost(self) -> bool:
@@ -238,14 +238,14 @@ class SqliteStorage:
 def _held(inbox_id: str) -> int:
     key = holders_inbox_key(inbox_id)
     if key is None:
-        raise AddressNotFound("no inbox that anybody holds")
+        raise AddressNotFound("no inbox that has an owner")
     return key
 
 
 class Settings(Struct, frozen=True):
-    """What the engine must know of the configuration; 0 means no limit, for ``max_bytes`` a sensible cap.
+    """The settings of the engine; 0 means no limit, for ``max_bytes`` the default limit.
 
-    ``reserve_bytes`` is what must stay free for mail that is on its way in.
+    ``reserve_bytes`` must stay free for mail that is being received.
     """
 
     path: Path
@@ -275,7 +275,7 @@ async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[Sqlite
 
 
 def upgrade(path: Path) -> list[str]:
-    """Bring a database that nobody uses to the newest schema; return the names of the steps taken.
+    """Bring a database that is not in use to the newest schema; return the names of the steps applied.
 
     Raises ``DatabaseError``.
     """
@@ -321,7 +321,7 @@ def _put_together(
         if moved_bytes > _REMEMBERED_BYTES:
             forget_values(connection)
 
-    # Last of what may fail: from here on the connection is its thread's.
+    # The last step that may fail: from here on the connection belongs to the writer's thread.
     writer = Writer(connection, clock=clock, after_batch=after_batch, is_lost=files.look)
     return SqliteStorage(
         writer,

@@ -1,4 +1,4 @@
-"""Leaves no byte of what was swept in any file, and gives freed space back to the file system."""
+"""Erases what was deleted from the WAL too, and returns freed space to the file system."""
 
 import sqlite3
 
@@ -8,11 +8,11 @@ from tmpmaild.storage.sqlite.deleting import DeletionState
 from tmpmaild.storage.sqlite.sweeping import EmptyWal, Vacuum, vacuum_pace
 from tmpmaild.storage.sqlite.writer import Writer, translate
 
-_MAX_VACUUM_STEPS = 1000  # a call of erase(), some seconds; the next sweep must not wait for a file of many gigabytes
+_MAX_VACUUM_STEPS = 1000  # per call of erase(), some seconds: the next sweep must not wait for a file of many gigabytes
 
 
 class Eraser:
-    """Empties the WAL and shrinks the file, in steps between which mail is stored."""
+    """Empties the WAL and shrinks the file in steps, with deliveries between them."""
 
     def __init__(self, writer: Writer, maintenance: aiosqlite.Connection, deletion_state: DeletionState) -> None:
         self._writer = writer
@@ -22,11 +22,11 @@ class Eraser:
 
     async def erase(self) -> bool:
         """See ``Storage``."""
-        # The WAL first: shrinking may take long, is no promise, and behind a foreign reader would only grow the WAL.
+        # The WAL first: shrinking is not promised, may take long, and makes the WAL grow while another process reads.
         return await self._empty_wal() and (not await self._shrink() or await self._empty_wal())
 
     async def copy_wal(self) -> None:
-        """Copy into the file what readers let go, while mail goes on arriving; little is left for ``EmptyWal``."""
+        """Copy as much of the WAL into the file as readers allow, during writes; little is left for ``EmptyWal``."""
         try:
             await self._maintenance.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.DatabaseError as error:

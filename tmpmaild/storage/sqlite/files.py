@@ -1,4 +1,4 @@
-"""Whether the open files are still those that their paths name: a removed file takes every write, and loses it."""
+"""Whether the open files are still the ones at their paths: writes to a removed file succeed and are lost."""
 
 import logging
 import os
@@ -8,13 +8,13 @@ log = logging.getLogger(__name__)
 
 
 class Files:
-    """The database and its WAL, as they were when they were opened; asked in the writer's thread.
+    """The database and its WAL as they were opened; used in the writer's thread.
 
-    ``lost`` tells that one of them was removed or exchanged, ``wal_bytes`` how long the WAL was at the last look.
+    ``lost`` is true once one of them was removed or replaced; ``wal_bytes`` is the length of the WAL at the last look.
     """
 
     def __init__(self, path: Path) -> None:
-        # Absolute, for SQLite knows them so too: a folder that was renamed is gone for both.
+        # Absolute, as SQLite keeps it: a renamed folder is missing for both.
         self.path = path.absolute()
         self.lost = False
         self.wal_bytes = 0
@@ -22,10 +22,10 @@ class Files:
         self._opened = self._identities()
 
     def look(self) -> bool:
-        """Look at the paths, two calls of stat(2); return ``lost``, which stays once it is true.
+        """Look at the paths, two calls of stat(2); return ``lost``, which stays true.
 
-        No descriptor of our own is needed: SQLite holds both files open, so no other file can have their numbers.
-        And closing one would drop the locks that SQLite holds for this process on the same file.
+        No descriptor is needed: SQLite keeps both files open, so no other file can have their inode numbers. And
+        closing one would drop the locks that SQLite holds for this process on the same file.
         """
         if not self.lost:
             try:
@@ -45,6 +45,6 @@ class Files:
 
 
 def wal_of(path: Path) -> Path:
-    """Return where SQLite keeps the WAL: next to what a link leads to."""
+    """Return where SQLite keeps the WAL: next to the target of a symbolic link."""
     file = path.resolve()
     return file.with_name(file.name + "-wal")

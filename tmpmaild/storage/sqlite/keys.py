@@ -15,7 +15,7 @@ def keyed_hash(key: bytes, text: str) -> bytes:
 
 
 def message_key(message_id: str) -> int | None:
-    """Return the key whose id is this very text; as cursors, many other texts stand for it too."""
+    """Return the key whose id is exactly this text; as a cursor, other texts mean the same key."""
     if not ids.is_message_id(message_id):
         return None
     key = ids.key_not_above(message_id)
@@ -23,7 +23,7 @@ def message_key(message_id: str) -> int | None:
 
 
 def holders_inbox_key(inbox_id: str) -> int | None:
-    """Return the key of an inbox that somebody holds: never the operator's, which nobody may change."""
+    """Return the key of an inbox that has an owner: never the operator's, which cannot be changed."""
     if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
         return None
     return int(inbox_id)

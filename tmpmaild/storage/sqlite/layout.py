@@ -1,10 +1,10 @@
-"""Where text may stand in a table, so that deleting it leaves no copy behind.
+"""Where text is stored in a table, so that deleting it leaves no copy behind.
 
-``secure_delete`` zeroes what is deleted where it stands. But when deletes leave a b-tree page two thirds empty,
-SQLite spreads the neighbours over fewer pages, and in the gaps of pages laid out anew copies of what lived there
-stay: after half of 20,000 mixed mails had expired, 25 of them could still be read in the file. Overflow pages are
-never merged, split or copied within the file but whole, and are zeroed when freed. So a row with text begins with
-an octet filler as long as the part of it that stands in the b-tree page, and all text stands in overflow pages.
+``secure_delete`` zeroes what is deleted in place. But when deletes leave a b-tree page two thirds empty, SQLite moves
+the neighbouring rows to fewer pages, and copies of earlier rows stay in the unused parts of rewritten pages: after half
+of 20,000 mixed mails had expired, 25 of them could still be read in the file. Overflow pages are never merged or split,
+are copied within the file only as a whole, and are zeroed when freed. So a row with text begins with a filler as long
+as the part of the row that is in the b-tree page, and all text is in overflow pages.
 
 The numbers are those of the file format (https://www.sqlite.org/fileformat2.html#b_tree_pages, "payload"): of a
 row of P octets, with U octets usable in a page, the b-tree page holds K = M + (P - M) mod (U - 4) octets if that
@@ -16,8 +16,8 @@ LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489
 OVERFLOW_BYTES = PAGE_BYTES - 4
 FILLER = bytes(LOCAL_BYTES)
 
-# K is over U - 35 (so M it is) in the last 519 octets before the overflow pages are exactly full. What a row's
-# header and numbers take is not counted out; it is between 30 and 120 octets.
+# In the last 519 octets before the overflow pages are exactly full, K is above U - 35, so the page holds M octets. The
+# header and the numbers of a row are not counted; they take between 30 and 120 octets.
 _AIM_BYTES = OVERFLOW_BYTES - 300
 
 # What a mail takes in b-trees: some 490 octets in a page of content, which deleting may leave two thirds empty before
@@ -35,16 +35,16 @@ EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
 
 
 def padding(text_bytes: int) -> bytes:
-    """Return what makes a row of ``FILLER`` and that much text keep ``LOCAL_BYTES`` in the b-tree page."""
+    """Return the padding with which a row of ``FILLER`` and that much text has ``LOCAL_BYTES`` in the b-tree page."""
     return bytes((_AIM_BYTES - text_bytes) % OVERFLOW_BYTES)
 
 
 def stored_bytes(padded_bytes: int) -> int:
-    """Return what a row with that much text and padding takes in the file, with all that belongs to it, at most."""
+    """Return what a row with that much text and padding takes in the file at most, with its messages and indexes."""
     overflow_pages = padded_bytes // OVERFLOW_BYTES + 1
     return _ROW_BYTES + overflow_pages * _PAGE_COST_BYTES
 
 
 def slot(inbox_id: int) -> tuple[int, int]:
-    """Return the row and the offset at which the address of an inbox stands: twelve share an overflow page."""
+    """Return the row and the offset of the address of an inbox: twelve share an overflow page."""
     return inbox_id // SLOTS, inbox_id % SLOTS * SLOT_BYTES

@@ -1,4 +1,4 @@
-"""Runs the steps of the schema: numbered SQL files, each applied once, whole or not at all."""
+"""Applies the steps of the schema: numbered SQL files, each applied once, completely or not at all."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tmpmaild.storage.sqlite.database import APPLICATION_ID
 
 
 def migrations() -> dict[int, Path]:
-    """Return the steps by number, 1 first. A wheel carries them in the package, a checkout beside it."""
+    """Return the steps by number, 1 first. They are in the package in a wheel, next to it in a checkout."""
     package = Path(tmpmaild.__file__).parent
     for folder in (package / "migrations", package.parent / "migrations"):
         steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
@@ -20,9 +20,9 @@ def migrations() -> dict[int, Path]:
 
 
 def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None) -> list[str]:
-    """Apply what is missing, a transaction a step, and return the names of what was applied.
+    """Apply the missing steps, each in a transaction, and return their names.
 
-    Raises ``DatabaseError``; the failed step has then left nothing behind.
+    Raises ``DatabaseError``; the failed step has then changed nothing.
     """
     applied = []
     for number, file in (steps or migrations()).items():
@@ -35,7 +35,7 @@ def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
     script = file.read_text(encoding="utf-8")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Read again under the lock: another process may have been here since.
+        # Read again under the lock: another process may have applied the step meanwhile.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version >= number:
             connection.execute("ROLLBACK")
@@ -46,14 +46,14 @@ def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except (sqlite3.Error, sqlite3.Warning) as error:
-        if connection.in_transaction:  # a full disk has rolled it back already
+        if connection.in_transaction:  # when the disk is full SQLite has rolled back already
             connection.execute("ROLLBACK")
         raise DatabaseError(f"migration {file.name} failed: {error}") from error
     return True
 
 
 def _statements(script: str) -> Iterator[str]:
-    # executescript() would commit the transaction that holds the step together.
+    # executescript() would commit the transaction of the step.
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,4 +1,4 @@
-"""Why a database cannot be opened, and what to do, in words for the operator; nothing is changed to find out."""
+"""Why a database cannot be opened, and what to do: error texts for the operator. Nothing is changed to find out."""
 
 import errno
 import grp
@@ -25,12 +25,12 @@ def refusal(path: Path, error: OSError | sqlite3.Error, *, writing: bool = True)
 
 
 def damaged(path: Path, what: str) -> str:
-    """Say that the content of the database is wrong."""
+    """Return the error text for a database with damaged content."""
     return f"{path}: damaged ({what}); {_move_away(path)}"
 
 
 def _move_away(path: Path) -> str:
-    # The WAL holds acknowledged mail that is not in the file yet: without it the file is older, not mended.
+    # The WAL holds accepted mail that is not in the file yet: without it the file is older, not repaired.
     return (
         f"to start with an empty one, move {path.name}, {path.name}-wal and {path.name}-shm away together;"
         " what mail they hold, of an hour at most, is lost"
@@ -38,7 +38,7 @@ def _move_away(path: Path) -> str:
 
 
 def _found_on_disk(path: Path, needed: int) -> str | None:
-    """Name what stands in the way on the file system: SQLite has one error for most of it."""
+    """Return what is wrong on the file system: SQLite has one error for most of it."""
     folder = path.absolute().parent
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir() raises where the folder may not be searched
         return f"{path}: is a folder; storage.path must name a file"

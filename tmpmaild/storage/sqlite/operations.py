@@ -1,4 +1,4 @@
-"""What the writer can do to the tables: create an inbox, add mail. Deleting stands in ``deleting.py``."""
+"""The operations that add to the tables: create an inbox, store mail. Deleting is in ``deleting.py``."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -26,7 +26,7 @@ class CreateInbox(Operation):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["CreateInbox"]) -> list[Any]:
-        """Create each one whose name is free and whose creator has room; refuse the others."""
+        """Create each inbox whose name is free and whose creator is within its quota; reject the others."""
         return [operation._create(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _create(self, batch: Batch) -> str | RequestError:
@@ -67,12 +67,12 @@ def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
 
 
 def _forget(batch: Batch, name_hash: bytes) -> None:
-    # The name is free again, but the sweep has not got here yet: its mail goes with the old row.
+    # The name is free again, but the inbox has not been swept yet: its mail is deleted with the old row.
     batch.connection.execute("UPDATE inbox SET name_hash = randomblob(16) WHERE name_hash = ?", (name_hash,))
 
 
 class AddMessage(Operation):
-    """Store a mail for all of its inboxes that live, or for none; the result is its first id."""
+    """Store a mail for all of its live inboxes, or for none; the result is its first id."""
 
     keeps_generation = True
 
@@ -89,7 +89,7 @@ class AddMessage(Operation):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:
-        """Store the mails of a whole batch with few statements: each call of SQLite hands the GIL over and back."""
+        """Store the mails of a whole batch with few statements: each call of SQLite releases the GIL."""
         inbox_ids = {inbox_id for operation in operations for inbox_id in operation.mail.inbox_ids}
         quotas = operations[0].quotas
         quotas.load(batch, inbox_ids)
@@ -115,9 +115,9 @@ class AddMessage(Operation):
         return recipients
 
     def _rows(self, batch: Batch, quotas: InboxQuotas) -> list[tuple[Any, ...]] | RequestError:
-        """Lay the mail out for ``INSERT INTO delivery``: a row an inbox, the first with the content.
+        """Return the rows to insert into ``delivery``: one for each inbox, the first with the content.
 
-        Returns the error instead when no inbox is left or one has no room.
+        Returns the error instead when no inbox is left or one is full.
         """
         recipients = self._recipients(quotas)
         if not recipients:

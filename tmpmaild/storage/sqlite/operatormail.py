@@ -67,7 +67,7 @@ def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
     _assert_readable(path)
     file, wal = path.resolve(), wal_of(path)
     while True:
-        # Without a WAL nobody is writing, and "immutable" keeps SQLite from creating one in order to read.
+        # Without a WAL no process is writing, and "immutable" keeps SQLite from creating one in order to read.
         immutable = not wal.exists()
         outcome = _outcome(file, path, read, immutable=immutable)
         if immutable and wal.exists():

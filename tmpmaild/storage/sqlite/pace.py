@@ -1,10 +1,10 @@
-"""How much one step of upkeep may do, so that no delivery waits long for it."""
+"""How much one step of sweeping may do, so that no delivery waits long for it."""
 
 import time
 from collections.abc import Callable
 
 STEP_SECONDS = 0.005
-"""What a step should take, its commit included."""
+"""How long a step should take, including its commit."""
 
 _LARGEST_GROWTH = 1.5
 _LARGEST_CUT = 0.5
@@ -13,7 +13,7 @@ _LARGEST_CUT = 0.5
 class Pace:
     """An amount of work that takes about ``STEP_SECONDS``, adapted after each step to what the step took.
 
-    The unit is chosen by the caller; each unit should cost about the same. ``timer`` gives seconds.
+    The caller chooses the unit; all units should cost about the same. ``timer`` returns seconds.
     """
 
     def __init__(self, *, first: int, least: int, most: int, timer: Callable[[], float] = time.perf_counter) -> None:
@@ -30,8 +30,8 @@ class Pace:
     def end(self, done: int) -> None:
         """End a step that did ``done`` units.
 
-        One step changes the amount by half at most: a step that the machine interrupted says little. A step that had
-        less to do than it might have done cannot make it larger: it tells nothing of a full one.
+        One step changes the amount by half at most, because a step may have been interrupted by other processes. A step
+        that had less to do than the amount does not make it larger: how long a full step takes is not known.
         """
         seconds = self._timer() - self._began
         if done < self.amount and seconds <= STEP_SECONDS:

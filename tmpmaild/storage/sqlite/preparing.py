@@ -1,4 +1,4 @@
-"""What happens to a locked database before the engine runs on it, and when it is closed; the pragmas stand beside."""
+"""Creates, checks, migrates and closes a locked database. Pragmas are in ``database.py``, steps in ``migrate.py``."""
 
 import logging
 import shutil
@@ -7,19 +7,20 @@ from pathlib import Path
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.sqlite.deleting import DeletionState
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
-from tmpmaild.storage.sqlite.migrate import migrations
-from tmpmaild.storage.sqlite.upgrading import bring_up_to_date
-from tmpmaild.storage.sqlite.writer import Clock
+from tmpmaild.storage.sqlite.migrate import migrate, migrations
+from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
+from tmpmaild.storage.sqlite.writer import Batch, Clock, last_message_key
 from tmpmaild.times import clock_ms
 
 log = logging.getLogger(__name__)
 
 
 def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sqlite3.Connection, list[str]]:
-    """Create, check and migrate a database that the caller has locked; return what was applied too.
+    """Create, check and migrate a database that the caller has locked; return it with the names of the steps applied.
 
-    ``max_bytes`` 0 sets no cap. ``clock`` gives Unix milliseconds; what has expired is not migrated. Raises
+    ``max_bytes`` 0 sets no cap. ``clock`` returns Unix milliseconds; what has expired is not migrated. Raises
     ``DatabaseError``.
     """
     steps = migrations()
@@ -28,7 +29,7 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
     connection = database.connect(path)
     try:
         applied = bring_up_to_date(connection, steps, clock())
-        if max_bytes:  # only now: a step may need a page where there is none
+        if max_bytes:  # not earlier: a step may need a page more than the cap
             connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
         connection.execute("UPDATE daemon SET clean_stop = 0")
     except (OSError, sqlite3.Error) as error:
@@ -40,8 +41,32 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
     return connection, applied
 
 
+def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now_ms: int) -> list[str]:
+    """Apply the missing steps of the schema and return their names; delete what has expired before the first of them.
+
+    Nothing is swept from a database that is new or up to date. Raises ``DatabaseError``, ``sqlite3.Error``.
+    """
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if 0 < version < max(steps):
+        connection.execute("UPDATE daemon SET clean_stop = 0")
+        _sweep(connection, now_ms)
+    return migrate(connection, steps)
+
+
+def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
+    """Sweep as the daemon does, in small transactions.
+
+    Therefore the statements of a sweep must run on every schema since the first.
+    """
+    deletion_state, pace = DeletionState(connection), sweep_pace()
+    more = True
+    while more:
+        batch = Batch(connection, now_ms, last_message_key(connection))
+        (more,) = Sweep.run(batch, [Sweep(now_ms, deletion_state, pace)])
+
+
 def close(connection: sqlite3.Connection, *, clean: bool) -> None:
-    """Close the connection that ``prepare`` opened; ``clean`` spares the next start the look at the whole file."""
+    """Close the connection that ``prepare`` opened; ``clean`` saves the next start from checking the whole file."""
     try:
         if clean:
             connection.execute("UPDATE daemon SET clean_stop = 1")
@@ -52,6 +77,6 @@ def close(connection: sqlite3.Connection, *, clean: bool) -> None:
 
 
 def sensible_cap_bytes(path: Path) -> int:
-    """Return what a database may grow to when nobody has said so: half of what the disk has for it, at most 10 GiB."""
+    """Return the default size limit of a database: half of what the disk has for it, at most 10 GiB."""
     held_bytes = path.stat().st_size if path.exists() else 0
     return min(10 * 1024**3, (shutil.disk_usage(path.parent).free + held_bytes) // 2)

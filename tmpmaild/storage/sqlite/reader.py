@@ -1,6 +1,6 @@
-"""The one reader: reads that are asked for while one runs go together in the next hop to its thread.
+"""The one reader: reads that are queued while another runs go together in the next call to its thread.
 
-A hop costs more than most reads, and two threads that read at once pass the GIL to and fro at each row.
+Such a call costs more than most reads, and two threads that read at once would compete for the GIL at each row.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Reader:
     async def run(self, read: Read[T]) -> T:
         """Return what the function returns, called with the connection inside one read transaction.
 
-        Raises ``StorageUnavailable`` for what goes wrong in the database, ``StorageLost`` when ``is_lost``.
+        Raises ``StorageUnavailable`` for an error of the database, ``StorageLost`` when ``is_lost``.
         """
         if self._is_lost():
             raise StorageLost("the database is gone")
@@ -63,7 +63,7 @@ class Reader:
     async def _read(self, wanted: list[tuple[Read[Any], asyncio.Future[Any]]]) -> list[Any]:
         try:
             return await _in_thread(self._connection, [read for read, _ in wanted])
-        except Exception as error:  # noqa: BLE001 - the thread is gone, and who waits must know
+        except Exception as error:  # noqa: BLE001 - the thread is gone; every future must be completed
             return [error] * len(wanted)
 
 
@@ -102,7 +102,7 @@ def _read(connection: sqlite3.Connection, read: Read[Any]) -> Any:
             return read(connection)
         finally:
             connection.execute("COMMIT")
-    except Exception as error:  # noqa: BLE001 - it is for the one who asked
+    except Exception as error:  # noqa: BLE001 - it is set on the future of that read
         return error
 
 

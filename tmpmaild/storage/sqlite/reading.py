@@ -1,4 +1,4 @@
-"""What a reader selects: an inbox, and a page of its messages. One message alone is read in ``messages.py``."""
+"""Reads an inbox and pages of its messages. Single messages are read in ``messages.py``."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 _decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
 _TRUNCATED_BYTES = 1024
 
-# What has been swept is over, even if the clock has been set back since.
+# A swept inbox has expired, even if the clock has been set back since.
 _INBOX = """
 SELECT i.id, i.created_at_ms, CASE WHEN i.swept THEN min(i.expires_at_ms, :now_ms) ELSE i.expires_at_ms END,
        i.private, i.token_hash, i.message_count,
@@ -36,12 +36,13 @@ substr(
     END, 1, :characters
 )
 """
-"""The beginning of a body, from ``content AS c``: the view ``readable`` would lay out all of it first.
+"""The beginning of a body, from ``content AS c``: the view ``readable`` would build the whole body first.
 
-A character is at most four octets long, a line end two: what the cut halves is behind what is asked for.
+A character has at most four octets, a line end two. So a character that the cut divides is always beyond the characters
+that are returned.
 """
 
-# Small bodies come with the page; a large one is read on its own, when the answer has room for it.
+# Small bodies are read with the page; a large one is read separately if it fits the answer.
 _MESSAGES = f"""
 SELECT {selected(ListedRow._fields, body="CASE WHEN c.body_bytes <= :small_bytes THEN c.body END")}
 FROM message AS m JOIN readable AS c ON c.id = m.content_id
@@ -88,20 +89,20 @@ class Finder(Struct, frozen=True):
 
 
 def bounds(page: Page) -> tuple[int, int]:
-    """Return the keys that those of a page lie between."""
+    """Return the keys between which a page lies, both excluded."""
     after = ids.key_not_above(page.after) if page.after else -1
     before = ids.key_not_below(page.before) if page.before else ids.MAX_KEY
     return after, before
 
 
 def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) -> Listing:
-    """Read a page of an inbox, whatever the messages say."""
+    """Read a page of an inbox, without a search."""
     messages, has_more = select_page(connection, inbox.id, page)
     return Listing(inbox, messages, has_more=has_more)
 
 
 def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tuple[tuple[Message, ...], bool]:
-    """Read a page of messages, one more than asked for being the sign of another page."""
+    """Read a page of messages; tell whether there are more."""
     after, before = bounds(page)
     values = {
         "inbox_id": int(inbox_id),
@@ -117,7 +118,7 @@ def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tu
 
 
 def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[ListedRow], bool]:
-    """Take messages until the page is full, or as much as it may be; tell whether there are more."""
+    """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
     rows: list[ListedRow] = []
     characters = 0
     for row in map(ListedRow._make, found):
@@ -129,7 +130,7 @@ def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[L
 
 
 def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[tuple[Message, ...], bool]:
-    """Read the messages with these keys as any page; tell whether it has no room for all of them."""
+    """Read the messages with these keys as a page; tell whether some did not fit."""
     values = {"keys": json.encode(keys).decode(), "small_bytes": _small_bytes(page)}
     sql = _CHOSEN_OLDEST_FIRST if page.ascending else _CHOSEN_NEWEST_FIRST
     with closing(connection.execute(sql, values)) as found:
@@ -147,7 +148,7 @@ def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page)
 
 
 def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
-    """Read the bodies that did not come with the page, newest first, whole while the answer has room."""
+    """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
     large = sorted((row for row in rows if row.body is None), key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
     bodies = {}
@@ -170,7 +171,7 @@ def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> t
 
 
 def message(row: ListedRow, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
-    """Make a message of its row and as much of its body as is to be shown."""
+    """Make a message from its row and its body, which may be cut."""
     return Message(
         id=ids.message_id(row.key),
         received_at_ms=row.received_at_ms,

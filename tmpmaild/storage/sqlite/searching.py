@@ -1,7 +1,8 @@
-"""Pages of the messages that say something, found in bounded steps: the one reader serves everybody.
+"""Searches an inbox in bounded steps, so that other reads do not wait long: there is one reader.
 
-Each step is a read of its own, and mail comes and goes between them. What came after the first is left to the next
-search, what goes is dropped: inbox and page are those of the moment of the last step, had no mail come since the first.
+Each step is a read of its own; mail may arrive and be deleted between steps. Mail that arrives after the first step is
+left to the next search, and deleted mail is dropped. So the inbox and the page are as of the last step, without mail
+that arrived after the first.
 """
 
 import sqlite3
@@ -16,7 +17,7 @@ from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import BEGINNING, bounds, select_chosen
 
 _STEP_MESSAGES = 200
-_STEP_BYTES = 512 * 1024  # of source; how much of it is looked at depends
+_STEP_BYTES = 512 * 1024  # of source, of which only a part may be read
 
 _MESSAGES = """
 SELECT m.id, c.size_bytes, c.sender, c.sender_name, c.subject, {body}
@@ -27,12 +28,12 @@ ORDER BY m.id {direction} LIMIT :limit
 
 
 def is_search(page: Page) -> bool:
-    """Tell whether a page asks for anything that a message must say."""
+    """Tell whether a page has a search condition."""
     return bool(page.sender or page.subject or page.text)
 
 
 async def search(reader: Reader, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> Listing | None:
-    """Read one page of what is searched for; None when ``find`` finds no inbox. It is called at each step."""
+    """Read one page of the messages that match; None when ``find``, called in each step, finds no inbox."""
     search = Search(find, page)
     listing = None
     while not search.ended:
@@ -41,7 +42,7 @@ async def search(reader: Reader, find: Callable[[sqlite3.Connection], Inbox | No
 
 
 class Search:
-    """One search: how far it has come in its inbox, and what it has found on the way."""
+    """One search: its position in the inbox, and what it has found so far."""
 
     def __init__(self, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> None:
         self.ended = False
@@ -56,7 +57,7 @@ class Search:
         self._keys: list[int] = []
 
     def go_on(self, connection: sqlite3.Connection) -> Listing | None:
-        """Look at some more messages; return the page once it is known, None until then and when there is no inbox."""
+        """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
         inbox = self._find(connection)
         if inbox is None:
             self.ended = True
@@ -72,14 +73,14 @@ class Search:
         return Listing(inbox, messages, has_more=has_more, searched_to=ids.message_id(newest_key))
 
     def _stop_at_newest(self, connection: sqlite3.Connection) -> int:
-        """Return the key that was the newest of all when the search began, beyond which it does not go."""
+        """Return the newest key of all when the search began; the search does not go beyond it."""
         if self._newest_key is None:
             (self._newest_key,) = connection.execute("SELECT coalesce(max(id), 0) FROM message").fetchone()
             self._before = min(self._before, self._newest_key + 1)
         return self._newest_key
 
     def _look(self, connection: sqlite3.Connection, inbox: Inbox) -> bool:
-        """Take one step; True when there is nothing behind it."""
+        """Run one step; True when no messages are left."""
         values = {
             "inbox_id": int(inbox.id),
             "after": self._after,

@@ -1,4 +1,4 @@
-"""What the writer deletes and how freed space leaves the file, in short steps; when is decided in ``expiry.py``."""
+"""Deletes what has expired and shrinks the file, in short steps. ``inboxes/expiry.py`` decides when."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def vacuum_pace() -> Pace:
 class Sweep(Operation):
     """Delete some of what has expired: mail first, then the address, a day later its tombstone.
 
-    The result says whether there may be more. It commits by itself, so that it knows what all of it took.
+    The result says whether there may be more. It commits by itself, so that it can measure the whole step.
     """
 
     transactional: ClassVar[bool] = False
@@ -46,7 +46,7 @@ class Sweep(Operation):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["Sweep"]) -> list[Any]:
-        """Take one step for each."""
+        """Run one step for each."""
         return [operation._step(batch) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _step(self, batch: Batch) -> bool:
@@ -62,13 +62,13 @@ class Sweep(Operation):
         return more
 
     def _delete(self, batch: Batch) -> tuple[int, bool]:
-        """Delete as much as the pace allows; return the units of it and whether there may be more."""
+        """Delete as much as the pace allows; return how many units that was and whether there may be more."""
         connection, units = batch.connection, self.pace.amount
         most_expired = max(units // _INBOX_UNITS, 1)
         inbox_ids = _expired_inboxes(connection, self.now_ms, most_expired)
         chosen, chosen_units, all_chosen = _choose_messages(connection, inbox_ids, self.now_ms, units)
         delete_messages(batch, chosen)
-        # Mail comes first. Of the rest at least one goes with each step, so that nothing is put off for ever.
+        # Mail comes first. Each step also deletes at least one of the rest, so that nothing waits for ever.
         most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
         emptied = _emptied(connection, inbox_ids)[:most_emptied]
         _delete_addresses(connection, emptied)
@@ -120,7 +120,7 @@ def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> N
     swept = "UPDATE inbox SET swept = 1, creator = NULL WHERE id IN (SELECT value FROM json_each(?))"
     connection.execute(swept, (json_array(inbox_ids),))
     row_ids = sorted({slot(inbox_id)[0] for inbox_id in inbox_ids})
-    # "+" keeps SQLite from walking over all living inboxes by the index on "swept".
+    # "+" keeps SQLite from scanning all live inboxes by the index on "swept".
     connection.execute(
         "DELETE FROM address WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS"
         f" (SELECT 1 FROM inbox AS i WHERE i.id BETWEEN address.id * {SLOTS} AND address.id * {SLOTS} + {SLOTS - 1}"
@@ -131,7 +131,7 @@ def _delete_addresses(connection: sqlite3.Connection, inbox_ids: list[int]) -> N
 
 
 def _blank_addresses(connection: sqlite3.Connection, inbox_ids: list[int], row_ids: list[int]) -> None:
-    """Take the swept addresses out of rows that hold living ones too."""
+    """Blank the swept addresses in rows that also hold live ones."""
     sql = "SELECT id FROM address WHERE id IN (SELECT value FROM json_each(?))"
     left = {row_id for (row_id,) in connection.execute(sql, (json_array(row_ids),))}
     for row_id, offset in map(slot, inbox_ids):
@@ -150,9 +150,9 @@ def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) 
 
 
 class Vacuum(Operation):
-    """Give a few free pages back to the file system; the result says whether there is reason to go on.
+    """Return a few free pages to the file system; the result says whether to go on.
 
-    Worth it only while a quarter of the file is free: moving pages costs more than reusing them.
+    Done only while more than a quarter of the file is free: moving pages costs more than reusing them.
     """
 
     transactional: ClassVar[bool] = False
@@ -163,7 +163,7 @@ class Vacuum(Operation):
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["Vacuum"]) -> list[Any]:
-        """Take one step for each."""
+        """Run one step for each."""
         return [operation._step(batch.connection) for operation in operations]  # noqa: SLF001 - our own kind
 
     def _step(self, connection: sqlite3.Connection) -> bool:
@@ -186,7 +186,7 @@ def _pages(connection: sqlite3.Connection) -> int:
 
 
 class EmptyWal(Operation):
-    """Truncate the WAL to nothing, where old copies of pages live on; False when a reader is in the way."""
+    """Truncate the WAL, which holds old copies of pages; False while another connection reads."""
 
     transactional: ClassVar[bool] = False
 
