@@ -1,4 +1,4 @@
-"""What every storage engine promises of inboxes that their owners end or whose expiry they change: only ``Storage`` is known here."""
+"""What every storage engine promises of ending an inbox or moving its expiry: only ``Storage`` is known here."""
 
 import asyncio
 
