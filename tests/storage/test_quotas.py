@@ -37,7 +37,7 @@ def load(quotas, connection, *inbox_ids, now_ms=50, generation=0):
     return len(statements)
 
 
-def test_an_inbox_is_read_once_an_epoch(quotas, connection):
+def test_an_inbox_is_read_once_per_generation(quotas, connection):
     assert load(quotas, connection, "5") == 1
     assert load(quotas, connection, "5") == 0
     assert load(quotas, connection, "5", "6") == 1
@@ -50,7 +50,7 @@ def test_what_a_batch_took_counts_in_the_next(quotas, connection):
         assert quotas.charge(["5"], 10) is taken
 
 
-def test_a_new_epoch_goes_by_the_tables_again(quotas, connection):
+def test_a_new_generation_reads_the_tables_again(quotas, connection):
     load(quotas, connection, "5")
     assert quotas.charge(["5"], 100_000)
     load(quotas, connection, "5", generation=1)

@@ -1,4 +1,4 @@
-"""Erases what was deleted from the WAL too, and returns freed space to the file system."""
+"""Removes deleted text from the WAL, where old copies of pages are, and returns freed space to the file system."""
 
 import sqlite3
 
