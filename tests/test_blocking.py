@@ -10,7 +10,7 @@ from tmpmaild.host.listen import bind_all
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.model import Page
-from tmpmaild.smtp.server import Settings as SmtpSettings
+from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.sqlite.engine import Settings, open_storage
 

@@ -21,7 +21,7 @@ from tmpmaild.http import app, server
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.smtp.server import Settings as SmtpSettings
+from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
 from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
@@ -139,7 +139,7 @@ async def _watch_signals(
 
 async def _reload_tls(smtp: SmtpServer, config: Config) -> None:
     try:
-        smtp.tls = await anyio.to_thread.run_sync(_tls, config)
+        smtp.connections.tls = await anyio.to_thread.run_sync(_tls, config)
     except StartError as error:
         log.error("the certificate stays the old one: %s", error)  # noqa: TRY400 - the operator's mistake
 

@@ -15,7 +15,8 @@ from tmpmaild.host import listen
 from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.server import Settings, SmtpServer
+from tmpmaild.smtp.connections import SmtpSettings
+from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 
@@ -174,7 +175,7 @@ def serve(tmp_path, clock):
                 choice=secrets.choice,
                 new_token=secrets.token_urlsafe,
             )
-            server = SmtpServer(wrap(service), Settings(**(defaults | settings)), tls)
+            server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls)
             bound = listener or listen.bind_all(["127.0.0.1:0"])[0]
             await server.start([bound])
             house = House(path, storage, service, server, bound.getsockname()[:2])

@@ -5,8 +5,6 @@ from ipaddress import ip_network
 
 import pytest
 
-from tmpmaild.smtp.session import SmtpSession
-
 SENT_AWAY = "421 4.7.0 Too many connections, try again later\r\n"
 GREETING = "220 mx.ours.test ESMTP"
 
@@ -40,10 +38,10 @@ async def test_a_place_is_free_again_however_the_connection_ended(serve, how):
             client.writer.write_eof()
         else:
             getattr(client, how)()
-        await house.until(lambda: not house.server._sessions)
+        await house.until(lambda: not house.server.connections.open)
         _, said = await greeting(house)
         assert said.startswith(GREETING)
-        assert house.server._per_client == {"127.0.0.1": 1}
+        assert house.server.connections.per_client == {"127.0.0.1": 1}
 
 
 async def test_who_was_sent_away_takes_no_place(serve):
@@ -51,9 +49,9 @@ async def test_who_was_sent_away_takes_no_place(serve):
         first, _ = await greeting(house)
         for _ in range(5):
             assert await is_sent_away(house)
-        await house.until(lambda: len(house.server._sessions) == 1)
+        await house.until(lambda: len(house.server.connections.open) == 1)
         first.close()
-        await house.until(lambda: not house.server._sessions)
+        await house.until(lambda: not house.server.connections.open)
         _, said = await greeting(house)
         assert said.startswith(GREETING)
 
@@ -92,7 +90,7 @@ async def test_each_client_comes_only_so_often_whatever_became_of_the_connection
             client, said = await greeting(house)
             assert said.startswith(GREETING)
             client.close()
-        await house.until(lambda: not house.server._sessions)
+        await house.until(lambda: not house.server.connections.open)
         assert await is_sent_away(house)
         _, said = await greeting(house, "127.0.0.2")
         assert said.startswith(GREETING)
@@ -106,7 +104,7 @@ async def test_an_ipv6_client_is_limited_too(serve):
     async with serve(max_connections_per_client=1, listener=listener) as house:
         assert (await (await house.connect()).reply()).startswith(GREETING)
         assert await (await house.connect()).rest() == SENT_AWAY
-        assert house.server._per_client.keys() == {"::/64"}
+        assert house.server.connections.per_client.keys() == {"::/64"}
 
 
 async def test_an_ipv4_client_of_a_listener_for_both_is_that_ipv4_client(serve):
@@ -117,7 +115,7 @@ async def test_an_ipv4_client_of_a_listener_for_both_is_that_ipv4_client(serve):
         house.address = ("127.0.0.1", house.address[1])
         assert (await (await house.connect()).reply()).startswith(GREETING)
         assert await (await house.connect()).rest() == SENT_AWAY
-        assert house.server._per_client.keys() == {"127.0.0.1"}
+        assert house.server.connections.per_client.keys() == {"127.0.0.1"}
 
 
 class Line:
@@ -150,7 +148,7 @@ async def test_an_ipv6_network_of_64_bits_is_one_client_and_its_neighbour_is_ano
     async with serve(max_connections_per_client=2) as house:
 
         def call(ip):
-            session, line = SmtpSession(house.server), Line(ip)
+            session, line = house.server._new_session(), Line(ip)
             session.connection_made(line)
             return session, line
 
@@ -162,6 +160,6 @@ async def test_an_ipv6_network_of_64_bits_is_one_client_and_its_neighbour_is_ano
         hosts[2][0].connection_lost(None)
         hosts[0][0].connection_lost(None)
         assert call("2001:db8:1:2:ffff:ffff:ffff:ffff")[1].said.startswith(GREETING.encode())
-        for session in list(house.server._sessions):
+        for session in list(house.server.connections.open):
             session.connection_lost(None)
-        assert not house.server._per_client
+        assert not house.server.connections.per_client

@@ -67,7 +67,7 @@ async def test_a_mail_of_four_times_the_limit_ends_the_session(serve):
         client.write(b"x" * 4_001)
         assert await client.rest() == "421 4.7.0 Message far over the limit, closing\r\n"
         assert house.sources() == []
-        await house.until(lambda: not house.server._sessions)
+        await house.until(lambda: not house.server.connections.open)
 
 
 FALSE_ENDS = [
@@ -82,13 +82,13 @@ async def test_what_stands_behind_a_false_end_is_never_run_nor_stored_wherever_t
         for cut in range(len(false_end) + 1):
             client = await house.connect()
             await client.begin()
-            (session,) = house.server._sessions
+            (session,) = house.server.connections.open
             client.write(b"hello" + false_end[:cut])
             await house.until(lambda: session._conversation.received_bytes == 5 + cut)  # noqa: B023 - awaited here
             client.write(false_end[cut:] + forged + b"\r\n.\r\n")
             assert await client.say("QUIT") == [SMUGGLED]
             assert await client.rest() == "221 2.0.0 Bye\r\n"
-            await house.until(lambda: not house.server._sessions)
+            await house.until(lambda: not house.server.connections.open)
         assert house.sources() == []
 
 
@@ -96,7 +96,7 @@ async def test_an_endless_command_of_fifty_megabytes_is_cut_off(serve):
     async with serve() as house:
         client = await house.connect()
         await client.reply()
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         held = []
         try:
             for _ in range(50):
@@ -105,6 +105,6 @@ async def test_an_endless_command_of_fifty_megabytes_is_cut_off(serve):
                 held.append(session._conversation.waiting_bytes)
         except ConnectionError:
             pass
-        await house.until(lambda: not house.server._sessions)
+        await house.until(lambda: not house.server.connections.open)
         assert len(held) < 50
         assert max(held, default=0) <= 64 * 1024

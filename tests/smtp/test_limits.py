@@ -62,13 +62,13 @@ async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
         await house.server.stop(0.05)
         assert await client.rest() in (replies.STOPPING + "\r\n", "")
         assert not house.sources()
-        await house.until(lambda: not house.server._sessions)
-        assert house.server.memory.held_bytes == 0
+        await house.until(lambda: not house.server.connections.open)
+        assert house.server.connections.memory.held_bytes == 0
 
 
 async def test_who_comes_while_the_server_stops_is_sent_away(serve):
     async with serve() as house:
-        house.server._stopping = True
+        house.server.connections.stopping = True
         assert await (await house.connect()).rest() == replies.STOPPING + "\r\n"
 
 
@@ -81,7 +81,7 @@ async def test_a_client_has_only_so_many_connections(serve):
         assert [(await client.reply())[:3] for client in (first, second)] == ["220", "220"]
         assert await (await house.connect()).rest() == replies.TOO_MANY_CONNECTIONS + "\r\n"
         first.close()
-        await house.until(lambda: len(house.server._sessions) == 1)
+        await house.until(lambda: len(house.server.connections.open) == 1)
         assert (await (await house.connect()).reply())[:3] == "220"
 
 
@@ -131,10 +131,10 @@ async def test_what_is_declared_and_does_not_come_is_not_kept_free_for_ever(serv
         client = await house.connect()
         await client.reply()
         await client.say("EHLO client.example", f"MAIL FROM:<> SIZE={ALLOWANCE_BYTES + 60_000}", MAIL[1], "DATA")
-        house.server.hang_up_on_idlers(house.server.loop.time() + 29)
-        assert house.server.memory.held_bytes == 60_000
-        house.server.hang_up_on_idlers(house.server.loop.time() + 31)
-        assert house.server.memory.held_bytes == 0
+        house.server.close_idle(house.server.connections.loop.time() + 29)
+        assert house.server.connections.memory.held_bytes == 60_000
+        house.server.close_idle(house.server.connections.loop.time() + 31)
+        assert house.server.connections.memory.held_bytes == 0
         assert (await client.say("late\r\n."))[0].startswith("250")
 
 
@@ -143,7 +143,7 @@ async def test_small_mail_comes_in_while_large_mail_takes_all_the_memory(serve):
         large, small = await house.connect(), await house.connect()
         await large.begin()
         large.write(b"x" * (ALLOWANCE_BYTES + 99_000))
-        await house.until(lambda: house.server.memory.held_bytes > 98_000)
+        await house.until(lambda: house.server.connections.memory.held_bytes > 98_000)
         await small.begin()
         assert (await small.say("x" * (ALLOWANCE_BYTES - 10) + "\r\n."))[0].startswith("250")
 
@@ -158,7 +158,7 @@ async def test_one_client_may_take_half_of_the_memory_and_another_the_rest(serve
         for client in (first, second, other):
             await client.begin()
         first.write(b"x" * (ALLOWANCE_BYTES + 80_000))
-        await house.until(lambda: house.server.memory.held_bytes > 79_000)
+        await house.until(lambda: house.server.connections.memory.held_bytes > 79_000)
         for client, answer in ((second, "452"), (other, "250")):
             client.write(b"x" * (ALLOWANCE_BYTES + 80_000))
             assert (await client.say("\r\n."))[0][:3] == answer
@@ -169,7 +169,7 @@ async def test_a_declared_mail_is_refused_while_others_take_the_memory(serve):
         first, second = await house.connect(), await house.connect()
         await first.begin()
         first.write(b"x" * (ALLOWANCE_BYTES + 90_000))
-        await house.until(lambda: house.server.memory.held_bytes > 89_000)
+        await house.until(lambda: house.server.connections.memory.held_bytes > 89_000)
         await second.reply()
         begin = ("EHLO client.example", f"MAIL FROM:<> SIZE={ALLOWANCE_BYTES + 20_000}", MAIL[1], "DATA")
         assert (await second.say(*begin))[-1] == replies.SYSTEM_FULL
@@ -183,12 +183,12 @@ async def test_an_undeclared_mail_is_refused_at_its_end_when_it_takes_too_much(s
         await first.begin()
         await second.begin()
         first.write(b"x" * (ALLOWANCE_BYTES + 90_000))
-        await house.until(lambda: house.server.memory.held_bytes > 89_000)
+        await house.until(lambda: house.server.connections.memory.held_bytes > 89_000)
         second.write(b"x" * (ALLOWANCE_BYTES + 20_000))
         assert await second.say("\r\n.") == [replies.SYSTEM_FULL]
         assert (await first.say("\r\n."))[0].startswith("250")
         assert (await second.say(*MAIL, "small\r\n."))[-1].startswith("250")
-        await house.until(lambda: house.server.memory.held_bytes == 0)
+        await house.until(lambda: house.server.connections.memory.held_bytes == 0)
 
 
 class Slow:
@@ -211,13 +211,13 @@ async def test_a_mail_counts_until_it_is_stored_even_if_its_client_has_gone(serv
         client = await house.connect()
         await client.begin()
         client.write(b"x" * (ALLOWANCE_BYTES + 50_000) + b"\r\n.\r\n")
-        await house.until(lambda: house.server.tasks)
-        assert house.server.memory.held_bytes == 50_002
+        await house.until(lambda: house.server.connections.tasks)
+        assert house.server.connections.memory.held_bytes == 50_002
         client.reset()
-        await house.until(lambda: not house.server._sessions)
-        assert house.server.memory.held_bytes == 50_002
+        await house.until(lambda: not house.server.connections.open)
+        assert house.server.connections.memory.held_bytes == 50_002
         house.server.handler._service.may_go_on.set()
-        await house.until(lambda: house.server.memory.held_bytes == 0)
+        await house.until(lambda: house.server.connections.memory.held_bytes == 0)
         assert len(house.sources()) == 1
 
 
@@ -227,9 +227,9 @@ async def test_a_mail_is_not_kept_in_memory_once_it_is_stored(serve):
         await client.begin()
         client.write(b"x" * 50_000 + b"\r\n.\r\n")
         assert (await client.reply()).startswith("250")
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         assert session._envelope.content is None
-        assert house.server.memory.held_bytes == 0
+        assert house.server.connections.memory.held_bytes == 0
 
 
 # Trouble of ours
@@ -283,11 +283,11 @@ async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serv
     async with serve() as house:
         client = await house.connect()
         await client.reply()
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         session._conversation.next_question = None
         client.send("NOOP")
         assert await client.rest() == replies.OUR_FAULT + "\r\n"
-        await house.until(lambda: not house.server._sessions)
+        await house.until(lambda: not house.server.connections.open)
 
 
 async def test_a_full_storage_is_said_at_mail(serve):
@@ -329,8 +329,8 @@ async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):
 
 async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve):
     async with serve(max_message_bytes=1000) as house:
-        assert house.server.seconds_to_drain() <= 0.0021
-        assert 0.003 < house.server.seconds_to_drain() <= 0.0041
+        assert house.server.connections.seconds_to_drain() <= 0.0021
+        assert 0.003 < house.server.connections.seconds_to_drain() <= 0.0041
         clients = [await house.connect() for _ in range(3)]
         for client in clients:
             await client.begin()

@@ -103,8 +103,8 @@ async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
         client.writer.write_eof()
         assert await client.rest() == ""
         assert house.sources() == []
-        await house.until(lambda: not house.server._sessions)
-        assert house.server.memory.held_bytes == 0
+        await house.until(lambda: not house.server.connections.open)
+        assert house.server.connections.memory.held_bytes == 0
 
 
 async def test_clients_who_vanish_right_after_the_dot_disturb_nobody(serve):
@@ -118,11 +118,11 @@ async def test_clients_who_vanish_right_after_the_dot_disturb_nobody(serve):
                 client.reset()
         for client in clients[::2]:
             assert (await client.reply()).startswith("250 2.0.0 Ok: stored as")
-        await house.until(lambda: len(house.server._sessions) == 10 and not house.server.tasks)
+        await house.until(lambda: len(house.server.connections.open) == 10 and not house.server.connections.tasks)
         stored = await messages(house)
         assert {str(number) for number in range(0, 20, 2)} <= {message.subject for message in stored}
         assert all(message.body.strip() == "whole" for message in stored)
-        assert house.server.memory.held_bytes == 0
+        assert house.server.connections.memory.held_bytes == 0
 
 
 # Clients who do not read
@@ -134,7 +134,7 @@ async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
         tracemalloc.start()
         try:
             await client.reply()
-            (session,) = house.server._sessions
+            (session,) = house.server.connections.open
             sender = asyncio.ensure_future(flood(client, 1_000_000))
             await house.until(lambda: session._unread_since is not None)
             await house.until(lambda: client.writer.transport.get_write_buffer_size() > 0)
@@ -143,17 +143,17 @@ async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
             assert tracemalloc.get_traced_memory()[1] < 4 * 1024 * 1024
         finally:
             tracemalloc.stop()
-        house.server.hang_up_on_idlers(house.server.loop.time() + 29)
-        assert house.server._sessions
-        house.server.hang_up_on_idlers(house.server.loop.time() + 31)
-        await house.until(lambda: not house.server._sessions)
+        house.server.close_idle(house.server.connections.loop.time() + 29)
+        assert house.server.connections.open
+        house.server.close_idle(house.server.connections.loop.time() + 31)
+        await house.until(lambda: not house.server.connections.open)
 
 
 async def test_a_client_who_reads_late_gets_every_reply(serve):
     async with serve() as house:
         client = await house.connect(limit=4096)
         await client.reply()
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         for end in (session._transport, client.writer.transport):  # the kernel holds little, so little is to be read
             for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                 end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, buffer, 16 * 1024)
@@ -172,7 +172,7 @@ async def test_a_client_who_must_wait_is_not_read_on(serve):
         client = await house.connect()
         await client.reply()
         await client.say(*["FROB"] * 9)
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         client.write(b"FROB\r\n" + b"NOOP\r\n" * 200_000)
         await house.until(lambda: session._conversation.waiting_bytes > 64 * 1024)
         for _ in range(50):
@@ -190,14 +190,14 @@ async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
     async with serve() as house:
         client = await house.connect(limit=4096)
         await client.reply()
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         client.write(b"EHLO client.example\r\n" * 3000)
         await house.until(lambda: session._conversation.waiting_bytes == 0)
         session._transport.write(b"x" * 40_000_000)  # more than the kernel takes, so that the close cannot end
         session.resume_writing()
         session._close(replies.BYE)
-        house.server.hang_up_on_idlers(house.server.loop.time() + 31)
-        await house.until(lambda: not house.server._sessions)
+        house.server.close_idle(house.server.connections.loop.time() + 31)
+        await house.until(lambda: not house.server.connections.open)
 
 
 # Clients who waste time
@@ -208,9 +208,9 @@ async def test_an_idle_client_is_sent_away(serve):
         client = await house.connect()
         await client.reply()
         await client.say("EHLO client.example")
-        house.server.hang_up_on_idlers(house.server.loop.time() + 299)
+        house.server.close_idle(house.server.connections.loop.time() + 299)
         assert await client.say("NOOP") == [replies.OK]
-        house.server.hang_up_on_idlers(house.server.loop.time() + 301)
+        house.server.close_idle(house.server.connections.loop.time() + 301)
         assert await client.rest() == replies.TIMEOUT + "\r\n"
 
 
@@ -218,11 +218,11 @@ async def test_octets_of_a_command_without_end_are_no_activity(serve):
     async with serve() as house:
         client = await house.connect()
         await client.reply()
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         session._active_at -= 290
         client.write(b"NOO")
         await house.until(lambda: session._conversation.waiting_bytes == 3)
-        house.server.hang_up_on_idlers(house.server.loop.time() + 11)
+        house.server.close_idle(house.server.connections.loop.time() + 11)
         assert await client.rest() == replies.TIMEOUT + "\r\n"
 
 
@@ -233,11 +233,11 @@ async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve)
         await flowing.begin()
         trickling.write(b"x" * 100_000)
         flowing.write(b"x" * 200_000)
-        sessions = list(house.server._sessions)
+        sessions = list(house.server.connections.open)
         await house.until(lambda: sum(one._conversation.received_bytes for one in sessions) == 300_000)
         for session in sessions:
             session._measured_at -= 301  # as if this had taken five minutes
-        house.server.hang_up_on_idlers(house.server.loop.time())
+        house.server.close_idle(house.server.connections.loop.time())
         assert await trickling.rest() == replies.TIMEOUT + "\r\n"
         assert (await flowing.say("\r\n."))[0].startswith("250")
 
@@ -247,10 +247,10 @@ async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve):
         client = await house.connect()
         await client.begin()
         client.write(b"x" * 1_000_000)
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         await house.until(lambda: session._conversation.received_bytes == 1_000_000)
         for still_there in (True, False):
             session._measured_at -= 301
-            house.server.hang_up_on_idlers(house.server.loop.time())
+            house.server.close_idle(house.server.connections.loop.time())
             assert session._conversation.closed != still_there
         assert await client.rest() == replies.TIMEOUT + "\r\n"

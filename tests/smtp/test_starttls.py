@@ -41,7 +41,7 @@ async def test_a_mail_comes_over_tls(serve, certificate):
         assert await client.say("STARTTLS") == [replies.BAD_SEQUENCE]
         assert (await house.service.mail.list("abc@ours.test", Page())).messages[0].subject == "sealed"
         await client.say("QUIT")
-        await house.until(lambda: not house.server._sessions)
+        await house.until(lambda: not house.server.connections.open)
 
 
 async def test_what_comes_in_the_clear_with_starttls_is_thrown_away(serve, certificate):
@@ -64,7 +64,7 @@ async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answere
         await start_tls(client, theirs)
         # Answers to what was injected would stand in front of these.
         assert await client.say("NOOP", *MAIL) == ["250 2.0.0 Ok", *["503 5.5.1 Bad sequence of commands"] * 3]
-        (session,) = house.server._sessions
+        (session,) = house.server.connections.open
         assert session._conversation.helo == ""
         assert house.sources() == []
 
@@ -88,7 +88,7 @@ async def test_commands_in_the_clear_between_the_answer_and_the_hello_end_the_se
         client.send("EHLO mallory.example", *MAIL, "Subject: injected", ".")
         with pytest.raises((OSError, asyncio.IncompleteReadError)):  # an SSLError is an OSError
             await start_tls(client, theirs)
-        await house.until(lambda: not house.server._sessions and not house.server.tasks)
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
         assert house.sources() == []
 
 
@@ -132,8 +132,8 @@ async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(serve, certi
         assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
         with pytest.raises(ssl.SSLCertVerificationError):
             await start_tls(client, other_certificate[1])
-        await house.until(lambda: not house.server._sessions and not house.server.tasks)
-        assert not house.server._per_client
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
+        assert not house.server.connections.per_client
         assert (await (await house.connect()).reply()).startswith("220 mx.ours.test ESMTP")
 
 
@@ -143,7 +143,7 @@ async def test_a_new_certificate_drops_no_session_and_is_shown_from_then_on(serv
         await sealed.say("STARTTLS")
         await start_tls(sealed, certificate[1])
         assert (await sealed.say("EHLO client.example", *MAIL))[-1].startswith("354 ")
-        house.server.tls = other_certificate[0]
+        house.server.connections.tls = other_certificate[0]
         assert (await sealed.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as ")
         assert (await clear.deliver("abc")).startswith("250 2.0.0 Ok: stored as ")
         await clear.say("STARTTLS")
@@ -176,8 +176,8 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(serve, certificate, 
             client.reset()
         else:
             client.writer.write_eof()
-        await house.until(lambda: not house.server._sessions)
-        assert not house.server._per_client
+        await house.until(lambda: not house.server.connections.open)
+        assert not house.server.connections.per_client
         assert "Traceback" not in caplog.text
 
 
@@ -187,7 +187,7 @@ async def test_a_stop_within_a_handshake_leaves_nothing_behind(serve, certificat
         await client.reply()
         assert await client.say("STARTTLS") == [replies.READY_FOR_TLS]
         await house.server.stop(0.05)
-        await house.until(lambda: not house.server._sessions and not house.server.tasks)
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 
 
 # The loops leave the halves of a transport whose handshake fails to the garbage collector, and warn of it.
@@ -202,6 +202,6 @@ async def test_clients_who_hang_up_right_behind_starttls_leave_nothing_behind(se
     async with serve(tls=certificate[0]) as house:
         for _ in range(30):
             await asyncio.to_thread(come_and_go, house.address)
-        await house.until(lambda: not house.server._sessions and not house.server.tasks)
-        assert not house.server._per_client
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
+        assert not house.server.connections.per_client
     gc.collect()

@@ -8,18 +8,16 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from aiosmtpd.smtp import SMTP, Session
 
 from tmpmaild.peers import LOCAL
 from tmpmaild.smtp import replies
+from tmpmaild.smtp.connections import Connections
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
-from tmpmaild.smtp.handler import SmtpEnvelope, our_fault
+from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
-
-if TYPE_CHECKING:
-    from tmpmaild.smtp.server import SmtpServer
 
 _MAX_UNSENT_BYTES = 64 * 1024
 _MAX_WAITING_BYTES = 64 * 1024
@@ -35,25 +33,25 @@ log = logging.getLogger(__name__)
 class SmtpSession(SMTP):
     """The protocol object of one connection."""
 
-    def __init__(self, server: "SmtpServer") -> None:
+    def __init__(self, connections: Connections, handler: Handler) -> None:
         # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
-        self.loop = server.loop
-        self.event_handler = server.handler
-        self.hostname = server.settings.hostname
-        self._server = server
-        self._conversation = server.new_conversation()
-        self._handler = server.handler
+        self.loop = connections.loop
+        self.event_handler = handler
+        self.hostname = connections.settings.hostname
+        self._connections = connections
+        self._conversation = connections.new_conversation()
+        self._handler = handler
         self._envelope = SmtpEnvelope()
         self._waiting = False
         self._peer_done = False
         self._stopping = False
-        self._active_at = server.loop.time()
+        self._active_at = connections.loop.time()
         self._unread_since: float | None = None
         self._handshake: asyncio.Task[str | None] | None = None
         self._measured_at = 0.0
         self._measured_bytes = 0
         self.remote_ip = LOCAL
-        self._account = server.new_account(LOCAL)
+        self._account = connections.new_account(LOCAL)
 
     # What the transport calls.
 
@@ -64,8 +62,8 @@ class SmtpSession(SMTP):
         self._transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
         self.remote_ip = cast("tuple[str, int]", self.session.peer)[0]
-        self._account = self._server.new_account(self.remote_ip)
-        refusal = self._server.admit(self)
+        self._account = self._connections.new_account(self.remote_ip)
+        refusal = self._connections.admit(self)
         if refusal:
             self._conversation.output.clear()
             self._conversation.close(refusal)
@@ -87,7 +85,7 @@ class SmtpSession(SMTP):
     def _rest(self) -> None:
         """Read on when it is this session's turn: what nobody will keep must not keep others waiting."""
         self._transport.pause_reading()
-        self.loop.call_later(self._server.seconds_to_drain(), self._go_on)
+        self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
 
     def eof_received(self) -> bool:
         """Let a mail that is being stored have its answer, though nothing more will come."""
@@ -103,7 +101,7 @@ class SmtpSession(SMTP):
         self._conversation.closed = True
         if not self._waiting:
             self._account.release()
-        self._server.forget(self)
+        self._connections.forget(self)
 
     def pause_writing(self) -> None:
         """Stop obeying a client that does not read its replies."""
@@ -235,12 +233,12 @@ class SmtpSession(SMTP):
     def _wait_for(self, coroutine: Coroutine[Any, Any, str | None]) -> "asyncio.Task[str | None]":
         self._waiting = True
         task = self.loop.create_task(coroutine)
-        self._server.tasks.add(task)
+        self._connections.tasks.add(task)
         task.add_done_callback(self._done)
         return task
 
     def _done(self, task: "asyncio.Task[str | None]") -> None:
-        self._server.tasks.discard(task)
+        self._connections.tasks.discard(task)
         if task.cancelled():
             self._waiting = False
             self.connection_lost(None)
@@ -296,13 +294,13 @@ class SmtpSession(SMTP):
 
     async def _start_tls(self) -> None:
         """Encrypt, and forget everything that was said in the clear (RFC 3207 §4.2)."""
-        assert self._server.tls is not None
+        assert self._connections.tls is not None
         if self.transport is None or self._transport.is_closing():  # on it no handshake would ever end
             self.connection_lost(None)
             return
         self._conversation.tls_started()  # now: the first commands may come with the end of the handshake
         try:
-            transport = await self.loop.start_tls(self._transport, self, self._server.tls, server_side=True)
+            transport = await self.loop.start_tls(self._transport, self, self._connections.tls, server_side=True)
         except (OSError, ssl.SSLError) as error:
             log.debug("TLS handshake failed: %s", error)
             transport = None
@@ -313,4 +311,4 @@ class SmtpSession(SMTP):
         self.transport = self._transport = transport
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
-        self.session.ssl = {"context": self._server.tls}
+        self.session.ssl = {"context": self._connections.tls}

@@ -1,0 +1,119 @@
+"""Limits on SMTP connections, and what all of them share: counts, memory and the TLS context. No I/O."""
+
+import asyncio
+import ssl
+from collections import Counter
+from functools import lru_cache
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from tmpmaild.peers import Networks, belongs, client_name
+from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.conversation import Conversation
+from tmpmaild.smtp.memory import Account, Memory
+
+_DRAIN_SECONDS = 0.002
+
+
+class SmtpSettings(Struct, frozen=True):
+    """The name of this server and its limits; 0 means no limit for counts and rates."""
+
+    hostname: str
+    max_message_bytes: int
+    max_connections: int
+    max_connections_per_client: int
+    new_connections_per_minute: int
+    max_unknown_recipients: int
+    max_inflight_bytes: int
+    exempt: Networks = ()
+
+
+class Connection(Protocol):
+    """What the server needs of an open connection; ``session.py`` has the class."""
+
+    remote_ip: str
+
+    def watch(self, now: float) -> None:
+        """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
+
+    def stop(self) -> None:
+        """Close the connection once the answer to a mail is sent."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+
+
+class Connections:
+    """All open SMTP connections of the process, and what they share. ``tls`` may be replaced at any time.
+
+    ``tasks`` are the answers that are being worked on; some may outlive their connection.
+    """
+
+    def __init__(self, settings: SmtpSettings, tls: ssl.SSLContext | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.settings = settings
+        self.tls = tls
+        self.stopping = False
+        self.open: set[Connection] = set()
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.per_client: Counter[str] = Counter()
+        max_bytes = settings.max_inflight_bytes
+        self.memory = Memory(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
+        self._next_drain_at = 0.0
+        rate = settings.new_connections_per_minute
+        self._buckets = TokenBuckets(rate, rate) if rate else None
+        self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
+
+    def admit(self, connection: Connection) -> str | None:
+        """Count a new connection; return the reply that refuses it if it is over a limit."""
+        settings = self.settings
+        client = client_name(connection.remote_ip)
+        self.open.add(connection)
+        self.per_client[client] += 1
+        if self.stopping:  # accepted before the listeners closed
+            return replies.STOPPING
+        if 0 < settings.max_connections < len(self.open):
+            return replies.TOO_MANY_CONNECTIONS
+        if self._is_exempt(connection.remote_ip):
+            return None
+        if 0 < settings.max_connections_per_client < self.per_client[client]:
+            return replies.TOO_MANY_CONNECTIONS
+        if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
+            return replies.TOO_MANY_CONNECTIONS
+        return None
+
+    def forget(self, connection: Connection) -> None:
+        """Stop counting a connection that was closed."""
+        client = client_name(connection.remote_ip)
+        self.open.discard(connection)
+        self.per_client[client] -= 1
+        if not self.per_client[client]:
+            del self.per_client[client]
+
+    def client(self, remote_ip: str) -> str | None:
+        """Return the client that limits are kept for, None for one that is exempt."""
+        return None if self._is_exempt(remote_ip) else client_name(remote_ip)
+
+    def new_account(self, remote_ip: str) -> Account:
+        """Open the account of what a connection holds in memory."""
+        return Account(self.memory, self.client(remote_ip))
+
+    def new_conversation(self) -> Conversation:
+        """Begin the conversation of a new connection."""
+        return Conversation(
+            self.settings.hostname,
+            max_message_bytes=self.settings.max_message_bytes,
+            max_unknown_recipients=self.settings.max_unknown_recipients,
+            offers_tls=self.tls is not None,
+        )
+
+    def seconds_to_drain(self) -> float:
+        """Return the delay before a session may read more of a discarded mail.
+
+        All sessions read such mail in turns, so that it cannot starve the others.
+        """
+        now = self.loop.time()
+        self._next_drain_at = max(self._next_drain_at, now) + _DRAIN_SECONDS
+        return self._next_drain_at - now
