@@ -65,7 +65,7 @@ class Client:
         """Send one mail to inboxes that must be taken at RCPT; return the answer to its end."""
         rcpts = [f"RCPT TO:<{name}@ours.test>" for name in recipients]
         said = await self.say("MAIL FROM:<a@example.com>", *rcpts, "DATA")
-        assert said == [replies.SENDER_OK, *[replies.RECIPIENT_OK] * len(rcpts), replies.GO_AHEAD]
+        assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * len(rcpts), str(replies.GO_AHEAD)]
         return (await self.say(f"{mail}\r\n."))[0]
 
     async def rest(self):

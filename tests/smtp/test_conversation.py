@@ -13,6 +13,7 @@ from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.questions import Data, Late, Mail, Recipient, Sender, StartTls
 
 MAX_MESSAGE_BYTES = 3000
+REPLIES = {reply.octets for reply in vars(replies).values() if isinstance(reply, replies.Reply)}
 LINE = re.compile(rb"(\d{3})[ -][ -~]*")
 
 
@@ -112,7 +113,7 @@ def test_no_path_makes_it_say_what_it_was_told(paths):
     world.say("EHLO c", "MAIL FROM:<a@b.example> SMTPUTF8")
     for path in paths:
         said = world.say(f"RCPT TO:<{path}>")
-        assert said.decode("ascii").removesuffix("\r\n") in vars(replies).values()
+        assert said in REPLIES
 
 
 # Memory

@@ -157,7 +157,7 @@ async def test_a_dialogue_goes_as_written_over_tcp(path, serve):
                 said.append("closed")
             assert_answers(said, answers, packet)
         if turns[-1].answers[-1] != "closed":
-            assert await client.say("QUIT") == [replies.BYE]  # and nothing else was under way
+            assert await client.say("QUIT") == [str(replies.BYE)]  # and nothing else was under way
 
 
 @pytest.mark.parametrize("row", range(1, 36))

@@ -7,7 +7,7 @@ import pytest
 from tmpmaild import errors
 from tmpmaild.smtp import replies
 
-REPLIES = {name: value for name, value in vars(replies).items() if name.isupper() and isinstance(value, str)}
+REPLIES = {name: value for name, value in vars(replies).items() if name.isupper() and isinstance(value, replies.Reply)}
 PERMANENT = {errors.AddressNotFound, errors.AddressExpired}
 
 
@@ -26,7 +26,7 @@ def test_every_error_of_a_request_has_an_answer(kind):
 @pytest.mark.parametrize("kind", list(tree(errors.RequestError)))
 def test_only_what_the_sender_got_wrong_is_refused_for_good(kind):
     answer = replies._ANSWERS[kind]
-    assert answer[0] == ("5" if kind in PERMANENT else "4")
+    assert str(answer)[0] == ("5" if kind in PERMANENT else "4")
 
 
 @pytest.mark.parametrize("kind", list(tree(errors.RequestError)))
@@ -46,9 +46,9 @@ def test_an_error_of_tomorrow_is_our_fault():
 @pytest.mark.parametrize(("name", "reply"), list(REPLIES.items()))
 def test_a_reply_has_a_code_and_an_enhanced_code_of_the_same_class(name, reply):
     if name == "GO_AHEAD":  # RFC 2034 §4: 3xx carries none
-        assert re.fullmatch(r"354 [ -~]+", reply)
+        assert re.fullmatch(r"354 [ -~]+", str(reply))
         return
-    match = re.fullmatch(r"([245])[0-5]\d ([245])\.\d{1,3}\.\d{1,3} [ -~]+", reply)
+    match = re.fullmatch(r"([245])[0-5]\d ([245])\.\d{1,3}\.\d{1,3} [ -~]+", str(reply))
     assert match, f"{name} is {reply!r}"
     assert match[1] == match[2]
 
@@ -94,17 +94,46 @@ CODES = {
 
 @pytest.mark.parametrize(("name", "codes"), list(CODES.items()))
 def test_a_reply_has_the_codes_that_senders_know_it_by(name, codes):
-    assert REPLIES[name].startswith(f"{codes} ")
+    assert str(REPLIES[name]).startswith(f"{codes} ")
 
 
 def test_no_reply_is_without_codes_here():
     assert REPLIES.keys() == CODES.keys()
 
 
+MISTAKES = {
+    "LINE_TOO_LONG",
+    "UNKNOWN_COMMAND",
+    "NOT_UTF8",
+    "NOT_PRINTABLE",
+    "BAD_RECIPIENT",
+    "BAD_SENDER",
+    "BAD_ARGUMENT",
+    "NOT_IMPLEMENTED",
+    "BAD_SEQUENCE",
+    "NO_RECIPIENTS",
+    "BAD_PARAMETER",
+}
+
+
 def test_mistakes_are_permanent_and_no_recipient_that_was_refused_is_one():
-    assert all(mistake[0] == "5" for mistake in replies.MISTAKES)
-    assert not replies.MISTAKES & {replies.UNKNOWN_RECIPIENT, replies.NOT_OURS, replies.MAILBOX_FULL}
+    assert {name for name, reply in REPLIES.items() if reply.is_mistake} == MISTAKES
+    assert all(REPLIES[name].code // 100 == 5 for name in MISTAKES)
+    assert not MISTAKES & {"UNKNOWN_RECIPIENT", "NOT_OURS", "MAILBOX_FULL"}
+
+
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
+def test_a_reply_of_2xx_or_3xx_is_positive(reply):
+    assert reply.is_positive == (str(reply)[0] in "23")
+    assert reply.octets == f"{reply}\r\n".encode()
+
+
+def test_the_answers_to_helo_and_ehlo_have_no_enhanced_codes():
+    assert replies.helo("mx.ours.test").octets == b"250 mx.ours.test\r\n"
+    lines = ["mx.ours.test", "PIPELINING", "SIZE 1000", "8BITMIME", "SMTPUTF8", "STARTTLS"]
+    expected = "".join(f"250-{line}\r\n" for line in lines) + "250 ENHANCEDSTATUSCODES\r\n"
+    assert replies.ehlo("mx.ours.test", 1000, offers_tls=True).octets == expected.encode()
 
 
 def test_the_promise_names_the_message():
-    assert replies.stored("msg_1") == "250 2.0.0 Ok: stored as msg_1"
+    assert replies.stored("msg_1").octets == b"250 2.0.0 Ok: stored as msg_1\r\n"

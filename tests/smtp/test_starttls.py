@@ -32,13 +32,17 @@ async def test_a_mail_comes_over_tls(serve, certificate):
         client = await house.connect()
         await client.reply()
         await client.say("EHLO client.example", MAIL[0])
-        assert await client.say("STARTTLS") == [replies.READY_FOR_TLS]
+        assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
         await start_tls(client, theirs)
-        assert await client.say(*MAIL) == [replies.BAD_SEQUENCE, replies.BAD_SEQUENCE, replies.BAD_SEQUENCE]
+        assert await client.say(*MAIL) == [
+            str(replies.BAD_SEQUENCE),
+            str(replies.BAD_SEQUENCE),
+            str(replies.BAD_SEQUENCE),
+        ]
         said = await client.say("EHLO client.example", *MAIL)
         assert said[-1].startswith("354")
         assert (await client.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as")
-        assert await client.say("STARTTLS") == [replies.BAD_SEQUENCE]
+        assert await client.say("STARTTLS") == [str(replies.BAD_SEQUENCE)]
         assert (await house.service.mail.list("abc@ours.test", Page())).messages[0].subject == "sealed"
         await client.say("QUIT")
         await house.until(lambda: not house.server.connections.open)
@@ -50,9 +54,9 @@ async def test_what_comes_in_the_clear_with_starttls_is_thrown_away(serve, certi
         client = await house.connect()
         await client.reply()
         client.send("STARTTLS", "EHLO mallory.example", *MAIL)
-        assert await client.reply() == replies.READY_FOR_TLS
+        assert await client.reply() == str(replies.READY_FOR_TLS)
         await start_tls(client, theirs)
-        assert await client.say("NOOP", MAIL[1]) == [replies.OK, replies.BAD_SEQUENCE]
+        assert await client.say("NOOP", MAIL[1]) == [str(replies.OK), str(replies.BAD_SEQUENCE)]
 
 
 async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answered_nor_stored(serve, certificate):
@@ -169,7 +173,7 @@ async def test_a_handshake_that_fails_leaves_nothing_behind(serve, certificate, 
     async with serve(tls=certificate[0]) as house:
         client = await house.connect()
         await client.reply()
-        assert await client.say("STARTTLS") == [replies.READY_FOR_TLS]
+        assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
         if how == "garbage":
             client.send("EHLO this is no handshake", "x" * 1000)
         elif how == "reset":
@@ -185,7 +189,7 @@ async def test_a_stop_within_a_handshake_leaves_nothing_behind(serve, certificat
     async with serve(tls=certificate[0]) as house:
         client = await house.connect()
         await client.reply()
-        assert await client.say("STARTTLS") == [replies.READY_FOR_TLS]
+        assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
         await house.server.stop(0.05)
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 

@@ -21,7 +21,7 @@ async def at_data(house, *names):
     """Return a client whose recipients are taken and whose mail is awaited."""
     client = await house.greeted()
     said = await client.say(SENDER, *rcpt(*names), "DATA")
-    assert said == [replies.SENDER_OK, *[replies.RECIPIENT_OK] * len(names), replies.GO_AHEAD]
+    assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * len(names), str(replies.GO_AHEAD)]
     return client
 
 
@@ -187,7 +187,7 @@ async def test_a_mail_of_which_no_recipient_is_left_is_refused_like_one_that_nev
     async with serve(names=("abc", "def")) as house:
         client = await at_data(house, "abc", "def")
         clock.advance(seconds=3600)
-        assert await at_the_dot(client) == replies.UNKNOWN_RECIPIENT
+        assert await at_the_dot(client) == str(replies.UNKNOWN_RECIPIENT)
         assert house.sources() == []
         await house.create("new")
         assert (await client.deliver("new")).startswith(STORED)
@@ -233,7 +233,7 @@ async def test_a_full_recipient_that_is_over_by_the_dot_refuses_nothing(serve, c
 async def test_nobody_can_tell_an_address_that_was_from_one_that_never_was(serve, clock):
     async with serve(names=("was",)) as house:
         client = await house.greeted()
-        assert await client.say(SENDER, *rcpt("was")) == [replies.SENDER_OK, replies.RECIPIENT_OK]
+        assert await client.say(SENDER, *rcpt("was")) == [str(replies.SENDER_OK), str(replies.RECIPIENT_OK)]
         clock.advance(seconds=3600)
         assert await client.say(*rcpt("was", "never")) == ["550 5.1.1 No such address here"] * 2
         while await house.storage.sweep(clock()):
@@ -274,7 +274,7 @@ async def test_a_hundred_forms_of_an_inbox_make_one_message_and_a_hundred_and_fi
     async with serve() as house:
         client = await house.greeted()
         said = await client.say(SENDER, *rcpt(*(f"abc+{n}" for n in range(102))), "DATA")
-        assert said[1:101] == [replies.RECIPIENT_OK] * 100
+        assert said[1:101] == [str(replies.RECIPIENT_OK)] * 100
         assert [reply[:9] for reply in said[101:]] == ["452 4.5.3", "452 4.5.3", "354 End d"]
         assert (await at_the_dot(client)).startswith(STORED)
         assert len(await house.messages("abc")) == 1
@@ -291,7 +291,7 @@ async def test_the_names_of_the_operator_at_every_domain_make_one_message_that_n
             "abuse+1@second.test",
         ]
         said = await client.say(SENDER, *[f"RCPT TO:<{name}>" for name in names], "DATA")
-        assert said == [replies.SENDER_OK, *[replies.RECIPIENT_OK] * 5, replies.GO_AHEAD]
+        assert said == [str(replies.SENDER_OK), *[str(replies.RECIPIENT_OK)] * 5, str(replies.GO_AHEAD)]
         said = await at_the_dot(client)
         ((key, inbox_id),) = house.read("SELECT id, inbox_id FROM message")
         assert said == STORED + ids.message_id(key)
@@ -316,8 +316,8 @@ class Sender:
         for number in numbers:
             chosen = self.chance.sample(names, self.chance.randint(1, 4))
             _, *said = await client.say(SENDER, *rcpt(*chosen))
-            taken = [name for name, reply in zip(chosen, said, strict=True) if reply == replies.RECIPIENT_OK]
-            self.refusals += [reply for reply in said if reply != replies.RECIPIENT_OK]
+            taken = [name for name, reply in zip(chosen, said, strict=True) if reply == str(replies.RECIPIENT_OK)]
+            self.refusals += [reply for reply in said if reply != str(replies.RECIPIENT_OK)]
             if taken:
                 await client.say("DATA")
                 mail = f"Subject: {number}\r\n\r\n{'x' * self.chance.randint(0, 3000)}"

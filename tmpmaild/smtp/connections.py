@@ -13,6 +13,7 @@ from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.memory import Account, Memory
+from tmpmaild.smtp.replies import Reply
 
 _DRAIN_SECONDS = 0.002
 
@@ -66,7 +67,7 @@ class Connections:
         self._buckets = TokenBuckets(rate, rate) if rate else None
         self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
 
-    def admit(self, connection: Connection) -> str | None:
+    def admit(self, connection: Connection) -> Reply | None:
         """Count a new connection; return the reply that refuses it if it is over a limit."""
         settings = self.settings
         client = client_name(connection.remote_ip)

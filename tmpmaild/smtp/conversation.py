@@ -7,17 +7,18 @@ stands still, and what the client has pipelined behind waits in order. A verb is
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
+from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.transaction import Transaction, parse_mail, parse_rcpt
 
 MAX_OUTPUT_BYTES = 4 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
+_CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
 
 _is_control = re.compile(rb"[\x00-\x1f\x7f]").search
 _is_c1_control = re.compile("[\x80-\x9f]").search
@@ -95,29 +96,28 @@ class Conversation:
                 return self._question
         return None
 
-    def answer(self, reply: str) -> None:
+    def answer(self, reply: Reply) -> None:
         """Answer the open question; 2xx or 3xx accepts what was asked about, 421 ends the conversation."""
         question, self._question = self._question, None
         if self.closed:
             return
-        accepted = reply[0] in "23"
         if isinstance(question, Mail):
             self._transaction = None
         elif isinstance(question, Recipient):
             reply = self._conclude(question, reply)
-        elif isinstance(question, Sender) and accepted:
+        elif isinstance(question, Sender) and reply.is_positive:
             self._transaction = self._proposed
-        elif isinstance(question, Data) and accepted:
+        elif isinstance(question, Data) and reply.is_positive:
             self._data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
         self._say(reply)
-        self.closed = reply.startswith("421")
+        self.closed = reply.code == _CLOSING_CODE
 
-    def _conclude(self, recipient: Recipient, reply: str) -> str:
-        if reply == replies.RECIPIENT_OK:
+    def _conclude(self, recipient: Recipient, reply: Reply) -> Reply:
+        if reply is replies.RECIPIENT_OK:
             assert self._transaction is not None
             self._transaction.recipients.append(recipient)
-        elif reply == replies.UNKNOWN_RECIPIENT:
+        elif reply is replies.UNKNOWN_RECIPIENT:
             self._unknown_recipients += 1
             if 0 < self._max_unknown_recipients < self._unknown_recipients:
                 return replies.TOO_MANY_UNKNOWN
@@ -130,13 +130,13 @@ class Conversation:
         self._input.take_all()
         self.tls = True
 
-    def drop_mail(self, reply: str) -> None:
+    def drop_mail(self, reply: Reply) -> None:
         """Hold no more of the mail that is coming in, and give this reply at its end."""
         if self._data is not None:
             self._data.drop()
             self._undeliverable = reply
 
-    def close(self, reply: str) -> None:
+    def close(self, reply: Reply) -> None:
         """End the conversation with a last reply."""
         if not self.closed:
             self._say(reply)
@@ -177,7 +177,7 @@ class Conversation:
             self._end_data(replies.SMUGGLING)
         return True
 
-    def _end_data(self, result: bytes | str) -> None:
+    def _end_data(self, result: bytes | Reply) -> None:
         """Go on behind the dot: ask what shall become of the mail, or refuse it with a reply."""
         self._data = None
         transaction = self._transaction
@@ -188,17 +188,17 @@ class Conversation:
             self._transaction = None
             self._say(result)
 
-    def _react(self, result: "str | Question | None") -> None:
+    def _react(self, result: Reply | Question | None) -> None:
         if result is None:
             return
-        if not isinstance(result, str):
+        if not isinstance(result, Reply):
             self._question = result
-        elif result in replies.MISTAKES:
+        elif result.is_mistake:
             self._refuse(result)
         else:
             self._say(result)
 
-    def _refuse(self, reply: str) -> None:
+    def _refuse(self, reply: Reply) -> None:
         """Count a mistake: who makes many is answered slowly, then not at all."""
         self._errors += 1
         if self._errors >= _MAX_ERRORS:
@@ -208,12 +208,12 @@ class Conversation:
         else:
             self._say(reply)
 
-    def _say(self, reply: str) -> None:
-        self.output += reply.encode() + b"\r\n"
+    def _say(self, reply: Reply) -> None:
+        self.output += reply.octets
 
     # The verbs (RFC 5321 §4.1.1). Each returns its reply, or the question its reply depends on.
 
-    def _command(self, line: bytes) -> str | Question | None:
+    def _command(self, line: bytes) -> Reply | Question | None:
         name, _, argument = line.partition(b" ")
         verb = _VERBS.get(name) or _VERBS.get(name.upper())
         if _is_control(line):
@@ -227,41 +227,41 @@ class Conversation:
             return replies.NOT_UTF8
         return verb(self, argument.rstrip()) if verb else replies.UNKNOWN_COMMAND
 
-    def _not_printable(self, verb: "_Verb | None") -> str:
+    def _not_printable(self, verb: "_Verb | None") -> Reply:
         if verb is Conversation.MAIL:
             return replies.BAD_SENDER
         return replies.BAD_RECIPIENT if verb is Conversation.RCPT else replies.NOT_PRINTABLE
 
-    def EHLO(self, argument: bytes) -> str:  # noqa: N802 - the verb's name
+    def EHLO(self, argument: bytes) -> Reply:  # noqa: N802 - the verb's name
         """Greet, and say what we can (RFC 5321 §4.1.1.1)."""
         if not argument:
             return replies.BAD_ARGUMENT
         self._greet(argument, extended=True)
-        return _ehlo_reply(self._hostname, self._max_message_bytes, offers_tls=self._offers_tls and not self.tls)
+        return replies.ehlo(self._hostname, self._max_message_bytes, offers_tls=self._offers_tls and not self.tls)
 
-    def HELO(self, argument: bytes) -> str:  # noqa: N802
+    def HELO(self, argument: bytes) -> Reply:  # noqa: N802
         """Greet as in 1982 (RFC 5321 §4.1.1.1)."""
         if not argument:
             return replies.BAD_ARGUMENT
         self._greet(argument, extended=False)
-        return f"250 {self._hostname}"
+        return replies.helo(self._hostname)
 
     def _greet(self, name: bytes, *, extended: bool) -> None:
         self.helo = name.decode()
         self._extended = extended
         self._transaction = None
 
-    def MAIL(self, argument: bytes) -> str | Question:  # noqa: N802
+    def MAIL(self, argument: bytes) -> Reply | Question:  # noqa: N802
         """Begin a transaction (RFC 5321 §4.1.1.2)."""
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
         proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended)
-        if isinstance(proposed, str):
+        if isinstance(proposed, Reply):
             return proposed
         self._proposed = proposed
         return Sender(proposed.sender, proposed.size_bytes)
 
-    def RCPT(self, argument: bytes) -> str | Question:  # noqa: N802
+    def RCPT(self, argument: bytes) -> Reply | Question:  # noqa: N802
         """Name a recipient (RFC 5321 §4.1.1.3)."""
         if not self._transaction:
             return replies.BAD_SEQUENCE
@@ -270,7 +270,7 @@ class Conversation:
             return replies.TOO_MANY_RECIPIENTS
         return recipient
 
-    def DATA(self, argument: bytes) -> str | Question:  # noqa: N802
+    def DATA(self, argument: bytes) -> Reply | Question:  # noqa: N802
         """Ask for the mail (RFC 5321 §4.1.1.4)."""
         if not self.helo:
             return replies.BAD_SEQUENCE
@@ -280,7 +280,7 @@ class Conversation:
             return replies.NO_RECIPIENTS
         return Data(self._transaction.size_bytes)
 
-    def STARTTLS(self, argument: bytes) -> str | Question:  # noqa: N802
+    def STARTTLS(self, argument: bytes) -> Reply | Question:  # noqa: N802
         """Ask for the handshake (RFC 3207)."""
         if argument and self._offers_tls:
             return replies.BAD_ARGUMENT
@@ -292,12 +292,12 @@ class Conversation:
         self._say(replies.READY_FOR_TLS)
         return StartTls()
 
-    def RSET(self, _: bytes) -> str:  # noqa: N802
+    def RSET(self, _: bytes) -> Reply:  # noqa: N802
         """Give the transaction up (RFC 5321 §4.1.1.5)."""
         self._transaction = None
         return replies.OK
 
-    def NOOP(self, _: bytes) -> str:  # noqa: N802
+    def NOOP(self, _: bytes) -> Reply:  # noqa: N802
         """Do nothing (RFC 5321 §4.1.1.9)."""
         return replies.OK
 
@@ -305,28 +305,22 @@ class Conversation:
         """Say good-bye (RFC 5321 §4.1.1.10)."""
         self.close(replies.BYE)
 
-    def VRFY(self, _: bytes) -> str:  # noqa: N802
+    def VRFY(self, _: bytes) -> Reply:  # noqa: N802
         """Tell nothing about any name (RFC 5321 §7.3)."""
         return replies.CANNOT_VERIFY
 
-    def HELP(self, _: bytes) -> str:  # noqa: N802
+    def HELP(self, _: bytes) -> Reply:  # noqa: N802
         """Point to the standard (RFC 5321 §4.1.1.8)."""
         return replies.HELP
 
-    def EXPN(self, _: bytes) -> str:  # noqa: N802
+    def EXPN(self, _: bytes) -> Reply:  # noqa: N802
         """Refuse: there are no lists, and nobody has an account (AUTH)."""
         return replies.NOT_IMPLEMENTED
 
     AUTH = EXPN
 
 
-@lru_cache(maxsize=4)
-def _ehlo_reply(hostname: str, max_message_bytes: int, *, offers_tls: bool) -> str:
-    keywords = ["PIPELINING", f"SIZE {max_message_bytes}", "8BITMIME", "SMTPUTF8", *["STARTTLS"] * offers_tls]
-    return "".join(f"250-{line}\r\n" for line in (hostname, *keywords)) + "250 ENHANCEDSTATUSCODES"
-
-
-_Verb = Callable[[Conversation, bytes], str | Question | None]
+_Verb = Callable[[Conversation, bytes], Reply | Question | None]
 _VERBS: dict[bytes, _Verb] = {
     name.encode(): getattr(Conversation, name) for name in vars(Conversation) if name.isupper() and name[0] != "_"
 }

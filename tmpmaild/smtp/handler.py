@@ -13,6 +13,7 @@ from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.smtp import replies
+from tmpmaild.smtp.replies import Reply
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         super().__init__()
         self.inbox_ids: list[str] = []
 
-    def accept(self, written: str, inbox_id: str) -> str:
+    def accept(self, written: str, inbox_id: str) -> Reply:
         """Add a recipient and return the reply that says so."""
         self.rcpt_tos.append(written)
         self.inbox_ids.append(inbox_id)
@@ -42,14 +43,14 @@ class Handler:
         self._service = service
         self._creator = creator
 
-    def mail_now(self) -> str:
+    def mail_now(self) -> Reply:
         """Tell without waiting whether a mail would be welcome."""
         try:
             return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
-    def recipient_now(self, envelope: SmtpEnvelope, mailbox: Mailbox, written: str) -> str | None:
+    def recipient_now(self, envelope: SmtpEnvelope, mailbox: Mailbox, written: str) -> Reply | None:
         """Accept a recipient that is known without waiting, or return None: then ask ``handle_RCPT``."""
         try:
             inbox_id = self._service.recipient_now(mailbox)
@@ -59,7 +60,7 @@ class Handler:
 
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, _server: Any, _session: Any, envelope: SmtpEnvelope, address: str, _options: list[str]
-    ) -> str:
+    ) -> Reply:
         """Accept a path that names a live inbox of ours, or the operator."""
         mailbox = addresses.parse_path(address.encode(), utf8=True)
         if mailbox.domain and mailbox.domain not in self._service.domains:
@@ -71,7 +72,7 @@ class Handler:
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
-    async def handle_DATA(self, _server: Any, session: Any, envelope: SmtpEnvelope) -> str:  # noqa: N802
+    async def handle_DATA(self, _server: Any, session: Any, envelope: SmtpEnvelope) -> Reply:  # noqa: N802
         """Store the mail; a 250 says that it is on disk."""
         assert isinstance(envelope.content, bytes)
         transaction = Envelope(
@@ -91,13 +92,13 @@ class Handler:
             return our_fault(error)
 
 
-def _refusal(error: RequestError) -> str:
+def _refusal(error: RequestError) -> Reply:
     reply = replies.answer_to(error)
     logged = isinstance(error, StorageLost)
-    return our_fault(error) if reply == replies.OUR_FAULT and not logged else reply
+    return our_fault(error) if reply is replies.OUR_FAULT and not logged else reply
 
 
-def our_fault(error: BaseException) -> str:
+def our_fault(error: BaseException) -> Reply:
     """Log what went wrong here and return the reply to whoever it hit, which says nothing of it."""
     log.error("SMTP request failed, id %s", secrets.token_hex(4), exc_info=error)
     return replies.OUR_FAULT

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.smtp.replies import Reply
 
 
 class Sender(Struct, frozen=True):
@@ -40,7 +41,7 @@ class StartTls(Struct, frozen=True):
 class Late(Struct, frozen=True):
     """The reply shall come a second late: hand it to ``answer`` then."""
 
-    reply: str
+    reply: Reply
 
 
 Question = Sender | Recipient | Data | Mail | StartTls | Late

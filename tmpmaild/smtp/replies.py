@@ -3,65 +3,86 @@
 Trouble on our side is 4xx: the sender tries again. No reply carries an exception's text or echoes input.
 """
 
+from functools import lru_cache
+
+from msgspec import Struct
+
 from tmpmaild import errors
 
-READY_FOR_TLS = "220 2.0.0 Ready to start TLS"
-BYE = "221 2.0.0 Bye"
-HELP = "214 2.0.0 This server only receives; see RFC 5321"
-OK = "250 2.0.0 Ok"
-SENDER_OK = "250 2.1.0 Ok"
-RECIPIENT_OK = "250 2.1.5 Ok"
-CANNOT_VERIFY = "252 2.0.0 Cannot verify, send some mail and see"
-GO_AHEAD = "354 End data with <CR><LF>.<CR><LF>"
+_LOWEST_NEGATIVE = 400  # RFC 5321 §4.2.1: 2xx and 3xx accept, 4xx and 5xx refuse
 
-STOPPING = "421 4.3.2 Service is stopping"
-TIMEOUT = "421 4.4.2 Timeout, closing"
-TOO_MANY_ERRORS = "421 4.7.0 Too many errors, closing"
-TOO_MANY_UNKNOWN = "421 4.7.0 Too many unknown recipients, closing"
-TOO_MANY_CONNECTIONS = "421 4.7.0 Too many connections, try again later"
-LINE_WITHOUT_END = "421 4.7.0 Line without end, closing"
-MESSAGE_WITHOUT_END = "421 4.7.0 Message far over the limit, closing"
 
-OUR_FAULT = "451 4.3.0 Temporary failure, try again later"
-MAILBOX_FULL = "452 4.2.2 Mailbox full, try again later"
-SYSTEM_FULL = "452 4.3.1 Insufficient system storage, try again later"
-TOO_MANY_RECIPIENTS = "452 4.5.3 Too many recipients"
+class Reply(Struct, frozen=True, gc=False):
+    """A reply (RFC 5321 §4.2) as it is sent: ``octets`` are all of its lines, encoded once.
 
-LINE_TOO_LONG = "500 5.5.2 Line too long"
-UNKNOWN_COMMAND = "500 5.5.2 Command not recognized"
-NOT_UTF8 = "500 5.5.2 Not UTF-8"
-NOT_PRINTABLE = "501 5.5.2 Control characters are not allowed"
-BAD_RECIPIENT = "501 5.1.3 Bad recipient address syntax"
-BAD_SENDER = "501 5.1.7 Bad sender address syntax"
-BAD_ARGUMENT = "501 5.5.4 Bad or missing argument"
-NOT_IMPLEMENTED = "502 5.5.1 Command not implemented"
-BAD_SEQUENCE = "503 5.5.1 Bad sequence of commands"
-UNKNOWN_RECIPIENT = "550 5.1.1 No such address here"
-SMUGGLING = "550 5.5.2 A dot alone between line ends other than CRLF is not accepted"
-NOT_OURS = "550 5.7.1 Relaying denied"
-MESSAGE_TOO_BIG = "552 5.3.4 Message too big"
-UTF8_NOT_ASKED_FOR = "553 5.6.7 The address needs SMTPUTF8"
-NO_RECIPIENTS = "554 5.5.1 No valid recipients"
-BAD_PARAMETER = "555 5.5.4 Parameter not recognized or not supported"
+    ``enhanced_status`` is the code of RFC 3463, empty where RFC 2034 §4 wants none.
+    """
 
-MISTAKES = frozenset(
-    {
-        LINE_TOO_LONG,
-        UNKNOWN_COMMAND,
-        NOT_UTF8,
-        NOT_PRINTABLE,
-        BAD_RECIPIENT,
-        BAD_SENDER,
-        BAD_ARGUMENT,
-        NOT_IMPLEMENTED,
-        BAD_SEQUENCE,
-        NO_RECIPIENTS,
-        BAD_PARAMETER,
-    }
-)
-"""What a client that can speak SMTP does not provoke: these are counted. A refused recipient is no mistake."""
+    code: int
+    enhanced_status: str
+    octets: bytes
+    is_mistake: bool = False
+    """A client that can speak SMTP does not provoke it. A refused recipient is not a mistake."""
 
-_ANSWERS: dict[type[errors.RequestError], str] = {
+    @property
+    def is_positive(self) -> bool:
+        """Whether the command was accepted."""
+        return self.code < _LOWEST_NEGATIVE
+
+    def __str__(self) -> str:
+        """Return the reply as text, without the last line end."""
+        return self.octets.decode().removesuffix("\r\n")
+
+
+def _reply(code: int, enhanced_status: str, text: str, *, is_mistake: bool = False) -> Reply:
+    status = f"{code} {enhanced_status}".rstrip()
+    return Reply(code, enhanced_status, f"{status} {text}\r\n".encode(), is_mistake)
+
+
+def _mistake(code: int, enhanced_status: str, text: str) -> Reply:
+    return _reply(code, enhanced_status, text, is_mistake=True)
+
+
+READY_FOR_TLS = _reply(220, "2.0.0", "Ready to start TLS")
+BYE = _reply(221, "2.0.0", "Bye")
+HELP = _reply(214, "2.0.0", "This server only receives; see RFC 5321")
+OK = _reply(250, "2.0.0", "Ok")
+SENDER_OK = _reply(250, "2.1.0", "Ok")
+RECIPIENT_OK = _reply(250, "2.1.5", "Ok")
+CANNOT_VERIFY = _reply(252, "2.0.0", "Cannot verify, send some mail and see")
+GO_AHEAD = _reply(354, "", "End data with <CR><LF>.<CR><LF>")
+
+STOPPING = _reply(421, "4.3.2", "Service is stopping")
+TIMEOUT = _reply(421, "4.4.2", "Timeout, closing")
+TOO_MANY_ERRORS = _reply(421, "4.7.0", "Too many errors, closing")
+TOO_MANY_UNKNOWN = _reply(421, "4.7.0", "Too many unknown recipients, closing")
+TOO_MANY_CONNECTIONS = _reply(421, "4.7.0", "Too many connections, try again later")
+LINE_WITHOUT_END = _reply(421, "4.7.0", "Line without end, closing")
+MESSAGE_WITHOUT_END = _reply(421, "4.7.0", "Message far over the limit, closing")
+
+OUR_FAULT = _reply(451, "4.3.0", "Temporary failure, try again later")
+MAILBOX_FULL = _reply(452, "4.2.2", "Mailbox full, try again later")
+SYSTEM_FULL = _reply(452, "4.3.1", "Insufficient system storage, try again later")
+TOO_MANY_RECIPIENTS = _reply(452, "4.5.3", "Too many recipients")
+
+LINE_TOO_LONG = _mistake(500, "5.5.2", "Line too long")
+UNKNOWN_COMMAND = _mistake(500, "5.5.2", "Command not recognized")
+NOT_UTF8 = _mistake(500, "5.5.2", "Not UTF-8")
+NOT_PRINTABLE = _mistake(501, "5.5.2", "Control characters are not allowed")
+BAD_RECIPIENT = _mistake(501, "5.1.3", "Bad recipient address syntax")
+BAD_SENDER = _mistake(501, "5.1.7", "Bad sender address syntax")
+BAD_ARGUMENT = _mistake(501, "5.5.4", "Bad or missing argument")
+NOT_IMPLEMENTED = _mistake(502, "5.5.1", "Command not implemented")
+BAD_SEQUENCE = _mistake(503, "5.5.1", "Bad sequence of commands")
+UNKNOWN_RECIPIENT = _reply(550, "5.1.1", "No such address here")
+SMUGGLING = _reply(550, "5.5.2", "A dot alone between line ends other than CRLF is not accepted")
+NOT_OURS = _reply(550, "5.7.1", "Relaying denied")
+MESSAGE_TOO_BIG = _reply(552, "5.3.4", "Message too big")
+UTF8_NOT_ASKED_FOR = _reply(553, "5.6.7", "The address needs SMTPUTF8")
+NO_RECIPIENTS = _mistake(554, "5.5.1", "No valid recipients")
+BAD_PARAMETER = _mistake(555, "5.5.4", "Parameter not recognized or not supported")
+
+_ANSWERS: dict[type[errors.RequestError], Reply] = {
     errors.RequestError: OUR_FAULT,
     errors.InvalidRequest: OUR_FAULT,
     errors.Unauthorized: OUR_FAULT,
@@ -77,11 +98,25 @@ _ANSWERS: dict[type[errors.RequestError], str] = {
 }
 
 
-def answer_to(error: errors.RequestError) -> str:
+def answer_to(error: errors.RequestError) -> Reply:
     """Return the reply to a mail or a recipient that was refused with ``error``."""
     return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)
 
 
-def stored(message_id: str) -> str:
-    """Return the promise: the message is on disk."""
-    return f"250 2.0.0 Ok: stored as {message_id}"
+def stored(message_id: str) -> Reply:
+    """Return the reply that accepts responsibility for a mail (RFC 5321 §6.1): the message is on disk."""
+    return Reply(250, "2.0.0", b"250 2.0.0 Ok: stored as %b\r\n" % message_id.encode())
+
+
+@lru_cache(maxsize=4)
+def helo(hostname: str) -> Reply:
+    """Return the reply to HELO, which has no enhanced status code (RFC 2034 §4)."""
+    return _reply(250, "", hostname)
+
+
+@lru_cache(maxsize=4)
+def ehlo(hostname: str, max_message_bytes: int, *, offers_tls: bool) -> Reply:
+    """Return the reply to EHLO with the extensions of this server, a keyword a line (RFC 5321 §4.1.1.1)."""
+    keywords = ["PIPELINING", f"SIZE {max_message_bytes}", "8BITMIME", "SMTPUTF8", *["STARTTLS"] * offers_tls]
+    lines = "".join(f"250-{line}\r\n" for line in (hostname, *keywords))
+    return Reply(250, "", f"{lines}250 ENHANCEDSTATUSCODES\r\n".encode())

@@ -18,6 +18,7 @@ from tmpmaild.smtp.connections import Connections
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
 from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
+from tmpmaild.smtp.replies import Reply
 
 _MAX_UNSENT_BYTES = 64 * 1024
 _MAX_WAITING_BYTES = 64 * 1024
@@ -47,7 +48,7 @@ class SmtpSession(SMTP):
         self._stopping = False
         self._active_at = connections.loop.time()
         self._unread_since: float | None = None
-        self._handshake: asyncio.Task[str | None] | None = None
+        self._handshake: asyncio.Task[Reply | None] | None = None
         self._measured_at = 0.0
         self._measured_bytes = 0
         self.remote_ip = LOCAL
@@ -152,7 +153,7 @@ class SmtpSession(SMTP):
         self._measured_at = now
         self._measured_bytes = self._conversation.received_bytes
 
-    def _close(self, reply: str) -> None:
+    def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)
         self._flush()
 
@@ -188,22 +189,22 @@ class SmtpSession(SMTP):
 
     # An answer to each kind of question; None begins to wait.
 
-    def _answer_sender(self, question: Sender) -> str:
+    def _answer_sender(self, question: Sender) -> Reply:
         self._envelope = SmtpEnvelope()
         self._envelope.mail_from = question.address
         return self._handler.mail_now()
 
-    def _answer_recipient(self, question: Recipient) -> str | None:
+    def _answer_recipient(self, question: Recipient) -> Reply | None:
         reply = self._handler.recipient_now(self._envelope, question.mailbox, question.written)
         if reply is None:
             self._wait_for(self._handler.handle_RCPT(self, self.session, self._envelope, question.written, []))
         return reply
 
-    def _answer_data(self, question: Data) -> str:
+    def _answer_data(self, question: Data) -> Reply:
         self._measure(self.loop.time())
         return replies.GO_AHEAD if self._account.reserve(question.size_bytes) else replies.SYSTEM_FULL
 
-    def _answer_mail(self, question: Mail) -> str | None:
+    def _answer_mail(self, question: Mail) -> Reply | None:
         if not self._account.hold(len(question.content)):
             return replies.SYSTEM_FULL
         self._envelope.content = question.content
@@ -221,7 +222,7 @@ class SmtpSession(SMTP):
         self._flush()
         self._handshake = self._wait_for(self._start_tls())
 
-    _ANSWERS: ClassVar[dict[type[Question], Callable[[Any, Any], str | None]]] = {
+    _ANSWERS: ClassVar[dict[type[Question], Callable[[Any, Any], Reply | None]]] = {
         Sender: _answer_sender,
         Recipient: _answer_recipient,
         Data: _answer_data,
@@ -230,14 +231,14 @@ class SmtpSession(SMTP):
         StartTls: _answer_starttls,
     }
 
-    def _wait_for(self, coroutine: Coroutine[Any, Any, str | None]) -> "asyncio.Task[str | None]":
+    def _wait_for(self, coroutine: Coroutine[Any, Any, Reply | None]) -> "asyncio.Task[Reply | None]":
         self._waiting = True
         task = self.loop.create_task(coroutine)
         self._connections.tasks.add(task)
         task.add_done_callback(self._done)
         return task
 
-    def _done(self, task: "asyncio.Task[str | None]") -> None:
+    def _done(self, task: "asyncio.Task[Reply | None]") -> None:
         self._connections.tasks.discard(task)
         if task.cancelled():
             self._waiting = False
@@ -246,7 +247,7 @@ class SmtpSession(SMTP):
             error = task.exception()
             self._answered(our_fault(error) if error else task.result())
 
-    def _answered(self, reply: str | None) -> None:
+    def _answered(self, reply: Reply | None) -> None:
         self._waiting = False
         self._envelope.content = None  # a client may stay for hours after a mail of megabytes
         if self.transport is None:

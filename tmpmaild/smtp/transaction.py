@@ -5,6 +5,7 @@ import re
 from tmpmaild.mail.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.questions import Recipient
+from tmpmaild.smtp.replies import Reply
 
 MAX_RECIPIENTS = 100
 
@@ -35,14 +36,14 @@ class Transaction:
 
 def parse_mail(  # noqa: PLR0911 - a check a line, its reply beside it
     argument: bytes, max_message_bytes: int, *, extended: bool
-) -> Transaction | str:
+) -> Transaction | Reply:
     """Read what follows ``MAIL``, or return the reply that refuses it; parameters need EHLO (``extended``)."""
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT
     try:
         path, parameters = split_path(argument[5:])
         transaction = _declared(parameters, max_message_bytes) if parameters else Transaction()
-        if isinstance(transaction, str):
+        if isinstance(transaction, Reply):
             return transaction
         if parameters and not extended:
             return replies.BAD_PARAMETER
@@ -56,7 +57,7 @@ def parse_mail(  # noqa: PLR0911 - a check a line, its reply beside it
     return transaction
 
 
-def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | str:
+def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
     """Read what follows ``RCPT``, or return the reply that refuses it."""
     if argument[:3].upper() != b"TO:":
         return replies.BAD_ARGUMENT
@@ -72,7 +73,7 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | str:
     return Recipient(mailbox, path.decode())
 
 
-def _declared(parameters: bytes, max_message_bytes: int) -> Transaction | str:
+def _declared(parameters: bytes, max_message_bytes: int) -> Transaction | Reply:
     """Read SIZE (RFC 1870), BODY (RFC 6152) and SMTPUTF8 (RFC 6531), or return the reply that refuses them."""
     if not _are_parameters(parameters):
         return replies.BAD_ARGUMENT
@@ -92,7 +93,7 @@ def _declared(parameters: bytes, max_message_bytes: int) -> Transaction | str:
     return _sized(size.lstrip(b"0") or b"0", max_message_bytes, utf8=b"SMTPUTF8" in given)
 
 
-def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> Transaction | str:
+def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> Transaction | Reply:
     # Thirty digits are a legal way to say "too big"; int() on thousands of them would cost.
     if len(digits) > len(str(max_message_bytes)) or int(digits) > max_message_bytes:
         return replies.MESSAGE_TOO_BIG
