@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.questions import Data, Late, Mail, Recipient, Sender, StartTls
+from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Sender, StartTls
 
 MAX_MESSAGE_BYTES = 3000
 REPLIES = {reply.octets for reply in vars(replies).values() if isinstance(reply, replies.Reply)}
@@ -18,7 +18,7 @@ LINE = re.compile(rb"(\d{3})[ -][ -~]*")
 
 
 class World:
-    """A conversation, and somebody who answers its questions: whoever is called abc at ours.test lives here."""
+    """A conversation, and somebody who answers its requests: whoever is called abc at ours.test lives here."""
 
     def __init__(self, **options):
         options = {"max_message_bytes": MAX_MESSAGE_BYTES} | options
@@ -32,29 +32,29 @@ class World:
     def receive(self, octets):
         self.conversation.receive(octets)
         said = b""
-        while (question := self.conversation.next_question()) is not None or self.conversation.output:
-            if isinstance(question, StartTls):
+        while (request := self.conversation.next_request()) is not None or self.conversation.output:
+            if isinstance(request, StartTls):
                 self.conversation.tls_started()
-            elif question is not None:
-                self.conversation.answer(self.answer(question))
+            elif request is not None:
+                self.conversation.answer(self.answer(request))
             said += self.said()
         return said
 
-    def answer(self, question):
-        match question:
-            case Late():
-                return question.reply
+    def answer(self, request):
+        match request:
+            case DelayedReply():
+                return request.reply
             case Sender():
                 return replies.SENDER_OK
             case Data():
                 return replies.GO_AHEAD
             case Mail():
-                self.mails.append(question)
+                self.mails.append(request)
                 return replies.stored("msg_1")
             case Recipient():
-                if addresses.inbox_address(question.mailbox) == "abc@ours.test":
+                if addresses.inbox_address(request.mailbox) == "abc@ours.test":
                     return replies.RECIPIENT_OK
-                return replies.UNKNOWN_RECIPIENT if question.mailbox.domain == "ours.test" else replies.NOT_OURS
+                return replies.UNKNOWN_RECIPIENT if request.mailbox.domain == "ours.test" else replies.NOT_OURS
 
     def said(self):
         octets = bytes(self.conversation.output)
@@ -142,10 +142,10 @@ def test_an_endless_line_in_a_mail_is_held_up_to_the_limit_and_then_cut_off():
 def test_while_a_question_is_open_nothing_is_answered():
     conversation = World().conversation
     conversation.receive(b"EHLO c\r\nMAIL FROM:<>\r\n" + b"NOOP\r\n" * 1000)
-    assert isinstance(conversation.next_question(), Sender)
+    assert isinstance(conversation.next_request(), Sender)
     conversation.output.clear()
     conversation.receive(b"NOOP\r\n" * 1000)
-    assert conversation.next_question() is None
+    assert conversation.next_request() is None
     assert not conversation.output
     assert conversation.waiting_bytes == 6 * 2000
 
@@ -196,7 +196,7 @@ def test_a_sender_who_is_refused_begins_nothing():
     world = World()
     world.say("EHLO c")
     world.conversation.receive(b"MAIL FROM:<>\r\n")
-    world.conversation.next_question()
+    world.conversation.next_request()
     world.conversation.answer(replies.SYSTEM_FULL)
     assert world.codes("RCPT TO:<abc@ours.test>") == [452, 503]
 
@@ -205,7 +205,7 @@ def test_data_that_is_refused_lets_the_transaction_go_on():
     world = World()
     world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>")
     world.conversation.receive(b"DATA\r\n")
-    world.conversation.next_question()
+    world.conversation.next_request()
     world.conversation.answer(replies.SYSTEM_FULL)
     assert world.codes("NOOP", "DATA", ".") == [452, 250, 354, 250]
 
@@ -214,7 +214,7 @@ def test_an_answer_of_421_ends_the_conversation():
     world = World()
     world.say("EHLO c")
     world.conversation.receive(b"MAIL FROM:<>\r\nNOOP\r\n")
-    world.conversation.next_question()
+    world.conversation.next_request()
     world.conversation.answer(replies.STOPPING)
     assert world.conversation.closed
     assert world.codes("NOOP") == [421]
@@ -225,14 +225,14 @@ def test_the_tenth_mistake_is_answered_late_and_the_twentieth_is_the_last():
     late = 0
     for _ in range(19):
         conversation.receive(b"FROB\r\n")
-        question = conversation.next_question()
-        if question is not None:
-            assert question == Late(replies.UNKNOWN_COMMAND)
-            conversation.answer(question.reply)
+        request = conversation.next_request()
+        if request is not None:
+            assert request == DelayedReply(replies.UNKNOWN_COMMAND)
+            conversation.answer(request.reply)
             late += 1
     assert late == 10
     conversation.receive(b"FROB\r\n")
-    assert conversation.next_question() is None
+    assert conversation.next_request() is None
     assert bytes(conversation.output).count(b"500 5.5.2") == 19
     assert conversation.output.endswith(b"\r\n421 4.7.0 Too many errors, closing\r\n")
     assert conversation.closed

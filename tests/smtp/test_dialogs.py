@@ -23,7 +23,7 @@ import pytest
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.questions import Data, Late, Mail, Recipient, Sender, StartTls
+from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Sender, StartTls
 
 DIALOGS = sorted((Path(__file__).parents[1] / "dialogs").glob("*.txt"))
 DOMAINS = ("ours.test", "second.test")
@@ -73,7 +73,7 @@ def read(path):
 
 
 class World:
-    """Answers the conversation's questions, except for the handshake."""
+    """Answers the conversation's requests, except for the handshake."""
 
     def __init__(self, conversation):
         self.conversation = conversation
@@ -81,15 +81,15 @@ class World:
 
     def receive(self, octets):
         self.conversation.receive(octets)
-        while (question := self.conversation.next_question()) is not None:
-            if not isinstance(question, StartTls):
-                self.conversation.answer(self.answer(question))
+        while (request := self.conversation.next_request()) is not None:
+            if not isinstance(request, StartTls):
+                self.conversation.answer(self.answer(request))
 
-    def answer(self, question):
-        match question:
-            case Late():
+    def answer(self, request):
+        match request:
+            case DelayedReply():
                 self.late += 1
-                return question.reply
+                return request.reply
             case Sender():
                 return replies.SENDER_OK
             case Data():
@@ -97,7 +97,7 @@ class World:
             case Mail():
                 return replies.stored("msg_1")
             case Recipient():
-                return self.recipient(question.mailbox)
+                return self.recipient(request.mailbox)
 
     def recipient(self, mailbox):
         if mailbox.domain and mailbox.domain not in DOMAINS:

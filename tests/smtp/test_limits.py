@@ -284,7 +284,7 @@ async def test_a_fault_outside_of_any_question_ends_the_session_with_a_word(serv
         client = await house.connect()
         await client.reply()
         (session,) = house.server.connections.open
-        session._conversation.next_question = None
+        session._conversation.next_request = None
         client.send("NOOP")
         assert await client.rest() == str(replies.OUR_FAULT) + "\r\n"
         await house.until(lambda: not house.server.connections.open)

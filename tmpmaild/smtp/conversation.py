@@ -1,7 +1,7 @@
-"""The SMTP conversation as a machine without I/O: octets in, replies and questions out (RFC 5321 §4).
+"""The SMTP conversation as a machine without I/O: octets in, replies and requests out (RFC 5321 §4).
 
-It has no socket, no clock and no await. ``receive`` what the client sent, take ``next_question`` until it is None, send
-``output``. A question is one that only the world outside can answer; until ``answer`` is called the machine
+It has no socket, no clock and no await. ``receive`` what the client sent, take ``next_request`` until it is None, send
+``output``. A request is one that only the world outside can answer; until ``answer`` is called the machine
 stands still, and what the client has pipelined behind waits in order. A verb is a method of that name.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
-from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
 from tmpmaild.smtp.replies import Reply
-from tmpmaild.smtp.transaction import Transaction, parse_mail, parse_rcpt
+from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender, StartTls
+from tmpmaild.smtp.transaction import MailTransaction, parse_mail, parse_rcpt
 
 MAX_OUTPUT_BYTES = 4 * 1024
 _SLOW_FROM_ERRORS = 10
@@ -49,9 +49,9 @@ class Conversation:
         self._offers_tls = offers_tls
         self._input = Input()
         self._extended = False
-        self._transaction: Transaction | None = None
-        self._proposed: Transaction | None = None  # until its sender is accepted
-        self._question: Question | None = None
+        self._transaction: MailTransaction | None = None
+        self._proposed: MailTransaction | None = None  # until its sender is accepted
+        self._request: Request | None = None
         self._data: DataReader | None = None
         self._undeliverable = replies.MESSAGE_TOO_BIG
         self._errors = 0
@@ -86,28 +86,28 @@ class Conversation:
         """Take what the client has sent."""
         self._input.append(octets)
 
-    def next_question(self) -> Question | None:
-        """Go on until there is a question; None: input, an answer or room in ``output`` is needed, or all is over."""
-        if self._question is not None:
+    def next_request(self) -> Request | None:
+        """Go on until there is a request; None: input, an answer or room in ``output`` is needed, or all is over."""
+        if self._request is not None:
             return None
         while self._input.waiting_bytes and not self.closed and len(self.output) < MAX_OUTPUT_BYTES:
             advanced = self._read_data(self._data) if self._data else self._read_command()
-            if self._question is not None or not advanced:
-                return self._question
+            if self._request is not None or not advanced:
+                return self._request
         return None
 
     def answer(self, reply: Reply) -> None:
-        """Answer the open question; 2xx or 3xx accepts what was asked about, 421 ends the conversation."""
-        question, self._question = self._question, None
+        """Answer the open request; 2xx or 3xx accepts what was asked about, 421 ends the conversation."""
+        request, self._request = self._request, None
         if self.closed:
             return
-        if isinstance(question, Mail):
+        if isinstance(request, Mail):
             self._transaction = None
-        elif isinstance(question, Recipient):
-            reply = self._conclude(question, reply)
-        elif isinstance(question, Sender) and reply.is_positive:
+        elif isinstance(request, Recipient):
+            reply = self._conclude(request, reply)
+        elif isinstance(request, Sender) and reply.is_positive:
             self._transaction = self._proposed
-        elif isinstance(question, Data) and reply.is_positive:
+        elif isinstance(request, Data) and reply.is_positive:
             self._data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
         self._say(reply)
@@ -125,7 +125,7 @@ class Conversation:
 
     def tls_started(self) -> None:
         """Start over, encrypted from the next octet on: nothing said in the clear counts (RFC 3207 §4.2)."""
-        self._question = self._transaction = None
+        self._request = self._transaction = None
         self.helo = ""
         self._input.take_all()
         self.tls = True
@@ -183,16 +183,16 @@ class Conversation:
         transaction = self._transaction
         assert transaction is not None
         if isinstance(result, bytes):
-            self._question = Mail(transaction.sender, tuple(transaction.recipients), result)
+            self._request = Mail(transaction.sender, tuple(transaction.recipients), result)
         else:
             self._transaction = None
             self._say(result)
 
-    def _react(self, result: Reply | Question | None) -> None:
+    def _react(self, result: Reply | Request | None) -> None:
         if result is None:
             return
         if not isinstance(result, Reply):
-            self._question = result
+            self._request = result
         elif result.is_mistake:
             self._refuse(result)
         else:
@@ -204,16 +204,16 @@ class Conversation:
         if self._errors >= _MAX_ERRORS:
             self.close(replies.TOO_MANY_ERRORS)
         elif self._errors >= _SLOW_FROM_ERRORS:
-            self._question = Late(reply)
+            self._request = DelayedReply(reply)
         else:
             self._say(reply)
 
     def _say(self, reply: Reply) -> None:
         self.output += reply.octets
 
-    # The verbs (RFC 5321 §4.1.1). Each returns its reply, or the question its reply depends on.
+    # The verbs (RFC 5321 §4.1.1). Each returns its reply, or the request its reply depends on.
 
-    def _command(self, line: bytes) -> Reply | Question | None:
+    def _command(self, line: bytes) -> Reply | Request | None:
         name, _, argument = line.partition(b" ")
         verb = _VERBS.get(name) or _VERBS.get(name.upper())
         if _is_control(line):
@@ -251,7 +251,7 @@ class Conversation:
         self._extended = extended
         self._transaction = None
 
-    def MAIL(self, argument: bytes) -> Reply | Question:  # noqa: N802
+    def MAIL(self, argument: bytes) -> Reply | Request:  # noqa: N802
         """Begin a transaction (RFC 5321 §4.1.1.2)."""
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
@@ -261,7 +261,7 @@ class Conversation:
         self._proposed = proposed
         return Sender(proposed.sender, proposed.size_bytes)
 
-    def RCPT(self, argument: bytes) -> Reply | Question:  # noqa: N802
+    def RCPT(self, argument: bytes) -> Reply | Request:  # noqa: N802
         """Name a recipient (RFC 5321 §4.1.1.3)."""
         if not self._transaction:
             return replies.BAD_SEQUENCE
@@ -270,7 +270,7 @@ class Conversation:
             return replies.TOO_MANY_RECIPIENTS
         return recipient
 
-    def DATA(self, argument: bytes) -> Reply | Question:  # noqa: N802
+    def DATA(self, argument: bytes) -> Reply | Request:  # noqa: N802
         """Ask for the mail (RFC 5321 §4.1.1.4)."""
         if not self.helo:
             return replies.BAD_SEQUENCE
@@ -280,7 +280,7 @@ class Conversation:
             return replies.NO_RECIPIENTS
         return Data(self._transaction.size_bytes)
 
-    def STARTTLS(self, argument: bytes) -> Reply | Question:  # noqa: N802
+    def STARTTLS(self, argument: bytes) -> Reply | Request:  # noqa: N802
         """Ask for the handshake (RFC 3207)."""
         if argument and self._offers_tls:
             return replies.BAD_ARGUMENT
@@ -320,7 +320,7 @@ class Conversation:
     AUTH = EXPN
 
 
-_Verb = Callable[[Conversation, bytes], Reply | Question | None]
+_Verb = Callable[[Conversation, bytes], Reply | Request | None]
 _VERBS: dict[bytes, _Verb] = {
     name.encode(): getattr(Conversation, name) for name in vars(Conversation) if name.isupper() and name[0] != "_"
 }

@@ -1,19 +1,18 @@
-"""Answers the conversation's questions with the product: aiosmtpd's handler hooks over ``InboxService``."""
+"""Answers the conversation's requests with ``InboxService``, and turns what it raises into replies."""
 
 import logging
 import secrets
 from collections.abc import Callable
-from typing import Any
 
 from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
+from aiosmtpd.smtp import Session
 
 from tmpmaild.errors import RequestError, StorageLost
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.mail import addresses
-from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import Reply
+from tmpmaild.smtp.requests import Recipient
 
 log = logging.getLogger(__name__)
 
@@ -25,57 +24,54 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         super().__init__()
         self.inbox_ids: list[str] = []
 
-    def accept(self, written: str, inbox_id: str) -> Reply:
+    def accept(self, forward_path: str, inbox_id: str) -> Reply:
         """Add a recipient and return the reply that says so."""
-        self.rcpt_tos.append(written)
+        self.rcpt_tos.append(forward_path)
         self.inbox_ids.append(inbox_id)
         return replies.RECIPIENT_OK
 
 
 class Handler:
-    """The hooks ``handle_RCPT`` and ``handle_DATA``, and what can be said without waiting.
+    """An answer to each request that the product decides. Each method returns a whole reply and raises nothing.
 
-    Each returns a whole reply and raises nothing. ``creator`` names, by its IP address, the client whose share pays for
-    inboxes that its mail creates.
+    ``creator`` maps an IP address to the client whose share pays for inboxes that its mail creates.
     """
 
     def __init__(self, service: InboxService, creator: Callable[[str], str | None]) -> None:
         self._service = service
         self._creator = creator
 
-    def mail_now(self) -> Reply:
-        """Tell without waiting whether a mail would be welcome."""
+    def answer_sender(self) -> Reply:
+        """Tell without waiting whether a mail can be stored now."""
         try:
             return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
-    def recipient_now(self, envelope: SmtpEnvelope, mailbox: Mailbox, written: str) -> Reply | None:
-        """Accept a recipient that is known without waiting, or return None: then ask ``handle_RCPT``."""
+    def answer_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply | None:
+        """Accept a recipient that is known without waiting; None: call ``answer_recipient``."""
         try:
-            inbox_id = self._service.recipient_now(mailbox)
+            inbox_id = self._service.recipient_now(recipient.mailbox)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
-        return envelope.accept(written, inbox_id) if inbox_id else None
+        return envelope.accept(recipient.forward_path, inbox_id) if inbox_id else None
 
-    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
-        self, _server: Any, _session: Any, envelope: SmtpEnvelope, address: str, _options: list[str]
-    ) -> Reply:
-        """Accept a path that names a live inbox of ours, or the operator."""
-        mailbox = addresses.parse_path(address.encode(), utf8=True)
+    async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
+        """Accept a recipient that is a live inbox here, or the operator."""
+        mailbox = recipient.mailbox
         if mailbox.domain and mailbox.domain not in self._service.domains:
             return replies.NOT_OURS
         try:
-            return envelope.accept(address, await self._service.recipient(mailbox))
+            return envelope.accept(recipient.forward_path, await self._service.recipient(mailbox))
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
-    async def handle_DATA(self, _server: Any, session: Any, envelope: SmtpEnvelope) -> Reply:  # noqa: N802
+    async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
         assert isinstance(envelope.content, bytes)
-        transaction = Envelope(
+        stored_envelope = Envelope(
             sender=envelope.mail_from or "",
             recipients=tuple(envelope.rcpt_tos),
             helo=session.host_name or "",
@@ -83,9 +79,9 @@ class Handler:
             tls=session.ssl is not None,
         )
         try:
-            creator = self._creator(transaction.remote_ip)
-            stored = await self._service.deliver(transaction, envelope.inbox_ids, envelope.content, creator)
-            return replies.stored(stored)
+            creator = self._creator(stored_envelope.remote_ip)
+            message_id = await self._service.deliver(stored_envelope, envelope.inbox_ids, envelope.content, creator)
+            return replies.stored(message_id)
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
@@ -99,6 +95,6 @@ def _refusal(error: RequestError) -> Reply:
 
 
 def our_fault(error: BaseException) -> Reply:
-    """Log what went wrong here and return the reply to whoever it hit, which says nothing of it."""
+    """Log what went wrong here and return the reply, which says nothing of it to the client."""
     log.error("SMTP request failed, id %s", secrets.token_hex(4), exc_info=error)
     return replies.OUR_FAULT

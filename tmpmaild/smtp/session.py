@@ -1,7 +1,7 @@
 """One SMTP connection: moves octets between a transport and the conversation, and waits where it must.
 
-aiosmtpd's ``SMTP`` is the base for its Session, Envelope and hooks; its stream and its task are never entered. All
-protocol stands in ``conversation.py``, all decisions in ``handler.py``.
+aiosmtpd's ``SMTP`` is the base, for its Session and Envelope; its stream and its task are never started. The protocol
+is in ``conversation.py``, the decisions are in ``handler.py``.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import Connections
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
-from tmpmaild.smtp.questions import Data, Late, Mail, Question, Recipient, Sender, StartTls
 from tmpmaild.smtp.replies import Reply
+from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender, StartTls
 
 _MAX_UNSENT_BYTES = 64 * 1024
 _MAX_WAITING_BYTES = 64 * 1024
-_LATE_SECONDS = 1
+_REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
 _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # for which the declared size of a mail is kept free, after that what has come of it
@@ -168,10 +168,10 @@ class SmtpSession(SMTP):
         conversation = self._conversation
         try:
             while not self._waiting and self._unread_since is None:
-                question = conversation.next_question()
-                if question is None:
+                request = conversation.next_request()
+                if request is None:
                     break
-                reply = self._ANSWERS[type(question)](self, question)
+                reply = self._ANSWERS[type(request)](self, request)
                 if reply is not None:
                     conversation.answer(reply)
         except Exception as error:  # noqa: BLE001 - logged there
@@ -187,47 +187,47 @@ class SmtpSession(SMTP):
             self._transport.pause_reading()
         self._flush()
 
-    # An answer to each kind of question; None begins to wait.
+    # An answer to each kind of request; None begins to wait.
 
-    def _answer_sender(self, question: Sender) -> Reply:
+    def _answer_sender(self, request: Sender) -> Reply:
         self._envelope = SmtpEnvelope()
-        self._envelope.mail_from = question.address
-        return self._handler.mail_now()
+        self._envelope.mail_from = request.reverse_path
+        return self._handler.answer_sender()
 
-    def _answer_recipient(self, question: Recipient) -> Reply | None:
-        reply = self._handler.recipient_now(self._envelope, question.mailbox, question.written)
+    def _answer_recipient(self, request: Recipient) -> Reply | None:
+        reply = self._handler.answer_recipient_now(self._envelope, request)
         if reply is None:
-            self._wait_for(self._handler.handle_RCPT(self, self.session, self._envelope, question.written, []))
+            self._wait_for(self._handler.answer_recipient(self._envelope, request))
         return reply
 
-    def _answer_data(self, question: Data) -> Reply:
+    def _answer_data(self, request: Data) -> Reply:
         self._measure(self.loop.time())
-        return replies.GO_AHEAD if self._account.reserve(question.size_bytes) else replies.SYSTEM_FULL
+        return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
 
-    def _answer_mail(self, question: Mail) -> Reply | None:
-        if not self._account.hold(len(question.content)):
+    def _answer_mail(self, request: Mail) -> Reply | None:
+        if not self._account.hold(len(request.content)):
             return replies.SYSTEM_FULL
-        self._envelope.content = question.content
+        self._envelope.content = request.content
         assert self.session is not None
         self.session.host_name = self._conversation.helo
-        self._wait_for(self._handler.handle_DATA(self, self.session, self._envelope))
+        self._wait_for(self._handler.answer_mail(self.session, self._envelope))
         return None
 
-    def _answer_late(self, question: Late) -> None:
+    def _delay_reply(self, request: DelayedReply) -> None:
         self._waiting = True
-        self.loop.call_later(_LATE_SECONDS, self._answered, question.reply)
+        self.loop.call_later(_REPLY_DELAY_SECONDS, self._answered, request.reply)
 
     def _answer_starttls(self, _: StartTls) -> None:
         self._transport.pause_reading()  # first of all: what the client sends next is its hello
         self._flush()
         self._handshake = self._wait_for(self._start_tls())
 
-    _ANSWERS: ClassVar[dict[type[Question], Callable[[Any, Any], Reply | None]]] = {
+    _ANSWERS: ClassVar[dict[type[Request], Callable[[Any, Any], Reply | None]]] = {
         Sender: _answer_sender,
         Recipient: _answer_recipient,
         Data: _answer_data,
         Mail: _answer_mail,
-        Late: _answer_late,
+        DelayedReply: _delay_reply,
         StartTls: _answer_starttls,
     }
 

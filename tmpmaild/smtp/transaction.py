@@ -4,8 +4,8 @@ import re
 
 from tmpmaild.mail.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.questions import Recipient
 from tmpmaild.smtp.replies import Reply
+from tmpmaild.smtp.requests import Recipient
 
 MAX_RECIPIENTS = 100
 
@@ -14,7 +14,7 @@ _are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).ful
 _is_number = re.compile(rb"[0-9]+").fullmatch
 
 
-class Transaction:
+class MailTransaction:
     """One sender, the recipients that have been accepted so far, and what MAIL declared.
 
     ``size_bytes`` is 0 where no size was declared; ``utf8``: addresses may be in UTF-8.
@@ -36,13 +36,13 @@ class Transaction:
 
 def parse_mail(  # noqa: PLR0911 - a check a line, its reply beside it
     argument: bytes, max_message_bytes: int, *, extended: bool
-) -> Transaction | Reply:
+) -> MailTransaction | Reply:
     """Read what follows ``MAIL``, or return the reply that refuses it; parameters need EHLO (``extended``)."""
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT
     try:
         path, parameters = split_path(argument[5:])
-        transaction = _declared(parameters, max_message_bytes) if parameters else Transaction()
+        transaction = _declared(parameters, max_message_bytes) if parameters else MailTransaction()
         if isinstance(transaction, Reply):
             return transaction
         if parameters and not extended:
@@ -73,7 +73,7 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
     return Recipient(mailbox, path.decode())
 
 
-def _declared(parameters: bytes, max_message_bytes: int) -> Transaction | Reply:
+def _declared(parameters: bytes, max_message_bytes: int) -> MailTransaction | Reply:
     """Read SIZE (RFC 1870), BODY (RFC 6152) and SMTPUTF8 (RFC 6531), or return the reply that refuses them."""
     if not _are_parameters(parameters):
         return replies.BAD_ARGUMENT
@@ -93,8 +93,8 @@ def _declared(parameters: bytes, max_message_bytes: int) -> Transaction | Reply:
     return _sized(size.lstrip(b"0") or b"0", max_message_bytes, utf8=b"SMTPUTF8" in given)
 
 
-def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> Transaction | Reply:
+def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> MailTransaction | Reply:
     # Thirty digits are a legal way to say "too big"; int() on thousands of them would cost.
     if len(digits) > len(str(max_message_bytes)) or int(digits) > max_message_bytes:
         return replies.MESSAGE_TOO_BIG
-    return Transaction(size_bytes=int(digits), utf8=utf8)
+    return MailTransaction(size_bytes=int(digits), utf8=utf8)
