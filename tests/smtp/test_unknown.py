@@ -78,6 +78,20 @@ async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail
         assert len(await house.messages("john")) == 1
 
 
+@pytest.mark.parametrize(("names", "answer"), [(("john",), "550 5.1.1"), (("john", "abc"), "250 2.0.0")])
+async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(catch_all, monkeypatch, names, answer):
+    async def gone(*_):
+        return None
+
+    async with catch_all() as house:
+        client = await house.greeted()
+        await client.say("MAIL FROM:<a@example.com>", *(f"RCPT TO:<{name}@ours.test>" for name in names), "DATA")
+        await house.create("john")
+        monkeypatch.setattr(house.storage, "find_inbox", gone)
+        assert (await client.say("Subject: x\r\n\r\nhello\r\n."))[0].startswith(answer)
+        assert len(house.sources()) == answer.startswith("250")
+
+
 async def test_the_sender_s_share_pays_for_what_its_mail_creates(catch_all):
     limits = {"max_share_per_creator": 0.01}
     async with catch_all(storage_bytes=10_000_000, limits=limits) as house:

@@ -1,6 +1,7 @@
 """The product without a wire: create an address, take mail for it, show the mail. No SMTP, no HTTP, no SQL."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import anyio
 import anyio.to_thread
@@ -23,8 +24,16 @@ _PARSE_IN_LOOP_BYTES = 32 * 1024
 _HEAVY_BYTES = 1024 * 1024  # above it one by one: what parsing and storing copy is several times the mail
 _GIVE_BACK_MS = 1000  # each time all that was free must be fetched from the system again
 _RANDOM_NAME_TRIES = 5
-_NOBODY = "0"  # no inbox has this id
-_TO_BE_CREATED = "new:"  # stands before the address of an inbox that its first mail creates
+
+
+class UnknownAddress(Struct, frozen=True, gc=False):
+    """A recipient that has no inbox yet: ``deliver`` creates it."""
+
+    address: str
+
+
+Destination = str | UnknownAddress
+"""Where ``deliver`` stores a mail: an inbox id, or with ``accept_unknown`` an address that has no inbox yet."""
 
 
 class Wish(Struct, frozen=True):
@@ -155,21 +164,21 @@ class InboxService:
         await self._storage.delete_message(inbox.id, message_id)
 
     def recipient_now(self, mailbox: Mailbox) -> str | None:
-        """Return the inbox id a recipient stands for if that is known without waiting; None: ask ``recipient``."""
+        """Return the id of a mailbox's inbox if it is known without waiting; None: call ``recipient``."""
         inbox = self._recipients.get(addresses.inbox_address(mailbox), self._clock())
         return inbox.id if inbox else None
 
-    async def recipient(self, mailbox: Mailbox) -> str:
-        """Return the id of the inbox a recipient stands for, or of one that ``deliver`` will create.
+    async def recipient(self, mailbox: Mailbox) -> Destination:
+        """Return the id of a mailbox's inbox; with ``accept_unknown`` it may be an address without one.
 
-        Raises ``AddressNotFound`` alike for what never was, is over, or was deleted; ``MailboxFull``.
+        Raises ``AddressNotFound`` alike for what never existed, has expired, or was deleted; ``MailboxFull``.
         """
         if addresses.is_operator(mailbox, self._rules.domains):
             return await self._operator()
         now_ms, address = self._clock(), addresses.inbox_address(mailbox)
         inbox = await self._storage.find_inbox(address, now_ms)
         if inbox is None and self._rules.accept_unknown and _may_be_created(address):
-            return _TO_BE_CREATED + address
+            return UnknownAddress(address)
         if inbox is None or inbox.expires_at_ms <= now_ms:
             raise AddressNotFound("no live address")
         if inbox.full:
@@ -183,15 +192,17 @@ class InboxService:
         return OPERATOR_INBOX_ID
 
     async def deliver(
-        self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, creator: str | None = None
+        self, envelope: Envelope, destinations: Sequence[Destination], raw: bytes, creator: str | None = None
     ) -> str:
-        """Store a mail for all of its inboxes that live; it is on disk when the first one's message id returns.
+        """Store a mail in all of its inboxes that are live; it is on disk when the first one's message id is returned.
 
         ``creator`` is the client whose share pays for inboxes that the mail creates, None for nobody's. Raises
         ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
         """
         if self._rules.accept_unknown:
-            inbox_ids = [await self._created(inbox_id, creator) for inbox_id in inbox_ids]
+            envelope, inbox_ids = await self._with_unknown_created(envelope, destinations, creator)
+        else:  # without it ``recipient`` returns nothing but ids
+            inbox_ids = cast("Sequence[str]", destinations)
         if len(raw) <= _PARSE_IN_LOOP_BYTES:
             return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
         if len(raw) <= _HEAVY_BYTES:
@@ -199,17 +210,30 @@ class InboxService:
         async with self._heavy:
             return await self._parse_and_store(envelope, inbox_ids, raw)
 
-    async def _created(self, inbox_id: str, creator: str | None) -> str:
-        """Return the id of an inbox that is there, which may mean to create it now."""
-        if not inbox_id.startswith(_TO_BE_CREATED):
-            return inbox_id
-        address = inbox_id.removeprefix(_TO_BE_CREATED)
-        local_part, _, domain = address.rpartition("@")
+    async def _with_unknown_created(
+        self, envelope: Envelope, destinations: Sequence[Destination], creator: str | None
+    ) -> tuple[Envelope, Sequence[str]]:
+        """Create the inboxes that do not exist yet; return the recipients that are left, and their inbox ids."""
+        recipients, inbox_ids = [], []
+        for recipient, destination in zip(envelope.recipients, destinations, strict=True):
+            inbox_id = await self._inbox_id(destination, creator)
+            if inbox_id is not None:
+                recipients.append(recipient)
+                inbox_ids.append(inbox_id)
+        if not inbox_ids:
+            raise AddressNotFound("no recipient is left")
+        return replace(envelope, recipients=tuple(recipients)), inbox_ids
+
+    async def _inbox_id(self, destination: Destination, creator: str | None) -> str | None:
+        """Return the id of an inbox, created now if it does not exist; None if it has just gone."""
+        if isinstance(destination, str):
+            return destination
+        local_part, _, domain = destination.address.rpartition("@")
         try:
             inbox, _ = await self._create(local_part, domain, Wish(), creator)
         except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
-            known = await self._storage.find_inbox(address, self._clock())
-            return known.id if known else _NOBODY
+            known = await self._storage.find_inbox(destination.address, self._clock())
+            return known.id if known else None
         return inbox.id
 
     async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:

@@ -8,7 +8,7 @@ from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 from aiosmtpd.smtp import Session
 
 from tmpmaild.errors import RequestError, StorageLost
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.service import Destination, InboxService
 from tmpmaild.model import Envelope
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import Reply
@@ -18,16 +18,16 @@ log = logging.getLogger(__name__)
 
 
 class SmtpEnvelope(AiosmtpdEnvelope):
-    """aiosmtpd's envelope, with the inboxes that ``rcpt_tos`` stand for, in the same order."""
+    """aiosmtpd's envelope, with the destination of each of ``rcpt_tos``, in the same order."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.inbox_ids: list[str] = []
+        self.destinations: list[Destination] = []
 
-    def accept(self, forward_path: str, inbox_id: str) -> Reply:
+    def accept(self, forward_path: str, destination: Destination) -> Reply:
         """Add a recipient and return the reply that says so."""
         self.rcpt_tos.append(forward_path)
-        self.inbox_ids.append(inbox_id)
+        self.destinations.append(destination)
         return replies.RECIPIENT_OK
 
 
@@ -80,7 +80,7 @@ class Handler:
         )
         try:
             creator = self._creator(stored_envelope.remote_ip)
-            message_id = await self._service.deliver(stored_envelope, envelope.inbox_ids, envelope.content, creator)
+            message_id = await self._service.deliver(stored_envelope, envelope.destinations, envelope.content, creator)
             return replies.stored(message_id)
         except RequestError as error:
             return _refusal(error)
