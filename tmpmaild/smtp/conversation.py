@@ -1,8 +1,8 @@
-"""The SMTP conversation as a machine without I/O: octets in, replies and requests out (RFC 5321 §4).
+"""The SMTP conversation as a state machine without I/O: octets in, replies and requests out (RFC 5321 §4).
 
-It has no socket, no clock and no await. ``receive`` what the client sent, take ``next_request`` until it is None, send
-``output``. A request is one that only the world outside can answer; until ``answer`` is called the machine
-stands still, and what the client has pipelined behind waits in order. A verb is a method of that name.
+It has no socket, no clock and no await. Call ``receive`` with what the client sent, ``next_request`` until it returns
+None, then send ``output``. A request is what only the session can answer; until ``answer`` is called nothing more is
+read, and commands that the client has pipelined wait in order (RFC 2920). A verb is a method of that name.
 """
 
 import re
@@ -22,8 +22,9 @@ _CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
 
 _is_control = re.compile(rb"[\x00-\x1f\x7f]").search
 _is_c1_control = re.compile("[\x80-\x9f]").search
-# Looked for before there is a whole line: some such lines have no end, are too long or are no text, and what follows
-# them must never run. A TLS hello; BDAT (RFC 3030), whose payload comes without being asked for; as first line, HTTP.
+# Other protocols are searched for before a line is complete: such a line may have no end, be too long or not be text,
+# and what follows must never be run as commands. A TLS hello; BDAT (RFC 3030), whose data follow without a reply; HTTP
+# in the first line.
 _ALIEN = rb"\x16\x03|(?P<bdat>(?i:BDAT)[^!-~])"
 _is_alien = re.compile(_ALIEN)
 _is_alien_at_first = re.compile(_ALIEN + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
@@ -64,7 +65,7 @@ class Conversation:
 
     @property
     def received_bytes(self) -> int:
-        """How much of an unfinished mail has come, held or not."""
+        """How much of an unfinished mail has been received, held or not."""
         return self._data.received_bytes if self._data else 0
 
     @property
@@ -74,12 +75,12 @@ class Conversation:
 
     @property
     def draining(self) -> bool:
-        """Whether a mail is coming in of which nothing will be kept."""
+        """Whether a mail is coming in that is discarded."""
         return self._data is not None and self._data.draining
 
     @property
     def waiting_bytes(self) -> int:
-        """How much input has not been looked at."""
+        """How much input has not been read yet."""
         return self._input.waiting_bytes
 
     def receive(self, octets: bytes) -> None:
@@ -87,7 +88,7 @@ class Conversation:
         self._input.append(octets)
 
     def next_request(self) -> Request | None:
-        """Go on until there is a request; None: input, an answer or room in ``output`` is needed, or all is over."""
+        """Read on until there is a request. None: input, an answer or room in ``output`` is needed, or it is closed."""
         if self._request is not None:
             return None
         while self._input.waiting_bytes and not self.closed and len(self.output) < MAX_OUTPUT_BYTES:
@@ -97,7 +98,7 @@ class Conversation:
         return None
 
     def answer(self, reply: Reply) -> None:
-        """Answer the open request; 2xx or 3xx accepts what was asked about, 421 ends the conversation."""
+        """Answer the open request; a positive reply accepts it, 421 ends the conversation."""
         request, self._request = self._request, None
         if self.closed:
             return
@@ -124,14 +125,14 @@ class Conversation:
         return reply
 
     def tls_started(self) -> None:
-        """Start over, encrypted from the next octet on: nothing said in the clear counts (RFC 3207 §4.2)."""
+        """Discard everything received in the clear; the next octet is encrypted (RFC 3207 §4.2)."""
         self._request = self._transaction = None
         self.helo = ""
         self._input.take_all()
         self.tls = True
 
     def drop_mail(self, reply: Reply) -> None:
-        """Hold no more of the mail that is coming in, and give this reply at its end."""
+        """Discard the mail that is coming in, and send this reply at its end."""
         if self._data is not None:
             self._data.drop()
             self._undeliverable = reply
@@ -142,7 +143,7 @@ class Conversation:
             self._say(reply)
             self.closed = True
 
-    # From octets to commands and mails. Each step says whether it found something to go on with.
+    # From octets to commands and mails. Each step returns whether it can be repeated at once.
 
     def _read_command(self) -> bool:
         alien = self._input.match(_is_alien if self.helo else _is_alien_at_first)
@@ -178,7 +179,7 @@ class Conversation:
         return True
 
     def _end_data(self, result: bytes | Reply) -> None:
-        """Go on behind the dot: ask what shall become of the mail, or refuse it with a reply."""
+        """End the transaction: request that the mail is stored, or refuse it with a reply."""
         self._data = None
         transaction = self._transaction
         assert transaction is not None
@@ -199,7 +200,7 @@ class Conversation:
             self._say(result)
 
     def _refuse(self, reply: Reply) -> None:
-        """Count a mistake: who makes many is answered slowly, then not at all."""
+        """Count a mistake: after many the replies are delayed, after more the connection is closed."""
         self._errors += 1
         if self._errors >= _MAX_ERRORS:
             self.close(replies.TOO_MANY_ERRORS)
@@ -233,14 +234,14 @@ class Conversation:
         return replies.BAD_RECIPIENT if verb is Conversation.RCPT else replies.NOT_PRINTABLE
 
     def EHLO(self, argument: bytes) -> Reply:  # noqa: N802 - the verb's name
-        """Greet, and say what we can (RFC 5321 §4.1.1.1)."""
+        """Greet, and list the extensions (RFC 5321 §4.1.1.1)."""
         if not argument:
             return replies.BAD_ARGUMENT
         self._greet(argument, extended=True)
         return replies.ehlo(self._hostname, self._max_message_bytes, offers_tls=self._offers_tls and not self.tls)
 
     def HELO(self, argument: bytes) -> Reply:  # noqa: N802
-        """Greet as in 1982 (RFC 5321 §4.1.1.1)."""
+        """Greet without extensions (RFC 5321 §4.1.1.1)."""
         if not argument:
             return replies.BAD_ARGUMENT
         self._greet(argument, extended=False)
@@ -262,7 +263,7 @@ class Conversation:
         return Sender(proposed.sender, proposed.size_bytes)
 
     def RCPT(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Name a recipient (RFC 5321 §4.1.1.3)."""
+        """Add a recipient (RFC 5321 §4.1.1.3)."""
         if not self._transaction:
             return replies.BAD_SEQUENCE
         recipient = parse_rcpt(argument, utf8=self._transaction.utf8)
@@ -271,7 +272,7 @@ class Conversation:
         return recipient
 
     def DATA(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Ask for the mail (RFC 5321 §4.1.1.4)."""
+        """Start the mail data (RFC 5321 §4.1.1.4)."""
         if not self.helo:
             return replies.BAD_SEQUENCE
         if argument:
@@ -281,19 +282,19 @@ class Conversation:
         return Data(self._transaction.size_bytes)
 
     def STARTTLS(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Ask for the handshake (RFC 3207)."""
+        """Request the TLS handshake (RFC 3207)."""
         if argument and self._offers_tls:
             return replies.BAD_ARGUMENT
         if not self._offers_tls:
             return replies.NOT_IMPLEMENTED
         if self.tls:
             return replies.BAD_SEQUENCE
-        self._input.take_all()  # what came in the clear behind STARTTLS is not from a friend
+        self._input.take_all()  # what follows STARTTLS in the clear may be injected (CVE-2011-0411)
         self._say(replies.READY_FOR_TLS)
         return StartTls()
 
     def RSET(self, _: bytes) -> Reply:  # noqa: N802
-        """Give the transaction up (RFC 5321 §4.1.1.5)."""
+        """Abort the transaction (RFC 5321 §4.1.1.5)."""
         self._transaction = None
         return replies.OK
 
@@ -302,11 +303,11 @@ class Conversation:
         return replies.OK
 
     def QUIT(self, _: bytes) -> None:  # noqa: N802
-        """Say good-bye (RFC 5321 §4.1.1.10)."""
+        """Close the connection (RFC 5321 §4.1.1.10)."""
         self.close(replies.BYE)
 
     def VRFY(self, _: bytes) -> Reply:  # noqa: N802
-        """Tell nothing about any name (RFC 5321 §7.3)."""
+        """Do not reveal which addresses exist (RFC 5321 §7.3)."""
         return replies.CANNOT_VERIFY
 
     def HELP(self, _: bytes) -> Reply:  # noqa: N802
@@ -314,7 +315,7 @@ class Conversation:
         return replies.HELP
 
     def EXPN(self, _: bytes) -> Reply:  # noqa: N802
-        """Refuse: there are no lists, and nobody has an account (AUTH)."""
+        """Refuse: there are no lists, and for AUTH no accounts."""
         return replies.NOT_IMPLEMENTED
 
     AUTH = EXPN

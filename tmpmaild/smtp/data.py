@@ -1,7 +1,7 @@
 """Finds the end of a mail in a stream of chunks and undoes dot-stuffing (RFC 5321 §4.5.2). Pure; no replies.
 
 Only ``CRLF . CRLF`` ends a mail, however the chunks are cut. Servers that took something else for an end could be
-made to see two mails where the sender's server saw one ("SMTP smuggling", CVE-2023-51764 and its kin), so a dot
+made to see two mails where the sender's server saw one ("SMTP smuggling", CVE-2023-51764 and others), so a dot
 that stands alone between any other line ends marks the mail as ``Smuggled``.
 """
 
@@ -12,7 +12,7 @@ _CR_AS_LF = bytes.maketrans(b"\r", b"\n")
 _DRAIN_FACTOR = 4
 _PIECE_BYTES = 64 * 1024
 _UNSETTLED_BYTES = len(_END) - 1
-# Between these and what follows a mail may not be cut in pieces: together they may mean something.
+# A mail is not cut after these: together with the next octet they may be a line end or a lone dot.
 _CLINGING = b"\r.\0"
 # How far the size may be below what is held: the line end before the mail, a stuffed dot, and what is not settled.
 _SLACK_BYTES = 2 + 1 + _UNSETTLED_BYTES
@@ -23,16 +23,16 @@ class TooBig(Exception):
 
 
 class Smuggled(Exception):
-    """The mail contains what other servers might take for its end."""
+    """The mail contains what other servers may read as its end."""
 
 
 class DataReader:
     """Collects one mail from chunks, holding at most about ``max_bytes`` of it.
 
-    ``endless`` turns true when so much has been drained beyond the limit that the sender cannot be meaning well.
+    ``endless`` is true once several times the limit has been received: no honest sender goes on after so much.
 
-    What has come is checked and converted piece by piece as it comes. Done at once at the end, 10 MiB of bare LF
-    would stop the event loop for a third of a second, and a thread would not help: a bytes method keeps the GIL.
+    Octets are checked and converted in pieces as they come. Converting 10 MiB of bare LF at the end would block the
+    event loop for a third of a second, and a thread would not help: a bytes method keeps the GIL.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -61,11 +61,11 @@ class DataReader:
 
     @property
     def draining(self) -> bool:
-        """Whether nothing is held any more and only the end is waited for."""
+        """Whether the mail is discarded until its end."""
         return self._too_big
 
     def feed(self, chunk: bytes) -> bytes | None:
-        """Take a chunk; return what stands behind the mail's end, or None while the end has not come."""
+        """Take a chunk; return what follows the end of the mail, or None while the end has not come."""
         if not self.received_bytes and (mail := _plain_mail(chunk)) is not None:
             self.received_bytes = len(chunk)
             self._pieces.append(mail)
@@ -88,7 +88,7 @@ class DataReader:
         return rest
 
     def drop(self) -> None:
-        """Hold no more of this mail, whatever its size."""
+        """Discard this mail, whatever its size."""
         self._too_big = True
         self._pieces.clear()
         self._size_bytes = 0
@@ -106,7 +106,7 @@ class DataReader:
         return b"".join(self._pieces)
 
     def _settle(self) -> None:
-        """Convert what the next chunk cannot change the meaning of, and see whether it is too much."""
+        """Convert the octets that the next chunk cannot change, and check the limit."""
         if not self._too_big:
             settled_bytes = len(self._tail) - _UNSETTLED_BYTES
             over_limit = self._size_bytes + settled_bytes > self._max_bytes
@@ -119,7 +119,7 @@ class DataReader:
     def _convert_until(self, settled_bytes: int) -> None:
         cut = settled_bytes
         if self._tail[settled_bytes - 1] in _CLINGING:
-            # Only what is new is looked at: else a long run of NULs would be looked at again with each packet.
+            # Only new octets are searched: otherwise a long run of NULs would be searched again with each packet.
             free = self._tail[self._scanned_bytes : settled_bytes].rstrip(_CLINGING)
             cut = self._scanned_bytes + len(free) if free else 0
         if cut > 0:
@@ -127,7 +127,7 @@ class DataReader:
         self._scanned_bytes = settled_bytes - cut
 
     def _convert(self, end: int) -> None:
-        """Turn the tail up to ``end`` into a piece of the mail."""
+        """Convert the tail up to ``end`` into a piece of the mail."""
         with memoryview(self._tail) as tail:
             wire = b"".join((self._line_end_before, tail[:end]))
         del self._tail[:end]
@@ -145,9 +145,9 @@ class DataReader:
 
 
 def _plain_mail(octets: bytes) -> bytes | None:
-    """Return the mail if these octets are all of it and need no change: what most mail is, found in few steps.
+    """Return the mail if these octets are all of it and need no change. This is the fast path of most mails.
 
-    None: it goes on, or something follows it, or a dot, NUL, lone CR or LF in it wants a closer look.
+    None: it goes on, something follows it, or a dot, NUL, lone CR or LF in it must be examined.
     """
     before, _, behind = octets.partition(_DOT)
     if behind != b"\r\n" or octets.startswith(b"."):  # a dot in the first line is one at the start of a line
@@ -157,12 +157,12 @@ def _plain_mail(octets: bytes) -> bytes | None:
 
 
 def _is_plain(wire: bytes) -> bool:
-    """Tell whether each line end is a CRLF and there is no NUL; what is no CRLF would count as a line of its own."""
+    """Tell whether each line end is CRLF and there is no NUL; ``splitlines`` also splits at a lone CR or LF."""
     line_feeds = wire.count(b"\n")
     lines = line_feeds + (not wire.endswith(b"\n"))
     return line_feeds == wire.count(b"\r") and lines == len(wire.splitlines()) and b"\0" not in wire
 
 
 def _has_lone_dot(wire: bytes) -> bool:
-    # Without NUL: there have been servers that did not see it.
+    # NULs are removed first: some servers ignored them.
     return b"." in wire and _LONE_DOT in wire.translate(_CR_AS_LF, b"\0")

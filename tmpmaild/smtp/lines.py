@@ -1,4 +1,4 @@
-"""Finds command lines in a stream of octets and holds what has not been looked at; no commands, no replies."""
+"""Finds command lines in a stream of octets and buffers the rest; no commands, no replies."""
 
 import re
 
@@ -7,15 +7,15 @@ _MAX_DISCARDED_BYTES = 64 * 1024
 
 
 class LineTooLong(Exception):
-    """A line over the limit has ended and is gone."""
+    """A line over the limit has ended and was discarded."""
 
 
 class LineWithoutEnd(Exception):
-    """So much has come without a line end that none is worth waiting for."""
+    """Too many octets have come without a line end."""
 
 
 class Input:
-    """What a client has sent and nobody has looked at; lines are taken from its start."""
+    """What a client has sent and has not been read; lines are taken from its start."""
 
     __slots__ = ("_discarded_bytes", "_octets", "_position")
 
@@ -36,13 +36,13 @@ class Input:
         self._position = 0
 
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Hold the beginning of the next line, whole or not, against a pattern."""
+        """Match a pattern at the start of the next line, complete or not."""
         return None if self._discarded_bytes else pattern.match(self._octets, self._position)
 
     def take_line(self) -> bytes | None:
-        """Return the next line without its end, which may be a bare LF; None while there is no whole one.
+        """Return the next line without its end, which may be a bare LF; None while it is not complete.
 
-        Raises ``LineTooLong``, ``LineWithoutEnd``, at the same octet however the line was cut on its way.
+        Raises ``LineTooLong``, ``LineWithoutEnd``, at the same octet however the line was split into packets.
         """
         end = self._octets.find(b"\n", self._position)
         if end < 0:

@@ -1,13 +1,13 @@
-"""How much memory mails on their way in may take: all together, those of one client, and what each gets unasked."""
+"""Limits on the memory of incoming mail: for all of it, for one client, and an allowance for each session."""
 
 from collections import Counter
 
 ALLOWANCE_BYTES = 64 * 1024
-"""What every session may hold whatever the others do, so that small mail comes in while large mail must wait."""
+"""What every session may hold in any case, so that small mail is received while large mail is refused."""
 
 
 class Memory:
-    """The octets that sessions hold of unfinished and unstored mail, their allowances aside."""
+    """The octets that sessions hold of unfinished and unstored mail, without their allowances."""
 
     def __init__(self, max_bytes: int, max_share_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -16,9 +16,9 @@ class Memory:
         self.held_bytes = 0
 
     def take(self, client: str | None, more_bytes: int) -> bool:
-        """Take more, or give back what is negative; False, and nothing is taken, if it is too much.
+        """Take more octets, or return them if negative; False, and nothing is taken, if it is over a limit.
 
-        ``client`` of None has no share of its own to keep to.
+        A ``client`` of None has no limit of its own.
         """
         share_bytes = self._shares[client] + more_bytes if client is not None else 0
         if more_bytes > 0 and (self.held_bytes + more_bytes > self._max_bytes or share_bytes > self._max_share_bytes):
@@ -32,7 +32,7 @@ class Memory:
         if share_bytes:
             self._shares[client] = share_bytes
         else:
-            self._shares.pop(client, None)  # the table is no larger than the clients that hold something
+            self._shares.pop(client, None)  # only clients that hold something are in the table
 
 
 class Account:
@@ -47,12 +47,12 @@ class Account:
         self._taken_bytes = 0
 
     def reserve(self, size_bytes: int) -> bool:
-        """Make sure of the memory for a mail of this size; False if there is not that much."""
+        """Reserve memory for a mail of this size; False if there is not enough."""
         self._reserved_bytes = size_bytes
         return self.hold(0)
 
     def hold(self, held_bytes: int) -> bool:
-        """Account for so much of a mail; False if it is too much: nothing may then be held any more."""
+        """Account for this much of a mail; False if it is over a limit: the mail must then be discarded."""
         wanted_bytes = max(held_bytes, self._reserved_bytes) - ALLOWANCE_BYTES
         more_bytes = max(wanted_bytes, 0) - self._taken_bytes
         if not more_bytes:
@@ -64,12 +64,12 @@ class Account:
         return True
 
     def keep(self, held_bytes: int) -> None:
-        """Give back what is reserved but not held: this sender has promised more than comes."""
+        """Return what is reserved but not held: less has come than the sender declared."""
         self._reserved_bytes = 0
         self.hold(held_bytes)
 
     def release(self) -> None:
-        """Give everything back."""
+        """Return everything."""
         self._reserved_bytes = 0
         if self._taken_bytes:
             self._memory.take(self._client, -self._taken_bytes)

@@ -1,6 +1,6 @@
 """Every reply this server gives, with its enhanced status code (RFC 3463), and the answer to each error.
 
-Trouble on our side is 4xx: the sender tries again. No reply carries an exception's text or echoes input.
+Faults of this server are 4xx: the sender tries again. No reply contains an exception's text or repeats input.
 """
 
 from functools import lru_cache
@@ -89,7 +89,7 @@ _ANSWERS: dict[type[errors.RequestError], Reply] = {
     errors.AddressTaken: OUR_FAULT,
     errors.MessageNotFound: OUR_FAULT,
     errors.AddressNotFound: UNKNOWN_RECIPIENT,
-    errors.AddressExpired: UNKNOWN_RECIPIENT,  # the same bytes: nobody learns which names have been
+    errors.AddressExpired: UNKNOWN_RECIPIENT,  # the same reply: it must not reveal which addresses existed
     errors.MailboxFull: MAILBOX_FULL,
     errors.StorageFull: SYSTEM_FULL,
     errors.StorageUnavailable: OUR_FAULT,

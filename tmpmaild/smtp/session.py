@@ -1,4 +1,4 @@
-"""One SMTP connection: moves octets between a transport and the conversation, and waits where it must.
+"""One SMTP connection: moves octets between a transport and the conversation, and waits for answers.
 
 aiosmtpd's ``SMTP`` is the base, for its Session and Envelope; its stream and its task are never started. The protocol
 is in ``conversation.py``, the decisions are in ``handler.py``.
@@ -25,7 +25,7 @@ _MAX_WAITING_BYTES = 64 * 1024
 _REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
 _UNREAD_SECONDS = 30
-_RESERVED_SECONDS = 30  # for which the declared size of a mail is kept free, after that what has come of it
+_RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class SmtpSession(SMTP):
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet, or send away."""
+        """Greet, or refuse the connection."""
         self.transport = transport
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
@@ -71,25 +71,25 @@ class SmtpSession(SMTP):
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Take octets; go on if nothing is being waited for."""
-        # A command that comes octet by octet is no activity: else a connection could be kept for days with it.
+        """Take octets; read them unless an answer is being waited for."""
+        # An incomplete command is not activity: otherwise one octet at a time could keep a connection open for days.
         if b"\n" in data or self._conversation.receiving_data:
             self._active_at = self.loop.time()
         self._conversation.receive(data)
         if not self._waiting:
             self._pump()
             if self._conversation.draining and not self._conversation.closed:
-                self._rest()
+                self._pause_drain()
         elif self._conversation.waiting_bytes > _MAX_WAITING_BYTES:
             self._transport.pause_reading()
 
-    def _rest(self) -> None:
-        """Read on when it is this session's turn: what nobody will keep must not keep others waiting."""
+    def _pause_drain(self) -> None:
+        """Pause until it is this session's turn: discarded mail is read in turns, so that it cannot starve others."""
         self._transport.pause_reading()
         self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
 
     def eof_received(self) -> bool:
-        """Let a mail that is being stored have its answer, though nothing more will come."""
+        """Keep the connection open until a mail that is being stored is answered; nothing more will be received."""
         self._peer_done = True
         return self._waiting and not self._conversation.tls
 
@@ -105,12 +105,12 @@ class SmtpSession(SMTP):
         self._connections.forget(self)
 
     def pause_writing(self) -> None:
-        """Stop obeying a client that does not read its replies."""
+        """Read no more commands from a client that does not read its replies."""
         self._unread_since = self.loop.time()
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """Go on with what has come meanwhile."""
+        """Read what has come in the meantime."""
         if not self._conversation.closed:
             self._unread_since = None
             self._go_on()
@@ -118,13 +118,13 @@ class SmtpSession(SMTP):
     # What the server calls.
 
     def stop(self) -> None:
-        """Hang up, after the answer to a mail that is on its way in or to the disk."""
+        """Close the connection, after the answer to a mail that is being received or stored."""
         self._stopping = True
         if not self._busy:
             self._close(replies.STOPPING)
 
     def abort(self) -> None:
-        """Hang up at once; where no answer is due, with a word if the client takes it."""
+        """Close the connection at once; send 421 if no answer is due (RFC 5321 §3.8)."""
         if not self._waiting:
             self._close(replies.STOPPING)
         self._transport.abort()
@@ -132,7 +132,7 @@ class SmtpSession(SMTP):
             self._handshake.cancel()
 
     def watch(self, now: float) -> None:
-        """Hang up if the client wastes our time, seen from loop time ``now``."""
+        """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
         if self._unread_since is not None and now - self._unread_since > _UNREAD_SECONDS:
             self._transport.abort()
         elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
@@ -144,7 +144,7 @@ class SmtpSession(SMTP):
         seconds = now - self._measured_at
         if not self._conversation.receiving_data or seconds <= _IDLE_SECONDS:
             return False
-        # Since the last look, not since DATA: a mail that came fast but for its end could be held for a day.
+        # Measured since the last check, not since DATA: a mail that comes fast at first could be stretched over a day.
         more_bytes = self._conversation.received_bytes - self._measured_bytes
         self._measure(now)
         return more_bytes < seconds * _MIN_BYTES_PER_SECOND
@@ -164,7 +164,7 @@ class SmtpSession(SMTP):
     # Between the conversation and the handler.
 
     def _pump(self) -> None:
-        """Let the conversation go on until it needs input, an answer that takes time, or a reader."""
+        """Run the conversation until it needs input, an answer that takes time, or the client to read."""
         conversation = self._conversation
         try:
             while not self._waiting and self._unread_since is None:
@@ -181,13 +181,13 @@ class SmtpSession(SMTP):
         if not self._waiting:
             self._settle_account()
             if len(conversation.output) >= MAX_OUTPUT_BYTES:
-                self._waiting = True  # until the others have had their turn
+                self._waiting = True  # until other connections have had their turn
                 self.loop.call_soon(self._answered, None)
         elif conversation.waiting_bytes > _MAX_WAITING_BYTES:
             self._transport.pause_reading()
         self._flush()
 
-    # An answer to each kind of request; None begins to wait.
+    # One method for each kind of request; None means that the answer comes later.
 
     def _answer_sender(self, request: Sender) -> Reply:
         self._envelope = SmtpEnvelope()
@@ -218,7 +218,7 @@ class SmtpSession(SMTP):
         self.loop.call_later(_REPLY_DELAY_SECONDS, self._answered, request.reply)
 
     def _answer_starttls(self, _: StartTls) -> None:
-        self._transport.pause_reading()  # first of all: what the client sends next is its hello
+        self._transport.pause_reading()  # before the reply: what the client sends after it is its TLS hello
         self._flush()
         self._handshake = self._wait_for(self._start_tls())
 
@@ -249,7 +249,7 @@ class SmtpSession(SMTP):
 
     def _answered(self, reply: Reply | None) -> None:
         self._waiting = False
-        self._envelope.content = None  # a client may stay for hours after a mail of megabytes
+        self._envelope.content = None  # a connection may be open for hours after a mail of megabytes
         if self.transport is None:
             self._account.release()
             return
@@ -294,9 +294,9 @@ class SmtpSession(SMTP):
         return session
 
     async def _start_tls(self) -> None:
-        """Encrypt, and forget everything that was said in the clear (RFC 3207 §4.2)."""
+        """Do the TLS handshake, and discard everything received in the clear (RFC 3207 §4.2)."""
         assert self._connections.tls is not None
-        if self.transport is None or self._transport.is_closing():  # on it no handshake would ever end
+        if self.transport is None or self._transport.is_closing():  # a handshake would never end on it
             self.connection_lost(None)
             return
         self._conversation.tls_started()  # now: the first commands may come with the end of the handshake
@@ -307,7 +307,7 @@ class SmtpSession(SMTP):
             transport = None
         if transport is None:
             self._transport.abort()
-            self.connection_lost(None)  # asyncio tells nobody when a connection ends within the handshake
+            self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
             return
         self.transport = self._transport = transport
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)

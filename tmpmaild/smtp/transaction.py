@@ -1,4 +1,4 @@
-"""What MAIL and RCPT say (RFC 5321 §4.1.1.2 and 3), and the state between MAIL and the dot (§3.3)."""
+"""Parses MAIL and RCPT (RFC 5321 §4.1.1.2 and 3); the state of a mail transaction (§3.3)."""
 
 import re
 
@@ -7,7 +7,7 @@ from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Recipient
 
-MAX_RECIPIENTS = 100
+MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
 
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
 _are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).fullmatch
@@ -15,7 +15,7 @@ _is_number = re.compile(rb"[0-9]+").fullmatch
 
 
 class MailTransaction:
-    """One sender, the recipients that have been accepted so far, and what MAIL declared.
+    """A mail transaction (RFC 5321 §3.3): the sender, the recipients accepted so far, and what MAIL declared.
 
     ``size_bytes`` is 0 where no size was declared; ``utf8``: addresses may be in UTF-8.
     """
@@ -34,10 +34,10 @@ class MailTransaction:
         return len(self.recipients) >= MAX_RECIPIENTS
 
 
-def parse_mail(  # noqa: PLR0911 - a check a line, its reply beside it
+def parse_mail(  # noqa: PLR0911 - one check a line, next to its reply
     argument: bytes, max_message_bytes: int, *, extended: bool
 ) -> MailTransaction | Reply:
-    """Read what follows ``MAIL``, or return the reply that refuses it; parameters need EHLO (``extended``)."""
+    """Parse what follows ``MAIL``, or return the reply that refuses it; parameters need EHLO (``extended``)."""
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT
     try:
@@ -58,7 +58,7 @@ def parse_mail(  # noqa: PLR0911 - a check a line, its reply beside it
 
 
 def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
-    """Read what follows ``RCPT``, or return the reply that refuses it."""
+    """Parse what follows ``RCPT``, or return the reply that refuses it."""
     if argument[:3].upper() != b"TO:":
         return replies.BAD_ARGUMENT
     try:
@@ -74,7 +74,7 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
 
 
 def _declared(parameters: bytes, max_message_bytes: int) -> MailTransaction | Reply:
-    """Read SIZE (RFC 1870), BODY (RFC 6152) and SMTPUTF8 (RFC 6531), or return the reply that refuses them."""
+    """Parse SIZE (RFC 1870), BODY (RFC 6152) and SMTPUTF8 (RFC 6531), or return the reply that refuses them."""
     if not _are_parameters(parameters):
         return replies.BAD_ARGUMENT
     given: dict[bytes, bytes | None] = {}
@@ -94,7 +94,7 @@ def _declared(parameters: bytes, max_message_bytes: int) -> MailTransaction | Re
 
 
 def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> MailTransaction | Reply:
-    # Thirty digits are a legal way to say "too big"; int() on thousands of them would cost.
+    # The length is compared first: int() on thousands of digits is slow.
     if len(digits) > len(str(max_message_bytes)) or int(digits) > max_message_bytes:
         return replies.MESSAGE_TOO_BIG
     return MailTransaction(size_bytes=int(digits), utf8=utf8)
