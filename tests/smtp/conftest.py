@@ -41,7 +41,7 @@ class Client:
             return (await self.reader.readline()).decode().removesuffix("\r\n")
 
     async def reply(self):
-        """Read one reply; of several lines, the last."""
+        """Read one reply; return its last line."""
         line = await self.line()
         while line[3:4] == "-":
             line = await self.line()
@@ -69,7 +69,7 @@ class Client:
         return (await self.say(f"{mail}\r\n."))[0]
 
     async def rest(self):
-        """Read until the server hangs up."""
+        """Read until the server closes the connection."""
         octets = b""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -80,7 +80,7 @@ class Client:
         return octets.decode()
 
     def reset(self):
-        """Vanish with a RST."""
+        """Close the connection with a RST."""
         raw = self.writer.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.writer.transport.abort()
@@ -90,7 +90,7 @@ class Client:
 
 
 class House:
-    """The server, what stands behind it, and the way to it."""
+    """The server, its service and storage, and its address."""
 
     def __init__(self, path, storage, service, server, address):
         self.path = path

@@ -1,4 +1,4 @@
-"""Mails made to hurt who reads them: taken, listed with what could be read, and the source is there octet by octet."""
+"""Mails made to overload their reader: taken, listed with what could be read, and the source is there octet by octet."""
 
 import asyncio
 import json

@@ -1,11 +1,11 @@
-"""Who may connect, how often, and how many at once; who may not is told so in place of the greeting."""
+"""Limits on connections: how many at once, how many a minute; a refused client gets 421 instead of the greeting."""
 
 import socket
 from ipaddress import ip_network
 
 import pytest
 
-SENT_AWAY = "421 4.7.0 Too many connections, try again later\r\n"
+REFUSED = "421 4.7.0 Too many connections, try again later\r\n"
 GREETING = "220 mx.ours.test ESMTP"
 
 
@@ -14,8 +14,8 @@ async def greeting(house, ip="127.0.0.1"):
     return client, await client.reply()
 
 
-async def is_sent_away(house, ip="127.0.0.1"):
-    return await (await house.connect(local_addr=(ip, 0))).rest() == SENT_AWAY
+async def is_refused(house, ip="127.0.0.1"):
+    return await (await house.connect(local_addr=(ip, 0))).rest() == REFUSED
 
 
 async def test_each_ipv4_address_has_connections_of_its_own(serve):
@@ -24,14 +24,14 @@ async def test_each_ipv4_address_has_connections_of_its_own(serve):
             for _ in range(2):
                 _, said = await greeting(house, ip)
                 assert said.startswith(GREETING)
-            assert await is_sent_away(house, ip)
+            assert await is_refused(house, ip)
 
 
 @pytest.mark.parametrize("how", ["quit", "close", "reset", "half-close"])
 async def test_a_place_is_free_again_however_the_connection_ended(serve, how):
     async with serve(max_connections_per_client=1, max_connections=1) as house:
         client, _ = await greeting(house)
-        assert await is_sent_away(house)
+        assert await is_refused(house)
         if how == "quit":
             assert await client.say("QUIT") == ["221 2.0.0 Bye"]
         elif how == "half-close":
@@ -44,11 +44,11 @@ async def test_a_place_is_free_again_however_the_connection_ended(serve, how):
         assert house.server.connections.per_client == {"127.0.0.1": 1}
 
 
-async def test_who_was_sent_away_takes_no_place(serve):
+async def test_a_refused_client_takes_no_place(serve):
     async with serve(max_connections_per_client=1) as house:
         first, _ = await greeting(house)
         for _ in range(5):
-            assert await is_sent_away(house)
+            assert await is_refused(house)
         await house.until(lambda: len(house.server.connections.open) == 1)
         first.close()
         await house.until(lambda: not house.server.connections.open)
@@ -56,12 +56,12 @@ async def test_who_was_sent_away_takes_no_place(serve):
         assert said.startswith(GREETING)
 
 
-async def test_who_is_sent_away_is_not_heard(serve):
+async def test_who_is_refused_is_not_heard(serve):
     async with serve(max_connections=1) as house:
         await greeting(house)
         client = await house.connect()
         client.send("EHLO client.example", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA", "x", ".")
-        assert await client.rest() in (SENT_AWAY, "")  # what it sent unasked may cost it the answer
+        assert await client.rest() in (REFUSED, "")  # what it sent unasked may cost it the answer
         assert house.sources() == []
 
 
@@ -69,8 +69,8 @@ async def test_the_limit_in_all_holds_for_several_clients_and_for_exempt_ones(se
     async with serve(max_connections=2, exempt=[ip_network("127.0.0.2/32")]) as house:
         await greeting(house, "127.0.0.1")
         await greeting(house, "127.0.0.2")
-        assert await is_sent_away(house, "127.0.0.2")
-        assert await is_sent_away(house, "127.0.0.3")
+        assert await is_refused(house, "127.0.0.2")
+        assert await is_refused(house, "127.0.0.3")
 
 
 async def test_only_exempt_networks_are_exempt(serve):
@@ -81,7 +81,7 @@ async def test_only_exempt_networks_are_exempt(serve):
             assert said.startswith(GREETING)
         _, said = await greeting(house)
         assert said.startswith(GREETING)
-        assert await is_sent_away(house)
+        assert await is_refused(house)
 
 
 async def test_each_client_comes_only_so_often_whatever_became_of_the_connections_before(serve):
@@ -91,7 +91,7 @@ async def test_each_client_comes_only_so_often_whatever_became_of_the_connection
             assert said.startswith(GREETING)
             client.close()
         await house.until(lambda: not house.server.connections.open)
-        assert await is_sent_away(house)
+        assert await is_refused(house)
         _, said = await greeting(house, "127.0.0.2")
         assert said.startswith(GREETING)
 
@@ -103,7 +103,7 @@ async def test_an_ipv6_client_is_limited_too(serve):
         pytest.skip("this machine has no IPv6")
     async with serve(max_connections_per_client=1, listener=listener) as house:
         assert (await (await house.connect()).reply()).startswith(GREETING)
-        assert await (await house.connect()).rest() == SENT_AWAY
+        assert await (await house.connect()).rest() == REFUSED
         assert house.server.connections.per_client.keys() == {"::/64"}
 
 
@@ -114,7 +114,7 @@ async def test_an_ipv4_client_of_a_listener_for_both_is_that_ipv4_client(serve):
     async with serve(max_connections_per_client=1, listener=listener) as house:
         house.address = ("127.0.0.1", house.address[1])
         assert (await (await house.connect()).reply()).startswith(GREETING)
-        assert await (await house.connect()).rest() == SENT_AWAY
+        assert await (await house.connect()).rest() == REFUSED
         assert house.server.connections.per_client.keys() == {"127.0.0.1"}
 
 
@@ -154,7 +154,7 @@ async def test_an_ipv6_network_of_64_bits_is_one_client_and_its_neighbour_is_ano
 
         hosts = [call(f"2001:db8:1:2::{host:x}") for host in range(3)]
         assert [line.said[:4] for _, line in hosts] == [b"220 ", b"220 ", b"421 "]
-        assert hosts[2][1].said == SENT_AWAY.encode()
+        assert hosts[2][1].said == REFUSED.encode()
         assert hosts[2][1].closed
         assert call("2001:db8:1:3::1")[1].said.startswith(GREETING.encode())
         hosts[2][0].connection_lost(None)

@@ -76,7 +76,7 @@ FALSE_ENDS = [
 
 
 @pytest.mark.parametrize("false_end", FALSE_ENDS, ids=repr)
-async def test_what_stands_behind_a_false_end_is_never_run_nor_stored_wherever_the_packets_end(serve, false_end):
+async def test_what_follows_a_false_end_is_never_run_nor_stored_wherever_the_packets_end(serve, false_end):
     forged = b"MAIL FROM:<ceo@example.com>\r\nRCPT TO:<def@ours.test>\r\nDATA\r\nforged"
     async with serve(names=("abc", "def")) as house:
         for cut in range(len(false_end) + 1):

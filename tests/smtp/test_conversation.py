@@ -18,7 +18,7 @@ LINE = re.compile(rb"(\d{3})[ -][ -~]*")
 
 
 class World:
-    """A conversation, and somebody who answers its requests: whoever is called abc at ours.test lives here."""
+    """A conversation and the answers to its requests; the only inbox is abc at ours.test."""
 
     def __init__(self, **options):
         options = {"max_message_bytes": MAX_MESSAGE_BYTES} | options

@@ -67,7 +67,7 @@ TRICKS = [
     (b".\r\n", b"", b""),  # an empty mail: the line end before the dot is that of DATA
     (b"\r\n.\r\n", b"\r\n", b""),  # one empty line
     (b"hello\r\n.\r\n", b"hello\r\n", b""),
-    (b"a\r\n.\r\nNOOP\r\n", b"a\r\n", b"NOOP\r\n"),  # what stands behind the end is not mail
+    (b"a\r\n.\r\nNOOP\r\n", b"a\r\n", b"NOOP\r\n"),  # what follows the end is not mail
     (b".\r\n.\r\n", b"", b".\r\n"),  # and the first end is the end
     (b"..\r\n.\r\n", b".\r\n", b""),  # a stuffed dot in the first line
     (b".a\r\n.\r\n", b"a\r\n", b""),  # RFC 5321 §4.5.2: a dot at the start goes, whatever follows

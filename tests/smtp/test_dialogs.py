@@ -3,7 +3,7 @@ r"""Plays the dialogues of ``tests/dialogs``; a bug report becomes a new file th
 A file is named by the row of the server's contract that it shows. Its lines:
 
     C: …   the client sends this and CRLF. C lines in a row go in one packet.
-    S: …   the server answers with a line that begins so; "S: closed": it hangs up.
+    S: …   the server answers with a line that begins so; "S: closed": it closes the connection.
     L: …   as S, but the answer comes late, on purpose
     T: handshake                 the TLS handshake that the last answer asked for
     O: name, O: name=number      an option of the conversation

@@ -29,7 +29,7 @@ async def test_at_a_stop_the_idle_are_sent_away_and_a_mail_gets_its_answer(serve
         assert len(house.sources()) == 1
 
 
-async def test_at_a_stop_a_transaction_that_has_not_come_to_its_mail_is_sent_away(serve):
+async def test_at_a_stop_a_transaction_that_has_not_come_to_its_mail_is_refused(serve):
     async with serve() as house:
         clients = [await house.greeted() for _ in range(3)]
         for count, client in enumerate(clients):
@@ -66,7 +66,7 @@ async def test_a_stop_waits_no_longer_than_its_grace_time(serve):
         assert house.server.connections.memory.held_bytes == 0
 
 
-async def test_who_comes_while_the_server_stops_is_sent_away(serve):
+async def test_who_comes_while_the_server_stops_is_refused(serve):
     async with serve() as house:
         house.server.connections.stopping = True
         assert await (await house.connect()).rest() == str(replies.STOPPING) + "\r\n"

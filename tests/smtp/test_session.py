@@ -82,7 +82,7 @@ async def test_a_mail_of_many_packets_is_stored_as_it_came(serve):
         assert house.sources() == [source]
 
 
-# Clients who leave
+# Clients that leave
 
 
 async def test_a_client_who_half_closes_after_the_dot_gets_the_answer(serve):
@@ -107,7 +107,7 @@ async def test_a_client_who_half_closes_before_the_dot_leaves_nothing(serve):
         assert house.server.connections.memory.held_bytes == 0
 
 
-async def test_clients_who_vanish_right_after_the_dot_disturb_nobody(serve):
+async def test_clients_that_disconnect_right_after_the_dot_disturb_nobody(serve):
     async with serve() as house:
         clients = [await house.connect() for _ in range(20)]
         for client in clients:
@@ -125,7 +125,7 @@ async def test_clients_who_vanish_right_after_the_dot_disturb_nobody(serve):
         assert house.server.connections.memory.held_bytes == 0
 
 
-# Clients who do not read
+# Clients that do not read
 
 
 async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
@@ -200,10 +200,10 @@ async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
         await house.until(lambda: not house.server.connections.open)
 
 
-# Clients who waste time
+# Clients that waste time
 
 
-async def test_an_idle_client_is_sent_away(serve):
+async def test_an_idle_client_is_refused(serve):
     async with serve() as house:
         client = await house.connect()
         await client.reply()

@@ -207,7 +207,7 @@ async def test_a_recipient_that_is_swept_between_rcpt_and_the_dot_is_left_out(se
         assert house.read("SELECT count(*) FROM message") == [(1,)]
 
 
-async def test_whoever_has_a_name_next_gets_nothing_that_was_meant_for_the_one_before(serve, clock):
+async def test_the_next_owner_of_a_name_gets_no_mail_meant_for_the_one_before(serve, clock):
     async with serve() as house:
         client = await at_data(house, "abc")
         clock.advance(seconds=25 * 3600)

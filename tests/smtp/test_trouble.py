@@ -66,7 +66,7 @@ async def test_a_disk_that_is_nearly_full_is_said_at_mail_and_a_mail_that_is_on_
         await house.until(lambda: not house.service.has_room())
         assert await late.say("MAIL FROM:<>") == [SYSTEM_FULL]
         monkeypatch.setattr(shutil, "disk_usage", lambda _: really._replace(free=257 * MIB))
-        await house.until(house.service.has_room)  # without a sweep, which deletes what is over and needs no room
+        await house.until(house.service.has_room)  # without a sweep, which deletes what has expired and needs no room
         assert (await late.deliver("abc")).startswith(STORED)
 
 
