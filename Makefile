@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 QUICK ?=
 
-.PHONY: run test proof check format bench attack screenshots constraints clean
+.PHONY: run test proof check format client bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -27,6 +27,10 @@ check: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# tmpmaild/client/sync.py, anew from aio.py.
+client: $(VENV)/.dev
+	$(BIN)/python tools/sync_client.py
 
 # Ratios against bare libraries, in one run each. Needs smtp-source (Debian: postfix) and wrk. ARGS="reading memory"
 # for some parts; ARGS=scale shows how cost grows with 200,000 inboxes.

@@ -1,4 +1,4 @@
-"""The client for code with ``await``: carries out over httpx2 what the core asks, and decides nothing itself."""
+"""The client for code with ``await``: sends what the core asks for over httpx2 and decides nothing itself."""
 
 import os
 import time
@@ -36,7 +36,7 @@ class Driver:
         return Driver(self._http, self._sleep)
 
     async def run(self, steps: Steps[T]) -> T:
-        """Return what the steps do."""
+        """Carry out the steps and return their result."""
         try:
             command = next(steps)
             while True:
@@ -52,7 +52,7 @@ class Driver:
     async def aclose(self) -> None:
         """Close the stream."""
         if self._pieces is not None:
-            await self._pieces.aclose()  # left to the garbage collector it would outlive the event loop
+            await self._pieces.aclose()  # the garbage collector may do it too late
             self._pieces = None
         if self._stream is not None:
             await self._stream.aclose()
@@ -82,7 +82,7 @@ class Driver:
         try:
             response = self._stream = await self._send(request)
             if response.status_code == httpx2.codes.OK:
-                self._pieces = response.aiter_bytes()
+                self._pieces = transport.async_pieces(response)
                 return transport.reply(request, response, b"")
             return transport.reply(request, response, await response.aread())
         except transport.HTTP_ERRORS as error:
@@ -103,10 +103,10 @@ class Driver:
 class AsyncClient:
     """A tmpmaild service, as seen by its URL (default: ``$TMPMAILD_URL``, else ``http://127.0.0.1:8025``).
 
-    With ``wait_out_rate_limit`` every call waits when it is refused for its rate, up to a minute; waits for mail always
-    do. ``http`` is for what only httpx2 can be told (certificates, proxies); whoever gives it closes it. ``clock`` (in
-    seconds) and ``sleep`` are for tests of tests. A client belongs to one event loop. All calls raise
-    ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError for what is no URL.
+    With ``wait_out_rate_limit`` every call that the rate limit refuses is repeated, for up to a minute; waits for mail
+    always do this. ``http`` is for settings of httpx2 itself (certificates, proxies); the caller closes it.
+    ``clock`` (in seconds) and ``sleep`` are for tests of tests. A client belongs to one event loop. All calls raise
+    ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError if ``url`` is not a URL.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class AsyncClient:
         return await self._driver.run(self._remote.domains())
 
     async def aclose(self) -> None:
-        """Close all connections; to be called at the end, or use ``with``."""
+        """Close all connections. Call it at the end, or use ``async with``."""
         if self._owns_http:
             await self._http.aclose()
 
@@ -234,10 +234,10 @@ class AsyncInbox(InboxView):
     async def follow(self, after: "AsyncMail | str | None" = None) -> AsyncGenerator["Event[AsyncMail]", None]:
         """Yield what happens, from the beginning or after a mail, until the address ends.
 
-        ``Arrived`` comes once for each mail, however often the connection breaks; ``Deleted``, ``Extended`` and
-        ``Expired`` only while there is one, except that the end is always told. Raises ``ServiceUnreachable`` (or the
-        ``Problem`` it was) when the service has been away for a minute. Who breaks out of it closes it, or its
-        connection stays open: ``async with aclosing(inbox.follow()) as events``.
+        ``Arrived`` comes once for each mail, however often the connection breaks. ``Deleted`` and ``Extended`` come
+        only while there is a connection; the end of the address is always reported. Raises ``ServiceUnreachable`` (or
+        the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
+        its connection stays open: ``async with aclosing(inbox.follow()) as events``.
         """
         following = Following(self._remote, wanted(None, None, None, after).after)
         async with aclosing(self._driver.apart()) as driver:
@@ -245,7 +245,7 @@ class AsyncInbox(InboxView):
                 yield self._event(event)
 
     async def extend(self, seconds: int) -> datetime:
-        """Have the address end ``seconds`` from now, which may be earlier; return when. Raises ``InvalidRequest``."""
+        """Set the expiry to ``seconds`` from now, also to an earlier time; return it. Raises ``InvalidRequest``."""
         return await self._driver.run(self._remote.extend(seconds))
 
     async def delete(self) -> None:
@@ -265,7 +265,7 @@ class AsyncMail(MailView):
 
     @property
     def html(self) -> Awaitable[str | None]:
-        """The HTML part as it was received, or None: ``await mail.html``. Fetched the first time."""
+        """The HTML part as it was received, or None; ``await mail.html`` fetches it the first time."""
         return self._html()
 
     @property
@@ -289,7 +289,8 @@ class AsyncMail(MailView):
         await self._driver.run(self._remote.delete_message(self.id))
 
     async def _html(self) -> str | None:
-        return (await self.details()).html
+        details = await self.details()
+        return details.html
 
 
 class AsyncAttachment(AttachmentView):

@@ -1,8 +1,9 @@
-"""The client for code without ``await``: carries out over httpx2 what the core asks, and decides nothing itself."""
+# Made from aio.py by tools/sync_client.py: change aio.py, then run `make client`.
+"""The client for code without ``await``: sends what the core asks for over httpx2 and decides nothing itself."""
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from datetime import datetime
 from typing import Any, Self, TypeVar
@@ -28,14 +29,14 @@ class Driver:
         self._http = http
         self._sleep = sleep
         self._stream: httpx2.Response | None = None
-        self._pieces: Iterator[bytes] = iter(())
+        self._pieces: Generator[bytes, None, None] | None = None
 
     def apart(self) -> "Driver":
         """Return a driver for steps that open a stream."""
         return Driver(self._http, self._sleep)
 
     def run(self, steps: Steps[T]) -> T:
-        """Return what the steps do."""
+        """Carry out the steps and return their result."""
         try:
             command = next(steps)
             while True:
@@ -50,6 +51,9 @@ class Driver:
 
     def close(self) -> None:
         """Close the stream."""
+        if self._pieces is not None:
+            self._pieces.close()  # the garbage collector may do it too late
+            self._pieces = None
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -78,7 +82,7 @@ class Driver:
         try:
             response = self._stream = self._send(request)
             if response.status_code == httpx2.codes.OK:
-                self._pieces = response.iter_bytes()
+                self._pieces = transport.pieces(response)
                 return transport.reply(request, response, b"")
             return transport.reply(request, response, response.read())
         except transport.HTTP_ERRORS as error:
@@ -86,6 +90,7 @@ class Driver:
 
     def _read(self, request: Request) -> bytes:
         try:
+            assert self._pieces is not None
             return next(self._pieces, b"")
         except transport.HTTP_ERRORS as error:
             raise transport.translated(request, error) from error
@@ -98,10 +103,10 @@ class Driver:
 class Client:
     """A tmpmaild service, as seen by its URL (default: ``$TMPMAILD_URL``, else ``http://127.0.0.1:8025``).
 
-    With ``wait_out_rate_limit`` every call waits when it is refused for its rate, up to a minute; waits for mail always
-    do. ``http`` is for what only httpx2 can be told (certificates, proxies); whoever gives it closes it. ``clock`` (in
-    seconds) and ``sleep`` are for tests of tests. Threads may share a client. All calls raise
-    ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError for what is no URL.
+    With ``wait_out_rate_limit`` every call that the rate limit refuses is repeated, for up to a minute; waits for mail
+    always do this. ``http`` is for settings of httpx2 itself (certificates, proxies); the caller closes it.
+    ``clock`` (in seconds) and ``sleep`` are for tests of tests. Threads may share a client. All calls raise
+    ``ServiceUnreachable``, ``NotTmpmaild`` and ``Problem``. Raises ValueError if ``url`` is not a URL.
     """
 
     def __init__(
@@ -143,7 +148,7 @@ class Client:
         return self._driver.run(self._remote.domains())
 
     def close(self) -> None:
-        """Close all connections; to be called at the end, or use ``with``."""
+        """Close all connections. Call it at the end, or use ``with``."""
         if self._owns_http:
             self._http.close()
 
@@ -225,9 +230,10 @@ class Inbox(InboxView):
     def follow(self, after: "Mail | str | None" = None) -> Generator["Event[Mail]", None, None]:
         """Yield what happens, from the beginning or after a mail, until the address ends.
 
-        ``Arrived`` comes once for each mail, however often the connection breaks; ``Deleted``, ``Extended`` and
-        ``Expired`` only while there is one, except that the end is always told. Raises ``ServiceUnreachable`` (or the
-        ``Problem`` it was) when the service has been away for a minute.
+        ``Arrived`` comes once for each mail, however often the connection breaks. ``Deleted`` and ``Extended`` come
+        only while there is a connection; the end of the address is always reported. Raises ``ServiceUnreachable`` (or
+        the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
+        its connection stays open: ``with closing(inbox.follow()) as events``.
         """
         following = Following(self._remote, wanted(None, None, None, after).after)
         with closing(self._driver.apart()) as driver:
@@ -235,7 +241,7 @@ class Inbox(InboxView):
                 yield self._event(event)
 
     def extend(self, seconds: int) -> datetime:
-        """Have the address end ``seconds`` from now, which may be earlier; return when. Raises ``InvalidRequest``."""
+        """Set the expiry to ``seconds`` from now, also to an earlier time; return it. Raises ``InvalidRequest``."""
         return self._driver.run(self._remote.extend(seconds))
 
     def delete(self) -> None:
@@ -255,8 +261,8 @@ class Mail(MailView):
 
     @property
     def html(self) -> str | None:
-        """The HTML part as it was received, or None. Fetched the first time."""
-        return self.details().html
+        """The HTML part as it was received, or None; ``mail.html`` fetches it the first time."""
+        return self._html()
 
     @property
     def attachments(self) -> tuple["Attachment", ...]:
@@ -277,6 +283,10 @@ class Mail(MailView):
     def delete(self) -> None:
         """Delete it from its inbox."""
         self._driver.run(self._remote.delete_message(self.id))
+
+    def _html(self) -> str | None:
+        details = self.details()
+        return details.html
 
 
 class Attachment(AttachmentView):

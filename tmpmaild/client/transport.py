@@ -4,7 +4,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from typing import Any
 
 import httpx2
@@ -60,6 +60,16 @@ def arguments(request: Request) -> dict[str, Any]:
 def reply(request: Request, response: httpx2.Response, body: bytes) -> Reply:
     """Return an answer as the core knows it."""
     return Reply(request, response.status_code, {name.lower(): value for name, value in response.headers.items()}, body)
+
+
+def pieces(response: httpx2.Response) -> Generator[bytes, None, None]:
+    """Return the decoded body of an open answer, piece by piece as it comes."""
+    yield from response.iter_bytes()
+
+
+def async_pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Return the same for an answer that is read with ``await``."""
+    return response.aiter_bytes()
 
 
 def translated(request: Request, error: httpx2.RequestError) -> TmpmaildError:
