@@ -8,7 +8,7 @@ from math import inf, nan
 import pytest
 
 from tmpmaild import client as api
-from tmpmaild.client.commands import Reply
+from tmpmaild.client.actions import Reply
 from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
 from tmpmaild.client.waiting import MAIL, Waiting
 from tmpmaild.client.wire import Address

@@ -1,4 +1,4 @@
-"""``tmpmaild new`` and ``tmpmaild watch``: following an inbox until it ends, or until a signal does it."""
+"""``tmpmaild new`` and ``tmpmaild watch``: showing the events of an inbox until it ends or a signal comes."""
 
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,8 +12,8 @@ from anyio.abc import TaskStatus
 from msgspec import Struct
 
 from tmpmaild.cli import absence, console, exits
-from tmpmaild.cli.connection import Connection
 from tmpmaild.cli.display import Display, Opening, fitting_display
+from tmpmaild.cli.monitor import ConnectionMonitor
 from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, TmpmaildError
 
 T = TypeVar("T")
@@ -24,8 +24,8 @@ _DOMAINS_SECONDS = 2
 _TICK_SECONDS = 1
 
 
-class Wish(Struct, frozen=True):
-    """What address is asked for, and whether it is to outlive the command."""
+class NewOptions(Struct, frozen=True):
+    """The options of ``tmpmaild new``; with ``keep`` the address is not deleted on exit."""
 
     local_part: str | None = None
     domain: str | None = None
@@ -33,9 +33,9 @@ class Wish(Struct, frozen=True):
     keep: bool = False
 
 
-def new(wish: Wish, server: str | None, *, as_json: bool) -> int:
+def new(options: NewOptions, server: str | None, *, as_json: bool) -> int:
     """Create an address and show what happens to it; return the exit code."""
-    return _run(partial(_new, wish), server, as_json=as_json)
+    return _run(partial(_new, options), server, as_json=as_json)
 
 
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
@@ -44,7 +44,7 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 
 
 class Shield:
-    """Keeps a request from being cancelled before its answer came or a moment is over; a pause is not kept."""
+    """Delays cancellation until a request is answered or a grace period has passed; pauses are cancelled at once."""
 
     def __init__(self) -> None:
         self._scope = anyio.CancelScope(shield=True)
@@ -54,7 +54,7 @@ class Shield:
         with self._scope:
             return await request
         await anyio.lowlevel.checkpoint_if_cancelled()
-        raise AssertionError("only who is cancelled is cut short")
+        raise AssertionError("the scope ends early only after a cancellation")
 
     async def pause(self, sleep: Callable[[float], Awaitable[None]], seconds: float) -> None:
         """Sleep unshielded."""
@@ -63,7 +63,7 @@ class Shield:
         self._scope.shield = True
 
     async def wait_for_cancellation(self) -> None:
-        """Sleep until cancelled, and count the moment from then."""
+        """Sleep until cancelled; the grace period starts then."""
         try:
             await anyio.sleep_forever()
         finally:
@@ -75,11 +75,11 @@ Work = Callable[[AsyncClient, Display, Shield], Awaitable[None]]
 
 def _run(work: Work, server: str | None, *, as_json: bool) -> int:
     display = fitting_display(as_json=as_json)
-    connection = Connection(display.note)
+    monitor = ConnectionMonitor(display.note)
 
     async def main() -> int:
         shield = Shield()
-        async with _connected(server, partial(shield.pause, connection.pause), connection) as client:
+        async with _connected(server, partial(shield.pause, monitor.pause), monitor) as client:
             return await _until_signal(lambda: work(client, display, shield), display, shield)
 
     try:
@@ -91,31 +91,31 @@ def _run(work: Work, server: str | None, *, as_json: bool) -> int:
 def _end(display: Display) -> None:
     try:
         display.end()
-    except OSError:  # nothing is left that could be left as it was found
+    except OSError:  # the terminal is gone
         console.forget_output()
 
 
 @asynccontextmanager
 async def _connected(
-    server: str | None, pause: Callable[[float], Awaitable[None]], connection: Connection
+    server: str | None, pause: Callable[[float], Awaitable[None]], monitor: ConnectionMonitor
 ) -> AsyncIterator[AsyncClient]:
-    hooks = {"response": [connection.answered]}
+    hooks = {"response": [monitor.answered]}
     async with httpx2.AsyncClient(event_hooks=hooks) as http:
         with exits.arguments():
             client = AsyncClient(server, http=http, sleep=pause, wait_out_rate_limit=True)
         yield client
 
 
-async def _new(wish: Wish, client: AsyncClient, display: Display, shield: Shield) -> None:
-    # A signal must wait for the answer, or an address would be left that nobody knows.
+async def _new(options: NewOptions, client: AsyncClient, display: Display, shield: Shield) -> None:
+    # A signal must wait for the answer, or an address that nobody knows would be left behind.
     with exits.arguments():
-        inbox = await shield.keep(client.create(wish.local_part, domain=wish.domain, private=wish.private))
+        inbox = await shield.keep(client.create(options.local_part, domain=options.domain, private=options.private))
     try:
-        shows_token = wish.private or wish.keep
-        display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not wish.keep))
+        shows_token = options.private or options.keep
+        display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not options.keep))
         await _follow(inbox, display)
     except BaseException:
-        if not wish.keep:
+        if not options.keep:
             await _delete(inbox, display)
         raise
 
@@ -132,9 +132,9 @@ async def _find(client: AsyncClient, address: str, token: str | None) -> AsyncIn
         return await client.inbox(address, token)
     except AddressNotFound as error:
         domains: list[str] = []
-        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(TmpmaildError):  # they only make a better message
-            async with AsyncClient(client.url) as impatient:
-                domains = await impatient.domains()
+        with anyio.move_on_after(_DOMAINS_SECONDS), suppress(TmpmaildError):  # only for a better message
+            async with AsyncClient(client.url) as second_client:
+                domains = await second_client.domains()
         raise absence.named(error, client.url, address, token, domains) from error
 
 
@@ -167,7 +167,7 @@ async def _until_signal(work: Callable[[], Awaitable[None]], display: Display, s
         with anyio.open_signal_receiver(*_signals()) as received:
             task_status.started()
             code = 128 + await anext(received)
-        # From here on the signals are the system's again: a second one does not wait for the deletion.
+        # From here on signals have their default effect: a second one does not wait for the deletion.
         group.cancel_scope.cancel()
 
     try:
@@ -185,7 +185,7 @@ async def _until_signal(work: Callable[[], Awaitable[None]], display: Display, s
 
 
 def _signals() -> list[signal.Signals]:
-    """List the signals that end us; what nohup or a shell has us ignore stays ignored."""
+    """List the signals that end the command, without those that nohup or a shell made it ignore."""
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     return [one for one in ending if signal.getsignal(one) != signal.SIG_IGN]
 

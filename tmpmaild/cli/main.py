@@ -1,6 +1,6 @@
 """The operator's command line: each command reads the configuration, says what is wrong with it, and hands over.
 
-The commands for users of a service stand in ``commands``.
+The commands for users of a service are in ``usercommands.py``.
 """
 
 import os
@@ -15,7 +15,7 @@ import anyio
 import click
 
 from tmpmaild import __version__
-from tmpmaild.cli import console, parameters, postmaster, sending, users
+from tmpmaild.cli import console, parameters, postmaster, sending, usercommands
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
@@ -215,5 +215,5 @@ def _say(line: str) -> None:
         click.echo(line)
 
 
-for _command in users.COMMANDS:
+for _command in usercommands.COMMANDS:
     main.add_command(_command)

@@ -8,7 +8,7 @@
         code = inbox.wait_for_code(subject="confirm", timeout=60)
 
 ``AsyncClient`` is the same with ``await``. Both only carry out what the same core asks of them: what is asked and what
-an answer means stands in ``remote.py``, ``waiting.py`` and ``following.py``, which touch no socket.
+an answer means is in ``remote.py``, ``waiting.py`` and ``reconnecting.py``, which touch no socket.
 """
 
 try:
@@ -48,7 +48,7 @@ from tmpmaild.client.errors import (
     UnsupportedMediaType,
     WaitTimeout,
 )
-from tmpmaild.client.following import Arrived, Deleted, Event, Expired, Extended
+from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
 from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
 from tmpmaild.client.wire import Code, Details, Envelope, Link, Message, Person
 

@@ -11,9 +11,9 @@ import anyio
 import httpx2
 
 from tmpmaild.client import transport
-from tmpmaild.client.commands import Ask, Command, OpenStream, ReadStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.actions import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.errors import TmpmaildError
-from tmpmaild.client.following import Arrived, Event, Following
+from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.views import AttachmentView, InboxView, MailView, wanted
 from tmpmaild.client.waiting import CODE, LINK, MAIL, Waiting
@@ -38,14 +38,14 @@ class Driver:
     async def run(self, steps: Steps[T]) -> T:
         """Carry out the steps and return their result."""
         try:
-            command = next(steps)
+            action = next(steps)
             while True:
                 try:
-                    result = await self._carry_out(command)
+                    result = await self._carry_out(action)
                 except TmpmaildError as error:
-                    command = steps.throw(error)
+                    action = steps.throw(error)
                 else:
-                    command = steps.send(result)
+                    action = steps.send(result)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
 
@@ -58,8 +58,8 @@ class Driver:
             await self._stream.aclose()
             self._stream = None
 
-    async def _carry_out(self, command: Command) -> Any:
-        match command:
+    async def _carry_out(self, action: Action) -> Any:
+        match action:
             case Ask(request):
                 return await self._ask(request)
             case OpenStream(request):
@@ -239,9 +239,9 @@ class AsyncInbox(InboxView):
         the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
         its connection stays open: ``async with aclosing(inbox.follow()) as events``.
         """
-        following = Following(self._remote, wanted(None, None, None, after).after)
+        stream = ReconnectingStream(self._remote, wanted(None, None, None, after).after)
         async with aclosing(self._driver.apart()) as driver:
-            while (event := await driver.run(following.next())) is not None:
+            while (event := await driver.run(stream.next())) is not None:
                 yield self._event(event)
 
     async def extend(self, seconds: int) -> datetime:

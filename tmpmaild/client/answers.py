@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tmpmaild.client.commands import Reply
+from tmpmaild.client.actions import Reply
 from tmpmaild.client.errors import PROBLEMS, ConnectionLost, FieldError, NotTmpmaild, Problem, TmpmaildError, printable
 from tmpmaild.client.wire import ProblemDocument
 

@@ -7,8 +7,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
+from tmpmaild.client.actions import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.answers import checked, decoded, next_page_query, stranger
-from tmpmaild.client.commands import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.errors import RateLimited, printable
 from tmpmaild.client.wire import Address, Details, DomainList, Message, MessageList
 
@@ -101,11 +101,11 @@ class RemoteService:
         """Open a stream likewise."""
         return (yield from self._patiently(OpenStream(request)))
 
-    def _patiently(self, command: Ask | OpenStream) -> Steps[Reply]:
+    def _patiently(self, action: Ask | OpenStream) -> Steps[Reply]:
         deadline = self.clock() + self._patience_seconds
         while True:
             try:
-                return checked((yield command))
+                return checked((yield action))
             except RateLimited as error:
                 pause_seconds = error.retry_after_seconds or 1
                 if self.clock() + pause_seconds > deadline:

@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from tmpmaild.client import transport
-from tmpmaild.client.commands import Ask, Command, OpenStream, ReadStream, Reply, Request, Sleep, Steps
+from tmpmaild.client.actions import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.errors import TmpmaildError
-from tmpmaild.client.following import Arrived, Event, Following
+from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.views import AttachmentView, InboxView, MailView, wanted
 from tmpmaild.client.waiting import CODE, LINK, MAIL, Waiting
@@ -38,14 +38,14 @@ class Driver:
     def run(self, steps: Steps[T]) -> T:
         """Carry out the steps and return their result."""
         try:
-            command = next(steps)
+            action = next(steps)
             while True:
                 try:
-                    result = self._carry_out(command)
+                    result = self._carry_out(action)
                 except TmpmaildError as error:
-                    command = steps.throw(error)
+                    action = steps.throw(error)
                 else:
-                    command = steps.send(result)
+                    action = steps.send(result)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
 
@@ -58,8 +58,8 @@ class Driver:
             self._stream.close()
             self._stream = None
 
-    def _carry_out(self, command: Command) -> Any:
-        match command:
+    def _carry_out(self, action: Action) -> Any:
+        match action:
             case Ask(request):
                 return self._ask(request)
             case OpenStream(request):
@@ -235,9 +235,9 @@ class Inbox(InboxView):
         the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
         its connection stays open: ``with closing(inbox.follow()) as events``.
         """
-        following = Following(self._remote, wanted(None, None, None, after).after)
+        stream = ReconnectingStream(self._remote, wanted(None, None, None, after).after)
         with closing(self._driver.apart()) as driver:
-            while (event := driver.run(following.next())) is not None:
+            while (event := driver.run(stream.next())) is not None:
                 yield self._event(event)
 
     def extend(self, seconds: int) -> datetime:

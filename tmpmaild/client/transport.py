@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from tmpmaild.client.commands import Reply, Request
+from tmpmaild.client.actions import Reply, Request
 from tmpmaild.client.errors import ConnectionLost, NotTmpmaild, ServiceUnreachable, TmpmaildError, printable
 
 DEFAULT_URL = "http://127.0.0.1:8025"

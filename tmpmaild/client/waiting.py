@@ -1,4 +1,4 @@
-"""Waiting for a mail on the server's own wait, and what to do about proxies and old servers that do not wait."""
+"""Waiting for a mail with the server's ``wait`` parameter, also through proxies and old servers that do not wait."""
 
 import math
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from tmpmaild.client.actions import Ask, Reply, Sleep, Steps
 from tmpmaild.client.answers import decoded, seconds_to_token
-from tmpmaild.client.commands import Ask, Reply, Sleep, Steps
 from tmpmaild.client.errors import (
     Busy,
     ConnectionLost,
@@ -31,37 +31,40 @@ _LONGEST_WAIT_SECONDS = 50
 _GRACE_SECONDS = 5
 _LATE_SECONDS = 1
 _LEAST_READ_SECONDS = 0.1
-_SLACK_SECONDS = 0.5  # so that the server's own "nothing" comes before we hang up
+_SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
 _PASSING = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
 
 
-class Pick(Struct, Generic[T], frozen=True):
-    """What is wanted of a mail; one that does not have it does not end a wait."""
+class WaitGoal(Struct, Generic[T], frozen=True):
+    """What a wait returns of a mail; a mail without it does not end the wait.
+
+    ``name`` is for the text of ``WaitTimeout``; ``take`` returns the value or None.
+    """
 
     name: str
     take: Callable[[Message], T | None]
     messages_at_once: int = MAX_PAGE
 
 
-MAIL: Pick[Message] = Pick("", lambda message: message, messages_at_once=2)  # two show their order
-CODE: Pick[str] = Pick("a code", lambda message: message.code)
-LINK: Pick[str] = Pick("a link", lambda message: message.link)
+MAIL: WaitGoal[Message] = WaitGoal("", lambda message: message, messages_at_once=2)  # two show their order
+CODE: WaitGoal[str] = WaitGoal("a code", lambda message: message.code)
+LINK: WaitGoal[str] = WaitGoal("a link", lambda message: message.link)
 
 
 class Waiting(Generic[T]):
-    """One wait for the oldest mail that a filter keeps and that has what is to be picked.
+    """One wait for the oldest mail that matches a filter and has what the goal takes.
 
-    Raises ValueError for a timeout that is no number, ``WaitTimeout``, and as any request does where waiting on is no
-    use: ``AddressExpired`` as soon as it is true, ``ServiceUnreachable`` only if nobody was there from the start.
+    Raises ValueError for a timeout that is not a number, ``WaitTimeout``, and the errors of a request after which
+    waiting is useless: ``AddressExpired`` at once, ``ServiceUnreachable`` only if the service never answered.
     """
 
     def __init__(
         self,
         inbox: RemoteInbox,
         wanted: Filter,
-        pick: Pick[T],
+        goal: WaitGoal[T],
         timeout_seconds: float,
     ) -> None:
         if math.isnan(timeout_seconds):
@@ -69,10 +72,10 @@ class Waiting(Generic[T]):
         self._inbox = inbox
         self._clock = inbox.service.clock
         self._wanted = wanted
-        self._pick = pick
+        self._goal = goal
         self._timeout_seconds = timeout_seconds
         self._deadline = self._clock() + max(timeout_seconds, 0)
-        self._messages_at_once = pick.messages_at_once
+        self._messages_at_once = goal.messages_at_once
         self._longest_wait_seconds = _LONGEST_WAIT_SECONDS
         self._after = wanted.after
         self._passed_over: list[Message] = []
@@ -80,7 +83,7 @@ class Waiting(Generic[T]):
         self._trouble: TmpmaildError | None = None
 
     def steps(self) -> Steps[T]:
-        """Return what was picked."""
+        """Return what the goal takes of the mail."""
         while True:
             found, pause_seconds = yield from self._ask()
             if found is not None:
@@ -97,7 +100,7 @@ class Waiting(Generic[T]):
         return self._deadline - self._clock()
 
     def _ask(self) -> Steps[tuple[T | None, float | None]]:
-        """Ask once; return what was picked, or how long not to ask again; None if there may be more by now."""
+        """Ask once; return what was found, and how many seconds to pause before asking again (None: do not)."""
         left_seconds = max(self._left_seconds(), 0)
         wait_seconds = math.ceil(min(self._longest_wait_seconds, max(left_seconds - _SLACK_SECONDS, 0)))
         read_seconds = min(wait_seconds + _GRACE_SECONDS, left_seconds + _LATE_SECONDS)
@@ -114,18 +117,18 @@ class Waiting(Generic[T]):
             self._messages_at_once = MAX_PAGE  # an older server does not know orders: the oldest may not be among these
             return None, None
         pause_seconds = None if messages else self._until_next(reply, self._clock() - started)
-        return self._first_pick(in_order), pause_seconds
+        return self._first_match(in_order), pause_seconds
 
     def _query(self, wait_seconds: int) -> str:
         after = {"after": self._after} if self._after else {}
         wait = {"wait": wait_seconds} if wait_seconds else {}
         return urlencode({**self._wanted.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
-    def _first_pick(self, messages: list[Message]) -> T | None:
+    def _first_match(self, messages: list[Message]) -> T | None:
         for message in messages:
-            picked = self._pick.take(message)
-            if picked is not None:
-                return picked
+            taken = self._goal.take(message)
+            if taken is not None:
+                return taken
             self._after = max(self._after or "", message.id)
             self._passed_over.append(message)
         return None
@@ -147,7 +150,7 @@ class Waiting(Generic[T]):
         return max(_PAUSE_SECONDS - took_seconds, 0)
 
     def _timed_out(self) -> Steps[WaitTimeout]:
-        wanted = " and ".join(part for part in (str(self._wanted), self._pick.name) if part)
+        wanted = " and ".join(part for part in (str(self._wanted), self._goal.name) if part)
         wanted = f"no mail with {wanted}" if wanted else "no mail"
         after, after_it = (f" after {printable(self._wanted.after)}", " after it") if self._wanted.after else ("", "")
         text = f"{wanted} came to {self._inbox.address}{after} within {self._timeout_seconds:g} s"
@@ -163,7 +166,7 @@ class Waiting(Generic[T]):
         return WaitTimeout(text, arrived=arrived)
 
     def _arrived(self) -> Steps[list[Message]]:
-        """List what came, whether or not it was wanted."""
+        """List the mails that came, whether or not they match."""
         read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
         query = urlencode({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
         try:

@@ -1,6 +1,7 @@
-"""The commands for users of a running service: their arguments. What they do stands beside, and is imported when run.
+"""The commands for users of a running service: new, watch, wait, completion. Only their arguments are here.
 
-They need the extra ``client``; ``tmpmaild serve`` must not.
+``live.py`` and ``waitcommand.py`` carry them out. Both need the extra ``client`` and are imported when a command runs,
+because ``tmpmaild serve`` must work without it.
 """
 
 import signal
@@ -32,7 +33,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 
 def _with_client(command: Callable[P, int]) -> Callable[P, None]:
-    """Leave with the exit code that a command returns, and say what to install where the client is missing."""
+    """Exit with the code that a command returns; if the client is not installed, print what to install."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -51,22 +52,22 @@ def _with_client(command: Callable[P, int]) -> Callable[P, None]:
 
 
 @click.command()
-@click.option("--name", metavar="NAME", help="What stands before the @. Default: something random.")
+@click.option("--name", metavar="NAME", help="The part before the @. Default: a random one.")
 @click.option("--domain", help="One of the service's domains. Default: its first.")
-@click.option("--private", is_flag=True, help="Let nobody read it without its token, which is then shown.")
-@click.option("--keep", is_flag=True, help="Leave the address alive when this command is ended, as by ctrl-C.")
+@click.option("--private", is_flag=True, help="Require the token for reading; it is then shown.")
+@click.option("--keep", is_flag=True, help="Do not delete the address on exit.")
 @_json
 @_server
 @_with_client
 def new(name: str | None, domain: str | None, server: str | None, *, private: bool, keep: bool, as_json: bool) -> int:
     """Create an address, print it, and show its mail as it comes.
 
-    Ends with the address. Ctrl-C ends it earlier and deletes the address, unless --keep is given. Where the output is
-    no terminal, its first line is the bare address.
+    It runs until the address expires. Ctrl-C stops it and deletes the address, unless --keep is given. If the output is
+    not a terminal, its first line is the bare address.
     """
     from tmpmaild.cli import live  # noqa: PLC0415
 
-    return live.new(live.Wish(name, domain, private, keep), server, as_json=as_json)
+    return live.new(live.NewOptions(name, domain, private, keep), server, as_json=as_json)
 
 
 @click.command()
@@ -76,7 +77,7 @@ def new(name: str | None, domain: str | None, server: str | None, *, private: bo
 @_server
 @_with_client
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
-    """Show the mail of ADDRESS, what is there and what comes, until the address ends."""
+    """Show the mail of ADDRESS, old and new, until the address expires."""
     from tmpmaild.cli import live  # noqa: PLC0415
 
     return live.watch(address, token, server, as_json=as_json)
@@ -119,13 +120,13 @@ def wait(
     A mail that is there already counts; the oldest that matches is taken. Exit codes: 0 found, 1 nothing in time, 2
     wrong usage, 3 no such address or it expired, 4 the service cannot be reached or refuses, 130 ctrl-C.
     """
-    from tmpmaild.cli import waiting  # noqa: PLC0415
+    from tmpmaild.cli import waitcommand  # noqa: PLC0415
 
-    picks = [name for name, is_given in (("code", code), ("link", link), ("json", as_json)) if is_given]
-    if len(picks) > 1:
+    chosen = [name for name, is_given in (("code", code), ("link", link), ("json", as_json)) if is_given]
+    if len(chosen) > 1:
         raise click.UsageError("--code, --link and --json exclude each other")
-    pick = waiting.Pick(picks[0] if picks else "text")
-    return waiting.wait(address, token, server, wanted, pick=pick, timeout_seconds=timeout_seconds)
+    output = waitcommand.WaitOutput(chosen[0] if chosen else "text")
+    return waitcommand.wait(address, token, server, wanted, output=output, timeout_seconds=timeout_seconds)
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 import httpx2
 
-from tmpmaild.cli.connection import Connection
+from tmpmaild.cli.monitor import ConnectionMonitor
 
 STREAM = httpx2.Response(200, headers={"Content-Type": "text/event-stream; charset=utf-8"})
 REFUSAL = httpx2.Response(429, headers={"Content-Type": "application/problem+json"})
@@ -11,9 +11,9 @@ REFUSAL = httpx2.Response(429, headers={"Content-Type": "application/problem+jso
 async def told(*happened):
     """Return what is said while streams open (``STREAM``), answers come, and pauses (``None``) are made."""
     notes = []
-    connection = Connection(notes.append)
+    monitor = ConnectionMonitor(notes.append)
     for response in happened:
-        await (connection.pause(0) if response is None else connection.answered(response))
+        await (monitor.pause(0) if response is None else monitor.answered(response))
     return notes
 
 

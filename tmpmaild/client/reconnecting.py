@@ -1,4 +1,4 @@
-"""Following an inbox over its stream of events, through broken connections; ``eventstream.py`` reads the stream."""
+"""The events of an inbox, over one connection after another; ``eventstream.py`` parses what each one sends."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from tmpmaild.client.actions import ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.answers import stranger
-from tmpmaild.client.commands import ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.errors import (
     AddressExpired,
     Busy,
@@ -49,24 +49,24 @@ class Deleted:
 
 @dataclass(frozen=True)
 class Extended:
-    """The address ends at another time now, which may be earlier."""
+    """The address has a new expiry, which may be earlier."""
 
     expires_at: datetime
 
 
 @dataclass(frozen=True)
 class Expired:
-    """The address is over, and this is the last event. So it also ends where its deletion was not seen happening."""
+    """The address expired, or it was deleted while there was no connection; this is the last event."""
 
 
 Event: TypeAlias = Arrived[M] | Deleted | Extended | Expired
 
 
-class Following:
-    """One follower's way through the events of an inbox.
+class ReconnectingStream:
+    """The stream of events of an inbox, which connects again when its connection breaks.
 
-    Every message comes once, whatever happens to connections; other events are lost while there is none. A server that
-    does not come back is given up after a minute, with the error of the last attempt.
+    Every message is returned once. Other events are lost while there is no connection. After a minute without one, the
+    error of the last attempt is raised.
     """
 
     def __init__(self, inbox: RemoteInbox, after: str | None) -> None:
@@ -87,7 +87,7 @@ class Following:
     def next(self) -> Steps[Event[Message] | None]:
         """Return the next event; None after the last.
 
-        Raises as any request does, and what a server says that has forgotten the address.
+        Raises the errors of a request, ``AddressNotFound`` if the service does not know the address any more.
         """
         while not self._events and not self._has_ended:
             if self._stream is None:
@@ -121,7 +121,7 @@ class Following:
         self._parser = EventStreamParser()
 
     def _bear(self, error: TmpmaildError) -> None:
-        """Put up with a failure, but not for ever."""
+        """Plan another attempt; raise the error if attempts have failed for a minute."""
         now = self._clock()
         self._failing_since = now if self._failing_since is None else self._failing_since
         if now - self._failing_since >= _GIVE_UP_SECONDS:
@@ -146,7 +146,7 @@ class Following:
             self._retry_seconds = max(self._parser.retry_ms / 1000, _FIRST_PAUSE_SECONDS)
 
     def _take(self, event: ServerSentEvent) -> None:
-        """Understand an event; those of newer servers are passed over."""
+        """Queue an event; names that only newer servers send are ignored."""
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         try:
             match event.name:
@@ -162,7 +162,7 @@ class Following:
             raise NotTmpmaild(f"{self._inbox.service.url} sent an event {event.name!r} that is none of ours") from error
 
     def _take_message(self, message: Message) -> None:
-        # Ids sort by arrival, and what a proxy or an odd server repeats is no news.
+        # Ids sort by arrival: a message that a proxy or a server repeats is skipped.
         if message.id > (self._last_id or self._after or ""):
             self._last_id = message.id
             self._events.append(Arrived(message))

@@ -1,7 +1,7 @@
-"""What the core asks of a driver, and what it is given back; sockets, clocks and colours are the driver's business.
+"""The actions that the core asks a driver for, and their results; the driver owns sockets, clocks and event loops.
 
-The core is made of generators (``Steps``): each yields commands, is sent what they result in, and returns its value.
-A driver that cannot get an answer throws ``ServiceUnreachable`` or ``ConnectionLost`` in.
+The core is made of generators (``Steps``): each yields actions, is sent their results, and returns its value. A driver
+that gets no answer throws ``ServiceUnreachable`` or ``ConnectionLost`` into the generator.
 """
 
 from collections.abc import Generator, Mapping
@@ -12,11 +12,11 @@ from msgspec import Struct
 T = TypeVar("T")
 
 READ_SECONDS = 30
-"""How long an answer that has no reason to wait may keep silent."""
+"""Read timeout of a request that does not ask the service to wait."""
 
 
 class Request(Struct, frozen=True):
-    """One request: ``service_url`` is where the service lives, ``path`` what stands behind it."""
+    """One request: ``service_url`` is the URL of the service, ``path`` what follows it."""
 
     service_url: str
     method: str
@@ -26,19 +26,19 @@ class Request(Struct, frozen=True):
     body: bytes | None = None
     read_seconds: float = READ_SECONDS
 
-    def __repr__(self) -> str:  # a failed test may show it, and shall not show the token
+    def __repr__(self) -> str:  # a failed test may print it, which must not reveal the token
         return f"Request({self.method} {self.service_url}{self.path})"
 
 
 class Reply(Struct, frozen=True):
-    """What came back; the names of ``headers`` are in lower case, ``body`` is decoded."""
+    """The answer to a request; the names of ``headers`` are in lower case, ``body`` is decoded."""
 
     request: Request
     status: int
     headers: Mapping[str, str]
     body: bytes
 
-    def __repr__(self) -> str:  # the body may be the answer to create, token and all
+    def __repr__(self) -> str:  # the body of the answer to create holds the token
         return f"Reply({self.status} to {self.request})"
 
 
@@ -61,10 +61,10 @@ class ReadStream(Struct, frozen=True):
 
 
 class Sleep(Struct, frozen=True):
-    """Let time pass."""
+    """Wait."""
 
     seconds: float
 
 
-Command = Ask | OpenStream | ReadStream | Sleep
-Steps: TypeAlias = Generator[Command, Any, T]
+Action = Ask | OpenStream | ReadStream | Sleep
+Steps: TypeAlias = Generator[Action, Any, T]

@@ -1,4 +1,4 @@
-"""Tells a person when the connection to the service is lost and when it is back; the client mends it."""
+"""Messages when the connection to the service is lost and when it is back; the client itself reconnects."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ import anyio
 import httpx2
 
 
-class Connection:
-    """Watches a client from where it pauses and where answers come in.
+class ConnectionMonitor:
+    """Watches a client through its pauses and its answers, and notes each change.
 
-    A break that the first new attempt mends, as behind a proxy that cuts what takes long, is told the first time only.
+    A break that the first attempt repairs (some proxies cut every long answer) is noted the first time only.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -29,7 +29,7 @@ class Connection:
         await anyio.sleep(seconds)
 
     async def answered(self, response: httpx2.Response) -> None:
-        """See an answer; a stream is what was waited for."""
+        """Look at an answer: an open stream means that the connection is back."""
         self._is_refused = response.status_code == httpx2.codes.TOO_MANY_REQUESTS
         if response.is_success and response.headers.get("content-type", "").startswith("text/event-stream"):
             if self._is_told:

@@ -1,4 +1,4 @@
-"""``tmpmaild wait``: one value out of one mail, for shell scripts."""
+"""``tmpmaild wait``: print one mail, or the code or link in it, for shell scripts."""
 
 import math
 import time
@@ -15,8 +15,8 @@ from tmpmaild.client import AddressNotFound, Client, Inbox, RateLimited, Service
 _SHORTEST_SECONDS = 1  # for one request, however little time is left
 
 
-class Pick(StrEnum):
-    """What is printed of the mail."""
+class WaitOutput(StrEnum):
+    """What ``tmpmaild wait`` prints of the mail."""
 
     TEXT = "text"
     CODE = "code"
@@ -30,10 +30,10 @@ def wait(
     server: str | None,
     wanted: Mapping[str, str | None],
     *,
-    pick: Pick,
+    output: WaitOutput,
     timeout_seconds: float,
 ) -> int:
-    """Print what was waited for; return the exit code. ``wanted`` holds arguments of ``Inbox.wait_for``."""
+    """Wait for a mail and print it; return the exit code. ``wanted`` holds arguments of ``Inbox.wait_for``."""
 
     def work() -> int:
         deadline = time.monotonic() + timeout_seconds
@@ -43,14 +43,14 @@ def wait(
             inbox = _find(client, address, token, deadline)
             http.event_hooks = {}
             left_seconds = max(0, math.ceil(10 * (deadline - time.monotonic())) / 10)  # a figure that can be read
-            console.say(_value(inbox, wanted, pick, left_seconds))
+            console.say(_value(inbox, wanted, output, left_seconds))
         return exits.DONE
 
     return exits.code_of(work)
 
 
 def _find(client: Client, address: str, token: str | None, deadline: float) -> Inbox:
-    """Find the inbox; a refusal for our rate is waited out while there is time."""
+    """Find the inbox; repeat a request that the rate limit refused while there is time."""
     while True:
         started = time.monotonic()
         try:
@@ -72,12 +72,12 @@ def _find(client: Client, address: str, token: str | None, deadline: float) -> I
 def _domains(client: Client) -> list[str]:
     try:
         return client.domains()
-    except TmpmaildError:  # it is only for a better message
+    except TmpmaildError:  # only for a better message
         return []
 
 
 def _bound(deadline: float, request: httpx2.Request) -> None:
-    """Have a request take no longer than is left, where the client would wait for half a minute."""
+    """Shorten the timeouts of a request to the time that is left."""
     left_seconds = max(_SHORTEST_SECONDS, deadline - time.monotonic())
     timeouts = request.extensions["timeout"]
     request.extensions["timeout"] = {
@@ -85,16 +85,16 @@ def _bound(deadline: float, request: httpx2.Request) -> None:
     }
 
 
-def _value(inbox: Inbox, wanted: Mapping[str, str | None], pick: Pick, timeout_seconds: float) -> str:
-    """Wait, and return what is to be printed: harmless, whatever the mail says."""
-    match pick:
-        case Pick.CODE:
+def _value(inbox: Inbox, wanted: Mapping[str, str | None], output: WaitOutput, timeout_seconds: float) -> str:
+    """Wait, and return the text to print, without control characters."""
+    match output:
+        case WaitOutput.CODE:
             return shown(inbox.wait_for_code(**wanted, timeout=timeout_seconds))
-        case Pick.LINK:
+        case WaitOutput.LINK:
             return shown(inbox.wait_for_link(**wanted, timeout=timeout_seconds))
     mail = inbox.wait_for(**wanted, timeout=timeout_seconds)
     if mail.truncated:
         mail.details()
-    if pick is Pick.JSON:
+    if output is WaitOutput.JSON:
         return records.line(records.mail(mail))
     return shown(mail.text, keep="\n\t").rstrip("\n")
