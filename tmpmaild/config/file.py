@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tmpmaild.config.kinds import Kind
+from tmpmaild.checks import Kind, Mistake, check
 from tmpmaild.config.settings import SECTIONS, Config, conflicts, kinds_by_key
 from tmpmaild.errors import ConfigError
 
@@ -57,15 +57,17 @@ class _Settings:
         except ConfigError as error:
             self._mistakes += error.mistakes
             return
-        for key, value in _flat(tree):
-            self._add(str(source), key, value)
+        given = dict(_flat(tree))
+        self._add(given, dict.fromkeys(given, str(source)))
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
-        for name in sorted(environ):
-            key = name.removeprefix(PREFIX).lower().replace("__", ".", 1)
-            kind = _KINDS.get(key)
-            if name.startswith(PREFIX) and (kind or "." in key):
-                self._add(name, key, _from_text(environ[name], kind) if kind else None)
+        names = {
+            name.removeprefix(PREFIX).lower().replace("__", ".", 1): name
+            for name in sorted(environ)
+            if name.startswith(PREFIX)
+        }
+        names = {key: name for key, name in names.items() if key in _KINDS or "." in key}
+        self._add({key: _from_text(environ[name], _KINDS.get(key)) for key, name in names.items()}, names)
 
     def config(self) -> Config:
         """Return the configuration; raises ConfigError with all that was wrong."""
@@ -80,18 +82,11 @@ class _Settings:
             raise ConfigError(self._mistakes)
         return config
 
-    def _add(self, where: str, key: str, value: object) -> None:
-        self._origins[key] = where
-        kind = _KINDS.get(key)
-        if kind is None:
-            shown = key if key.isprintable() else repr(key)  # a quoted key of TOML may hold a line end
-            complaints = [(shown, _unknown(key, value))]
-        else:
-            parsed, complaints = _parse(kind, key, value)
-            self._values[key] = parsed
-        if complaints:
-            self._values.pop(key, None)
-        self._mistakes += [f"{where}: {place}: {complaint}" for place, complaint in complaints]
+    def _add(self, given: dict[str, object], origins: dict[str, str]) -> None:
+        values, mistakes = check(given, _KINDS)
+        self._origins |= origins
+        self._values = {key: value for key, value in self._values.items() if key not in given} | values
+        self._mistakes += [f"{origins[mistake.name]}: {_worded(mistake)}" for mistake in mistakes]
 
     def _add_conflicts(self, config: Config) -> None:
         for keys, complaint in conflicts(config):
@@ -130,8 +125,10 @@ def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def _from_text(text: str, kind: Kind) -> object:
-    """Return what a TOML file would have held; a text that does not fit stays one, and is refused later."""
+def _from_text(text: str, kind: Kind | None) -> object:
+    """Return what a TOML file would have held; a text that does not fit stays a text, and is refused later."""
+    if kind is None:
+        return None
     if kind.many:
         return [item.strip() for item in text.split(",")] if text.strip() else []
     if kind.base is bool:
@@ -142,27 +139,11 @@ def _from_text(text: str, kind: Kind) -> object:
         return text
 
 
-def _parse(kind: Kind, key: str, value: object) -> tuple[object, list[tuple[str, str]]]:
-    """Return the value for the configuration, and complaints as pairs of place and words."""
-    if not kind.many:
-        parsed, complaint = _parse_one(kind, value)
-        return parsed, [(key, complaint)] if complaint else []
-    if not isinstance(value, list) or len(value) < kind.least:
-        some = "a list of at least one string" if kind.least else "a list of strings"
-        return None, [(key, f"expected {some}, found {_shown(value)}")]
-    pairs = [_parse_one(kind, item) for item in value]
-    complaints = [(f"{key}[{index}]", complaint) for index, (_, complaint) in enumerate(pairs) if complaint]
-    return tuple(parsed for parsed, _ in pairs), complaints
-
-
-def _parse_one(kind: Kind, value: object) -> tuple[object, str]:
-    # By type(): True is an int in Python, but not here.
-    if type(value) is not kind.base and not (kind.base is float and type(value) is int):
-        return None, f"expected {kind.expected}, found {_shown(value)}"
-    try:
-        return kind.parse(value), ""
-    except ValueError:
-        return None, f"expected {kind.expected}, found {_shown(value)}"
+def _worded(mistake: Mistake) -> str:
+    if mistake.expected:
+        return f"{mistake.place}: expected {mistake.expected}, found {_shown(mistake.found)}"
+    shown = mistake.name if mistake.name.isprintable() else repr(mistake.name)  # a quoted key may hold a line end
+    return f"{shown}: {_unknown(mistake.name, mistake.found)}"
 
 
 def _unknown(key: str, value: object) -> str:

@@ -1,13 +1,13 @@
-"""What an operator may write as a value, and how it is read; which key takes which: see ``config.py``."""
+"""What an operator may write as a value, and how it is parsed; ``settings.py`` says which key takes which kind."""
 
 import re
-from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from tmpmaild import hostnames
+from tmpmaild.checks import Kind
 
 MIB: Final = 1 << 20
 
@@ -18,21 +18,6 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::([0-9]{1,5}))?").fullmatch
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#@\s]+)((?:/[A-Za-z0-9._~%!$&'()*+,;=:@-]+)*)/?").fullmatch
-
-
-class Kind(Struct, frozen=True):
-    """What one key takes.
-
-    ``parse`` turns a value of type ``base`` into the one that the configuration carries, or raises
-    ValueError; ``expected`` says in words what it accepts. With ``many`` all of this is about each item
-    of a list, which holds at least ``least`` items.
-    """
-
-    expected: str
-    base: type
-    parse: Callable[[Any], Any]
-    many: bool = False
-    least: int = 0
 
 
 class Endpoint(Struct, frozen=True):

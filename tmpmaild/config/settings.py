@@ -1,7 +1,7 @@
 """What an operator can set: one Struct per section, with types and defaults; nothing is read here.
 
-Where values come from is the business of ``configfile.py``. What a key is for, and why one would change
-it, stands in ``config.example.toml`` and ``docs/configuration.md`` alone.
+``file.py`` reads the values. What a key is for, and why one would change it, is only in ``config.example.toml`` and
+``docs/configuration.md``.
 
 In every count and rate 0 means no limit; a size is never 0, except ``storage.max_bytes``.
 """
@@ -14,8 +14,9 @@ from typing import Annotated, Final, TypeVar, get_type_hints
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from tmpmaild.checks import Kind
 from tmpmaild.config import kinds
-from tmpmaild.config.kinds import MIB, Kind, one_of, whole
+from tmpmaild.config.kinds import MIB, one_of, whole
 
 Network = IPv4Network | IPv6Network
 Item = TypeVar("Item")

@@ -1,12 +1,13 @@
 """How a request becomes the service's words: bodies and parameters, each described by the type that checks it."""
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from tmpmaild.checks import Kind, Mistake, check
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import is_number
@@ -98,42 +99,43 @@ class StreamQuery(Struct, frozen=True):
     after: Annotated[MessageId, Meta(description="Where to go on; `Last-Event-ID` beats it.")] | None = None
 
 
-def read_body(octets: bytes, content_type: str | None, kind: type[T]) -> T:
-    """Read an object of JSON; none at all is an empty one. Raises ``BadRequest``, ``InvalidRequest``."""
+def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
+    """Read a JSON object; an empty body is an empty object. Raises ``BadRequest``, ``InvalidRequest``."""
     if not octets:
-        return _checked({}, kind)
+        return _checked({}, struct)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
         raise BadRequest("unsupported-media-type", "")
     try:
         octets.decode()
-        # Raw, since what is not known is not looked at: a number of 5,000 digits there is nobody's business.
+        # Raw, since unknown members are ignored whatever they hold, a number of 5,000 digits for one.
         msgspec.json.decode(octets, type=msgspec.Raw)
         members = msgspec.json.decode(octets, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError as error:
         raise InvalidRequest(("", "expected an object")) from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadRequest("malformed-request", "The body is no JSON.") from error
-    fields = _fields(kind)
-    return _checked({name: _decoded(raw, fields[name]) for name, raw in members.items() if name in fields}, kind)
+    kinds = _kinds(struct)
+    return _checked({name: _decoded(members[name], kinds[name]) for name in kinds if name in members}, struct)
 
 
-def _decoded(raw: msgspec.Raw, one: "_Field") -> Any:
-    """Decode a member; what is JSON but no value here, such as 1e999, is one that fits nothing."""
+def _decoded(raw: msgspec.Raw, kind: Kind) -> Any:
+    """Decode a member; for JSON that is not a value in Python, such as 1e999, return one that fits no kind."""
     try:
         value = msgspec.json.decode(raw)
     except msgspec.DecodeError:
         return object()
     # To JSON Schema, which describes our bodies, a number without a fractional part is an integer: 100.0, 1e2.
-    return int(value) if one.is_number and isinstance(value, float) and value.is_integer() else value
+    return int(value) if kind.base is int and isinstance(value, float) and value.is_integer() else value
 
 
-def read_query(parameters: Mapping[str, str], kind: type[T]) -> T:
+def read_query(parameters: Mapping[str, str], struct: type[T]) -> T:
     """Read parameters; unknown ones are ignored. Raises ``InvalidRequest``."""
-    given: dict[str, Any] = {name: parameters[name] for name in _fields(kind) if name in parameters}
+    kinds = _kinds(struct)
+    given: dict[str, Any] = {name: parameters[name] for name in kinds if name in parameters}
     for name, text in given.items():
-        if _fields(kind)[name].is_number and is_number(text):
+        if kinds[name].base is int and is_number(text):
             given[name] = int(text)
-    return _checked(given, kind, prefix="")
+    return _checked(given, struct, prefix="")
 
 
 def page(query: PageQuery) -> Page:
@@ -157,46 +159,28 @@ def last_event_id(text: str | None) -> str | None:
         return None
 
 
-def _checked(given: dict[str, Any], kind: type[T], prefix: str = "/") -> T:
-    """Check each member on its own, so that all mistakes are reported at once."""
-    mistakes = []
-    for name, one in _fields(kind).items():
-        if name in given:
-            if not _fits(given[name], one.hint):
-                mistakes.append((f"{prefix}{name}", f"expected {one.expected}"))
-        elif one.required:
-            mistakes.append((f"{prefix}{name}", f"expected {one.expected}, found nothing"))
+def _checked(given: dict[str, Any], struct: type[T], prefix: str = "/") -> T:
+    _, mistakes = check(given, _kinds(struct))
     if mistakes:
-        raise InvalidRequest(*mistakes)
-    return msgspec.convert(given, kind)
+        raise InvalidRequest(*((f"{prefix}{mistake.place}", _worded(mistake)) for mistake in mistakes))
+    return msgspec.convert(given, struct)
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    try:
-        msgspec.convert(value, hint)
-    except msgspec.ValidationError:
-        return False
-    return True
-
-
-class _Field(Struct, frozen=True):
-    hint: Any
-    expected: str
-    is_number: bool
-    required: bool
+def _worded(mistake: Mistake) -> str:
+    return f"expected {mistake.expected}" + (", found nothing" if mistake.found is UNSET else "")
 
 
 @lru_cache
-def _fields(kind: type[Struct]) -> dict[str, _Field]:
+def _kinds(struct: type[Struct]) -> dict[str, Kind]:
     """Return what each field takes, by its name outside."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {one.encode_name: _field(hints[one.name], one) for one in msgspec.structs.fields(kind)}
+    hints = get_type_hints(struct, include_extras=True)
+    return {one.encode_name: _kind(hints[one.name], required=one.required) for one in msgspec.structs.fields(struct)}
 
 
-def _field(hint: Any, one: msgspec.structs.FieldInfo) -> _Field:
+def _kind(hint: Any, *, required: bool) -> Kind:
     info = msgspec.inspect.type_info(hint)
     (described, *_) = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     assert isinstance(described, msgspec.inspect.Metadata)
     assert described.extra is not None
-    is_number = isinstance(described.type, msgspec.inspect.IntType)
-    return _Field(hint, described.extra["expected"], is_number, one.required)
+    base = int if isinstance(described.type, msgspec.inspect.IntType) else object
+    return Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)

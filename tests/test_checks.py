@@ -1,0 +1,41 @@
+"""Every mistake in named values is found at once."""
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from tmpmaild.checks import Kind, Mistake, check
+
+WHOLE = Kind("a whole number", int, int)
+SHARE = Kind("a number", float, float)
+WORDS = Kind("a word", str, str.strip, many=True, least=1)
+SHORT = Kind("a short text", object, lambda value: msgspec.convert(value, str), required=True)
+
+
+def test_what_is_right_is_parsed():
+    given = {"words": [" a", "b "], "share": 1, "short": "x"}
+    values, mistakes = check(given, {"whole": WHOLE, "share": SHARE, "words": WORDS, "short": SHORT})
+    assert values == {"words": ("a", "b"), "share": 1.0, "short": "x"}
+    assert mistakes == []
+
+
+def test_all_mistakes_are_found_in_the_order_of_the_values_and_then_what_is_missing():
+    given = {"words": ["a", 1, 2], "other": 3, "whole": True}
+    values, mistakes = check(given, {"whole": WHOLE, "words": WORDS, "short": SHORT})
+    assert values == {}
+    assert [(one.place, one.expected, one.found) for one in mistakes] == [
+        ("words[1]", "a word", 1),
+        ("words[2]", "a word", 2),
+        ("other", "", 3),
+        ("whole", "a whole number", True),
+        ("short", "a short text", UNSET),
+    ]
+
+
+@pytest.mark.parametrize("value", ["a", [], None])
+def test_a_list_is_a_list_of_at_least_so_many(value):
+    assert check({"words": value}, {"words": WORDS})[1] == [Mistake("words", "a list of at least one string", value)]
+
+
+def test_what_msgspec_refuses_is_a_mistake():
+    assert check({"short": 1}, {"short": SHORT}) == ({}, [Mistake("short", "a short text", 1)])

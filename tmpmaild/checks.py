@@ -1,0 +1,82 @@
+"""Checking named values, so that every mistake in them is found at once; used for the configuration and for HTTP.
+
+How a mistake is worded, and where it is said to be, is left to the caller.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct, ValidationError
+
+
+class Kind(Struct, frozen=True):
+    """What one name takes.
+
+    ``parse`` turns a value of type ``base`` (``object``: of any type) into the one to use, or raises ValueError or
+    msgspec's ValidationError; ``expected`` says in words what it accepts. With ``many`` all of this is about each item
+    of a list, which holds at least ``least`` items.
+    """
+
+    expected: str
+    base: type
+    parse: Callable[[Any], Any]
+    many: bool = False
+    least: int = 0
+    required: bool = False
+
+
+class Mistake(Struct, frozen=True):
+    """A value that is not as expected.
+
+    ``found`` is UNSET if a required value is missing; ``expected`` is empty if no such name is known. ``index`` is that
+    of the wrong item of a list.
+    """
+
+    name: str
+    expected: str
+    found: object
+    index: int | None = None
+
+    @property
+    def place(self) -> str:
+        """What is wrong, like ``domain`` or ``listen[0]``."""
+        return self.name if self.index is None else f"{self.name}[{self.index}]"
+
+
+def check(given: Mapping[str, object], kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], list[Mistake]]:
+    """Return the right values, parsed, and all mistakes: in the order of ``given``, then what is missing."""
+    values: dict[str, Any] = {}
+    mistakes: list[Mistake] = []
+    for name, value in given.items():
+        parsed, wrong = _check(name, value, kinds[name]) if name in kinds else (None, [Mistake(name, "", value)])
+        if not wrong:
+            values[name] = parsed
+        mistakes += wrong
+    for name, kind in kinds.items():
+        if kind.required and name not in given:
+            mistakes.append(Mistake(name, kind.expected, UNSET))
+    return values, mistakes
+
+
+def _check(name: str, value: object, kind: Kind) -> tuple[Any, list[Mistake]]:
+    if not kind.many:
+        return _check_one(name, value, kind)
+    if not isinstance(value, list) or len(value) < kind.least:
+        expected = "a list of at least one string" if kind.least else "a list of strings"
+        return None, [Mistake(name, expected, value)]
+    pairs = [_check_one(name, item, kind, index) for index, item in enumerate(value)]
+    return tuple(parsed for parsed, _ in pairs), [mistake for _, wrong in pairs for mistake in wrong]
+
+
+def _check_one(name: str, value: object, kind: Kind, index: int | None = None) -> tuple[Any, list[Mistake]]:
+    try:
+        if _has_type(value, kind.base):
+            return kind.parse(value), []
+    except (ValueError, ValidationError):
+        pass
+    return None, [Mistake(name, kind.expected, value, index)]
+
+
+def _has_type(value: object, base: type) -> bool:
+    # By type(): True is an int in Python, but not here.
+    return base is object or type(value) is base or (base is float and type(value) is int)
