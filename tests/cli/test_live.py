@@ -383,7 +383,7 @@ def test_what_no_option_is_to_blame_for_is_one_line(call, scripted):
 def test_a_url_that_is_wrong_is_told_with_the_variable_that_has_it(call):
     done = call("new", TMPMAILD_URL="localhost:8025")
     assert done.exit_code == 2
-    assert "Error: $TMPMAILD_URL: 'localhost:8025' is no URL of a service" in done.stderr
+    assert "Error: $TMPMAILD_URL: 'localhost:8025' is not a URL of a service" in done.stderr
 
 
 def test_a_name_that_is_taken_is_one_line(call, inbox):

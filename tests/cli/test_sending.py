@@ -127,7 +127,7 @@ def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
     [
         (b"HTTP/1.1 400 Bad Request\r\n", "it does not speak SMTP"),
         (b"554 No\r\n", "554 No"),
-        (b"220 x\r\n221 y\r\n250 x\r\n", "takes no address with other than ASCII characters"),
+        (b"220 x\r\n221 y\r\n250 x\r\n", "does not accept addresses with characters outside of ASCII"),
         (b"", "the connection was closed"),
     ],
 )

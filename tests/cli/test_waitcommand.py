@@ -216,7 +216,7 @@ def test_another_server_is_one_line(call, scripted):
     done = call("wait", "a@tmpmaild.example", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
-        f"tmpmaild: {url} is no tmpmaild: it answered 200 text/html; is the URL right?",
+        f"tmpmaild: {url} is not tmpmaild: it answered 200 text/html; is the URL right?",
     )
 
 

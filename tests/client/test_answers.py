@@ -113,7 +113,7 @@ def test_plain_http_behind_an_https_url_is_said(connect, url):
 )
 def test_another_server_is_recognised(connect, scripted, body, more):
     scripted.say(scripted.json(body, **more))
-    with pytest.raises(api.NotTmpmaild, match=r"(is no tmpmaild|sent a body).*; is the URL right") as raised:
+    with pytest.raises(api.NotTmpmaild, match=r"(is not tmpmaild|sent a body).*; is the URL right") as raised:
         connect(scripted.url).domains()
     assert scripted.url in str(raised.value)
 

@@ -56,14 +56,14 @@ def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, 
     "text", ["", ":25", "mx.test:smtp", "mx.test:99999", "mx.test:0", "mx.test/path", "smtp://mx.test", "::1"]
 )
 def test_what_is_no_mail_server_is_said(text):
-    with pytest.raises(services.NoService, match="is no mail server, expected HOST or HOST:PORT"):
+    with pytest.raises(services.NoService, match="is not a mail server, expected HOST or HOST:PORT"):
         services._smtp_server(text)
 
 
 def test_what_is_no_url_is_said_without_a_traceback(run):
     status, text = run("--tmpmaild-url=mail.example.org:8025", tests=TESTS)
     assert (status, "Traceback" in text) == (1, False)
-    assert "tmpmaild: 'mail.example.org:8025' is no URL of a service; one looks like http://127.0.0.1:8025" in text
+    assert "tmpmaild: 'mail.example.org:8025' is not a URL of a service; one looks like http://127.0.0.1:8025" in text
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "ftp://x", "http://user:secret@x", "http://x/?x=1"])

@@ -1,4 +1,4 @@
-"""What to say of an address that the service does not have: which address, which service, and what may be wrong."""
+"""The error text for an address that the service does not have: address, service, and what may be wrong."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from tmpmaild.client import AddressNotFound
 
 
 def named(error: AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]) -> AddressNotFound:
-    """Return the error with words of ours. ``domains`` are those served, none if the service did not say."""
+    """Return the error with a better text. ``domains`` are those of the service, empty if they are not known."""
     if domains and address.rpartition("@")[2].lower() not in domains:
         hint = f"; it serves {', '.join(domains)}"
     elif token is None:

@@ -1,4 +1,4 @@
-"""The streams of a command: lines out at once, lines of trouble, and what is at the other end."""
+"""Standard output and standard error of a command: writing to them, and what they are connected to."""
 
 import errno
 import os
@@ -17,17 +17,17 @@ _LARGEST_COLUMNS = 100  # longer lines are hard to read
 
 
 def say(line: str) -> None:
-    """Write a line to standard output, now. It must be harmless already."""
+    """Write a line to standard output and flush. It must hold no control characters (see ``terminal.shown``)."""
     write(line + "\n")
 
 
 def write(text: str) -> None:
-    """Write harmless text as it is."""
+    """Write text without control characters to standard output and flush."""
     _write(sys.stdout, text)
 
 
 def complain(text: str) -> None:
-    """Write lines to standard error, made harmless; where that cannot be written to, nobody is left to be told."""
+    """Write lines to standard error, without control characters; failures to write are ignored."""
     if _is_closed(sys.stderr):
         return
     harmless = shown(text, keep="\n")
@@ -50,7 +50,7 @@ def expect_output() -> None:
 
 @contextmanager
 def output(exit_code: int) -> Iterator[None]:
-    """Around writing to standard output: leave with a line and this exit code where that cannot be done."""
+    """Wrap writing to standard output: if it fails, print why and exit with this code."""
     try:
         yield
     except BrokenPipeError:
@@ -67,26 +67,26 @@ def encoding() -> str:
 
 
 def _is_closed(stream: TextIO | None) -> bool:
-    return stream is None  # Python's way to say so, of which its types do not know
+    return stream is None  # so at run time, which its type does not say
 
 
 def is_terminal() -> bool:
-    """Tell whether somebody looks on who can be shown a countdown."""
+    """Return whether standard output is a terminal that can show a countdown."""
     return not _is_closed(sys.stdout) and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_colours() -> bool:
-    """Tell whether text may be bold or coloured (no-color.org)."""
+    """Return whether text may be bold or coloured (no-color.org)."""
     return is_terminal() and not os.environ.get("NO_COLOR")
 
 
 def columns() -> int:
-    """Return how wide to write."""
+    """Return the width of the text to write, in columns."""
     return max(_SMALLEST_COLUMNS, min(shutil.get_terminal_size().columns, _LARGEST_COLUMNS))
 
 
 def reader_is_gone() -> bool:
-    """Tell whether standard output is a pipe that nobody reads any more, as behind ``head -1``."""
+    """Return whether standard output is a pipe whose reader has ended, as with ``head -1``."""
     try:
         descriptor = sys.stdout.fileno()
     except OSError:  # a stream in memory
@@ -97,12 +97,12 @@ def reader_is_gone() -> bool:
 
 
 def is_hang_up(error: OSError) -> bool:
-    """Tell whether standard output was a terminal that is closed by now (which is no terminal to isatty any more)."""
+    """Return whether standard output was a terminal that is closed now (``isatty`` is then false)."""
     return error.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def forget_output() -> None:
-    """Let nothing fail any more that is still written to standard output."""
+    """Discard everything that is still written to standard output."""
     if not _is_closed(sys.stdout):
         _forget(sys.stdout)
 

@@ -19,7 +19,7 @@ _BOLD, _BOLD_GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m"
 
 
 class Opening(Struct, frozen=True):
-    """What is known of an inbox when following it begins; programs are told the token even if people are not."""
+    """What is known of an inbox at the start. JSON always shows the token, text only with ``shows_token``."""
 
     address: str
     expires_at: datetime
@@ -29,7 +29,7 @@ class Opening(Struct, frozen=True):
 
 
 class Display(Protocol):
-    """Shows one inbox. All may raise ``BrokenPipeError`` when nobody reads on."""
+    """Shows one inbox. All methods may raise ``BrokenPipeError`` when the reader of the output has ended."""
 
     def begin(self, opening: Opening) -> None:
         """Show which inbox it is."""
@@ -38,36 +38,36 @@ class Display(Protocol):
         """Show what happened."""
 
     def note(self, text: str) -> None:
-        """Tell something about ourselves."""
+        """Show a message of the command itself."""
 
     def tick(self) -> None:
         """Do what is due every second."""
 
     def end(self) -> None:
-        """Leave everything as it was found."""
+        """Restore the terminal."""
 
 
 def fitting_display(*, as_json: bool) -> Display:
-    """Return what fits the other end of standard output."""
+    """Return the display that fits standard output."""
     if as_json:
         return JsonLines()
     return Terminal() if console.is_terminal() else PlainLines()
 
 
 class Lines:
-    """What all output has in common that no person looks at."""
+    """The common part of the displays that are not for a terminal."""
 
     def note(self, text: str) -> None:
-        """Tell it apart from the output."""
+        """Write it to standard error."""
         console.complain(text)
 
     def tick(self) -> None:
-        """Notice the end of whoever reads."""
+        """Raise ``BrokenPipeError`` if the reader of the output has ended."""
         if console.reader_is_gone():
             raise BrokenPipeError
 
     def end(self) -> None:
-        """Lines leave nothing to clean up."""
+        """Do nothing: lines need no clean-up."""
 
 
 class JsonLines(Lines):
@@ -85,10 +85,10 @@ class JsonLines(Lines):
 
 
 class PlainLines(Lines):
-    """Lines of ``Name: value``, the lines of a text indented, an empty line behind each mail."""
+    """Lines of ``Name: value``, the text indented, an empty line after each mail."""
 
     def begin(self, opening: Opening) -> None:
-        """Print the address, bare, and what else is known of it."""
+        """Print the address on a line of its own, then its expiry and its token."""
         console.say(shown(opening.address))
         console.say(f"Expires: {records.timestamp(opening.expires_at)}")
         if opening.shows_token and opening.token:
@@ -128,7 +128,7 @@ class Terminal:
         self._has_status = False
 
     def begin(self, opening: Opening) -> None:
-        """Show the address, the token if it is wanted, and the countdown."""
+        """Show the address, the token if wanted, and the countdown."""
         self._expires_at = opening.expires_at
         self._ctrl_c = "ctrl-C deletes it" if opening.is_deleted_at_the_end else "ctrl-C ends"
         self._say(_styled(shown(opening.address), _BOLD))
@@ -158,7 +158,7 @@ class Terminal:
             self._say(_styled(line, _DIM))
 
     def tick(self) -> None:
-        """Draw the countdown anew."""
+        """Redraw the countdown."""
         if self._expires_at is not None:
             left_seconds = max(0, int((self._expires_at - datetime.now(UTC)).total_seconds()))
             mails = "1 mail" if self._mails == 1 else f"{self._mails} mails"
@@ -200,7 +200,7 @@ def _sender(mail: AsyncMail) -> str:
 
 
 def _attached(mail: AsyncMail) -> Iterator[str]:
-    """Describe attachments; images that the HTML shows are none to a reader."""
+    """Describe attachments, without the images that are part of the HTML."""
     files = [one for one in mail.attachments if not (one.is_inline and mail.has_html)]
     for one in files[:_ATTACHMENTS]:
         yield f"{one.filename or 'unnamed'} ({one.content_type}, {one.size_bytes} bytes)"
@@ -219,7 +219,7 @@ def _countdown(seconds: int) -> str:
 
 
 def _beginning(text: str, columns: int) -> Iterator[str]:
-    """Return the first lines that say something."""
+    """Return the first lines that are not empty."""
     lines = (line.strip().expandtabs(4) for line in text[:_TEXT_CHARACTERS].splitlines())
     pieces = (piece for line in lines if line for piece in wrapped(shown(line), columns))
     return islice(pieces, _TEXT_LINES)

@@ -1,4 +1,4 @@
-"""What a command says, and the exit code it leaves with, when it cannot do what it was asked; never a traceback."""
+"""The message and the exit code of a command that fails; never a traceback."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -81,7 +81,7 @@ def _code(error: TmpmaildError) -> int:
 
 
 def _blame_options(error: InvalidRequest) -> None:
-    """Raise UsageError where options are what the service did not take."""
+    """Raise UsageError if the service refused values of options."""
     mistakes = [(_OPTIONS[one.pointer], one.detail) for one in error.errors if one.pointer in _OPTIONS]
     if mistakes:
         text = "; ".join(f"Invalid value for '{option}': {detail}" for option, detail in mistakes)
@@ -90,10 +90,10 @@ def _blame_options(error: InvalidRequest) -> None:
 
 @contextmanager
 def arguments() -> Iterator[None]:
-    """Around what is handed the arguments of the command line: its ValueError is wrong usage."""
+    """Wrap calls with arguments of the command line: their ValueError is wrong usage."""
     try:
         yield
     except UnicodeError as error:
-        raise click.UsageError("an argument is no text") from error
+        raise click.UsageError("an argument is not valid text") from error
     except ValueError as error:
         raise click.UsageError(str(error)) from error

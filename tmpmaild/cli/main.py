@@ -1,4 +1,4 @@
-"""The operator's command line: each command reads the configuration, says what is wrong with it, and hands over.
+"""The operator's commands: each one reads the configuration, reports mistakes in it, and calls another module.
 
 The commands for users of a service are in ``usercommands.py``.
 """
@@ -35,7 +35,7 @@ config_option = click.option(
 
 
 def _clear_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what an operator can mend into plain lines and an exit code."""
+    """Turn errors that an operator can fix into plain lines and an exit code."""
 
     @wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
@@ -52,7 +52,7 @@ def _clear_errors(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(config_path: Path | None) -> Config:
-    """Read the configuration, which may be root's alone, and then be root no more."""
+    """Read the configuration, which only root may be able to read; then drop root's privileges."""
     config = configfile.load(config_path, os.environ)
     privileges.drop_to_owner(Path(config.storage.path))
     return config
@@ -118,7 +118,7 @@ def _this_program() -> str:
 @config_option
 @_clear_errors
 def check_config(config_path: Path | None) -> None:
-    """Read the configuration and name every mistake in it."""
+    """Read the configuration and list every mistake in it."""
     source = configfile.find(config_path, os.environ)
     _load(config_path)
     _say(f"{source or 'defaults'}: ok")
@@ -128,7 +128,7 @@ def check_config(config_path: Path | None) -> None:
 @config_option
 @_clear_errors
 def migrate(config_path: Path | None) -> None:
-    """Bring the database to the newest schema. ``serve`` does so too; this is for doing it before."""
+    """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
     config = _load(config_path)
     applied = upgrade(Path(config.storage.path))
     for name in applied:
@@ -138,13 +138,15 @@ def migrate(config_path: Path | None) -> None:
 
 @main.command("postmaster")
 @click.argument("message_id", metavar="[ID]", required=False)
-@click.option("--raw", is_flag=True, help="The mail as it came, control characters and all. Into a file, if in doubt.")
+@click.option(
+    "--raw", is_flag=True, help="The mail as received, with its control characters. Redirect it to a file if in doubt."
+)
 @config_option
 @_clear_errors
 def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bool) -> None:
     """List the mail to postmaster and abuse, or show the one with ID.
 
-    Works whether the service runs or not. What a terminal would act on is shown as U+FFFD, except with --raw.
+    Works whether the service runs or not. Control characters are shown as U+FFFD, except with --raw.
     """
     if raw and message_id is None:
         raise click.UsageError("--raw needs the ID of a mail")
@@ -183,7 +185,7 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
 def send(address: str, file: BinaryIO | None, server: str | None, sender: str, config_path: Path | None) -> None:
     """Send a mail to ADDRESS at a running tmpmaild over SMTP.
 
-    FILE is the mail (- for standard input); without it a short sample goes out.
+    FILE is the mail (- for standard input); without it a short sample is sent.
     """
     target = server or _default_server(config_path)
     sending.send(_octets(file) if file else sending.sample(address), sender, address, target)

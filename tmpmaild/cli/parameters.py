@@ -1,4 +1,4 @@
-"""What arguments and options of commands may be; each mistake is told in words that say what is expected."""
+"""Checks and types of arguments and options; each error says what is expected."""
 
 import os
 import re
@@ -15,19 +15,19 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def expect_address(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Refuse what can be no address, most often the value of a variable that is not set."""
+    """Refuse a text that cannot be an address; most often it is the value of a variable that is not set."""
     if not (_ADDRESS.fullmatch(value) and value.isprintable()):
         raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
     return value
 
 
 def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Refuse what can be no envelope sender, which may be empty."""
+    """Refuse a text that cannot be an envelope sender, which may be empty."""
     return expect_address(context, parameter, value) if value else value
 
 
 def expect_host_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse what is no place to connect to."""
+    """Refuse a text that is not HOST:PORT."""
     try:
         if value is None or parse_endpoint(value).port:
             return value
@@ -50,7 +50,7 @@ class Input(click.File):
         """Return the open file."""
         try:
             return super().convert(value, parameter, context)
-        except RuntimeError:  # click's way to say that there is none
+        except RuntimeError:  # how click reports that there is none
             self.fail("standard input is closed", parameter, context)
 
 

@@ -11,7 +11,7 @@ from tmpmaild.times import rfc3339
 
 
 def line(members: dict[str, Any]) -> str:
-    """Return one object; what a terminal would act on is escaped."""
+    """Return one object; control characters are escaped."""
     return json.dumps(members)
 
 

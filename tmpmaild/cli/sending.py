@@ -1,4 +1,4 @@
-"""One mail out over SMTP, for ``tmpmaild send``: where to, and what is said when it is not taken. No daemon sends."""
+"""Sending one mail over SMTP, for ``tmpmaild send``: the server to use, and errors. The daemon never sends mail."""
 
 import os
 import smtplib
@@ -68,7 +68,7 @@ def _is_same_host(host: str, listening: Endpoint) -> bool:
 def send(octets: bytes, sender: str, address: str, target: str, greeting_seconds: float = _GREETING_SECONDS) -> None:
     """Send a mail to HOST:PORT. Raises StartError with what went wrong."""
     try:
-        # Naming ourselves spares a DNS query for the machine's full name.
+        # A given name saves a DNS query for the machine's full name.
         with closing(smtplib.SMTP(local_hostname="localhost", timeout=greeting_seconds)) as client:
             _converse(client, parse_endpoint(target), sender, address, octets)
     except smtplib.SMTPRecipientsRefused as error:
@@ -77,7 +77,7 @@ def send(octets: bytes, sender: str, address: str, target: str, greeting_seconds
     except smtplib.SMTPResponseException as error:
         raise StartError(f"{target} did not take the mail: {_reply(error.smtp_code, error.smtp_error)}") from error
     except UnicodeEncodeError as error:
-        raise StartError(f"{target} takes no address with other than ASCII characters") from error
+        raise StartError(f"{target} does not accept addresses with characters outside of ASCII") from error
     except (OSError, smtplib.SMTPException) as error:
         raise StartError(f"{target}: {_reason(error)}; if mail is taken elsewhere, use --server HOST:PORT") from error
 

@@ -1,4 +1,4 @@
-"""Text of strangers made fit for a terminal: harmless, and measured in columns. Nothing here writes to one."""
+"""Making untrusted text safe for a terminal, and measuring it in columns. Nothing here writes to a terminal."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 _UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # Cf too, but emoji and Persian need them
 _WITHOUT_WIDTH = ("Mn", "Me", "Cf")
-_CHARACTERS_PER_COLUMN = 4  # or marks heaped on one letter would never fill a line
+_CHARACTERS_PER_COLUMN = 4  # or many combining marks on one letter would never fill a line
 
 
 def shown(text: str, keep: str = "") -> str:
-    """Replace by U+FFFD what would move a terminal's cursor, change its state, or hide what stands there."""
+    """Replace by U+FFFD what would move a terminal's cursor, change its state, or hide other text."""
     unshown = {
         ord(character): "\ufffd"
         for character in set(text) - set(keep + _JOINERS)
@@ -26,12 +26,12 @@ def width(text: str) -> int:
 
 
 def cut(text: str, columns: int) -> str:
-    """Return what fits into so many columns, with an ellipsis where something is missing."""
+    """Shorten a text to at most ``columns``, with an ellipsis if something was cut."""
     return text if _fitting(text, columns) == len(text) else text[: _fitting(text, columns - 1)] + "…"
 
 
 def wrapped(line: str, columns: int) -> Iterator[str]:
-    """Break a line into pieces of at most so many columns (2 or more), between words where it can be done."""
+    """Break a line into pieces of at most ``columns`` (2 or more), between words if possible."""
     while (fitting := _fitting(line, columns)) < len(line):
         at = line.rfind(" ", 0, fitting + 1)
         at = at if at > 0 else fitting
@@ -41,7 +41,7 @@ def wrapped(line: str, columns: int) -> Iterator[str]:
 
 
 def _fitting(text: str, columns: int) -> int:
-    """Count the characters from the left that so many columns hold."""
+    """Count the characters from the left that fit into ``columns``."""
     left = columns
     for index, character in enumerate(text):
         left -= _columns(character)

@@ -7,8 +7,8 @@
         sign_up(inbox.address)
         code = inbox.wait_for_code(subject="confirm", timeout=60)
 
-``AsyncClient`` is the same with ``await``. Both only carry out what the same core asks of them: what is asked and what
-an answer means is in ``remote.py``, ``waiting.py`` and ``reconnecting.py``, which touch no socket.
+``AsyncClient`` is the same with ``await``. Both only do the I/O for one core: ``remote.py``, ``waiting.py`` and
+``reconnecting.py`` make the requests and understand the answers, and open no socket.
 """
 
 try:

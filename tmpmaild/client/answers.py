@@ -1,4 +1,4 @@
-"""What an answer means: a value, a problem by its code, or that this is no tmpmaild. Not what to do then."""
+"""What an answer means: a value, a problem of a known code, or an answer that is not from tmpmaild."""
 
 import re
 from typing import TypeVar
@@ -18,7 +18,7 @@ _rate_limit = re.compile(r";r=([0-9]{1,9});t=([0-9]{1,9})").search
 
 
 def checked(reply: Reply) -> Reply:
-    """Return a reply that is a success. Raises ``Problem``, ``NotTmpmaild``, ``ConnectionLost`` for a proxy's word."""
+    """Return a reply that is a success. Raises ``Problem``, ``NotTmpmaild``, ``ConnectionLost`` for a proxy's error."""
     if not 200 <= reply.status < 300:  # noqa: PLR2004 - the statuses of success
         raise _problem(reply) or _stranger(reply)
     return reply
@@ -39,11 +39,11 @@ def stranger(reply: Reply) -> NotTmpmaild:
     what = f"{reply.status} {printable(reply.headers.get('content-type', 'without a type'))}"
     if "location" in reply.headers:
         return NotTmpmaild(f"{service} answered {what} and points to {printable(_place(reply))}; use that URL")
-    return NotTmpmaild(f"{service} is no tmpmaild: it answered {what}; is the URL right?")
+    return NotTmpmaild(f"{service} is not tmpmaild: it answered {what}; is the URL right?")
 
 
 def next_page_query(reply: Reply) -> str | None:
-    """Return the query of the next page, if there is one. Its path is left: a proxy may show us under another."""
+    """Return the query of the next page, if there is one. Its path is left out: a proxy may serve us under another."""
     match = _next_page(reply.headers.get("link", ""))
     return match[1].partition("?")[2] if match else None
 

@@ -1,13 +1,13 @@
-"""Every error the client raises on purpose, as one tree; which answer becomes which stands in ``answers.py``.
+"""Every error the client raises on purpose, as one tree; ``answers.py`` says which answer becomes which.
 
     TmpmaildError
-    ├── ServiceUnreachable    nobody answered
+    ├── ServiceUnreachable    no answer
     │   └── ConnectionLost    the request went out, and no answer of the service came back
-    ├── NotTmpmaild           somebody answered, but not as tmpmaild does
+    ├── NotTmpmaild           there was an answer, but not one of tmpmaild
     ├── WaitTimeout           (a TimeoutError too) the mail did not come in time; says which did
-    └── Problem               the service said no; one class below it for each ``code`` of the API
+    └── Problem               the service refused; one class below it for each ``code`` of the API
 
-What a server wrote stands in a message only with its control characters replaced: it may end on a terminal.
+Text of a server is in a message only with its control characters replaced: it may be printed on a terminal.
 """
 
 import re
@@ -39,7 +39,7 @@ class TmpmaildError(Exception):
 
 
 class ServiceUnreachable(TmpmaildError):
-    """Nobody answers at the URL: refused, no such host, TLS trouble, no connection in time."""
+    """No answer at the URL: connection refused, no such host, a TLS error, no connection in time."""
 
 
 class ConnectionLost(ServiceUnreachable):
@@ -47,13 +47,13 @@ class ConnectionLost(ServiceUnreachable):
 
 
 class NotTmpmaild(TmpmaildError):
-    """What came is no answer of this API: a wrong URL, or some other server."""
+    """The answer is not one of this API: the URL is wrong, or it is another server."""
 
 
 class WaitTimeout(TmpmaildError, TimeoutError):
-    """No mail that was wanted came in time.
+    """No matching mail came in time.
 
-    ``arrived`` holds what did come instead, oldest first; where asking for it failed as well, what was seen until then.
+    ``arrived`` holds what did come instead, oldest first; if listing them failed too, those seen until then.
     """
 
     def __init__(self, message: str, *, arrived: Sequence[Message] = ()) -> None:
@@ -62,7 +62,7 @@ class WaitTimeout(TmpmaildError, TimeoutError):
 
 
 class Problem(TmpmaildError):
-    """The service said no (RFC 9457). A code that this client does not know is of this very class.
+    """The service refused (RFC 9457). A code that this client does not know is of this class itself.
 
     ``status`` is the HTTP status, ``code`` the stable name, ``detail`` is for people, ``errors`` says which parts of an
     invalid request were wrong, ``retry_after_seconds`` is None where the server did not say.
@@ -90,7 +90,7 @@ class Problem(TmpmaildError):
 
 
 class MalformedRequest(Problem):
-    """The body was no JSON."""
+    """The body was not JSON."""
 
 
 class BadHost(Problem):
@@ -114,11 +114,11 @@ class MessageNotFound(Problem):
 
 
 class NotFound(Problem):
-    """Nothing lives at this path: an older server does not know what was asked for."""
+    """The path is not known, as to an older server."""
 
 
 class MethodNotAllowed(Problem):
-    """The path is known, but not for this."""
+    """The path does not take this method."""
 
 
 class RequestTimeout(Problem):
@@ -130,7 +130,7 @@ class AddressTaken(Problem):
 
 
 class AddressExpired(Problem):
-    """The address has lived its time, or its holder deleted it."""
+    """The address expired, or its owner deleted it."""
 
 
 class BodyTooLarge(Problem):
@@ -142,7 +142,7 @@ class UnsupportedMediaType(Problem):
 
 
 class InvalidRequest(Problem):
-    """Something impossible was asked for; ``errors`` says what."""
+    """A value in the request is not allowed; ``errors`` says which."""
 
 
 class RateLimited(Problem):
@@ -174,11 +174,11 @@ class StorageUnavailable(Problem):
 
 
 class Stopping(Problem):
-    """The server is on its way down."""
+    """The server is stopping."""
 
 
 def printable(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
-    """Return a line that a terminal takes for text: what acts on one, or breaks it, is shown as U+FFFD."""
+    """Return a line for a terminal: control characters and line ends are shown as U+FFFD."""
     line = _UNSAFE.sub("\ufffd", text[:max_characters])
     return line if len(text) <= max_characters else line + "…"
 

@@ -159,7 +159,7 @@ class ReconnectingStream:
                 case "expired":
                     self._end(Expired())
         except msgspec.DecodeError as error:
-            raise NotTmpmaild(f"{self._inbox.service.url} sent an event {event.name!r} that is none of ours") from error
+            raise NotTmpmaild(f"{self._inbox.service.url} sent an unexpected event {event.name!r}") from error
 
     def _take_message(self, message: Message) -> None:
         # Ids sort by arrival: a message that a proxy or a server repeats is skipped.

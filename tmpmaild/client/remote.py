@@ -19,7 +19,7 @@ _PATIENCE_SECONDS = 60
 class Filter(Struct, frozen=True):
     """Which messages are meant: parts of the subject, of the sender's address or name, of any text; and after which.
 
-    Raises ValueError for what is no text.
+    Raises ValueError for text that is not valid (a lone surrogate).
     """
 
     subject: str | None = None
@@ -32,11 +32,11 @@ class Filter(Struct, frozen=True):
 
     @property
     def takes_any(self) -> bool:
-        """Whether only the position counts."""
+        """Whether every message matches, if it is after ``after``."""
         return not (self.subject or self.sender or self.text)
 
     def query(self) -> dict[str, str]:
-        """Return the parameters that say so."""
+        """Return the query parameters."""
         given = {"subject": self.subject, "from": self.sender, "q": self.text, "after": self.after}
         return {name: value for name, value in given.items() if value}
 
@@ -58,7 +58,7 @@ class RemoteService:
         self._patience_seconds = _PATIENCE_SECONDS if wait_out_rate_limit else 0
 
     def create(self, local_part: str | None, domain: str | None, *, private: bool) -> Steps["RemoteInbox"]:
-        """Create an address. Raises ValueError for what is no text."""
+        """Create an address. Raises ValueError for text that is not valid."""
         _ensure_text(local_part=local_part, domain=domain)
         given = {"local_part": local_part, "domain": domain, "private": private or None}
         members = {name: value for name, value in given.items() if value is not None}
@@ -67,7 +67,7 @@ class RemoteService:
         return RemoteInbox(self, created, created.token)
 
     def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:
-        """Find an address that exists. Raises ValueError for a token that can be none, and for what is no text."""
+        """Find an address that exists. Raises ValueError for a malformed token, and for text that is not valid."""
         _ensure_text(address=address)
         if token is not None and not _looks_like_a_token(token):
             raise ValueError("a token is made of printable ASCII characters")
@@ -94,7 +94,7 @@ class RemoteService:
         return Request(self.url, method, f"/api/v1/{path}", token, headers or {}, content, read_seconds)
 
     def ask(self, request: Request) -> Steps[Reply]:
-        """Send a request until it is not refused for its rate; return the success."""
+        """Send a request, again if the rate limit refuses it; return the successful reply."""
         return (yield from self._patiently(Ask(request)))
 
     def open_stream(self, request: Request) -> Steps[Reply]:
@@ -123,7 +123,7 @@ class RemoteInbox:
         self.token = token
 
     def extend(self, seconds: int) -> Steps[datetime]:
-        """Have the address end so many seconds from now."""
+        """Set the expiry to ``seconds`` from now; return it."""
         reply = yield from self._ask("PATCH", body={"expires_in_seconds": seconds})
         self.expires_at = decoded(reply, Address).expires_at
         return self.expires_at
@@ -187,7 +187,7 @@ def _ensure_text(**given: str | None) -> None:
         try:
             (value or "").encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{name} is no text: {value!r} has a lone surrogate") from None
+            raise ValueError(f"{name} is not valid text: {value!r} has a lone surrogate") from None
 
 
 def _address(address: str) -> str:

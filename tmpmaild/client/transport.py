@@ -1,4 +1,4 @@
-"""What both drivers have in common: requests, answers and errors as httpx2 has them, and as the core does."""
+"""What both drivers share: requests, answers and errors, converted between httpx2 and the core."""
 
 import os
 import re
@@ -29,13 +29,13 @@ def service_url(given: str | None, environ: Mapping[str, str]) -> str:
     try:
         url = httpx2.URL(text)
     except (httpx2.InvalidURL, UnicodeEncodeError) as error:
-        raise ValueError(f"{shown} is no URL: {error}") from error
+        raise ValueError(f"{shown} is not a URL: {error}") from error
     if url.userinfo:
         raise ValueError("the URL of the service holds no user and no password")
     if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
-        raise ValueError(f"{shown} is no URL of a service; one looks like {DEFAULT_URL}")
+        raise ValueError(f"{shown} is not a URL of a service; one looks like {DEFAULT_URL}")
     if url.port is not None and not 0 < url.port <= _MAX_PORT:
-        raise ValueError(f"{shown} is no URL: a port is between 1 and {_MAX_PORT}")
+        raise ValueError(f"{shown} is not a URL: a port is between 1 and {_MAX_PORT}")
     return str(url).rstrip("/")
 
 
@@ -92,7 +92,7 @@ def _is_cut(error: httpx2.RemoteProtocolError) -> bool:
 
 
 def _connect_seconds(request: Request) -> float:
-    """Return how long to connect: who has little time for the answer has no more for the way there."""
+    """Return the timeout for connecting, which is never longer than that for the answer."""
     return min(_CONNECT_SECONDS, request.read_seconds)
 
 
@@ -118,14 +118,14 @@ def _reason(request: Request, error: httpx2.RequestError) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Walk to what the operating system said; several attempts (IPv6, IPv4) count by the last."""
+    """Yield the causes down to the error of the operating system; of several attempts (IPv6, IPv4) the last."""
     while error is not None:
         yield error
         error = _last(error) if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
 
 
 def _said_by_the_system(error: OSError) -> str:
-    """Return the system's words; asyncio puts its own in their place, and those two have numbers of their own."""
+    """Return the system's words; asyncio replaces them. These two have numbers of their own."""
     if isinstance(error, socket.gaierror | ssl.SSLError):
         return error.strerror or str(error)
     return os.strerror(error.errno or 0)

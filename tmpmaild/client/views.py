@@ -1,4 +1,4 @@
-"""What inboxes, mails and attachments show without asking anybody; what asks stands in ``sync.py`` and ``aio.py``."""
+"""The parts of inboxes, mails and attachments that need no request; ``aio.py`` and ``sync.py`` add the others."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from tmpmaild.client.wire import AttachmentItem, Code, Details, Link, Message
 
 
 class InboxView:
-    """An inbox: its ``address``, the ``token`` that commands it (None where it is not known), when it ends."""
+    """An inbox: its ``address``, its owner ``token`` (None if it is not known), its expiry."""
 
     def __init__(self, remote: RemoteInbox) -> None:
         self._remote = remote
@@ -19,12 +19,12 @@ class InboxView:
 
     @property
     def token(self) -> str | None:
-        """What whoever holds it may change and delete with; keep it out of logs."""
+        """The token that allows to change and delete the inbox; keep it out of logs."""
         return self._remote.token
 
     @property
     def expires_at(self) -> datetime:
-        """When the address ends, in UTC, as far as this object has been told."""
+        """The expiry in UTC, as last read or set by this object."""
         return self._remote.expires_at
 
     def __repr__(self) -> str:

@@ -134,7 +134,7 @@ class Waiting(Generic[T]):
         return None
 
     def _until_next(self, reply: Reply, took_seconds: float) -> float:
-        """Tell an answer that was waited for from that of a server that does not wait."""
+        """Return 0 after an answer that took long; pause after one of a server that does not wait."""
         return 0 if took_seconds >= _PAUSE_SECONDS else max(_PAUSE_SECONDS, seconds_to_token(reply))
 
     def _after_trouble(self, error: Problem | ServiceUnreachable, took_seconds: float) -> float:

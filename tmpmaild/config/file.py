@@ -21,7 +21,7 @@ _SWITCHES: Final = {"true": True, "false": False}
 def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     """Return the file to read: the given one, ``$TMPMAILD_CONFIG``, a usual place; None for none.
 
-    What was asked for by name is returned whether it exists or not, so that reading it complains.
+    A file given by name is returned even if it does not exist, so that reading it fails.
     """
     if path is not None:
         return path
@@ -33,7 +33,7 @@ def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """Read the file that ``find`` names, then the environment, over the defaults; raises ConfigError.
 
-    Each mistake is one line: where it stands, the key, what was expected, what was found.
+    Each mistake is one line: the file or variable, the key, what was expected, what was found.
     """
     source = find(path, environ)
     settings = _Settings()
@@ -117,7 +117,7 @@ def _read(source: Path) -> dict[str, Any]:
 
 
 def _flat(tree: dict[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield dotted keys and values; what is no section, or no known one, stays in one piece."""
+    """Yield dotted keys and values; an unknown section stays one value."""
     for name, value in tree.items():
         if name in SECTIONS and isinstance(value, dict):
             yield from ((f"{name}.{key}", member) for key, member in value.items())
@@ -154,7 +154,7 @@ def _unknown(key: str, value: object) -> str:
 
 
 def _hint(key: str) -> str:
-    """Name the nearest known key: the same name elsewhere beats a similar spelling."""
+    """Suggest the nearest known key; the same name in another section beats a similar spelling."""
     name = key.rpartition(".")[2]
     namesakes = [known for known in _KINDS if known.rpartition(".")[2] == name]
     near = difflib.get_close_matches(key, namesakes, n=1, cutoff=0)

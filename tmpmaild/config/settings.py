@@ -134,7 +134,7 @@ def kinds_by_key() -> dict[str, Kind]:
 
 
 def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield what does not go together: the keys, and what was expected and found."""
+    """Yield settings that contradict each other: the keys, and the text of the mistake."""
     for domain in _repeated(config.domains):
         yield ("domains",), f"expected each domain once, found {domain!r} again"
     places = map(kinds.parse_endpoint, (*config.http.listen, *config.smtp.listen))
@@ -146,7 +146,7 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     if config.smtp.accept_unknown == "create" and config.http.require_token:
         yield (
             ("smtp.accept_unknown", "http.require_token"),
-            "expected no required token where mail creates addresses: nobody is given one",
+            '"create" cannot be combined with a required token: addresses that mail creates have no token',
         )
 
 

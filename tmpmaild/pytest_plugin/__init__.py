@@ -1,6 +1,6 @@
-"""The pytest plugin: options, fixtures and the report of a failed test; how a daemon starts stands in ``services.py``.
+"""The pytest plugin: options, fixtures and the report of a failed test; ``services.py`` starts the daemon.
 
-It costs nothing until a test asks for a fixture: everything that is heavy is imported by then and not before.
+It costs nothing until a test uses a fixture: everything that is slow to import is imported then.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tmpmaild-smtp", metavar="HOST:PORT", help=smtp)
     parser.addini("tmpmaild_url", url, default="")
     parser.addini("tmpmaild_smtp", smtp, default="")
-    unknown = "Have the embedded daemon create unknown addresses on their first mail (smtp.accept_unknown)."
+    unknown = "The embedded daemon creates unknown addresses on their first mail (smtp.accept_unknown)."
     parser.addini("tmpmaild_accept_unknown", unknown, type="bool", default=False)
 
 
@@ -37,7 +37,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Show with a failed test the mails of its inboxes, which are still there until its teardown."""
     report = yield
     if report.failed and report.when != "teardown" and (opened := item.stash.get(_opened, [])):
-        from tmpmaild.pytest_plugin.inboxes import section  # noqa: PLC0415 - only for who used an inbox
+        from tmpmaild.pytest_plugin.inboxes import section  # noqa: PLC0415 - only if a test used an inbox
 
         report.sections += [section(one) for one in opened]
     return report
@@ -47,7 +47,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def _tmpmaild_service(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator["Service", None, None]:
-    from tmpmaild.pytest_plugin import services  # noqa: PLC0415 - only for who uses a fixture
+    from tmpmaild.pytest_plugin import services  # noqa: PLC0415 - only if a test uses a fixture
 
     try:
         service = services.given(pytestconfig)
@@ -64,7 +64,7 @@ def _tmpmaild_service(
 @pytest.fixture(scope="session")
 def tmpmail(_tmpmaild_service: "Service") -> Iterator["Client"]:
     """Return a ``tmpmaild.client.Client`` for the given service, else for a daemon that ends with the session."""
-    from tmpmaild.pytest_plugin.inboxes import client  # noqa: PLC0415 - only for who uses a fixture
+    from tmpmaild.pytest_plugin.inboxes import client  # noqa: PLC0415 - only if a test uses a fixture
 
     with client(_tmpmaild_service) as opened:
         yield opened
@@ -78,7 +78,7 @@ def tmpmail_smtp(_tmpmaild_service: "Service") -> "SmtpServer":
 
 @pytest.fixture(scope="session")
 def _tmpmaild_async_client(_tmpmaild_service: "Service") -> Iterator["AsyncClient"]:
-    from tmpmaild.pytest_plugin.inboxes import async_client  # noqa: PLC0415 - only for who uses a fixture
+    from tmpmaild.pytest_plugin.inboxes import async_client  # noqa: PLC0415 - only if a test uses a fixture
 
     with async_client(_tmpmaild_service) as opened:
         yield opened
@@ -86,7 +86,7 @@ def _tmpmaild_async_client(_tmpmaild_service: "Service") -> Iterator["AsyncClien
 
 @pytest.fixture
 def _tmpmaild_opened(request: pytest.FixtureRequest) -> Iterator[list["Opened"]]:
-    from tmpmaild.pytest_plugin.inboxes import delete  # noqa: PLC0415 - only for who uses a fixture
+    from tmpmaild.pytest_plugin.inboxes import delete  # noqa: PLC0415 - only if a test uses a fixture
 
     opened: list[Opened] = []
     request.node.stash[_opened] = opened
@@ -97,11 +97,11 @@ def _tmpmaild_opened(request: pytest.FixtureRequest) -> Iterator[list["Opened"]]
 
 @pytest.fixture
 def new_inbox(tmpmail: "Client", _tmpmaild_opened: list["Opened"]) -> NewInbox:
-    """Return a function that creates inboxes: private ones, unless told otherwise, and deleted after the test.
+    """Return a function that creates inboxes: private by default, deleted after the test.
 
     It takes what ``Client.create`` takes.
     """
-    from tmpmaild.pytest_plugin.inboxes import opened  # noqa: PLC0415 - only for who uses a fixture
+    from tmpmaild.pytest_plugin.inboxes import opened  # noqa: PLC0415 - only if a test uses a fixture
 
     def create(local_part: str | None = None, *, domain: str | None = None, private: bool = True) -> "Inbox":
         inbox = tmpmail.create(local_part, domain=domain, private=private)
@@ -119,8 +119,8 @@ def inbox(new_inbox: NewInbox) -> "Inbox":
 
 @pytest.fixture
 def async_inbox(_tmpmaild_async_client: "AsyncClient", _tmpmaild_opened: list["Opened"]) -> "AsyncInbox":
-    """Return a fresh private inbox with ``await`` (``tmpmaild.client.AsyncInbox``), for whatever event loop."""
-    from tmpmaild.pytest_plugin.inboxes import apart, opened_async  # noqa: PLC0415 - only for who uses a fixture
+    """Return a fresh private inbox with ``await`` (``tmpmaild.client.AsyncInbox``), for any event loop."""
+    from tmpmaild.pytest_plugin.inboxes import apart, opened_async  # noqa: PLC0415 - only if a test uses a fixture
 
     inbox: AsyncInbox = apart(_tmpmaild_async_client.create, None, private=True)
     _tmpmaild_opened.append(opened_async(inbox))

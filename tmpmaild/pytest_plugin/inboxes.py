@@ -22,7 +22,7 @@ from tmpmaild.client.errors import printable
 from tmpmaild.pytest_plugin.services import Service
 
 # isort: split
-# Behind the client, which says how to install these where they are missing.
+# After the client, which says how to install these if they are missing.
 import anyio
 import httpx2
 
@@ -42,7 +42,7 @@ class Opened(NamedTuple):
 
 @contextmanager
 def client(service: Service) -> Iterator[Client]:
-    """Open the client of the session. Raises ValueError for what is no URL of a service."""
+    """Open the client of the session. Raises ValueError if the URL is not one of a service."""
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
     with httpx2.Client(limits=limits, trust_env=not service.is_embedded) as http:
         yield Client(service.url, wait_out_rate_limit=True, http=http)
@@ -91,7 +91,7 @@ def delete(inbox: Opened) -> None:
 
 
 def section(inbox: Opened) -> tuple[str, str]:
-    """Return title and text of a report's section. Never raises: the failure it stands below is what counts."""
+    """Return title and text of a report's section. Never raises, so that the failure of the test is reported."""
     try:
         newest = inbox.newest(_MAX_MAILS + 1)
         text = "\n".join(_listing(newest)) or "none came"

@@ -1,4 +1,4 @@
-"""Where the service of a test session is: named by its user, or a daemon of our own that ends with pytest."""
+"""The service of a test session: the one that options name, or a daemon that we start and stop with pytest."""
 
 import ipaddress
 import os
@@ -30,11 +30,11 @@ _places = re.compile(r"HTTP on (\S+)\n *SMTP on (\S+)\n").search
 
 
 class NoService(Exception):
-    """There is none to use; the text says why, for the one who runs the tests."""
+    """There is no service to use; the text says why."""
 
 
 class SmtpServer(NamedTuple):
-    """Where mail is taken."""
+    """Where to send mail."""
 
     host: str
     port: int
@@ -53,7 +53,7 @@ def given(config: pytest.Config) -> Service | None:
     url = _option(config, "tmpmaild_url")
     if not url:
         return None
-    from tmpmaild.client.transport import service_url  # noqa: PLC0415 - heavy, and an embedded daemon needs it not
+    from tmpmaild.client.transport import service_url  # noqa: PLC0415 - slow to import; an embedded daemon does not need it
 
     try:
         url = service_url(url, {})
@@ -69,14 +69,14 @@ def _option(config: pytest.Config, name: str) -> str:
 
 
 def _smtp_server(text: str) -> SmtpServer:
-    """Read ``HOST`` or ``HOST:PORT``; without a port it is that of a daemon at home, or of the world's mail."""
+    """Read ``HOST`` or ``HOST:PORT``; the default port is 1025 on this machine, else 25."""
     try:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise NoService(f"{text!r} is no mail server, expected HOST or HOST:PORT: {error}") from error
+        raise NoService(f"{text!r} is not a mail server, expected HOST or HOST:PORT: {error}") from error
     if not host or port == 0 or parts.netloc != text:
-        raise NoService(f"{text!r} is no mail server, expected HOST or HOST:PORT")
+        raise NoService(f"{text!r} is not a mail server, expected HOST or HOST:PORT")
     return SmtpServer(host, port or (1025 if _is_this_machine(host) else 25))
 
 
@@ -96,7 +96,7 @@ def embedded(folder: Path, *, accept_unknown: bool) -> Iterator[Service]:
     """Run a daemon on free ports, its database and its log in a folder. Raises ``NoService`` if it does not start."""
     (folder / "tmpmaild.toml").touch()  # or the machine's own configuration would be read
     log = folder / "stderr.txt"
-    # A group of its own, so that ctrl-C leaves it to the inboxes that are deleted first; stdin ends when we do.
+    # A process group of its own: ctrl-C must not stop it before the inboxes are deleted. Its stdin ends when we do.
     with (
         log.open("wb") as stderr,
         subprocess.Popen(  # noqa: S603 - our interpreter, our file
