@@ -41,7 +41,7 @@ def code_of(work: Callable[[], int]) -> int:
         return work()
     except TmpmaildError as error:
         if isinstance(error, InvalidRequest):
-            _blame_options(error)
+            _raise_usage_error(error)
         console.complain(f"{error}{_hint(error)}")
         return _code(error)
     except BrokenPipeError:
@@ -80,7 +80,7 @@ def _code(error: TmpmaildError) -> int:
             return NO_SERVICE
 
 
-def _blame_options(error: InvalidRequest) -> None:
+def _raise_usage_error(error: InvalidRequest) -> None:
     """Raise UsageError if the service refused values of options."""
     mistakes = [(_OPTIONS[one.pointer], one.detail) for one in error.errors if one.pointer in _OPTIONS]
     if mistakes:

@@ -11,7 +11,7 @@ import httpx2
 from anyio.abc import TaskStatus
 from msgspec import Struct
 
-from tmpmaild.cli import absence, console, exits
+from tmpmaild.cli import console, exits, hints
 from tmpmaild.cli.display import Display, Opening, fitting_display
 from tmpmaild.cli.monitor import ConnectionMonitor
 from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, TmpmaildError
@@ -135,7 +135,7 @@ async def _find(client: AsyncClient, address: str, token: str | None) -> AsyncIn
         with anyio.move_on_after(_DOMAINS_SECONDS), suppress(TmpmaildError):  # only for a better message
             async with AsyncClient(client.url) as second_client:
                 domains = await second_client.domains()
-        raise absence.named(error, client.url, address, token, domains) from error
+        raise hints.address_not_found(error, client.url, address, token, domains) from error
 
 
 async def _follow(inbox: AsyncInbox, display: Display) -> None:

@@ -16,8 +16,8 @@ class ConnectionMonitor:
         self._note = note
         self._is_refused = False
         self._pauses = 0
-        self._is_told = False
-        self._was_told = False
+        self._is_break_noted = False
+        self._was_break_noted = False
 
     async def pause(self, seconds: float) -> None:
         """Sleep as the client asks, which it does before it tries again."""
@@ -25,19 +25,19 @@ class ConnectionMonitor:
             self._note(f"too many requests for the service; trying again in {seconds:g} s")
             self._is_refused = False
         else:
-            self._tell_once()
+            self._note_break()
         await anyio.sleep(seconds)
 
     async def answered(self, response: httpx2.Response) -> None:
         """Look at an answer: an open stream means that the connection is back."""
         self._is_refused = response.status_code == httpx2.codes.TOO_MANY_REQUESTS
         if response.is_success and response.headers.get("content-type", "").startswith("text/event-stream"):
-            if self._is_told:
+            if self._is_break_noted:
                 self._note("connected again")
-            self._is_told, self._pauses = False, 0
+            self._is_break_noted, self._pauses = False, 0
 
-    def _tell_once(self) -> None:
+    def _note_break(self) -> None:
         self._pauses += 1
-        if not self._is_told and (self._pauses > 1 or not self._was_told):
-            self._is_told = self._was_told = True
+        if not self._is_break_noted and (self._pauses > 1 or not self._was_break_noted):
+            self._is_break_noted = self._was_break_noted = True
             self._note("connection lost, reconnecting")

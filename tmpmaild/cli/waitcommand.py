@@ -8,7 +8,7 @@ from functools import partial
 
 import httpx2
 
-from tmpmaild.cli import absence, console, exits, records
+from tmpmaild.cli import console, exits, hints, records
 from tmpmaild.cli.terminal import shown
 from tmpmaild.client import AddressNotFound, Client, Inbox, RateLimited, ServiceUnreachable, TmpmaildError
 
@@ -56,7 +56,7 @@ def _find(client: Client, address: str, token: str | None, deadline: float) -> I
         try:
             return client.inbox(address, token)
         except AddressNotFound as error:
-            raise absence.named(error, client.url, address, token, _domains(client)) from error
+            raise hints.address_not_found(error, client.url, address, token, _domains(client)) from error
         except RateLimited as error:
             pause_seconds = error.retry_after_seconds or 1
             if time.monotonic() + pause_seconds > deadline:

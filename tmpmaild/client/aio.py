@@ -31,7 +31,7 @@ class Driver:
         self._stream: httpx2.Response | None = None
         self._pieces: AsyncGenerator[bytes, None] | None = None
 
-    def apart(self) -> "Driver":
+    def for_stream(self) -> "Driver":
         """Return a driver for steps that open a stream."""
         return Driver(self._http, self._sleep)
 
@@ -240,7 +240,7 @@ class AsyncInbox(InboxView):
         its connection stays open: ``async with aclosing(inbox.follow()) as events``.
         """
         stream = ReconnectingStream(self._remote, wanted(None, None, None, after).after)
-        async with aclosing(self._driver.apart()) as driver:
+        async with aclosing(self._driver.for_stream()) as driver:
             while (event := await driver.run(stream.next())) is not None:
                 yield self._event(event)
 

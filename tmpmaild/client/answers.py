@@ -12,7 +12,7 @@ from tmpmaild.client.wire import ProblemDocument
 
 T = TypeVar("T")
 
-_OF_PROXIES = (502, 503, 504)
+_PROXY_STATUSES = (502, 503, 504)
 _next_page = re.compile(r'<([^<>]*)>; *rel="?next\b').search  # RFC 8288
 _rate_limit = re.compile(r";r=([0-9]{1,9});t=([0-9]{1,9})").search
 
@@ -20,7 +20,7 @@ _rate_limit = re.compile(r";r=([0-9]{1,9});t=([0-9]{1,9})").search
 def checked(reply: Reply) -> Reply:
     """Return a reply that is a success. Raises ``Problem``, ``NotTmpmaild``, ``ConnectionLost`` for a proxy's error."""
     if not 200 <= reply.status < 300:  # noqa: PLR2004 - the statuses of success
-        raise _problem(reply) or _stranger(reply)
+        raise _problem(reply) or _unexpected(reply)
     return reply
 
 
@@ -30,10 +30,10 @@ def decoded(reply: Reply, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(reply.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _stranger(reply) from error
+        raise _unexpected(reply) from error
 
 
-def stranger(reply: Reply) -> NotTmpmaild:
+def not_tmpmaild(reply: Reply) -> NotTmpmaild:
     """Return the error for a reply that this API never gives."""
     service = reply.request.service_url
     what = f"{reply.status} {printable(reply.headers.get('content-type', 'without a type'))}"
@@ -69,12 +69,12 @@ def _problem(reply: Reply) -> Problem | None:
     )
 
 
-def _stranger(reply: Reply) -> TmpmaildError:
-    if reply.status in _OF_PROXIES:
+def _unexpected(reply: Reply) -> TmpmaildError:
+    if reply.status in _PROXY_STATUSES:
         return ConnectionLost(
             f"{reply.request.service_url}: {reply.status} from a proxy; is tmpmaild running behind it?"
         )
-    return stranger(reply)
+    return not_tmpmaild(reply)
 
 
 def _place(reply: Reply) -> str:

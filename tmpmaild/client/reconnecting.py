@@ -8,7 +8,7 @@ from typing import Generic, TypeAlias, TypeVar
 import msgspec
 
 from tmpmaild.client.actions import ReadStream, Reply, Request, Sleep, Steps
-from tmpmaild.client.answers import stranger
+from tmpmaild.client.answers import not_tmpmaild
 from tmpmaild.client.errors import (
     AddressExpired,
     Busy,
@@ -30,7 +30,7 @@ _SILENCE_SECONDS = 45  # three of the server's heartbeats
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10
 _GIVE_UP_SECONDS = 60
-_PASSING = (ServiceUnreachable, RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
+_TEMPORARY = (ServiceUnreachable, RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
 
 
 @dataclass(frozen=True)
@@ -107,20 +107,20 @@ class ReconnectingStream:
             if not self._has_begun:
                 raise
             self._end(Expired())
-        except _PASSING as error:
+        except _TEMPORARY as error:
             if not self._has_begun:
                 raise
-            self._bear(error)
+            self._plan_retry(error)
 
     def _begin(self, reply: Reply) -> None:
         if not reply.headers.get("content-type", "").startswith("text/event-stream"):
-            raise stranger(reply)
+            raise not_tmpmaild(reply)
         self._has_begun = True
         self._opened_at = self._clock()
         self._stream = reply.request
         self._parser = EventStreamParser()
 
-    def _bear(self, error: TmpmaildError) -> None:
+    def _plan_retry(self, error: TmpmaildError) -> None:
         """Plan another attempt; raise the error if attempts have failed for a minute."""
         now = self._clock()
         self._failing_since = now if self._failing_since is None else self._failing_since

@@ -8,12 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild.client.actions import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
-from tmpmaild.client.answers import checked, decoded, next_page_query, stranger
+from tmpmaild.client.answers import checked, decoded, next_page_query, not_tmpmaild
 from tmpmaild.client.errors import RateLimited, printable
 from tmpmaild.client.wire import Address, Details, DomainList, Message, MessageList
 
 MAX_PAGE = 100
-_PATIENCE_SECONDS = 60
+_MAX_REPEATING_SECONDS = 60
 
 
 class Filter(Struct, frozen=True):
@@ -55,7 +55,7 @@ class RemoteService:
     def __init__(self, url: str, *, clock: Callable[[], float], wait_out_rate_limit: bool) -> None:
         self.url = url
         self.clock = clock
-        self._patience_seconds = _PATIENCE_SECONDS if wait_out_rate_limit else 0
+        self._repeating_seconds = _MAX_REPEATING_SECONDS if wait_out_rate_limit else 0
 
     def create(self, local_part: str | None, domain: str | None, *, private: bool) -> Steps["RemoteInbox"]:
         """Create an address. Raises ValueError for text that is not valid."""
@@ -95,14 +95,14 @@ class RemoteService:
 
     def ask(self, request: Request) -> Steps[Reply]:
         """Send a request, again if the rate limit refuses it; return the successful reply."""
-        return (yield from self._patiently(Ask(request)))
+        return (yield from self._repeated(Ask(request)))
 
     def open_stream(self, request: Request) -> Steps[Reply]:
         """Open a stream likewise."""
-        return (yield from self._patiently(OpenStream(request)))
+        return (yield from self._repeated(OpenStream(request)))
 
-    def _patiently(self, action: Ask | OpenStream) -> Steps[Reply]:
-        deadline = self.clock() + self._patience_seconds
+    def _repeated(self, action: Ask | OpenStream) -> Steps[Reply]:
+        deadline = self.clock() + self._repeating_seconds
         while True:
             try:
                 return checked((yield action))
@@ -140,7 +140,7 @@ class RemoteInbox:
             reply = yield from self.service.ask(self.list_request(query))
             page = decoded(reply, MessageList).messages
             if found and page and page[0].id >= found[-1].id:
-                raise stranger(reply)  # or it might never end
+                raise not_tmpmaild(reply)  # or it might never end
             found += page
             query = next_page_query(reply) if page else None
         return found[:limit]

@@ -31,7 +31,7 @@ class Driver:
         self._stream: httpx2.Response | None = None
         self._pieces: Generator[bytes, None, None] | None = None
 
-    def apart(self) -> "Driver":
+    def for_stream(self) -> "Driver":
         """Return a driver for steps that open a stream."""
         return Driver(self._http, self._sleep)
 
@@ -236,7 +236,7 @@ class Inbox(InboxView):
         its connection stays open: ``with closing(inbox.follow()) as events``.
         """
         stream = ReconnectingStream(self._remote, wanted(None, None, None, after).after)
-        with closing(self._driver.apart()) as driver:
+        with closing(self._driver.for_stream()) as driver:
             while (event := driver.run(stream.next())) is not None:
                 yield self._event(event)
 

@@ -34,7 +34,7 @@ _LEAST_READ_SECONDS = 0.1
 _SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
-_PASSING = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
+_TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
 
 
 class WaitGoal(Struct, Generic[T], frozen=True):
@@ -109,7 +109,7 @@ class Waiting(Generic[T]):
             reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
             # An older server may not know positions; ids sort by arrival.
             messages = [one for one in decoded(reply, MessageList).messages if one.id > (self._after or "")]
-        except (*_PASSING, ServiceUnreachable) as error:
+        except (*_TEMPORARY, ServiceUnreachable) as error:
             return None, self._after_trouble(error, self._clock() - started)
         self._has_answered, self._trouble = True, None
         in_order = sorted(messages, key=lambda message: message.id)

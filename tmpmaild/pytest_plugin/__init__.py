@@ -120,8 +120,8 @@ def inbox(new_inbox: NewInbox) -> "Inbox":
 @pytest.fixture
 def async_inbox(_tmpmaild_async_client: "AsyncClient", _tmpmaild_opened: list["Opened"]) -> "AsyncInbox":
     """Return a fresh private inbox with ``await`` (``tmpmaild.client.AsyncInbox``), for any event loop."""
-    from tmpmaild.pytest_plugin.inboxes import apart, opened_async  # noqa: PLC0415 - only if a test uses a fixture
+    from tmpmaild.pytest_plugin.inboxes import opened_async, run_in_thread  # noqa: PLC0415 - only if a test uses a fixture
 
-    inbox: AsyncInbox = apart(_tmpmaild_async_client.create, None, private=True)
+    inbox: AsyncInbox = run_in_thread(_tmpmaild_async_client.create, None, private=True)
     _tmpmaild_opened.append(opened_async(inbox))
     return inbox

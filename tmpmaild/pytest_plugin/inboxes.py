@@ -56,10 +56,10 @@ def async_client(service: Service) -> Iterator[AsyncClient]:
     try:
         yield AsyncClient(service.url, wait_out_rate_limit=True, http=http)
     finally:
-        apart(http.aclose)
+        run_in_thread(http.aclose)
 
 
-def apart(function: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any) -> Any:
+def run_in_thread(function: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any) -> Any:
     """Run a coroutine function on a loop of its own in a thread: a loop may be running in this one.
 
     (pytest-playwright, for one, keeps a loop running while it runs tests without ``await``.)
@@ -75,7 +75,9 @@ def opened(inbox: Inbox) -> Opened:
 
 def opened_async(inbox: AsyncInbox) -> Opened:
     """Return the same of one with ``await``."""
-    return Opened(inbox.address, lambda limit: apart(inbox.messages, limit=limit), lambda: apart(inbox.delete))
+    return Opened(
+        inbox.address, lambda limit: run_in_thread(inbox.messages, limit=limit), lambda: run_in_thread(inbox.delete)
+    )
 
 
 def delete(inbox: Opened) -> None:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from tmpmaild.client import AddressNotFound
 
 
-def named(error: AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]) -> AddressNotFound:
+def address_not_found(
+    error: AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]
+) -> AddressNotFound:
     """Return the error with a better text. ``domains`` are those of the service, empty if they are not known."""
     if domains and address.rpartition("@")[2].lower() not in domains:
         hint = f"; it serves {', '.join(domains)}"
