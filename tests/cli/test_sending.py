@@ -3,6 +3,7 @@
 import socket
 import sys
 import threading
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -168,5 +169,6 @@ def test_ctrl_c_ends_the_sending_without_a_word(run, hanging):
     sending = run("send", "a@tmpmaild.example", "--server", place, PYTHONWARNINGS="ignore")
     connection, _ = hanging.accept()
     with connection:
+        time.sleep(0.2)  # nothing shows from outside that the client has its socket and reads
         assert sending.interrupt() == 130
     assert (sending.seen, sending.errors()) == ("", "")
