@@ -1,4 +1,4 @@
-"""The real daemon, commands beside it in processes of their own, a terminal for them, and servers that are none."""
+"""The real daemon, commands in processes of their own, a terminal for them, and servers that are not tmpmaild."""
 
 import fcntl
 import http.server

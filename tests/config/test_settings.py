@@ -1,4 +1,4 @@
-"""What an operator may write, and what is said about what they may not."""
+"""What an operator may write, and the messages about mistakes."""
 
 import re
 import tomllib
