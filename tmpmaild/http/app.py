@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from tmpmaild.errors import RequestError
-from tmpmaild.http import openapi
+from tmpmaild.http import docspage, openapi
 from tmpmaild.http.addresses import Addresses
 from tmpmaild.http.answers import JsonResponse, Places
 from tmpmaild.http.cors import Cors
@@ -48,11 +48,13 @@ def create_app(service: InboxService, settings: Settings, limits: RateLimits) ->
     """Return the whole application. Reads the files it serves."""
     base_path = urlsplit(settings.public_url).path.rstrip("/")
     problems = Problems(base_path)
+    description = openapi.document(service.domains[0])
+    pages = docs_files(docspage.page(description, settings.public_url)) | web_files()
     app = Starlette(
         routes=[
-            *_api_routes(_endpoints(service, base_path, settings.max_streams_per_client)),
+            *_api_routes(_endpoints(service, base_path, settings.max_streams_per_client, description)),
             _Route("/problems/{code}", Resource(get=problems.page)),
-            *[_Route(path, Resource(get=file)) for path, file in (docs_files() | web_files()).items()],
+            *[_Route(path, Resource(get=file)) for path, file in pages.items()],
         ],
         exception_handlers={
             RequestError: problems.on_request_error,
@@ -74,13 +76,14 @@ def create_app(service: InboxService, settings: Settings, limits: RateLimits) ->
     return Cors(checked, origins=settings.cors_origins) if settings.cors_origins else checked
 
 
-def _endpoints(service: InboxService, base_path: str, max_streams_per_client: int) -> dict[str, Endpoint]:
+def _endpoints(
+    service: InboxService, base_path: str, max_streams_per_client: int, description: bytes
+) -> dict[str, Endpoint]:
     """Return what answers each operation, by its id."""
     wire, places, stream_places = Wire(base_path), Places(), StreamPlaces(max_streams_per_client)
     addresses = Addresses(service, wire)
     messages = Messages(service, wire, places, stream_places)
     views = Views(service.viewer, wire, places)
-    description = openapi.document(service.domains[0])
 
     async def describe(_request: Request) -> Response:
         return JsonResponse(description)

@@ -1,6 +1,6 @@
 """Serves the files of the web pages in ``tmpmaild/web``, read once at start; ``app.py`` gives each its route.
 
-There is no path to look up, so there is none to walk out of.
+Files are listed at start; path traversal is impossible.
 """
 
 import gzip
@@ -19,12 +19,16 @@ from tmpmaild.http.negotiation import best_language, prefers_gzip
 from tmpmaild.http.resource import Endpoint
 
 DOCS_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; style-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-INBOX_POLICY = f"{DOCS_POLICY}; frame-src 'self'"
-"""It frames views, which bring a policy of their own."""
+INBOX_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'; frame-src 'self'"
+)
+"""It frames views, which have a policy of their own."""
 
 _FOLDER = Path(__file__).parents[1] / "web"
 _MEDIA_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
@@ -46,18 +50,17 @@ class _Representation(Struct, frozen=True):
     headers: dict[str, str]
 
 
-class StaticFile:
-    """The endpoint of one file of ``tmpmaild/web``, to be given to ``Resource(get=…)``.
+class StaticContent:
+    """The endpoint of content that never changes, to be given to ``Resource(get=…)``.
 
-    ``headers`` go with each answer; ``varies`` names request fields that chose this file among others. Making one reads
-    the file: do it at start, and off the event loop. Raises ``OSError`` when the file is missing, ``KeyError`` when its
-    suffix has no media type here.
+    ``headers`` go with each answer; ``varies`` names request fields that chose this content among others. Making one
+    compresses the content: do it at start, and off the event loop.
     """
 
-    def __init__(self, name: str, headers: Mapping[str, str] = _POWERLESS, varies: tuple[str, ...] = ()) -> None:
-        path = _FOLDER / name
-        self._media_type = _MEDIA_TYPES[path.suffix]
-        plain = path.read_bytes()
+    def __init__(
+        self, plain: bytes, media_type: str, headers: Mapping[str, str] = _POWERLESS, varies: tuple[str, ...] = ()
+    ) -> None:
+        self._media_type = media_type
         packed = gzip.compress(plain, 9, mtime=0)
         shrinks = len(packed) < len(plain)
         fields = [*(["Accept-Encoding"] if shrinks else []), *varies]
@@ -74,6 +77,18 @@ class StaticFile:
             kept = {name: value for name, value in chosen.headers.items() if name not in _OF_THE_CONTENT}
             return Response(status_code=304, headers=kept)
         return Response(chosen.body, headers=chosen.headers, media_type=self._media_type)
+
+
+class StaticFile(StaticContent):
+    """The endpoint of one file of ``tmpmaild/web``, which is read when this is made.
+
+    Raises ``OSError`` when the file is missing, ``KeyError`` when its suffix has no media type here.
+    """
+
+    def __init__(self, name: str, headers: Mapping[str, str] = _POWERLESS, varies: tuple[str, ...] = ()) -> None:
+        path = _FOLDER / name
+        media_type = _MEDIA_TYPES[path.suffix]
+        super().__init__(path.read_bytes(), media_type, headers, varies)
 
 
 class TranslatedScript:
@@ -95,12 +110,11 @@ class TranslatedScript:
         return await self._files[best_language(wanted, tuple(self._files), _DEFAULT_LANGUAGE)](request)
 
 
-def docs_files() -> dict[str, Endpoint]:
-    """Return the files of ``/docs``, the viewer of the API's description, by their paths."""
+def docs_files(page: bytes) -> dict[str, Endpoint]:
+    """Return what ``/docs`` consists of by path: ``page``, the API's description as HTML, and its style sheet."""
     return {
-        "/docs": StaticFile("docs.html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
+        "/docs": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
         "/docs.css": StaticFile("docs.css"),
-        "/docs.js": StaticFile("docs.js"),
     }
 
 
