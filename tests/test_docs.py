@@ -13,7 +13,7 @@ from msgspec import Struct
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
 from tmpmaild.http import requests, wire
-from tmpmaild.http.operations import OPERATIONS
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
 
 ROOT = Path(__file__).parent.parent

@@ -200,8 +200,8 @@ def _rules(config: Config) -> Rules:
     )
 
 
-def _http_settings(config: Config) -> app.Settings:
-    return app.Settings(
+def _http_settings(config: Config) -> app.HttpSettings:
+    return app.HttpSettings(
         public_url=config.http.public_url,
         trusted_proxies=config.http.trusted_proxies,
         exempt=config.limits.exempt,

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from tmpmaild.http.app import Settings, create_app
+from tmpmaild.http.app import HttpSettings, create_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, Rules, Wish
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
@@ -70,7 +70,7 @@ class House:
 
     def open(self, *, seen_as=None, **settings):
         """Begin to answer; a proxy that changes Host is ``seen_as`` the one it asks."""
-        self._app = create_app(self._service, Settings(**settings), RateLimits(self.buckets, None))
+        self._app = create_app(self._service, HttpSettings(**settings), RateLimits(self.buckets, None))
         self._host = seen_as and seen_as.encode()
 
     async def __call__(self, scope, receive, send):

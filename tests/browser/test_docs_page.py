@@ -9,9 +9,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from tmpmaild.http import docspage, openapi
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import docs_files
 from tmpmaild.http.middleware import Guard
-from tmpmaild.http.operations import OPERATIONS
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Resource
 from tmpmaild.http.server import HttpServer

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import anyio
 import pytest
 
-from tmpmaild.http.app import Settings, create_app
+from tmpmaild.http.app import HttpSettings, create_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.mail.addresses import Mailbox
@@ -112,7 +112,7 @@ class World:
         self.page_buckets = None
 
     def app(self, buckets=None, **settings):
-        return create_app(self.service, Settings(**settings), RateLimits(buckets, self.page_buckets))
+        return create_app(self.service, HttpSettings(**settings), RateLimits(buckets, self.page_buckets))
 
     def client(self, buckets=None, **settings):
         return Client(self.app(buckets, **settings))

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tmpmaild.http import answers
-from tmpmaild.http.answers import Places
+from tmpmaild.http.answers import LargeAnswerSlots
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import Client
 
@@ -19,65 +19,65 @@ def _impatient(monkeypatch):
 
 
 async def test_one_client_cannot_take_all_places():
-    places = Places()
-    async with places.take(client("greedy")), places.take(client("greedy")):
+    slots = LargeAnswerSlots()
+    async with slots.take(client("greedy")), slots.take(client("greedy")):
         with pytest.raises(BadRequest) as refused:
-            async with places.take(client("greedy")):
+            async with slots.take(client("greedy")):
                 pass
         assert refused.value.code == "busy"
-        async with places.take(client("modest")):
+        async with slots.take(client("modest")):
             pass
-    assert places._of_client == {}
+    assert slots._of_client == {}
 
 
 async def test_a_place_that_comes_free_is_given_to_who_waits(monkeypatch):
     monkeypatch.setattr(answers, "_WAIT_SECONDS", 10)
-    places = Places()
+    slots = LargeAnswerSlots()
     served = anyio.Event()
 
     async def wait():
-        async with places.take(client("one")):
+        async with slots.take(client("one")):
             served.set()
 
     async with anyio.create_task_group() as tasks:
-        async with places.take(client("one")), places.take(client("one")):
+        async with slots.take(client("one")), slots.take(client("one")):
             tasks.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
             assert not served.is_set()
         await served.wait()
-    assert places._of_client == {}
+    assert slots._of_client == {}
 
 
 async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more():
-    places = Places()
+    slots = LargeAnswerSlots()
     exempt = client("farm", exempt=True)
     async with anyio.create_task_group() as tasks:
         for _ in range(16):
-            tasks.start_soon(_hold, places, exempt)
+            tasks.start_soon(_hold, slots, exempt)
         await anyio.wait_all_tasks_blocked()
-        assert places._all.borrowed_tokens == 16
+        assert slots._all.borrowed_tokens == 16
         with pytest.raises(BadRequest):
-            async with places.take(exempt):
+            async with slots.take(exempt):
                 pass
         tasks.cancel_scope.cancel()
-    assert places._all.borrowed_tokens == 0
-    assert places._of_client == {}
+    assert slots._all.borrowed_tokens == 0
+    assert slots._of_client == {}
 
 
 async def test_many_clients_share_sixteen_places():
-    places = Places()
+    slots = LargeAnswerSlots()
     async with anyio.create_task_group() as tasks:
         for number in range(16):
-            tasks.start_soon(_hold, places, client(str(number)))
+            tasks.start_soon(_hold, slots, client(str(number)))
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(BadRequest):
-            async with places.take(client("one more")):
+            async with slots.take(client("one more")):
                 pass
         tasks.cancel_scope.cancel()
-    async with places.take(client("one more")):
+    async with slots.take(client("one more")):
         pass
 
 
-async def _hold(places, one):
-    async with places.take(one):
+async def _hold(slots, one):
+    async with slots.take(one):
         await anyio.sleep_forever()

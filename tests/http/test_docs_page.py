@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from tmpmaild.http import docspage, openapi
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import DOCS_POLICY
 from tmpmaild.http.markup import Html, tag
-from tmpmaild.http.operations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
 from tmpmaild.http.schematexts import example, facts, type_text
 

@@ -1,4 +1,4 @@
-"""What counts as large, who gets places for it, and mail that ends while a large answer is made of it."""
+"""What counts as large, who gets slots for it, and mail that ends while a large answer is made of it."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -61,12 +61,12 @@ async def test_one_small_mail_of_many_parts_is_a_large_answer(world, held, monke
     """Its source is small, and so are its texts; what is said of its parts is not."""
     taken = []
 
-    class Counted(answers.Places):
+    class Counted(answers.LargeAnswerSlots):
         def take(self, client):
             taken.append(client)
             return super().take(client)
 
-    monkeypatch.setattr("tmpmaild.http.app.Places", Counted)
+    monkeypatch.setattr("tmpmaild.http.app.LargeAnswerSlots", Counted)
     client = world.client()
     message_id = await world.deliver(held["address"], parts(900, b""))
     answer = await client.get(path(held, f"/{message_id}"))

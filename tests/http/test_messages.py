@@ -344,7 +344,7 @@ async def test_a_character_cut_in_two_does_not_show(world, client, inbox):
 
 
 async def test_large_answers_wait_for_each_other_and_all_come(world, inbox, monkeypatch):
-    monkeypatch.setattr(answers_module, "_PLACES_PER_CLIENT", 1)
+    monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
     client = world.client()
     await world.deliver(inbox, b"\r\n" + b"x" * 500_000)
     answers = []
@@ -373,7 +373,7 @@ async def test_a_page_ends_before_the_names_of_its_attachments_pass_all_bounds(w
 
 
 async def test_a_page_of_names_is_as_large_as_one_of_texts(world, client, inbox, monkeypatch):
-    monkeypatch.setattr(answers_module, "_PLACES_PER_CLIENT", 1)
+    monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
     monkeypatch.setattr(answers_module, "_WAIT_SECONDS", 0.05)
     await world.deliver(inbox, many_attachments(900))
     taking = anyio.Event()

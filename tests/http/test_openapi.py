@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 import pytest
 
 from tmpmaild.http import openapi
-from tmpmaild.http.operations import OPERATIONS
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
 
 RELEASED = Path(__file__).with_name("openapi-0.1.0.json")

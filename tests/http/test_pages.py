@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import docs_files, web_files
-from tmpmaild.http.operations import OPERATIONS
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*"))}

@@ -342,7 +342,7 @@ async def test_unread_answers_fill_no_memory(serve):
 async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve, monkeypatch):
     monkeypatch.setattr(answers, "_SEND_SECONDS", 0.1)
     monkeypatch.setattr(connection, "_SEND_SECONDS", 0.2)
-    monkeypatch.setattr(answers, "_PLACES_PER_CLIENT", 1)
+    monkeypatch.setattr(answers, "_SLOTS_PER_CLIENT", 1)
     app = world.app()
     (inbox, _) = await world.service.create(Wish(local_part="chosen"), None)
     await world.deliver(inbox.address, b"\r\n" + b"x" * 4_000_000)

@@ -51,7 +51,7 @@ async def test_a_browser_keeps_it_as_a_file_and_nobody_caches_it(world, client, 
 
 
 async def test_a_large_source_needs_a_place(world, client, inbox, monkeypatch):
-    monkeypatch.setattr(answers_module, "_PLACES_PER_CLIENT", 1)
+    monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
     monkeypatch.setattr(answers_module, "_WAIT_SECONDS", 0.05)
     large, small = await world.deliver(inbox, LARGE), await world.deliver(inbox, RAW)
     taking = anyio.Event()
@@ -86,13 +86,13 @@ def scope(target):
 
 async def test_what_is_over_while_it_waits_for_a_place_is_not_shown(world, client, inbox, monkeypatch, clock):
     message_id = await world.deliver(inbox, LARGE)
-    take = answers_module.Places.take
+    take = answers_module.LargeAnswerSlots.take
 
     def late(self, name):
         clock.advance(seconds=3600)
         return take(self, name)
 
-    monkeypatch.setattr(answers_module.Places, "take", late)
+    monkeypatch.setattr(answers_module.LargeAnswerSlots, "take", late)
     answer = await client.get(path(inbox, message_id))
     assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 

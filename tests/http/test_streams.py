@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from tmpmaild.http import streams
+from tmpmaild.http import streamendpoint
 
 from .conftest import read_all
 
@@ -188,7 +188,7 @@ async def test_a_stop_ends_the_stream_without_an_event(world, follow):
 
 
 async def test_a_quiet_stream_shows_that_it_lives(world, serve, held, monkeypatch):
-    monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(streamendpoint, "HEARTBEAT_SECONDS", 0.01)
     async with serve(world.app()) as served, await served.connect() as connection:
         await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         stream = await Stream(connection).open()
@@ -224,7 +224,7 @@ async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, hel
 
 
 async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):
-    monkeypatch.setattr(streams, "_SLICE_SECONDS", 0.1)
+    monkeypatch.setattr(streamendpoint, "_SLICE_SECONDS", 0.1)
     sent = [await world.deliver(held["address"], b"\r\n" + b"x" * 6000) for _ in range(200)]
     async with serve(world.app()) as served:
         with socket.socket() as deaf:

@@ -107,7 +107,7 @@ async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(wor
         looking = [asyncio.ensure_future(client.get(url)) for _ in range(2)]
         await until(lambda: renderers.statistics().tasks_waiting == 2)
         await world.storage._reader.run(lambda connection: connection.set_trace_callback(found.append))
-        looking.append(asyncio.ensure_future(client.get(url)))  # the client's two places are taken
+        looking.append(asyncio.ensure_future(client.get(url)))  # the client's two slots are taken
         await until(lambda: any("FROM message" in sql for sql in found))
         await anyio.sleep(0.01)
         if end == "inbox":

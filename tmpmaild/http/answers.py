@@ -23,8 +23,8 @@ _SLICE_BYTES = 256 * 1024
 _SLICE_SECONDS = 10
 _SEND_SECONDS = 60
 _WAIT_SECONDS = 10
-_PLACES = 16
-_PLACES_PER_CLIENT = 2
+_SLOTS = 16
+_SLOTS_PER_CLIENT = 2
 
 
 class JsonResponse(Response):
@@ -60,11 +60,11 @@ async def encode_in_thread(form: Callable[[T], msgspec.Struct], value: T) -> byt
     return await anyio.to_thread.run_sync(lambda: msgspec.json.encode(form(value)))
 
 
-class Places:
-    """Places for the large answers that are in memory at once, a few of them for any one client."""
+class LargeAnswerSlots:
+    """LargeAnswerSlots for the large answers that are in memory at once, a few of them for any one client."""
 
     def __init__(self) -> None:
-        self._all = anyio.CapacityLimiter(_PLACES)
+        self._all = anyio.CapacityLimiter(_SLOTS)
         self._of_client: dict[str, anyio.CapacityLimiter] = {}
 
     @asynccontextmanager
@@ -90,7 +90,7 @@ class Places:
     def _limiters(self, client: Client) -> list[anyio.CapacityLimiter]:
         if client.exempt:
             return [self._all]
-        return [self._of_client.setdefault(client.name, anyio.CapacityLimiter(_PLACES_PER_CLIENT)), self._all]
+        return [self._of_client.setdefault(client.name, anyio.CapacityLimiter(_SLOTS_PER_CLIENT)), self._all]
 
     def _drop_if_unused(self, name: str) -> None:
         own = self._of_client.get(name)
@@ -99,19 +99,19 @@ class Places:
 
 
 class LargeAnswer:
-    """An answer that is made only when it has one of ``places``: whoever waits for one holds nothing yet.
+    """An answer that is made only when it has one of ``slots``: whoever waits for one holds nothing yet.
 
     A client that has not taken it within a minute, or a slice of it within ten seconds, loses it.
     """
 
-    def __init__(self, places: Places, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
-        self._places = places
+    def __init__(self, slots: LargeAnswerSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
+        self._slots = slots
         self._client = client
         self._make = make
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Make and send the answer."""
-        async with self._places.take(self._client):
+        async with self._slots.take(self._client):
             response = await self._make()
             with anyio.move_on_after(_SEND_SECONDS):
                 await _send_slices(response, send)

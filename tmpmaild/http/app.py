@@ -14,26 +14,26 @@ from starlette.types import ASGIApp
 
 from tmpmaild.errors import RequestError
 from tmpmaild.http import docspage, openapi
-from tmpmaild.http.addresses import Addresses
-from tmpmaild.http.answers import JsonResponse, Places
+from tmpmaild.http.addressendpoints import AddressEndpoints
+from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.cors import Cors
 from tmpmaild.http.crosssite import CrossSite
 from tmpmaild.http.files import docs_files, web_files
-from tmpmaild.http.messages import Messages
+from tmpmaild.http.messageendpoints import MessageEndpoints
 from tmpmaild.http.middleware import Guard, RateLimit
-from tmpmaild.http.operations import OPERATIONS
-from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Endpoint, Resource
-from tmpmaild.http.streams import Streams
-from tmpmaild.http.views import Views
+from tmpmaild.http.streamendpoint import StreamEndpoint
+from tmpmaild.http.streamslots import StreamSlots
+from tmpmaild.http.viewendpoints import ViewEndpoints
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits
 
 
-class Settings(Struct, frozen=True):
+class HttpSettings(Struct, frozen=True):
     """What the HTTP application must know of the configuration."""
 
     public_url: str = ""
@@ -44,7 +44,7 @@ class Settings(Struct, frozen=True):
     max_streams_per_client: int = 20
 
 
-def create_app(service: InboxService, settings: Settings, limits: RateLimits) -> ASGIApp:
+def create_app(service: InboxService, settings: HttpSettings, limits: RateLimits) -> ASGIApp:
     """Return the whole application. Reads the files it serves."""
     base_path = urlsplit(settings.public_url).path.rstrip("/")
     problems = Problems(base_path)
@@ -80,10 +80,10 @@ def _endpoints(
     service: InboxService, base_path: str, max_streams_per_client: int, description: bytes
 ) -> dict[str, Endpoint]:
     """Return what answers each operation, by its id."""
-    wire, places, stream_places = Wire(base_path), Places(), StreamPlaces(max_streams_per_client)
-    addresses = Addresses(service, wire)
-    messages = Messages(service, wire, places, stream_places)
-    views = Views(service.viewer, wire, places)
+    wire, slots, stream_slots = Wire(base_path), LargeAnswerSlots(), StreamSlots(max_streams_per_client)
+    addresses = AddressEndpoints(service, wire)
+    messages = MessageEndpoints(service, wire, slots, stream_slots)
+    views = ViewEndpoints(service.viewer, wire, slots)
 
     async def describe(_request: Request) -> Response:
         return JsonResponse(description)
@@ -101,7 +101,7 @@ def _endpoints(
         "getAttachment": messages.attachment,
         "createView": views.create,
         "lookAtView": views.show,
-        "followAddress": Streams(service.follower, wire, stream_places).events,
+        "followAddress": StreamEndpoint(service.follower, wire, stream_slots).events,
         "describe": describe,
     }
 

@@ -29,7 +29,7 @@ _Address = tuple[str, int] | None
 log = logging.getLogger(__name__)
 
 
-class Connection(TCPServer):
+class HttpConnection(TCPServer):
     """Hypercorn's connection with these differences.
 
     It speaks HTTP/1 only. A client that goes away frees its place at once, one that does not take what it asked for

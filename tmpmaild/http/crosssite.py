@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tmpmaild.http.headers import with_headers
 from tmpmaild.http.problems import Problems
+from tmpmaild.http.securityheaders import with_headers
 
 _DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
 _READING = ("GET", "HEAD")

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from tmpmaild.http.apioperations import OPERATIONS, Operation
 from tmpmaild.http.markup import Html, html, tag
-from tmpmaild.http.operations import OPERATIONS, Operation
 from tmpmaild.http.problems import PROBLEMS
 from tmpmaild.http.schematexts import example, facts, type_text
 
@@ -146,7 +146,7 @@ class _Page:
         options = {"GET": ""}.get(operation.method, f" -X {operation.method}") + _output_option(operation)
         url = _special_in_quotes.sub(r"\\\1", self._base_url) + path
         lines = [f'curl{options} "{url}"']
-        if operation.access == "changing":
+        if operation.security == "required":
             lines.append('-H "Authorization: Bearer $TOKEN"')
         if body is not None:
             lines += ["-H 'Content-Type: application/json'", f"-d {_quoted(body)}"]
@@ -180,7 +180,7 @@ def _entry(operation: Operation) -> Html:
 
 
 def _authorization(operation: Operation) -> Html:
-    needed = {"reading": " is needed for a private address.", "changing": " is required."}.get(operation.access)
+    needed = {"optional": " is needed for a private address.", "required": " is required."}.get(operation.security)
     return _paragraph("Authorization", tag("code", "Authorization: Bearer <token>"), needed) if needed else Html()
 
 

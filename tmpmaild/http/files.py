@@ -14,9 +14,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tmpmaild.http.headers import CONTENT_SECURITY_POLICY
 from tmpmaild.http.negotiation import best_language, prefers_gzip
 from tmpmaild.http.resource import Endpoint
+from tmpmaild.http.securityheaders import CONTENT_SECURITY_POLICY
 
 DOCS_POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; "

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tmpmaild.http.headers import with_headers
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Client
+from tmpmaild.http.securityheaders import with_headers
 from tmpmaild.peers import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.ratelimit import Decision, RateLimits, TokenBuckets
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild import __version__
-from tmpmaild.http.operations import OPERATIONS, TAGS, Answer, Operation
+from tmpmaild.http.apioperations import OPERATIONS, TAGS, Answer, Operation
 from tmpmaild.http.problems import PROBLEMS, Document
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
 from tmpmaild.http.resource import MAX_BODY_BYTES
@@ -88,7 +88,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "tags": [operation.tag],
         "summary": operation.summary,
         "description": operation.description,
-        "security": {"open": [], "reading": [{}, {"token": []}], "changing": [{"token": []}]}[operation.access],
+        "security": {"none": [], "optional": [{}, {"token": []}], "required": [{"token": []}]}[operation.security],
         "parameters": _parameters(operation),
         "responses": _responses(operation),
     }

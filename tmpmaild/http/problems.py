@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild import errors
-from tmpmaild.http.headers import CONTENT_SECURITY_POLICY
+from tmpmaild.http.securityheaders import CONTENT_SECURITY_POLICY
 from tmpmaild.times import rfc3339
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from hypercorn.config import Config
 from hypercorn.typing import LifespanState
 from starlette.types import ASGIApp
 
-from tmpmaild.http.connection import Connection
+from tmpmaild.http.connection import HttpConnection
 
 _SEND_BUFFER_BYTES = 256 * 1024
 _USER_TIMEOUT_MS = 30_000
@@ -68,7 +68,7 @@ class HttpServer:
         self._connections[task] = writer
         loop = asyncio.get_running_loop()
         try:
-            await Connection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
+            await HttpConnection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
         except asyncio.CancelledError:
             pass  # cut, and Python 3.11.7 takes a cancelled task here for a fault
         except Exception:

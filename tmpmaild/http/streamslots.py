@@ -8,8 +8,8 @@ from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import Client
 
 
-class StreamPlaces:
-    """The places that are taken. ``max_per_client`` 0 means no limit; who is exempt takes none."""
+class StreamSlots:
+    """The slots that are taken. ``max_per_client`` 0 means no limit; who is exempt takes none."""
 
     def __init__(self, max_per_client: int) -> None:
         self._max_per_client = max_per_client

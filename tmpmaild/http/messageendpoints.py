@@ -15,13 +15,13 @@ from tmpmaild.http.answers import (
     FileResponse,
     JsonResponse,
     LargeAnswer,
-    Places,
+    LargeAnswerSlots,
     encode_in_thread,
     is_large,
 )
-from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.requests import PageQuery, page, read_query
 from tmpmaild.http.resource import client, holder_token, token, unless_gone
+from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.inboxes.service import InboxService
@@ -40,15 +40,15 @@ def _wanted(request: Request) -> _Wanted:
     return _Wanted(request.path_params["address"], request.path_params["id"], token(request))
 
 
-class Messages:
-    """The endpoints over one service. Large answers share ``places``, waits and streams ``stream_places``."""
+class MessageEndpoints:
+    """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``."""
 
-    def __init__(self, service: InboxService, wire: Wire, places: Places, stream_places: StreamPlaces) -> None:
+    def __init__(self, service: InboxService, wire: Wire, slots: LargeAnswerSlots, stream_slots: StreamSlots) -> None:
         self._service = service
         self._mail = service.mail
         self._wire = wire
-        self._places = places
-        self._stream_places = stream_places
+        self._slots = slots
+        self._stream_slots = stream_slots
 
     async def list(self, request: Request) -> ASGIApp:
         """Show a page of an inbox, at once or as soon as it holds something."""
@@ -78,7 +78,7 @@ class Messages:
             listing = await self._service.follower.wait(address, wanted, key, seconds)
             return listing, self._mail.moment
 
-        with self._stream_places.take(client(request)):
+        with self._stream_slots.take(client(request)):
             found = await unless_gone(request.receive, wait)
         if found is None:
             return None
@@ -140,4 +140,4 @@ class Messages:
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 
     def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
-        return LargeAnswer(self._places, client(request), make)
+        return LargeAnswer(self._slots, client(request), make)

@@ -13,7 +13,7 @@ from tmpmaild.inboxes.service import InboxService, Wish
 from tmpmaild.model import Inbox
 
 
-class Addresses:
+class AddressEndpoints:
     """The endpoints over one service."""
 
     def __init__(self, service: InboxService, wire: Wire) -> None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
-from tmpmaild.http.answers import IN_LOOP_BYTES, JsonResponse, LargeAnswer, Places
+from tmpmaild.http.answers import IN_LOOP_BYTES, JsonResponse, LargeAnswer, LargeAnswerSlots
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import ViewRequest, read_body
 from tmpmaild.http.resource import body, client, token
@@ -32,13 +32,13 @@ def _no_reasons() -> Iterator[None]:
         raise BadRequest("not-found", "") from None
 
 
-class Views:
+class ViewEndpoints:
     """The endpoints over one service."""
 
-    def __init__(self, viewer: Viewer, wire: Wire, places: Places) -> None:
+    def __init__(self, viewer: Viewer, wire: Wire, slots: LargeAnswerSlots) -> None:
         self._viewer = viewer
         self._wire = wire
-        self._places = places
+        self._slots = slots
 
     async def create(self, request: Request) -> Response:
         """Permit to look at one message for a minute."""
@@ -58,7 +58,7 @@ class Views:
             grant, size_bytes = await self._viewer.find(request.path_params["secret"])
         if size_bytes <= IN_LOOP_BYTES:
             return await self._page(grant)
-        return LargeAnswer(self._places, client(request), partial(self._page, grant))
+        return LargeAnswer(self._slots, client(request), partial(self._page, grant))
 
     async def _page(self, grant: Grant) -> Response:
         with _no_reasons():

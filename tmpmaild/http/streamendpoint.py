@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.errors import RequestError
-from tmpmaild.http.places import StreamPlaces
 from tmpmaild.http.requests import StreamQuery, last_event_id, read_query
 from tmpmaild.http.resource import client, token, unless_gone
+from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.events import Overflow
 from tmpmaild.inboxes.following import Event, Follower, Following, InboxExpired
@@ -26,13 +26,13 @@ _SLICE_SECONDS = 10
 _HEADERS = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
 
 
-class Streams:
+class StreamEndpoint:
     """The endpoint over one service."""
 
-    def __init__(self, follower: Follower, wire: Wire, places: StreamPlaces) -> None:
+    def __init__(self, follower: Follower, wire: Wire, slots: StreamSlots) -> None:
         self._follower = follower
         self._wire = wire
-        self._places = places
+        self._slots = slots
 
     async def events(self, request: Request) -> ASGIApp:
         """Send what happens to an inbox, as it happens."""
@@ -40,7 +40,7 @@ class Streams:
         after = last_event_id(request.headers.get("last-event-id")) or query.after
 
         async def stream(_scope: Scope, receive: Receive, send: Send) -> None:
-            with self._places.take(client(request)):
+            with self._slots.take(client(request)):
                 async with self._follower.follow(request.path_params["address"], after, token(request)) as following:
                     await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
                     if request.method == "HEAD" or await self._is_to_end(following, receive, send):

@@ -43,7 +43,7 @@ class Answer(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """One thing that can be asked. ``access`` is "open", "reading" (a token may be needed) or "changing" (it is)."""
+    """One operation of the API. ``security`` tells of the token: "none", "optional" or "required"."""
 
     id: str
     method: str
@@ -52,7 +52,7 @@ class Operation(Struct, frozen=True):
     summary: str
     answer: Answer
     problems: tuple[str, ...]
-    access: str = "reading"
+    security: str = "optional"
     description: str = ""
     query: type[Struct] | None = None
     headers: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ OPERATIONS = (
         tag="Addresses",
         summary="Create an address",
         description="Without a body the address is random. The token commands the address and is shown only here.",
-        access="open",
+        security="none",
         body=CreateRequest,
         answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
         problems=("address-taken", "storage-full", "storage-unavailable", *_OF_BODY, *_OF_API),
@@ -89,7 +89,7 @@ OPERATIONS = (
         tag="Addresses",
         summary="Extend or shorten an address",
         description="How long an address may live at most is the operator's decision; by default 60 minutes.",
-        access="changing",
+        security="required",
         body=ExtendRequest,
         answer=Answer(200, "The address.", AddressResource),
         problems=("storage-full", *_OF_BODY, *_OF_ADDRESS),
@@ -101,7 +101,7 @@ OPERATIONS = (
         tag="Addresses",
         summary="Delete an address and its mail",
         description="It ends at once: it answers `410` for 24 hours, and its name is given to nobody else so long.",
-        access="changing",
+        security="required",
         answer=Answer(204, "It is gone."),
         problems=("storage-full", *_OF_ADDRESS),
     ),
@@ -112,7 +112,7 @@ OPERATIONS = (
         tag="Addresses",
         summary="List the domains",
         description="The first is the one that an address gets whose creation names none.",
-        access="open",
+        security="none",
         answer=Answer(200, "The domains that addresses can be created at.", DomainList),
         problems=_OF_API,
     ),
@@ -145,7 +145,7 @@ OPERATIONS = (
         tag="Messages",
         summary="Delete one message",
         description="It is gone at once, and its room is free for other mail.",
-        access="changing",
+        security="required",
         answer=Answer(204, "It is gone."),
         problems=("storage-full", *_OF_MESSAGE),
     ),
@@ -204,7 +204,7 @@ OPERATIONS = (
         tag="Messages",
         summary="Look at a message as HTML",
         description="Sanitised, under a policy that allows neither scripts nor, unless asked for, anything remote.",
-        access="open",
+        security="none",
         answer=Answer(200, "A page for a sandboxed frame.", media_types=("text/html",), schema=_TEXT),
         problems=("not-found", "busy", "storage-unavailable", *_LIMITED),
     ),
@@ -215,7 +215,7 @@ OPERATIONS = (
         tag="Description",
         summary="This description",
         description="Made of the same table that the server routes by; its examples use a domain of this server.",
-        access="open",
+        security="none",
         answer=Answer(200, "An OpenAPI 3.1 document.", schema={"type": "object"}),
         problems=_OF_API,
     ),
