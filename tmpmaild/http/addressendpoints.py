@@ -1,4 +1,4 @@
-"""The endpoints of addresses: each takes a request apart, asks the service, and puts the answer together."""
+"""The endpoints of addresses: each reads a request, calls the service and makes the answer."""
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,7 +21,7 @@ class AddressEndpoints:
         self._wire = wire
 
     async def create(self, request: Request) -> Response:
-        """Give out an address."""
+        """Create an address; the answer has its token."""
         wanted = read_body(await body(request), request.headers.get("content-type"), CreateRequest)
         wish = Wish(
             local_part=None if wanted.local_part is UNSET else wanted.local_part,
@@ -33,22 +33,22 @@ class AddressEndpoints:
         return JsonResponse(self._encoded(inbox, new_token), 201, {"Location": self._wire.address_path(inbox.address)})
 
     async def show(self, request: Request) -> Response:
-        """Tell how an address stands."""
+        """Return an address: when it expires, how many messages it has."""
         return JsonResponse(self._encoded(await self._service.find(request.path_params["address"], token(request))))
 
     async def extend(self, request: Request) -> Response:
-        """Have an address end at another time."""
+        """Set the expiry of an address."""
         address, key = request.path_params["address"], holder_token(request)
         wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest)
         return JsonResponse(self._encoded(await self._service.extend(address, key, wanted.expires_in_seconds)))
 
     async def delete(self, request: Request) -> Response:
-        """End an address now."""
+        """Delete an address and its mail."""
         await self._service.delete(request.path_params["address"], holder_token(request))
         return Response(status_code=204)
 
     async def domains(self, _request: Request) -> Response:
-        """Tell at which domains addresses can be created."""
+        """Return the domains that addresses can be created at."""
         return JsonResponse(msgspec.json.encode(DomainList(list(self._service.domains))))
 
     def _encoded(self, inbox: Inbox, new_token: str | UnsetType = UNSET) -> bytes:

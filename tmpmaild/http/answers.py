@@ -1,4 +1,4 @@
-"""Answers in JSON, and mail as it came. Large ones are made off the event loop and leave in slices, a few at once."""
+"""Answers in JSON and as files. Large ones are made in a thread and sent in slices, only a few at the same time."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from tmpmaild.http.resource import Client
 from tmpmaild.model import Listing
 
 IN_LOOP_BYTES = 64 * 1024
-"""What is larger is not sent in one piece; texts count by their characters."""
+"""Answers up to this size are made in the event loop and sent in one piece; texts count by their characters."""
 
 T = TypeVar("T")
 
@@ -28,13 +28,13 @@ _SLOTS_PER_CLIENT = 2
 
 
 class JsonResponse(Response):
-    """Octets of JSON."""
+    """A body that is encoded as JSON already."""
 
     media_type = "application/json"
 
 
 class FileResponse(Response):
-    """Octets of strangers, to be kept as a file; a browser that shows them all the same shows them powerless.
+    """Untrusted bytes sent as a download; if a browser renders them anyway, the CSP sandbox disarms them.
 
     In a large answer ``tail`` follows the body: joining the two would copy megabytes in the event loop.
     """
@@ -51,17 +51,17 @@ class FileResponse(Response):
 
 
 def is_large(listing: Listing) -> bool:
-    """Tell from its texts whether a page would hold the event loop, and much memory while it leaves."""
+    """Tell from its texts whether a page would block the event loop, and take much memory while it is sent."""
     return listing.characters > IN_LOOP_BYTES
 
 
 async def encode_in_thread(form: Callable[[T], msgspec.Struct], value: T) -> bytes:
-    """Encode the form of something large."""
+    """Encode a large value in a thread, in the JSON form that ``form`` returns for it."""
     return await anyio.to_thread.run_sync(lambda: msgspec.json.encode(form(value)))
 
 
 class LargeAnswerSlots:
-    """LargeAnswerSlots for the large answers that are in memory at once, a few of them for any one client."""
+    """Limits how many large answers are in memory at the same time, in all and for each client."""
 
     def __init__(self) -> None:
         self._all = anyio.CapacityLimiter(_SLOTS)
@@ -69,9 +69,9 @@ class LargeAnswerSlots:
 
     @asynccontextmanager
     async def take(self, client: Client) -> AsyncIterator[None]:
-        """Have a place; raises ``BadRequest`` ("busy") when none comes free soon.
+        """Hold a slot; raises ``BadRequest`` ("busy") when none becomes free within ten seconds.
 
-        An exempt client may have as many as there are, but no more: they bound the memory.
+        An exempt client has no limit of its own, but shares the total: it bounds the memory.
         """
         holder, held = object(), []
         try:
@@ -99,9 +99,9 @@ class LargeAnswerSlots:
 
 
 class LargeAnswer:
-    """An answer that is made only when it has one of ``slots``: whoever waits for one holds nothing yet.
+    """An answer that is made only when it has one of ``slots``, so that a waiting request takes no memory.
 
-    A client that has not taken it within a minute, or a slice of it within ten seconds, loses it.
+    It is broken off when the client takes longer than ten seconds for a slice, or a minute for all of it.
     """
 
     def __init__(self, slots: LargeAnswerSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:

@@ -1,4 +1,4 @@
-"""What API version 1 can be asked, as one table: ``app.py`` routes by it, ``openapi.py`` describes it."""
+"""The operations of API version 1: ``app.py`` routes by this table, ``openapi.py`` and ``docspage.py`` describe it."""
 
 from msgspec import Struct
 
@@ -22,8 +22,8 @@ _OF_BODY = (
 
 
 TAGS = {
-    "Addresses": "Addresses are created, looked at, extended and deleted. They end by themselves.",
-    "Messages": "Mail that has come for an address: read it, wait for it, look at it, delete it.",
+    "Addresses": "Create, read, extend and delete addresses. They expire by themselves.",
+    "Messages": "Mail that was received for an address: read it, wait for it, view it, delete it.",
     "Events": "What happens to an address, as it happens.",
     "Description": "The API about itself.",
 }
@@ -32,7 +32,7 @@ _OCTETS = {"type": "string", "format": "binary"}
 
 
 class Answer(Struct, frozen=True):
-    """What comes back when all is well: JSON of ``kind``, or ``schema`` in one of ``media_types``, or nothing."""
+    """The answer on success: JSON of ``kind``, or ``schema`` in one of ``media_types``, or no body."""
 
     status: int
     description: str
@@ -66,7 +66,7 @@ OPERATIONS = (
         path="/api/v1/addresses",
         tag="Addresses",
         summary="Create an address",
-        description="Without a body the address is random. The token commands the address and is shown only here.",
+        description="Without a body the address is random. The token is the key to the address and is shown only here.",
         security="none",
         body=CreateRequest,
         answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
@@ -88,7 +88,7 @@ OPERATIONS = (
         path=_ADDRESS,
         tag="Addresses",
         summary="Extend or shorten an address",
-        description="How long an address may live at most is the operator's decision; by default 60 minutes.",
+        description="The operator sets how long an address may live; by default 60 minutes.",
         security="required",
         body=ExtendRequest,
         answer=Answer(200, "The address.", AddressResource),
@@ -100,9 +100,9 @@ OPERATIONS = (
         path=_ADDRESS,
         tag="Addresses",
         summary="Delete an address and its mail",
-        description="It ends at once: it answers `410` for 24 hours, and its name is given to nobody else so long.",
+        description="It ends at once. For 24 hours it answers `410`, and its name cannot be created again.",
         security="required",
-        answer=Answer(204, "It is gone."),
+        answer=Answer(204, "It is deleted."),
         problems=("storage-full", *_OF_ADDRESS),
     ),
     Operation(
@@ -111,7 +111,7 @@ OPERATIONS = (
         path="/api/v1/domains",
         tag="Addresses",
         summary="List the domains",
-        description="The first is the one that an address gets whose creation names none.",
+        description="The first is the default of a new address.",
         security="none",
         answer=Answer(200, "The domains that addresses can be created at.", DomainList),
         problems=_OF_API,
@@ -144,9 +144,9 @@ OPERATIONS = (
         path=_MESSAGE,
         tag="Messages",
         summary="Delete one message",
-        description="It is gone at once, and its room is free for other mail.",
+        description="It is deleted at once, and its space is free for other mail.",
         security="required",
-        answer=Answer(204, "It is gone."),
+        answer=Answer(204, "It is deleted."),
         problems=("storage-full", *_OF_MESSAGE),
     ),
     Operation(
@@ -165,7 +165,7 @@ OPERATIONS = (
         path=f"{_MESSAGE}/attachments/{{index}}",
         tag="Messages",
         summary="Fetch an attachment",
-        description="As a file, always, under the media type that it claims; one that a browser would run is "
+        description="Always as a download, with the media type that the mail states; what a browser would run is "
         "`application/octet-stream`.",
         answer=Answer(200, "Its content, decoded.", media_types=("application/octet-stream", "*/*"), schema=_OCTETS),
         problems=("busy", *_OF_MESSAGE),
@@ -176,7 +176,7 @@ OPERATIONS = (
         path=f"{_MESSAGE}/view",
         tag="Messages",
         summary="Get a path to look at a message as HTML",
-        description="For a frame, which cannot send a token. The path works for a minute, for whoever knows it.",
+        description="For a frame, which cannot send a token. The path works for a minute, and needs no token.",
         body=ViewRequest,
         answer=Answer(201, "Where to look.", ViewItem, headers=("Location",)),
         problems=(*_OF_BODY, *_OF_MESSAGE),
@@ -189,7 +189,7 @@ OPERATIONS = (
         summary="Follow an address",
         description="Server-Sent Events. `message` has an id and the list form of the message; `deleted` names a "
         "message, or nothing when the address was deleted; `extended` has the new `expires_at`; `expired` is the end. "
-        "Whoever comes back with `Last-Event-ID` gets every message once. A body over 64 KiB is cut to 1 KiB.",
+        "A client that reconnects with `Last-Event-ID` gets every message once. A body over 64 KiB is cut to 1 KiB.",
         query=StreamQuery,
         headers=("Last-Event-ID",),
         answer=Answer(
@@ -214,7 +214,7 @@ OPERATIONS = (
         path="/api/v1/openapi.json",
         tag="Description",
         summary="This description",
-        description="Made of the same table that the server routes by; its examples use a domain of this server.",
+        description="Made from the table that the server routes by; its examples use a domain of this server.",
         security="none",
         answer=Answer(200, "An OpenAPI 3.1 document.", schema={"type": "object"}),
         problems=_OF_API,

@@ -34,7 +34,7 @@ from tmpmaild.ratelimit import RateLimits
 
 
 class HttpSettings(Struct, frozen=True):
-    """What the HTTP application must know of the configuration."""
+    """The part of the configuration that the HTTP application needs."""
 
     public_url: str = ""
     trusted_proxies: Networks = ()
@@ -79,7 +79,7 @@ def create_app(service: InboxService, settings: HttpSettings, limits: RateLimits
 def _endpoints(
     service: InboxService, base_path: str, max_streams_per_client: int, description: bytes
 ) -> dict[str, Endpoint]:
-    """Return what answers each operation, by its id."""
+    """Return the endpoint of each operation, by its id."""
     wire, slots, stream_slots = Wire(base_path), LargeAnswerSlots(), StreamSlots(max_streams_per_client)
     addresses = AddressEndpoints(service, wire)
     messages = MessageEndpoints(service, wire, slots, stream_slots)
@@ -110,13 +110,13 @@ def _api_routes(endpoints: dict[str, Endpoint]) -> list[Route]:
     at_path: dict[str, dict[str, Endpoint]] = {}
     for operation in OPERATIONS:
         at_path.setdefault(operation.path, {})[operation.method.lower()] = endpoints[operation.id]
-    # Most who ask, ask for messages; routes are tried in order.
+    # Most requests are for messages; routes are tried in order.
     ordered = sorted(at_path, key=lambda path: not path.endswith("/messages"))
     return [_Route(path, Resource(**at_path[path])) for path in ordered]
 
 
 class _Route(Route):
-    """A route that a line end behind its path does not match: ``$`` allows one."""
+    """A route that does not match a path with a line end after it, which ``$`` would allow."""
 
     def __init__(self, path: str, endpoint: Resource) -> None:
         super().__init__(path, endpoint)

@@ -1,4 +1,4 @@
-"""One HTTP connection: Hypercorn's HTTP/1, with an end to all that a client can draw out. ``server.py`` owns it."""
+"""One HTTP connection: Hypercorn's HTTP/1, with a time limit for each step of a client. ``server.py`` owns it."""
 
 import asyncio
 import logging
@@ -32,18 +32,18 @@ log = logging.getLogger(__name__)
 class HttpConnection(TCPServer):
     """Hypercorn's connection with these differences.
 
-    It speaks HTTP/1 only. A client that goes away frees its place at once, one that does not take what it asked for
-    is cut. An application that does not read a body does not hang on it, and the client that still sends one can
-    read its answer.
+    It speaks HTTP/1 only. When the client disconnects, the connection is freed at once; a client that does not read
+    its answer is disconnected. An application need not read a body, and a client that still sends one can read its
+    answer.
 
-    A client that only closes its sending side looks the same as one that goes away: Hypercorn tells the application of
-    the end, as an event that only waits and streams listen to, and writes whatever the application answers.
+    A client that only closes its sending side looks the same as one that disconnects: Hypercorn sends the application a
+    disconnect event, which only waits and streams listen to, and still writes what the application answers.
     """
 
     _discarding = False
 
     async def run(self) -> None:
-        """Serve the client until either side has had enough."""
+        """Serve the client until either side closes the connection."""
         self._task = asyncio.current_task()
         self._received_all = asyncio.Event()
         try:
@@ -56,7 +56,7 @@ class HttpConnection(TCPServer):
                 await self._read_data()
                 await self.idle_task.stop()  # the task group would wait for it
         except OSError:
-            pass  # gone before it was asked for its name
+            pass  # the client disconnected before its address was read
         finally:
             await self._close()
 
@@ -67,7 +67,7 @@ class HttpConnection(TCPServer):
             self.context,
             self._task_group,
             ConnectionState(self.state),
-            False,  # noqa: FBT003 - TLS is the business of a proxy
+            False,  # noqa: FBT003 - TLS is left to a proxy
             client,
             server,
             self.protocol_send,
@@ -90,7 +90,7 @@ class HttpConnection(TCPServer):
     async def _read_on(self, protocol: H11Protocol, turn: asyncio.Event) -> None:
         """Wait for the turn of a request that came before the answer to the last one was complete (pipelining).
 
-        What comes meanwhile is kept: only who goes on reading learns that the client has gone.
+        What arrives in the meantime is kept: only by reading on is a disconnect noticed.
         """
         waiting = asyncio.ensure_future(turn.wait())
         early = b""
@@ -114,7 +114,7 @@ class HttpConnection(TCPServer):
             return b""
 
     async def protocol_send(self, event: Event) -> None:
-        """Do what the protocol wants done with the client."""
+        """Handle an event of the protocol: send data, or close."""
         if isinstance(event, RawData):
             await self._send(event.data)
         elif isinstance(event, Closed) or (isinstance(event, Updated) and event.idle and self._received_all.is_set()):
@@ -123,7 +123,7 @@ class HttpConnection(TCPServer):
             await super().protocol_send(event)
 
     async def _send(self, data: bytes) -> None:
-        if self.writer.is_closing() or not data:  # asyncio warns of writing to somebody who went away
+        if self.writer.is_closing() or not data:  # asyncio warns of writing to a closed connection
             return
         self.writer.write(data)
         if self.writer.transport.get_write_buffer_size() <= _UNSENT_BYTES:
@@ -147,7 +147,7 @@ class HttpConnection(TCPServer):
         await self._close()
 
     async def _close(self) -> None:
-        """Let the client have what is on its way to it, then close."""
+        """Send what is in the buffer, then close."""
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 await self._linger()
@@ -175,7 +175,7 @@ class HttpConnection(TCPServer):
 
 
 async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
-    """Return what was read; nothing was if reading has to be broken off."""
+    """Return what was read; None if nothing has arrived, and reading is cancelled."""
     if reading.done():
         return reading.result()
     reading.cancel()
@@ -184,11 +184,11 @@ async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
 
 
 class _ClientGoneError(Exception):
-    """The client has gone, or sends more than anybody who waits for answers."""
+    """The client has disconnected, or sends too much before its answer is complete."""
 
 
 class _Turn(EventWrapper):
-    """Whether the protocol may go on to the next request; ``wait`` is how to wait until it may."""
+    """Set when the protocol may go on to the next request; ``wait`` is called to wait for that."""
 
     def __init__(self, wait: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ class _Turn(EventWrapper):
 
 
 class _Requests(TaskGroup):
-    """The tasks of a connection. What an application is told of its client's end always finds room."""
+    """The tasks of a connection. There is always room in the queue for the disconnect event."""
 
     async def spawn_app(
         self,
@@ -209,7 +209,7 @@ class _Requests(TaskGroup):
         scope: Any,
         send: Callable[[Any], Awaitable[None]],
     ) -> Callable[[Any], Awaitable[None]]:
-        """Start the application on one request, and return where its events go."""
+        """Start the application on one request; return the function that its events are put with."""
         events: asyncio.Queue[Any] = asyncio.Queue(config.max_app_queue_size)
 
         async def put(event: Any) -> None:
@@ -222,7 +222,7 @@ class _Requests(TaskGroup):
 
 
 def _make_room(events: asyncio.Queue[Any]) -> None:
-    """Make one event of the parts of a body, or none if it will never be whole; whoever brings more waits for room."""
+    """Join the parts of a body into one event, or drop them if the body will never be complete."""
     parts = []
     while not events.empty():
         parts.append(events.get_nowait())
@@ -241,7 +241,7 @@ async def _answer(app: Any, scope: Any, receive: Any, send: Callable[[Any], Awai
 
 
 class _Http1(h11.Connection):
-    """HTTP/1 and nothing else, in the form that a server is asked in."""
+    """HTTP/1 alone, with requests in the form that a server gets."""
 
     def next_event(self) -> Any:
         """Return the next event; raises ``RemoteProtocolError``."""
@@ -261,7 +261,7 @@ class _Http1(h11.Connection):
 def _plain(request: h11.Request) -> h11.Request:
     """Return a request for a path, without an offer to switch protocols.
 
-    RFC 9110 §7.8 allows to ignore such an offer; RFC 9112 §3.2.2 wants the absolute form understood.
+    RFC 9110 §7.8 allows such an offer to be ignored; RFC 9112 §3.2.2 requires the absolute form to be accepted.
     """
     headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
     target = request.target

@@ -1,4 +1,4 @@
-"""Lets pages of the origins that the operator names read the answers (the CORS protocol of the Fetch standard)."""
+"""Allows pages of the configured origins to read the answers (the CORS protocol of the Fetch standard)."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _PREFLIGHT = (
 
 
 class Cors:
-    """Adds to the answers of the application and gives none of its own: a refusal is to be readable too."""
+    """Adds header fields to every answer of the application, so that pages can read errors too."""
 
     def __init__(self, app: ASGIApp, *, origins: Sequence[str]) -> None:
         self._app = app

@@ -1,7 +1,7 @@
-"""Refuses what pages of other sites make a visitor's browser send to the API, before it costs the visitor a token.
+"""Refuses requests that pages of other sites make a browser send to the API, before they count for the rate limit.
 
-Over HTTPS and to localhost browsers say who sends a request by ``Sec-Fetch-*`` (W3C Fetch Metadata), elsewhere only by
-``Origin``.
+Over HTTPS and to localhost browsers tell the origin of a request in ``Sec-Fetch-*`` (W3C Fetch Metadata), elsewhere
+only in ``Origin``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _SAFE = (*_READING, "OPTIONS")  # RFC 9110 §9.2.1
 
 
 class CrossSite:
-    """Stands before the rate limit. ``cors_origins`` are the origins whose pages may use the API."""
+    """Middleware in front of the rate limit. ``cors_origins`` are the origins whose pages may use the API."""
 
     def __init__(self, app: ASGIApp, *, problems: Problems, public_url: str, cors_origins: Sequence[str]) -> None:
         self._app = app
@@ -54,7 +54,7 @@ class CrossSite:
 
 
 def _is_followed_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Tell whether a tab goes to the API; a form's POST is ``navigate`` too, and so is a frame's GET."""
+    """Tell whether a tab navigates to the API; a form's POST is ``navigate`` too, and so is a frame's GET."""
     return (
         method in _READING
         and headers.get(b"sec-fetch-mode") == b"navigate"

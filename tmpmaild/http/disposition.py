@@ -1,4 +1,4 @@
-"""Under which Content-Disposition and Content-Type a stranger's file leaves; the file itself is not looked at."""
+"""The Content-Disposition and Content-Type of an attachment; its content is not examined."""
 
 import re
 from urllib.parse import quote
@@ -10,7 +10,7 @@ MAX_NAME_BYTES = 240
 
 _MAX_EXTENSION_BYTES = 20
 
-# What Windows forbids in names; whoever saves there would get another name, or another stream of one.
+# What Windows forbids in names: a file would be saved under another name, or as an alternate data stream.
 _FORBIDDEN = re.compile(r'[<>:"|?*\\/]')
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)[0-9¹²³])(?![^. ])", re.IGNORECASE)
 # Some browsers undo percent-encoding in the plain form (RFC 6266 appendix D).
@@ -29,10 +29,10 @@ _ACTIVE = re.compile(
 
 
 def attachment(filename: str, fallback: str) -> str:
-    """Return a Content-Disposition value (RFC 6266) that makes a browser keep a file, under a name safe to save it by.
+    """Return a Content-Disposition value (RFC 6266) that makes a browser keep a file, under a safe name.
 
     Whatever the name, it is one line of printable ASCII below 1 KiB; ``fallback`` is used where nothing of the
-    name is left. A name that plain ASCII cannot say is said as RFC 8187 does as well.
+    name is left. A name that is not plain ASCII is given in the form of RFC 8187 too.
     """
     name = _name(filename) or _name(fallback) or "attachment"
     plain = _NOT_PLAIN.sub("_", name)
@@ -41,11 +41,11 @@ def attachment(filename: str, fallback: str) -> str:
 
 
 def content_type(stated: str) -> str:
-    """Return the media type (RFC 6838 §4.2) to send an attachment under: the stated one, for whoever reads by program.
+    """Return the media type (RFC 6838 §4.2) to send an attachment under: the stated one, for programs.
 
     The answer has ``nosniff``, ``attachment`` and a CSP sandbox, and so is never shown as a page. None of these
     keeps a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type
-    does. So what a browser may run, HTML, XML and SVG, scripts and styles, and what is no media type at all, is
+    does. So what a browser may run, HTML, XML and SVG, scripts and styles, and what is not a media type at all, is
     ``application/octet-stream``. Of the parameters a clean charset of a text is kept.
     """
     media_type, parameters = headers.parameters(stated)
@@ -66,7 +66,7 @@ def _name(stated: str) -> str:
 
 
 def _cut(name: str) -> str:
-    """Cut a name to ``MAX_NAME_BYTES`` and keep its extension, unless that is none."""
+    """Cut a name to ``MAX_NAME_BYTES`` and keep its extension, unless that is too long to be one."""
     octets = name.encode()
     if len(octets) <= MAX_NAME_BYTES:
         return name

@@ -29,7 +29,7 @@ from tmpmaild.model import Listing, Page
 
 
 class _Wanted(Struct, frozen=True):
-    """Which message a request is about, and who asks."""
+    """The message that a request is about, and the token of the client."""
 
     address: str
     message_id: str
@@ -51,7 +51,7 @@ class MessageEndpoints:
         self._stream_slots = stream_slots
 
     async def list(self, request: Request) -> ASGIApp:
-        """Show a page of an inbox, at once or as soon as it holds something."""
+        """Return a page of an inbox, at once or as soon as it holds a message."""
         query = read_query(request.query_params, PageQuery)
         wanted, address, key = page(query), request.path_params["address"], token(request)
         listing = await self._wait(request, wanted, query.wait) if query.wait and request.method != "HEAD" else None
@@ -68,7 +68,7 @@ class MessageEndpoints:
         return self._large(request, again)
 
     async def _wait(self, request: Request, wanted: Page, seconds: float) -> Listing | None:
-        """Wait for a page that holds something; None when there is none to show, or its client has gone.
+        """Wait for a page that holds a message; None when there is none to show, or the client has disconnected.
 
         A client that only sends no more (a half-closed connection) looks the same: it is answered without waiting.
         """
@@ -83,7 +83,7 @@ class MessageEndpoints:
         if found is None:
             return None
         listing, moment = found
-        left = await self._mail.left(listing, moment)  # leaving takes a turn of the event loop
+        left = await self._mail.left(listing, moment)  # ending the task group takes a turn of the event loop
         return left if left.messages or not listing.messages else None
 
     def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
@@ -93,7 +93,7 @@ class MessageEndpoints:
         return response
 
     async def show(self, request: Request) -> ASGIApp:
-        """Show one message, whole."""
+        """Return one message with all its parts."""
         one = _wanted(request)
         letter = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
         if letter.full.complete and letter.full.message.characters <= IN_LOOP_BYTES:
@@ -112,7 +112,7 @@ class MessageEndpoints:
         return Response(status_code=204)
 
     async def source(self, request: Request) -> ASGIApp:
-        """Show a message as it came, below our trace fields."""
+        """Return the source of a message, with our trace fields at its top."""
         one = _wanted(request)
         name = f'attachment; filename="{one.message_id}.eml"'
         fields, raw = await self._mail.source(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
@@ -127,7 +127,7 @@ class MessageEndpoints:
         return self._large(request, again)
 
     async def attachment(self, request: Request) -> ASGIApp:
-        """Show the content of an attachment."""
+        """Return the content of an attachment."""
         one = _wanted(request)
         index = request.path_params["index"]
         found, source_bytes = await self._mail.find_attachment(one.address, one.message_id, index, one.token)

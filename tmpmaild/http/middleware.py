@@ -1,4 +1,4 @@
-"""What stands before every route, as pure ASGI: the client and its token bucket, checks of the header, headers out."""
+"""ASGI middleware of every route: the client and its token bucket, checks of the header, fields of every answer."""
 
 import logging
 import re
@@ -22,7 +22,7 @@ access_log = logging.getLogger("tmpmaild.access")
 
 
 class RateLimit:
-    """Stands before the application: finds out who asks, and takes a token for each request that has a policy."""
+    """Finds out which client sends a request, and takes a token from its bucket if the path has a limit."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class RateLimit:
 
 
 class Guard:
-    """Refuses headers that are too large and hosts that are none; puts our headers on every answer.
+    """Refuses headers that are too large and invalid hosts; adds our header fields to every answer.
 
-    An exception that comes through although it was answered, or broke off an answer, ends here: it has been logged.
+    An exception of a request that was answered, or whose answer was broken off, is dropped here: it has been logged.
     """
 
     def __init__(self, app: ASGIApp, *, problems: Problems, allowed_hosts: Sequence[str]) -> None:
@@ -134,6 +134,6 @@ def _announcing(buckets: TokenBuckets, decision: Decision, send: Send) -> Send:
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:
-    # Paths hold addresses, which are keys to inboxes: above debug nobody logs them. The secret of a view is never.
+    # Paths hold addresses, which are keys to inboxes: they are logged at debug level only, the secret of a view never.
     path = _VIEWS + "…" if scope["path"].startswith(_VIEWS) else scope["path"]
     access_log.debug("%s %s %d %.1f ms", scope["method"], ascii(path), status, seconds * 1000)

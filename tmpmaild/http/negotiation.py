@@ -1,4 +1,4 @@
-"""Reads which content coding and which language a client would rather have (RFC 9110 §12.5); no file is known here."""
+"""Chooses the content coding and the language that a client prefers (RFC 9110 §12.5)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ _weighted = re.compile(r"([a-z0-9*_-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})
 
 
 def prefers_gzip(accept_encoding: Sequence[str]) -> bool:
-    """Tell whether these fields (RFC 9110 §12.5.3) allow gzip, and not below the plain form."""
+    """Tell whether these fields (RFC 9110 §12.5.3) allow gzip, and prefer it to the plain form or treat both alike."""
     weights = _weights(accept_encoding)
     gzip_weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0)))
     return gzip_weight > 0 and gzip_weight >= weights.get("identity", 0)
@@ -17,8 +17,8 @@ def prefers_gzip(accept_encoding: Sequence[str]) -> bool:
 def best_language(accept_language: Sequence[str], offered: Sequence[str], default: str) -> str:
     """Return the one of ``offered`` (tags in lower case) that these fields (RFC 9110 §12.5.4) ask for first.
 
-    By lookup (RFC 4647 §3.4): ``de-at`` finds ``de``, not the other way round. Where nothing is found, ``default``, or
-    another that is not refused.
+    By lookup (RFC 4647 §3.4): ``de-at`` finds ``de``, not the other way round. When nothing is found: ``default``, or
+    another one that is not refused.
     """
     weights = _weights(accept_language)
     for wanted in sorted(weights, key=weights.__getitem__, reverse=True):

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, built from the table of operations and the types that check and encode what is sent."""
+"""The OpenAPI 3.1 document, made from the table of operations and the types that requests and answers have."""
 
 import re
 from typing import Any
@@ -14,9 +14,9 @@ from tmpmaild.http.resource import MAX_BODY_BYTES
 
 _REF = "#/components/schemas/{name}"
 _DESCRIPTION = f"""\
-Disposable mail addresses: create one, receive mail for it, read the mail until the address ends.
+Disposable mail addresses: create one, receive mail for it, read the mail until the address expires.
 
-Reading an inbox needs its address; a private one needs its token as well, and whatever changes something always does
+Reading an inbox needs its address; a private one needs its token as well, and every change needs it
 (`Authorization: Bearer …`). The address in a path is folded as SMTP folds it: any case, `+tag` ignored. Each client has
 a bucket of requests that refills evenly, and every answer says what is left. Errors are problem documents (RFC 9457)
 with a stable `code`. HEAD works where GET does; OPTIONS answers `Allow`. Bodies: {MAX_BODY_BYTES // 1024} KiB at most.
@@ -32,7 +32,7 @@ _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),
     "secret": ("From the `url` of a view.", _TEXT),
 }
-_REQUEST_HEADERS = {"Last-Event-ID": "The id of the last event that was seen; one that is none counts as absent."}
+_REQUEST_HEADERS = {"Last-Event-ID": "The id of the last event that was received; an invalid one is ignored."}
 _RESPONSE_HEADERS = {
     "Location": "The path of what was created.",
     "Link": 'The next page, with `rel="next"`, where there is one (RFC 8288).',
@@ -46,7 +46,7 @@ _parameter = re.compile(r"{(\w+)}").findall
 
 
 def document(domain: str = EXAMPLE_DOMAIN) -> bytes:
-    """Return the document as JSON, with examples that a server of this domain takes."""
+    """Return the document as JSON, with examples that a server of this domain accepts."""
     structs = {kind for operation in OPERATIONS for kind in _kinds(operation)} | {Document}
     ordered = sorted(structs, key=lambda kind: kind.__name__)
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
@@ -59,7 +59,7 @@ def document(domain: str = EXAMPLE_DOMAIN) -> bytes:
             "contact": {"name": "Who runs this server", "email": f"postmaster@{EXAMPLE_DOMAIN}"},
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "servers": [{"url": "../.."}],  # from where the document lies, whatever stands in front of it
+        "servers": [{"url": "../.."}],  # relative to the document, so it is right behind any proxy
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": _paths(),
         "components": {
@@ -122,7 +122,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _query(kind: type[Struct]) -> list[dict[str, Any]]:
-    """Describe parameters; what may be left out is left out, never null."""
+    """Describe parameters. An optional one can be left out, but is never null."""
     (_, schemas) = msgspec.json.schema_components([kind], ref_template=_REF)
     described = []
     for name, schema in schemas[kind.__name__]["properties"].items():

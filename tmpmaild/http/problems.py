@@ -1,4 +1,4 @@
-"""Every error answer of the HTTP edge, as one table (RFC 9457); what is wrong is decided elsewhere."""
+"""Every error answer of the HTTP edge, as one table (RFC 9457); the errors are raised elsewhere."""
 
 import logging
 import secrets
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class BadRequest(errors.RequestError):
-    """A request that is wrong as HTTP, under the code of one of ``PROBLEMS``."""
+    """A request that is refused with the problem ``code``, one of ``PROBLEMS``."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -28,7 +28,7 @@ class BadRequest(errors.RequestError):
 
 
 class Problem(Struct, frozen=True):
-    """What is always the same about an error: its status, its name, and what a reader should know about it."""
+    """The constant part of an error answer: its status, its title and an explanation."""
 
     status: int
     title: str
@@ -125,7 +125,7 @@ class Problems:
         field_errors: tuple[tuple[str, str], ...] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Return the answer for a code; without a detail it says what is always true of it."""
+        """Return the answer for a code; without a detail it has the explanation of the code."""
         problem = PROBLEMS[code]
         document = Document(
             type=f"{self._base_path}/problems/{code}",
@@ -143,7 +143,7 @@ class Problems:
         )
 
     async def on_request_error(self, request: Request, error: Exception) -> Response:
-        """Answer an error of the service or of ours."""
+        """Answer an error of the service or of this room."""
         if isinstance(error, BadRequest):
             return self.response(error.code, error.detail)
         if isinstance(error, errors.InvalidRequest):
@@ -164,7 +164,7 @@ class Problems:
         return self.response(code, headers=error.headers)
 
     async def on_fault(self, _request: Request, error: Exception) -> Response:
-        """Answer a fault of ours with an id that finds it in the log, and nothing else."""
+        """Answer an unexpected exception with an id that is in the log too, and nothing else."""
         fault_id = secrets.token_hex(4)
         log.error("HTTP request failed, id %s", fault_id, exc_info=error)
         return self.response("internal-error", f"The operator's log tells more under the id {fault_id}.")

@@ -1,4 +1,4 @@
-"""How a request becomes the service's words: bodies and parameters, each described by the type that checks it."""
+"""Request bodies and parameters, each described and checked by its type, and turned into the types of the service."""
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
@@ -16,13 +16,13 @@ from tmpmaild.model import Page
 T = TypeVar("T", bound=Struct)
 
 EXAMPLE_DOMAIN = "tmpmaild.example"
-"""Stands in the examples of all types here and in ``wire.py``; ``openapi.py`` puts a served one in its place."""
+"""Is in the examples of all types here and in ``wire.py``; ``openapi.py`` replaces it by a domain of the server."""
 
 MessageId = Annotated[
     str,
     Meta(
         pattern=r"^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$",
-        min_length=30,  # a pattern's end may stand before a line end
+        min_length=30,  # the end of a pattern matches before a line end too
         max_length=30,
         examples=["msg_01m7y0sgyf0000000000000000"],
         extra={"expected": "a message id"},
@@ -44,7 +44,7 @@ def _number(lowest: int, highest: int | None, description: str, example: int) ->
 
 
 class CreateRequest(Struct, frozen=True):
-    """What a client may ask of a new address; all of it may be left out."""
+    """Wishes for a new address; all are optional."""
 
     local_part: (
         Annotated[
@@ -67,13 +67,15 @@ class ExtendRequest(Struct, frozen=True):
 
 
 class ViewRequest(Struct, frozen=True):
-    """How a message is to be looked at."""
+    """How a message is shown."""
 
-    remote_images: Annotated[bool, _switch("Load images from elsewhere, which tells their owners.")] = False
+    remote_images: Annotated[bool, _switch("Load remote images, which tells their servers that the mail is read.")] = (
+        False
+    )
 
 
 class PageQuery(Struct, frozen=True):
-    """Which messages of an inbox are asked for."""
+    """Which messages of an inbox are returned."""
 
     limit: Annotated[int, _number(1, 100, "How many messages at most.", 20)] = 100
     order: Annotated[
@@ -96,11 +98,13 @@ class PageQuery(Struct, frozen=True):
 class StreamQuery(Struct, frozen=True):
     """Where a stream begins."""
 
-    after: Annotated[MessageId, Meta(description="Where to go on; `Last-Event-ID` beats it.")] | None = None
+    after: (
+        Annotated[MessageId, Meta(description="Resume after this message; `Last-Event-ID` takes precedence.")] | None
+    ) = None
 
 
 def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
-    """Read a JSON object; an empty body is an empty object. Raises ``BadRequest``, ``InvalidRequest``."""
+    """Read a JSON object; an empty body counts as an empty object. Raises ``BadRequest``, ``InvalidRequest``."""
     if not octets:
         return _checked({}, struct)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
@@ -113,7 +117,7 @@ def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise InvalidRequest(("", "expected an object")) from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadRequest("malformed-request", "The body is no JSON.") from error
+        raise BadRequest("malformed-request", "The body is not JSON.") from error
     kinds = _kinds(struct)
     return _checked({name: _decoded(members[name], kinds[name]) for name in kinds if name in members}, struct)
 
@@ -139,7 +143,7 @@ def read_query(parameters: Mapping[str, str], struct: type[T]) -> T:
 
 
 def page(query: PageQuery) -> Page:
-    """Turn the parameters of a list into the service's words."""
+    """Return the parameters of a list as the service takes them."""
     return Page(
         after=query.after,
         before=query.before,
@@ -152,7 +156,7 @@ def page(query: PageQuery) -> Page:
 
 
 def last_event_id(text: str | None) -> str | None:
-    """Return the id where a stream is to be resumed; a malformed one counts as none."""
+    """Return the id where a stream is to be resumed; a malformed one is ignored."""
     try:
         return msgspec.convert(text, MessageId)
     except msgspec.ValidationError:
@@ -172,7 +176,7 @@ def _worded(mistake: Mistake) -> str:
 
 @lru_cache
 def _kinds(struct: type[Struct]) -> dict[str, Kind]:
-    """Return what each field takes, by its name outside."""
+    """Return what each field accepts, by its name in the API."""
     hints = get_type_hints(struct, include_extras=True)
     return {one.encode_name: _kind(hints[one.name], required=one.required) for one in msgspec.structs.fields(struct)}
 

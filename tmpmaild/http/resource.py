@@ -1,4 +1,4 @@
-"""What lives at a path, and how a request is taken apart before an endpoint sees it; no endpoint is here."""
+"""The methods of a path, and what endpoints read of a request: client, token, body. No endpoint is here."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Resource:
-    """What lives at one path: an endpoint a method. HEAD is GET, OPTIONS and 405 say what is allowed."""
+    """The endpoints of one path, one for each method. HEAD is served as GET; OPTIONS and 405 list what is allowed."""
 
     def __init__(self, **endpoints: Endpoint) -> None:
         self._endpoints = {name.upper(): endpoint for name, endpoint in endpoints.items()}
@@ -47,14 +47,14 @@ class Resource:
 
 
 class Client(Struct, frozen=True):
-    """Who asks: the name that limits are kept under, and whether any apply."""
+    """The client of a request: the name that its limits are kept under, and whether it is exempt from them."""
 
     name: str
     exempt: bool
 
 
 def client(request: Request) -> Client:
-    """Return who asks."""
+    """Return the client of a request, which the middleware has found out."""
     found: Client = request.scope["tmpmaild.client"]
     return found
 
@@ -74,7 +74,7 @@ def holder_token(request: Request) -> str:
 
 
 async def body(request: Request) -> bytes:
-    """Read a small body that comes soon. Raises ``BadRequest``."""
+    """Read a body of at most 64 KiB, within ten seconds. Raises ``BadRequest``."""
     octets = bytearray()
     try:
         with anyio.fail_after(_BODY_SECONDS):
@@ -90,7 +90,7 @@ async def body(request: Request) -> bytes:
 
 
 async def unless_gone(receive: Receive, ask: Callable[[], Awaitable[T]]) -> T | None:
-    """Return what ``ask`` returns, but None as soon as the client has gone: a server does not cancel its request."""
+    """Return what ``ask`` returns, but None as soon as the client disconnects, of which ASGI only sends an event."""
     outcome: list[T] = []
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
@@ -107,5 +107,5 @@ async def unless_gone(receive: Receive, ask: Callable[[], Awaitable[T]]) -> T | 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
-        pass  # a body that nobody asked for
+        pass  # a body, which is not needed
     scope.cancel()

@@ -1,7 +1,7 @@
-"""Accepts HTTP connections, counts and ends them; what happens on one is ``connection.py``'s business.
+"""Accepts, counts and closes HTTP connections; ``connection.py`` serves each of them.
 
-The accept loop is ours because Hypercorn's has no limit of connections, and since Python 3.12.1 no end: it waits for
-every open connection, however long.
+The accept loop is ours because Hypercorn's does not limit the number of connections, and since Python 3.12.1 waits
+without limit for open connections when it stops.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ class HttpServer:
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections on sockets that are bound already."""
         for listener in sockets:
-            _bound_what_clients_cost(listener)
+            _limit_unread_data(listener)
             self._listeners.append(await asyncio.start_server(self._serve, sock=listener, backlog=1024))
 
     async def stop(self, grace_seconds: float) -> None:
-        """Take nobody new, close idle connections, let running requests end within the grace time."""
+        """Accept no more, close idle connections, and give running requests the grace time to end."""
         for listener in self._listeners:
             listener.close()
         await self._context.terminated.set()
@@ -70,7 +70,7 @@ class HttpServer:
         try:
             await HttpConnection(self._app, loop, self._config, self._context, LifespanState({}), reader, writer)
         except asyncio.CancelledError:
-            pass  # cut, and Python 3.11.7 takes a cancelled task here for a fault
+            pass  # cut by stop(); Python 3.11.7 would report a cancelled task here as an error
         except Exception:
             log.exception("an HTTP connection failed")
         finally:
@@ -87,8 +87,8 @@ def _hypercorn_config() -> Config:
     return config
 
 
-def _bound_what_clients_cost(listener: socket.socket) -> None:
-    """Bound what a client that does not read can hold; accepted sockets inherit both."""
+def _limit_unread_data(listener: socket.socket) -> None:
+    """Bound the memory and time that a client takes which does not read; accepted sockets inherit both."""
     if listener.family != socket.AF_UNIX:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS)

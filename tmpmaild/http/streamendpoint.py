@@ -35,7 +35,7 @@ class StreamEndpoint:
         self._slots = slots
 
     async def events(self, request: Request) -> ASGIApp:
-        """Send what happens to an inbox, as it happens."""
+        """Send the events of an inbox as they happen."""
         query = read_query(request.query_params, StreamQuery)
         after = last_event_id(request.headers.get("last-event-id")) or query.after
 
@@ -49,9 +49,9 @@ class StreamEndpoint:
         return stream
 
     async def _is_to_end(self, following: Following, receive: Receive, send: Send) -> bool:
-        """Send events; tell whether the answer is then complete, which for a client that has gone makes no difference.
+        """Send events; return whether the answer can be completed, which is True when the client has disconnected.
 
-        One that only sends no more (a half-closed connection) looks the same.
+        A client that has only closed its sending side (a half-closed connection) looks the same.
         """
         return await unless_gone(receive, partial(self._send, following, send)) is not False
 
@@ -80,7 +80,7 @@ class StreamEndpoint:
                     if isinstance(event, InboxDeleted | InboxExpired):
                         return
         except (RequestError, Overflow):
-            return  # the client comes back to where it was, and is told more then
+            return  # the client reconnects with the last id, and gets the error then
 
     def _written(self, following: Following, event: Event) -> bytes:
         name, data = self._wire.event(following.inbox.address, event)

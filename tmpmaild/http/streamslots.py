@@ -1,4 +1,4 @@
-"""How many event streams and waits a client may have open."""
+"""Limits how many event streams and waits a client may have open."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tmpmaild.http.resource import Client
 
 
 class StreamSlots:
-    """The slots that are taken. ``max_per_client`` 0 means no limit; who is exempt takes none."""
+    """The slots in use, by client. ``max_per_client`` 0 means no limit; exempt clients take no slot."""
 
     def __init__(self, max_per_client: int) -> None:
         self._max_per_client = max_per_client
@@ -17,7 +17,7 @@ class StreamSlots:
 
     @contextmanager
     def take(self, client: Client) -> Iterator[None]:
-        """Have a place. Raises ``BadRequest`` ("too-many-streams")."""
+        """Hold a slot. Raises ``BadRequest`` ("too-many-streams")."""
         if client.exempt or not self._max_per_client:
             yield
             return

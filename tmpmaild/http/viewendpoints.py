@@ -25,7 +25,7 @@ _POLICY = (
 
 @contextmanager
 def _no_reasons() -> Iterator[None]:
-    """Turn whatever ends a view into one and the same answer: its path tells of nothing else."""
+    """Answer 404 whatever the reason why a view has ended, so that its path tells nothing of the address."""
     try:
         yield
     except (AddressExpired, AddressNotFound, MessageNotFound):
@@ -41,7 +41,7 @@ class ViewEndpoints:
         self._slots = slots
 
     async def create(self, request: Request) -> Response:
-        """Permit to look at one message for a minute."""
+        """Create the path of a view, which works for a minute."""
         wanted = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
         grant, remote_images = await self._viewer.permit(
             request.path_params["address"],
@@ -53,7 +53,7 @@ class ViewEndpoints:
         return JsonResponse(msgspec.json.encode(self._wire.view(grant, remote_images)), 201, {"Location": path})
 
     async def show(self, request: Request) -> ASGIApp:
-        """Show the page."""
+        """Return the page of a view."""
         with _no_reasons():
             grant, size_bytes = await self._viewer.find(request.path_params["secret"])
         if size_bytes <= IN_LOOP_BYTES:

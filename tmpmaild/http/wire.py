@@ -1,4 +1,4 @@
-"""The JSON forms of API version 1 as they leave. How a request is read stands in ``requests.py``."""
+"""The JSON forms of the answers of API version 1. Those of requests are in ``requests.py``."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -24,7 +24,7 @@ from tmpmaild.model import (
 )
 from tmpmaild.times import rfc3339
 
-_time = lru_cache(maxsize=4096)(rfc3339)  # who polls an inbox sees the same times again
+_time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
 
 Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
 Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]
@@ -66,7 +66,7 @@ class AttachmentItem(Struct, frozen=True, gc=False):
 
 
 class CodeItem(Struct, frozen=True, gc=False):
-    """A one-time password or verification code, as somebody would type it."""
+    """A one-time password or verification code, as a reader would type it."""
 
     value: Annotated[str, Meta(examples=["481516"])]
     confidence: Confidence
@@ -85,7 +85,7 @@ class MessageItem(Struct, frozen=True, gc=False):
 
     id: MessageId
     sender: Annotated[
-        MailAddressText, Meta(description="Bare address; empty when neither header nor envelope have one.")
+        MailAddressText, Meta(description="Bare address; empty when neither header nor envelope has one.")
     ] = field(name="from")
     from_name: Annotated[str, Meta(examples=["The Shop"])]
     to: Recipient
@@ -126,7 +126,7 @@ class EnvelopeItem(Struct, frozen=True):
 
 
 class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
-    """One message, whole."""
+    """One message with all its parts."""
 
     html: Annotated[str | None, Meta(description="As received: never put it into a page as it is.")]
     headers: Annotated[list[HeaderField], Meta(description="Name and decoded value, in order.")]
@@ -136,15 +136,15 @@ class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
     message_id: Annotated[str, Meta(description="The Message-ID field, without angle brackets.")]
     envelope: EnvelopeItem
     raw_url: Path
-    warnings: Annotated[list[str], Meta(description="What the parser had to forgive.")]
+    warnings: Annotated[list[str], Meta(description="Errors in the mail that the parser passed over.")]
 
 
 class ViewItem(Struct, frozen=True):
-    """Where the sanitised HTML of one message can be looked at for a minute."""
+    """Where the sanitised HTML of one message can be viewed for a minute."""
 
     url: Path
     expires_at: Time
-    remote_images: Annotated[int, Meta(description="How many images of the message stand elsewhere.")]
+    remote_images: Annotated[int, Meta(description="How many remote images the message has.")]
 
 
 class DomainList(Struct, frozen=True):
@@ -166,11 +166,11 @@ class Extension(Struct, frozen=True):
 
 
 class Nothing(Struct, frozen=True):
-    """An event that its name says all of."""
+    """The data of an event that has none."""
 
 
 class Wire:
-    """Turns the service's words into their JSON forms; paths lie below ``base_path``, that of ``http.public_url``."""
+    """Turns what the service returns into JSON forms; paths are below ``base_path``, that of ``http.public_url``."""
 
     def __init__(self, base_path: str) -> None:
         self._base_path = base_path
@@ -226,7 +226,7 @@ class Wire:
                 return "expired", Nothing()
 
     def view(self, grant: Grant, remote_images: int) -> ViewItem:
-        """Return where a message can be looked at."""
+        """Return the view of a message."""
         return ViewItem(self.view_path(grant), rfc3339(grant.expires_at_ms), remote_images)
 
     def view_path(self, grant: Grant) -> str:
@@ -238,7 +238,7 @@ class Wire:
         return f"{self._base_path}/api/v1/addresses/{quote(address, safe='@')}"
 
     def next_page_link(self, listing: Listing, page: Page) -> str:
-        """Return the Link field (RFC 8288) to the page behind this one."""
+        """Return the Link field (RFC 8288) to the next page."""
         last_id = listing.messages[-1].id
         after, before = (last_id, page.before) if page.ascending else (page.after, last_id)
         query = {

@@ -44,5 +44,5 @@ async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_d
     daemon.create()
     tab = await (await any_tab(at=daemon)).visit()
     await expect(tab.heading("No address yet")).to_be_visible()
-    assert await tab.page.get_by_text("Too many requests. It goes on in").is_visible()
+    assert await tab.page.get_by_text("Too many requests. Retrying in").is_visible()
     assert "@tmpmaild.example" in await tab.address()
