@@ -104,21 +104,21 @@ async def elsewhere(scope, _receive, send):
 
 
 @pytest.fixture
-async def serve():
+async def serve_app():
     async with AsyncExitStack() as stack:
 
-        async def serve(app):
+        async def serve_app(app):
             listener = socket.create_server(("127.0.0.1", 0))
             server = HttpServer(app, max_connections=0)
             await server.start([listener])
             stack.push_async_callback(server.stop, 0.2)
             return listener.getsockname()[1]
 
-        yield serve
+        yield serve_app
 
 
 @pytest.fixture
-async def house(tmp_path, clock, serve):
+async def house(tmp_path, clock, serve_app):
     async with open_storage(StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as storage:
         chosen = random.Random(1)
         service = InboxService(
@@ -130,14 +130,14 @@ async def house(tmp_path, clock, serve):
         )
         inbox, _ = await service.create(Wish(), None)
         one = House(service, inbox, 0)
-        one.port = await serve(one)
+        one.port = await serve_app(one)
         yield one
 
 
 @pytest.fixture
-async def site(browser, serve):
+async def site(browser, serve_app):
     """Return a function that opens a page of another website, under a name of its own."""
-    port = await serve(elsewhere)
+    port = await serve_app(elsewhere)
     context = await browser.new_context()
     context.set_default_timeout(5000)
 
@@ -229,6 +229,6 @@ async def test_a_page_of_a_listed_origin_may_create_and_follow(house, site, targ
 async def test_behind_a_proxy_that_changes_the_host_our_own_page_creates_with_the_public_url(house, browser, target):
     house.open(seen_as="backend:8025", public_url=house.url(target, ""))
     page = await browser.new_page()
-    await page.goto(house.url(target, "/docs"))
+    await page.goto(house.url(target, "/"))
     assert await page.evaluate("async () => (await fetch('api/v1/addresses', { method: 'POST' })).status") == 201
     await page.context.close()
