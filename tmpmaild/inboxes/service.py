@@ -3,26 +3,22 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
-import anyio
-import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, MailboxFull, StorageFull
 from tmpmaild.inboxes.access import Access, digest
+from tmpmaild.inboxes.delivering import Deliverer
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.recipients import RecipientCache
 from tmpmaild.inboxes.viewing import Viewer
-from tmpmaild.mail import addresses, mime
+from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import LocalPartError, Mailbox
-from tmpmaild.model import Envelope, Inbox, InboxChange, NewInbox, NewMail, ParsedMail
+from tmpmaild.model import Envelope, Inbox, InboxChange, NewInbox
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 
-_PARSE_IN_LOOP_BYTES = 32 * 1024
-_HEAVY_BYTES = 1024 * 1024  # above it one by one: what parsing and storing copy is several times the mail
-_GIVE_BACK_MS = 1000  # each time all that was free must be fetched from the system again
 _RANDOM_NAME_TRIES = 5
 
 
@@ -63,7 +59,7 @@ class InboxService:
     """Addresses and their mail. One instance a process; every collaborator is handed in.
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
-    ``give_memory_back`` is called in a thread now and then after a large mail has been put together and parsed.
+    ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed.
     """
 
     def __init__(
@@ -81,11 +77,8 @@ class InboxService:
         self._clock = clock
         self._choice = choice
         self._new_token = new_token
-        self._give_memory_back = give_memory_back
-        self._gave_back_ms = 0
         self._recipients = RecipientCache()
-        self._parsers = anyio.CapacityLimiter(2)
-        self._heavy = anyio.Semaphore(1)
+        self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
         self._bus = Bus()
         self._access = Access(storage, clock, require_token=rules.require_token)
         self.mail = MailReader(storage, self._access, clock=clock, hostname=rules.hostname)
@@ -203,12 +196,7 @@ class InboxService:
             envelope, inbox_ids = await self._with_unknown_created(envelope, destinations, creator)
         else:  # without it ``recipient`` returns nothing but ids
             inbox_ids = cast("Sequence[str]", destinations)
-        if len(raw) <= _PARSE_IN_LOOP_BYTES:
-            return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
-        if len(raw) <= _HEAVY_BYTES:
-            return await self._parse_and_store(envelope, inbox_ids, raw)
-        async with self._heavy:
-            return await self._parse_and_store(envelope, inbox_ids, raw)
+        return await self._deliverer.deliver(envelope, inbox_ids, raw)
 
     async def _with_unknown_created(
         self, envelope: Envelope, destinations: Sequence[Destination], creator: str | None
@@ -235,27 +223,6 @@ class InboxService:
             known = await self._storage.find_inbox(destination.address, self._clock())
             return known.id if known else None
         return inbox.id
-
-    async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
-        parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=self._parsers)
-        return await self._store(envelope, inbox_ids, raw, parsed)
-
-    def _parse(self, raw: bytes) -> ParsedMail:
-        parsed = mime.parse(raw)
-        now_ms = self._clock()
-        if len(raw) > _HEAVY_BYTES and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
-            self._gave_back_ms = now_ms
-            self._give_memory_back()
-        return parsed
-
-    async def _store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail) -> str:
-        mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
-        try:
-            return await self._storage.add_message(mail)
-        except (AddressNotFound, MailboxFull):
-            for inbox_id in inbox_ids:
-                self._recipients.forget(inbox_id)
-            raise
 
     def forget_expired(self) -> None:
         """Drop from memory what is over."""

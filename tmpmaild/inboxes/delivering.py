@@ -1,0 +1,74 @@
+"""Parsing a mail and storing it. Which inboxes it is for is decided in ``service.py``, before."""
+
+from collections.abc import Callable, Sequence
+
+import anyio
+import anyio.to_thread
+
+from tmpmaild.errors import AddressNotFound, MailboxFull
+from tmpmaild.inboxes.recipients import RecipientCache
+from tmpmaild.mail import mime
+from tmpmaild.model import Envelope, NewMail, ParsedMail
+from tmpmaild.storage.base import Storage
+
+_PARSE_IN_LOOP_BYTES = 32 * 1024
+_HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
+_GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
+
+
+class Deliverer:
+    """Parses mails, large ones in threads, and stores them.
+
+    ``clock`` gives Unix milliseconds. ``give_memory_back`` is called in a thread, at most once a second, after a
+    large mail has been parsed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        recipients: RecipientCache,
+        *,
+        clock: Callable[[], int],
+        give_memory_back: Callable[[], None],
+    ) -> None:
+        self._storage = storage
+        self._recipients = recipients
+        self._clock = clock
+        self._give_memory_back = give_memory_back
+        self._gave_back_ms = 0
+        self._parsers = anyio.CapacityLimiter(2)
+        self._heavy = anyio.Semaphore(1)
+
+    async def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        """Parse a mail and store it in its live inboxes; return the first message id once it is on disk.
+
+        Raises ``AddressNotFound`` when none of the inboxes is left, ``MailboxFull``, ``StorageFull``,
+        ``StorageUnavailable``.
+        """
+        if len(raw) <= _PARSE_IN_LOOP_BYTES:
+            return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
+        if len(raw) <= _HEAVY_BYTES:
+            return await self._parse_and_store(envelope, inbox_ids, raw)
+        async with self._heavy:
+            return await self._parse_and_store(envelope, inbox_ids, raw)
+
+    async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=self._parsers)
+        return await self._store(envelope, inbox_ids, raw, parsed)
+
+    def _parse(self, raw: bytes) -> ParsedMail:
+        parsed = mime.parse(raw)
+        now_ms = self._clock()
+        if len(raw) > _HEAVY_BYTES and abs(now_ms - self._gave_back_ms) >= _GIVE_BACK_MS:
+            self._gave_back_ms = now_ms
+            self._give_memory_back()
+        return parsed
+
+    async def _store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail) -> str:
+        mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
+        try:
+            return await self._storage.add_message(mail)
+        except (AddressNotFound, MailboxFull):
+            for inbox_id in inbox_ids:
+                self._recipients.forget(inbox_id)
+            raise
