@@ -3,15 +3,7 @@
 Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
 """
 
-from functools import cached_property
-
 from msgspec import Struct
-
-# What the JSON forms of these have besides texts, roughly.
-_MESSAGE_CHARACTERS = 350
-_ATTACHMENT_CHARACTERS = 400
-_CODE_CHARACTERS = 40
-_LINK_CHARACTERS = 50
 
 
 class Attachment(Struct, frozen=True, gc=False):
@@ -28,12 +20,6 @@ class Attachment(Struct, frozen=True, gc=False):
     sha256: str
     inline: bool
     content_id: str | None
-
-    @property
-    def characters(self) -> int:
-        """How much text its form is, roughly."""
-        named = len(self.filename) + len(self.content_type) + len(self.content_id or "")
-        return _ATTACHMENT_CHARACTERS + named
 
 
 class Verbatim(Struct, frozen=True, gc=False):
@@ -102,12 +88,6 @@ class Findings(Struct, frozen=True):
 
     codes: tuple[Code, ...] = ()
     links: tuple[Link, ...] = ()
-
-    @property
-    def characters(self) -> int:
-        """How much text their form is, roughly."""
-        codes = sum([_CODE_CHARACTERS + len(code.value) for code in self.codes])
-        return codes + sum([_LINK_CHARACTERS + len(link.href) + len(link.text) for link in self.links])
 
 
 NAME_HELD_MS = 24 * 60 * 60 * 1000
@@ -219,16 +199,6 @@ class Message(Struct, frozen=True):
     attachments: tuple[Attachment, ...]
     findings: Findings = Findings()
 
-    @property
-    def characters(self) -> int:
-        """How much text its form is, roughly."""
-        senders = len(self.from_address) + len(self.from_name) + len(self.recipient)
-        plain = _MESSAGE_CHARACTERS + len(self.body) + len(self.subject) + senders
-        if not self.attachments and not self.findings.links and not self.findings.codes:
-            return plain
-        attachments = sum([one.characters for one in self.attachments])
-        return plain + attachments + self.findings.characters
-
 
 class Texts(Struct, frozen=True):
     """The beginnings of a message's two texts."""
@@ -286,18 +256,15 @@ class Source(Struct, frozen=True):
     raw: bytes | None
 
 
-class Listing(Struct, frozen=True, dict=True):
+class Listing(Struct, frozen=True):
     """One page of an inbox, and whether there is another behind it.
 
     ``searched_to`` is the id that a search went up to: what comes later is all above it. None where none was made.
+    ``characters`` is roughly how large the page is as JSON. Storage does not count them.
     """
 
     inbox: Inbox
     messages: tuple[Message, ...]
     has_more: bool
     searched_to: str | None = None
-
-    @cached_property
-    def characters(self) -> int:
-        """How much text its form is, roughly."""
-        return sum([message.characters for message in self.messages])
+    characters: int = 0

@@ -8,6 +8,7 @@ import pytest
 
 from tmpmaild.inboxes import finding
 from tmpmaild.inboxes.finding import Finder, FindingsCache
+from tmpmaild.inboxes.sizes import findings_characters
 from tmpmaild.model import (
     Code,
     ExpiryMoved,
@@ -130,7 +131,7 @@ def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, boun
     monkeypatch.setattr(finding, name, bound)
     cache = FindingsCache()
     findings = found(links=["x" * 9])
-    assert findings.characters == 100
+    assert findings_characters(findings) == 100
     for number in range(100):
         cache.put(inbox(), f"msg_{number}", findings, cache.moment)
     assert len(cache) == 10

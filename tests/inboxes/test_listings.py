@@ -1,13 +1,14 @@
 """The pages that were read a moment ago."""
 
 from tmpmaild.inboxes.listings import ListingCache
+from tmpmaild.inboxes.sizes import page_characters
 from tmpmaild.model import Inbox, InboxChange, Listing, Message, Page
 
 
 def listing(inbox_id="1", *, expires_at_ms=1000, body=""):
     inbox = Inbox(inbox_id, "ada", 0, expires_at_ms, private=False, token_hash=None, message_count=1, full=False)
     message = Message("msg_", 0, "ada", "", "", "", body, truncated=False, size_bytes=0, has_html=False, attachments=())
-    return Listing(inbox, (message,), has_more=False)
+    return Listing(inbox, (message,), has_more=False, characters=page_characters([message]))
 
 
 def test_a_page_is_known_until_its_inbox_changes():

@@ -25,6 +25,7 @@ from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.sizes import message_characters
 from tmpmaild.model import Listing, Page
 
 
@@ -96,7 +97,7 @@ class MessageEndpoints:
         """Return one message with all its parts."""
         one = _wanted(request)
         letter = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
-        if letter.full.complete and letter.full.message.characters <= IN_LOOP_BYTES:
+        if letter.full.complete and message_characters(letter.full.message) <= IN_LOOP_BYTES:
             return JsonResponse(msgspec.json.encode(self._wire.full_message(letter)))
 
         async def again() -> Response:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.findings import codes, links
+from tmpmaild.inboxes.sizes import findings_characters
 from tmpmaild.mail import htmltext
 from tmpmaild.model import Findings, Inbox, InboxChange, Link, Message, MessageDeleted, Texts
 from tmpmaild.storage.base import Storage
@@ -62,8 +63,9 @@ class FindingsCache:
         if moment != self._losses:
             return
         self._forget(message_id)
-        self._known[message_id] = _Known(inbox.id, inbox.expires_at_ms, findings, findings.characters)
-        self._characters += findings.characters
+        characters = findings_characters(findings)
+        self._known[message_id] = _Known(inbox.id, inbox.expires_at_ms, findings, characters)
+        self._characters += characters
         while len(self._known) > _MAX_KNOWN or self._characters > _MAX_KNOWN_CHARACTERS:
             self._forget(next(iter(self._known)))
 

@@ -16,6 +16,7 @@ from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.finding import Finder
 from tmpmaild.inboxes.listings import ListingCache
 from tmpmaild.inboxes.losses import Loss
+from tmpmaild.inboxes.sizes import page_characters
 from tmpmaild.mail import extracts, tracefields
 from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page, Source
 from tmpmaild.storage.base import Storage
@@ -82,7 +83,7 @@ class MailReader:
         if inbox is listing.inbox and not gone:
             return listing
         messages = tuple([message for message in listing.messages if message.id not in gone])
-        return replace(listing, inbox=inbox, messages=messages)
+        return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
 
     async def confirm(self, inbox: Inbox, message_id: str, moment: Loss) -> None:
         """Return if a message that was read after ``moment`` may still be shown.
@@ -104,7 +105,7 @@ class MailReader:
         if found is None:
             raise AddressNotFound("no such address")
         messages = await self._finder.complete(found.inbox, found.messages)
-        listing = replace(found, messages=messages)
+        listing = replace(found, messages=messages, characters=page_characters(messages))
         self._listings.put(folded, page, listing, moment)
         return listing
 
