@@ -8,7 +8,7 @@ from blockbuster import blockbuster_ctx
 
 from tmpmaild.host.listen import bind_all
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Page
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
@@ -40,7 +40,7 @@ async def test_no_call_blocks_the_loop(tmp_path, clock):
         (listener,) = bind_all(["127.0.0.1:0"])
         await smtp.start([listener])
         with blockbuster_ctx("tmpmaild"):
-            inbox, _ = await service.create(Wish(), "192.0.2.1")
+            inbox, _ = await service.create(NewAddress(), "192.0.2.1")
             for body in (b"small", b"large " * 100_000):
                 replies = await send(listener.getsockname()[1], inbox.address, body)
                 assert replies[-2].startswith(b"250 2.0.0 Ok: stored as msg_")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.http import answers, connection, resource, server
-from tmpmaild.inboxes.service import Wish
+from tmpmaild.inboxes.service import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
 GET = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -344,7 +344,7 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
     monkeypatch.setattr(connection, "_SEND_SECONDS", 0.2)
     monkeypatch.setattr(answers, "_SLOTS_PER_CLIENT", 1)
     app = world.app()
-    (inbox, _) = await world.service.create(Wish(local_part="chosen"), None)
+    (inbox, _) = await world.service.create(NewAddress(local_part="chosen"), None)
     await world.deliver(inbox.address, b"\r\n" + b"x" * 4_000_000)
     ask = b"GET /api/v1/addresses/chosen@tmpmaild.example/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     async with serve(app) as served, await served.connect() as stream:

@@ -35,10 +35,10 @@ async def test_an_address_is_enough_to_read_unless_its_inbox_is_private(access):
 
 async def test_changing_always_needs_the_right_token(access):
     for address in (OPEN, SECRET):
-        assert (await access.command(address, "token")).address == address
+        assert (await access.find_for_change(address, "token")).address == address
         for token in ("wrong", "", "TOKEN", "token "):
             with pytest.raises(AddressNotFound):
-                await access.command(address, token)
+                await access.find_for_change(address, token)
 
 
 async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox_never_do(access, clock):
@@ -47,9 +47,9 @@ async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox
         await access.find(OPEN, None)
     for address in (OPEN, SECRET):
         with pytest.raises(AddressExpired):
-            await access.command(address, "token")
+            await access.find_for_change(address, "token")
         with pytest.raises(AddressNotFound):
-            await access.command(address, "wrong")
+            await access.find_for_change(address, "wrong")
     with pytest.raises(AddressNotFound):
         await access.find(SECRET, "wrong")
 
@@ -69,4 +69,4 @@ async def test_an_inbox_without_a_token_is_changed_by_nobody(storage, access, cl
     await storage.create_inbox(new)
     for token in ("", "wrong"):
         with pytest.raises(AddressNotFound):
-            await access.command("old@tmpmaild.example", token)
+            await access.find_for_change("old@tmpmaild.example", token)

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from tmpmaild.inboxes import finding
-from tmpmaild.inboxes.finding import Finder, FindingsCache
+from tmpmaild.inboxes.finding import Detector, FindingsCache
 from tmpmaild.inboxes.sizes import findings_characters
 from tmpmaild.model import (
     Code,
@@ -54,7 +54,7 @@ def found(links=(), codes=("1",)):
 
 async def test_a_plain_text_is_looked_at_as_it_stands_in_the_list():
     shelf = Shelf()
-    (completed,) = await Finder(shelf).complete(inbox(), [message("msg_1")])
+    (completed,) = await Detector(shelf).add_findings(inbox(), [message("msg_1")])
     assert [code.value for code in completed.findings.codes] == ["481516"]
     assert shelf.reads == []
 
@@ -67,7 +67,7 @@ async def test_html_and_a_cut_text_are_read_for_it():
         Texts("msg_2", "A long text. " + SIGN_UP, ""),
     )
     messages = [message("msg_1", "Please see the HTML.", has_html=True), message("msg_2", "A long", truncated=True)]
-    html, text = await Finder(shelf).complete(inbox(), messages)
+    html, text = await Detector(shelf).add_findings(inbox(), messages)
     assert [code.value for code in html.findings.codes] == ["481516"]
     assert [link.href for link in html.findings.links] == ["https://example.org/verify"]
     assert [code.value for code in text.findings.codes] == ["481516"]
@@ -76,27 +76,27 @@ async def test_html_and_a_cut_text_are_read_for_it():
 
 async def test_a_message_is_looked_at_once():
     shelf = Shelf(Texts("msg_1", "", "<p>Your code: 481516</p>"))
-    finder = Finder(shelf)
+    detector = Detector(shelf)
     one = message("msg_1", "", has_html=True)
-    await asyncio.gather(*[finder.complete(inbox(), [one]) for _ in range(5)])
-    await finder.complete(inbox(), [one])
+    await asyncio.gather(*[detector.add_findings(inbox(), [one]) for _ in range(5)])
+    await detector.add_findings(inbox(), [one])
     assert shelf.reads == [["msg_1"]]
 
 
 async def test_a_message_that_is_deleted_meanwhile_is_shown_with_what_its_list_said():
-    (completed,) = await Finder(Shelf()).complete(inbox(), [message("msg_1", has_html=True)])
+    (completed,) = await Detector(Shelf()).add_findings(inbox(), [message("msg_1", has_html=True)])
     assert [code.value for code in completed.findings.codes] == ["481516"]
 
 
 async def test_many_messages_are_looked_at_a_few_at_a_time():
     shelf = Shelf()
-    await Finder(shelf).complete(inbox(), [message(f"msg_{number}", has_html=True) for number in range(20)])
+    await Detector(shelf).add_findings(inbox(), [message(f"msg_{number}", has_html=True) for number in range(20)])
     assert [len(read) for read in shelf.reads] == [8, 8, 4]
 
 
 async def test_links_of_one_message_are_bounded():
     links = " ".join(f"https://example.org/{'x' * 1000}/{number}" for number in range(60))
-    (completed,) = await Finder(Shelf()).complete(inbox(), [message("msg_1", links)])
+    (completed,) = await Detector(Shelf()).add_findings(inbox(), [message("msg_1", links)])
     assert 20 < sum(1 for _ in completed.findings.links) <= 32
     assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= finding._LINKS_CHARACTERS
 
@@ -104,8 +104,8 @@ async def test_links_of_one_message_are_bounded():
 def test_what_was_found_goes_with_its_message_and_with_its_inbox():
     cache = FindingsCache()
     for number in range(3):
-        cache.put(inbox("1"), f"msg_{number}", found(), cache.moment)
-    cache.put(inbox("2"), "msg_9", found(), cache.moment)
+        cache.put(inbox("1"), f"msg_{number}", found(), cache.generation)
+    cache.put(inbox("2"), "msg_9", found(), cache.generation)
     cache.update([InboxChange("1", full=False)])
     assert len(cache) == 4
     cache.update([InboxChange("1", full=False, notice=MessageDeleted("msg_0"))])
@@ -119,8 +119,8 @@ def test_what_was_found_goes_with_its_message_and_with_its_inbox():
 
 def test_nothing_is_remembered_longer_than_its_inbox_lives():
     cache = FindingsCache()
-    cache.put(inbox(expires_at_ms=1000), "msg_1", found(), cache.moment)
-    cache.put(inbox(expires_at_ms=1001), "msg_2", found(), cache.moment)
+    cache.put(inbox(expires_at_ms=1000), "msg_1", found(), cache.generation)
+    cache.put(inbox(expires_at_ms=1001), "msg_2", found(), cache.generation)
     cache.forget_expired(1000)
     assert cache.get("msg_1") is None
     assert cache.get("msg_2") is not None
@@ -133,7 +133,7 @@ def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, boun
     findings = found(links=["x" * 9])
     assert findings_characters(findings) == 100
     for number in range(100):
-        cache.put(inbox(), f"msg_{number}", findings, cache.moment)
+        cache.put(inbox(), f"msg_{number}", findings, cache.generation)
     assert len(cache) == 10
     assert cache.get("msg_89") is None
     assert cache.get("msg_90") is not None
@@ -144,10 +144,10 @@ def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, boun
 
 def test_what_was_found_in_a_message_that_is_deleted_meanwhile_is_not_remembered():
     cache = FindingsCache()
-    moment = cache.moment
+    generation = cache.generation
     cache.update([InboxChange("1", full=False)])
-    cache.put(inbox(), "msg_1", found(), moment)
+    cache.put(inbox(), "msg_1", found(), generation)
     assert cache.get("msg_1") is not None
     cache.update([InboxChange("1", full=False, notice=MessageDeleted("msg_2"))])
-    cache.put(inbox(), "msg_2", found(), moment)
+    cache.put(inbox(), "msg_2", found(), generation)
     assert cache.get("msg_2") is None

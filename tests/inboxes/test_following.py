@@ -10,7 +10,7 @@ import pytest
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
 from tmpmaild.storage.sqlite.engine import Settings, open_storage
@@ -63,7 +63,7 @@ async def house(tmp_path, clock):
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
-        inbox, token = await service.create(Wish(local_part="chosen"), None)
+        inbox, token = await service.create(NewAddress(local_part="chosen"), None)
         yield House(service, inbox, token, clock)
 
 
@@ -143,7 +143,7 @@ async def test_a_wait_for_nothing_ends_empty(house):
 
 
 async def test_mail_of_another_inbox_wakes_nobody(house):
-    other, _ = await house.service.create(Wish(local_part="other"), None)
+    other, _ = await house.service.create(NewAddress(local_part="other"), None)
     async with house.waiting() as waiting:
         await house.deliver(address=other.address)
         await anyio.sleep(0.01)

@@ -14,7 +14,7 @@ def listing(inbox_id="1", *, expires_at_ms=1000, body=""):
 def test_a_page_is_known_until_its_inbox_changes():
     cache = ListingCache()
     for address, inbox_id in (("ada", "1"), ("bob", "2")):
-        cache.put(address, Page(), listing(inbox_id), cache.moment)
+        cache.put(address, Page(), listing(inbox_id), cache.generation)
     assert cache.get("ada", Page(), 0).inbox.id == "1"
     assert cache.get("ada", Page(limit=5), 0) is None
     cache.update([InboxChange("1", full=False)])
@@ -25,24 +25,24 @@ def test_a_page_is_known_until_its_inbox_changes():
 
 def test_what_was_read_before_a_commit_is_not_remembered_after_it():
     cache = ListingCache()
-    moment = cache.moment
+    generation = cache.generation
     cache.update([InboxChange("1", full=False)])
-    cache.put("ada", Page(), listing(), moment)
+    cache.put("ada", Page(), listing(), generation)
     assert cache.get("ada", Page(), 0) is None
 
 
 def test_large_pages_are_not_kept():
     cache = ListingCache()
-    cache.put("ada", Page(), listing(body="x" * 70_000), cache.moment)
+    cache.put("ada", Page(), listing(body="x" * 70_000), cache.generation)
     assert len(cache) == 0
 
 
 def test_the_table_is_bounded_and_the_least_recently_used_goes_first():
     cache = ListingCache()
     for number in range(64):
-        cache.put(str(number), Page(), listing(), cache.moment)
+        cache.put(str(number), Page(), listing(), cache.generation)
     cache.get("0", Page(), 0)
-    cache.put("new", Page(), listing(), cache.moment)
+    cache.put("new", Page(), listing(), cache.generation)
     assert len(cache) == 64
     assert cache.get("0", Page(), 0)
     assert cache.get("1", Page(), 0) is None
@@ -50,7 +50,7 @@ def test_the_table_is_bounded_and_the_least_recently_used_goes_first():
 
 def test_what_is_over_leaves_the_memory():
     cache = ListingCache()
-    cache.put("ada", Page(), listing(expires_at_ms=1000), cache.moment)
+    cache.put("ada", Page(), listing(expires_at_ms=1000), cache.generation)
     cache.forget_expired(999)
     assert len(cache) == 1
     cache.forget_expired(1000)

@@ -14,21 +14,21 @@ def change(inbox_id, notice=None):
 def test_a_reader_sees_what_was_lost_since_it_began_and_nothing_from_before():
     losses = Losses()
     losses.update([change("1", MessageDeleted("before")), change("1", InboxDeleted())])
-    moment = losses.last
-    assert moment.deleted_messages() == frozenset()
-    assert not moment.moved("1")
+    since = losses.last
+    assert since.deleted_messages() == frozenset()
+    assert not since.moved("1")
     losses.update([change("2", MessageDeleted("msg_1")), change("2", ExpiryMoved(5))])
     losses.update([change("3", MessageDeleted("msg_2")), change("4", InboxDeleted())])
-    assert moment.deleted_messages() == {"msg_1", "msg_2"}
-    assert [moment.moved(inbox_id) for inbox_id in "1234"] == [False, True, False, True]
+    assert since.deleted_messages() == {"msg_1", "msg_2"}
+    assert [since.moved(inbox_id) for inbox_id in "1234"] == [False, True, False, True]
     assert losses.last.deleted_messages() == frozenset()
 
 
 def test_new_mail_is_no_loss():
     losses = Losses()
-    moment = losses.last
+    since = losses.last
     losses.update([change("1"), change("2")])
-    assert losses.last is moment
+    assert losses.last is since
 
 
 def test_what_no_reader_looks_at_any_more_leaves_the_memory():
@@ -36,7 +36,7 @@ def test_what_no_reader_looks_at_any_more_leaves_the_memory():
         pass
 
     losses = Losses()
-    moment = losses.last
+    since = losses.last
     notice = Watched("msg_1")
     kept = weakref.ref(notice)
     losses.update([change("1", notice)])
@@ -44,7 +44,7 @@ def test_what_no_reader_looks_at_any_more_leaves_the_memory():
     del notice
     gc.collect()
     assert kept() is not None
-    del moment
+    del since
     gc.collect()
     assert kept() is None
 
@@ -52,8 +52,8 @@ def test_what_no_reader_looks_at_any_more_leaves_the_memory():
 def test_a_long_chain_of_losses_is_freed_at_once():
     """A reader that took long may let go of very many: no recursion in freeing them."""
     losses = Losses()
-    moment = losses.last
+    since = losses.last
     for _ in range(200_000):
         losses.update([change("1", InboxDeleted())])
-    assert moment.moved("1")
-    del moment
+    assert since.moved("1")
+    del since

@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.sqlite import searching
 from tmpmaild.storage.sqlite.engine import Settings, open_storage
@@ -78,7 +78,7 @@ async def house(tmp_path, clock):
         rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
         house = House(service, storage, clock)
-        house.inbox, house.token = await service.create(Wish(local_part="chosen"), None)
+        house.inbox, house.token = await service.create(NewAddress(local_part="chosen"), None)
         await house.deliver()
         await house.deliver()
         house.attachment, _ = await house.mail.find_attachment(ADDRESS, house.message_ids[0], "0")
@@ -107,9 +107,9 @@ async def message(house):
 
 
 async def encode_message(house):
-    async def form(letter):
+    async def form(shown):
         async with house.forming:
-            return [letter.full.message.id]
+            return [shown.full.message.id]
 
     return await house.mail.message_as(ADDRESS, house.message_ids[0], None, form)
 
@@ -209,7 +209,7 @@ def lock(find):
     return held
 
 
-findings = lock(lambda house: house.mail._finder._turn)  # where codes and links are looked for
+findings = lock(lambda house: house.mail._detector._turn)  # where codes and links are looked for
 forming = lock(lambda house: house.forming)
 threads, extractors, renderers = limiter("threads"), limiter("extractors"), limiter("renderers")
 HELD_UP = [
@@ -286,7 +286,7 @@ async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(r
 
 @held_up
 async def test_what_others_delete_meanwhile_changes_nothing(ready, read, hold, warm):
-    other, _ = await ready.service.create(Wish(local_part="other"), None)
+    other, _ = await ready.service.create(NewAddress(local_part="other"), None)
     async with hold(ready, read) as reading:
         await ready.storage.delete_inbox(other.id, ready.clock())
     expected = ready.message_ids if read in (list_, search, encode) else ready.message_ids[:1]
@@ -294,7 +294,7 @@ async def test_what_others_delete_meanwhile_changes_nothing(ready, read, hold, w
 
 
 async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_nothing_to_others(house):
-    house.inbox, token = await house.service.create(Wish(local_part="secret", private=True), None)
+    house.inbox, token = await house.service.create(NewAddress(local_part="secret", private=True), None)
     await house.deliver()
 
     async def with_token(house):

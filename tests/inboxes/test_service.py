@@ -15,7 +15,7 @@ from tmpmaild.errors import (
     StorageFull,
     Unauthorized,
 )
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
@@ -55,7 +55,7 @@ class World:
         self.gave_back = []
 
     async def create(self, **wish):
-        return await self.service.create(Wish(**wish), "192.0.2.1")
+        return await self.service.create(NewAddress(**wish), "192.0.2.1")
 
     async def deliver(self, *recipients, raw=MAIL):
         inbox_ids = [await self.service.recipient(_mailbox(recipient)) for recipient in recipients]

@@ -9,7 +9,7 @@ from tmpmaild.http.answers import JsonResponse
 from tmpmaild.http.requests import CreateRequest, ExtendRequest, read_body
 from tmpmaild.http.resource import body, client, holder_token, token
 from tmpmaild.http.wire import DomainList, Wire
-from tmpmaild.inboxes.service import InboxService, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress
 from tmpmaild.model import Inbox
 
 
@@ -22,14 +22,14 @@ class AddressEndpoints:
 
     async def create(self, request: Request) -> Response:
         """Create an address; the answer has its token."""
-        wanted = read_body(await body(request), request.headers.get("content-type"), CreateRequest)
-        wish = Wish(
-            local_part=None if wanted.local_part is UNSET else wanted.local_part,
-            domain=None if wanted.domain is UNSET else wanted.domain,
-            private=wanted.private,
+        asked = read_body(await body(request), request.headers.get("content-type"), CreateRequest)
+        wanted = NewAddress(
+            local_part=None if asked.local_part is UNSET else asked.local_part,
+            domain=None if asked.domain is UNSET else asked.domain,
+            private=asked.private,
         )
         who = client(request)
-        inbox, new_token = await self._service.create(wish, None if who.exempt else who.name)
+        inbox, new_token = await self._service.create(wanted, None if who.exempt else who.name)
         return JsonResponse(self._encoded(inbox, new_token), 201, {"Location": self._wire.address_path(inbox.address)})
 
     async def show(self, request: Request) -> Response:

@@ -77,14 +77,14 @@ class MessageEndpoints:
         async def wait() -> tuple[Listing, Loss]:
             address, key = request.path_params["address"], token(request)
             listing = await self._service.follower.wait(address, wanted, key, seconds)
-            return listing, self._mail.moment
+            return listing, self._mail.last_loss
 
         with self._stream_slots.take(client(request)):
             found = await unless_gone(request.receive, wait)
         if found is None:
             return None
-        listing, moment = found
-        left = await self._mail.left(listing, moment)  # ending the task group takes a turn of the event loop
+        listing, since = found
+        left = await self._mail.remaining(listing, since)  # ending the task group takes a turn of the event loop
         return left if left.messages or not listing.messages else None
 
     def _page(self, listing: Listing, wanted: Page, body: bytes) -> Response:
@@ -96,9 +96,9 @@ class MessageEndpoints:
     async def show(self, request: Request) -> ASGIApp:
         """Return one message with all its parts."""
         one = _wanted(request)
-        letter = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
-        if letter.full.complete and message_characters(letter.full.message) <= IN_LOOP_BYTES:
-            return JsonResponse(msgspec.json.encode(self._wire.full_message(letter)))
+        shown = await self._mail.message(one.address, one.message_id, one.token, up_to_bytes=IN_LOOP_BYTES)
+        if shown.full.complete and message_characters(shown.full.message) <= IN_LOOP_BYTES:
+            return JsonResponse(msgspec.json.encode(self._wire.full_message(shown)))
 
         async def again() -> Response:
             form = partial(encode_in_thread, self._wire.full_message)

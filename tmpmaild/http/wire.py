@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
 from tmpmaild.inboxes.following import Event, InboxExpired
-from tmpmaild.inboxes.reading import Letter
+from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import (
     Attachment,
@@ -191,9 +191,9 @@ class Wire:
         """Return a page of messages."""
         return MessageList([self._message(listing.inbox.address, message) for message in listing.messages])
 
-    def full_message(self, letter: Letter) -> FullMessageItem:
+    def full_message(self, shown: ShownMessage) -> FullMessageItem:
         """Return one message, whole."""
-        full, details, address = letter.full, letter.details, letter.inbox.address
+        full, details, address = shown.full, shown.details, shown.inbox.address
         envelope = full.envelope
         item = self._message(address, full.message)
         return FullMessageItem(

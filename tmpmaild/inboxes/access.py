@@ -25,8 +25,8 @@ class Access:
         storage.on_committed(self._losses.update)
 
     @property
-    def moment(self) -> Loss:
-        """The present, for ``still`` and ``confirm`` to know what has been lost since: take it before reading."""
+    def last_loss(self) -> Loss:
+        """The present, for ``recheck`` and ``confirm`` to know what has been lost since: take it before reading."""
         return self._losses.last
 
     async def find(self, address: str, token: str | None) -> Inbox:
@@ -34,28 +34,28 @@ class Access:
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
-        folded = self.fold(address, token)
-        moment, now_ms = self.moment, self._clock()
-        inbox = self.admit(await self._storage.find_inbox(folded, now_ms), token, now_ms)
-        return await self.still(inbox, moment)
+        canonical = self.canonical_address(address, token)
+        since, now_ms = self.last_loss, self._clock()
+        inbox = self.admit(await self._storage.find_inbox(canonical, now_ms), token, now_ms)
+        return await self.recheck(inbox, since)
 
-    async def command(self, address: str, token: str) -> Inbox:
+    async def find_for_change(self, address: str, token: str) -> Inbox:
         """Find a live address for changing it. Raises ``AddressNotFound`` and ``AddressExpired``."""
-        folded = self.fold(address, token)
+        canonical = self.canonical_address(address, token)
         now_ms = self._clock()
-        inbox = await self._storage.find_inbox(folded, now_ms)
-        if inbox is None or not _opens(inbox, token):
+        inbox = await self._storage.find_inbox(canonical, now_ms)
+        if inbox is None or not _token_matches(inbox, token):
             raise AddressNotFound("not for this client")
-        return _living(inbox, now_ms)
+        return _unexpired(inbox, now_ms)
 
-    def fold(self, address: str, token: str | None) -> str:
+    def canonical_address(self, address: str, token: str | None) -> str:
         """Return the address that a client means. Raises ``AddressNotFound``, ``Unauthorized``."""
         if self._require_token and token is None:
             raise Unauthorized("every inbox needs its token here")
-        folded = addresses.fold(address)
-        if folded is None:
+        canonical = addresses.canonical(address)
+        if canonical is None:
             raise AddressNotFound("no address")
-        return folded
+        return canonical
 
     def permit(self, token: str | None, now_ms: int) -> Callable[[Inbox], object]:
         """Return what admits a client to an inbox, for a reader to call before it reads anything else of it.
@@ -68,31 +68,31 @@ class Access:
         """Let a client read an inbox: with the right token where one is needed, and while it lives."""
         if inbox is None:
             raise AddressNotFound("no such address")
-        if (inbox.private or self._require_token) and not _opens(inbox, token):
+        if (inbox.private or self._require_token) and not _token_matches(inbox, token):
             raise AddressNotFound("not for this client")
-        return _living(inbox, now_ms)
+        return _unexpired(inbox, now_ms)
 
-    async def still(self, inbox: Inbox, moment: Loss) -> Inbox:
-        """Return an inbox as it is now, that a client was admitted to after ``moment``.
+    async def recheck(self, inbox: Inbox, since: Loss) -> Inbox:
+        """Return an inbox as it is now, that a client was admitted to after ``since``.
 
         Waits for nothing, and returns the same object, unless it was deleted or given another end meanwhile. Raises
         ``AddressExpired``, ``AddressNotFound``.
         """
-        while moment.moved(inbox.id):
-            moment = self.moment
+        while since.moved(inbox.id):
+            since = self.last_loss
             found = await self._storage.find_inbox(inbox.address, self._clock())
             if found is None:
                 raise AddressNotFound("no such address any more")
             inbox = found
-        return _living(inbox, self._clock())
+        return _unexpired(inbox, self._clock())
 
-    async def confirm(self, inbox: Inbox, message_id: str, moment: Loss) -> Inbox:
-        """Return what ``still`` returns, if the inbox also still holds a message that was read after ``moment``.
+    async def confirm(self, inbox: Inbox, message_id: str, since: Loss) -> Inbox:
+        """Return what ``recheck`` returns, if the inbox also still holds a message that was read after ``since``.
 
-        Raises as ``still``, and ``MessageNotFound``.
+        Raises as ``recheck``, and ``MessageNotFound``.
         """
-        inbox = await self.still(inbox, moment)
-        if message_id in moment.deleted_messages():
+        inbox = await self.recheck(inbox, since)
+        if message_id in since.deleted_messages():
             raise MessageNotFound("it has been deleted meanwhile")
         return inbox
 
@@ -102,11 +102,11 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def _living(inbox: Inbox, now_ms: int) -> Inbox:
+def _unexpired(inbox: Inbox, now_ms: int) -> Inbox:
     if inbox.expires_at_ms <= now_ms:
         raise AddressExpired(inbox.expires_at_ms)
     return inbox
 
 
-def _opens(inbox: Inbox, token: str | None) -> bool:
+def _token_matches(inbox: Inbox, token: str | None) -> bool:
     return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")

@@ -40,7 +40,7 @@ class FindingsCache:
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._characters = 0
-        self._losses = 0
+        self._generation = 0
 
     def __len__(self) -> int:
         return len(self._known)
@@ -54,13 +54,13 @@ class FindingsCache:
         return known.findings
 
     @property
-    def moment(self) -> int:
-        """Name the present, for ``put`` to know whether what was looked at since may be gone."""
-        return self._losses
+    def generation(self) -> int:
+        """Generation number: ``put`` ignores findings of messages that were read before a later deletion."""
+        return self._generation
 
-    def put(self, inbox: Inbox, message_id: str, findings: Findings, moment: int) -> None:
-        """Remember what was found in a message that was there at ``moment``, unless anything was deleted meanwhile."""
-        if moment != self._losses:
+    def put(self, inbox: Inbox, message_id: str, findings: Findings, generation: int) -> None:
+        """Remember what was found in a message, unless anything was deleted after ``generation``."""
+        if generation != self._generation:
             return
         self._forget(message_id)
         characters = findings_characters(findings)
@@ -72,7 +72,7 @@ class FindingsCache:
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Forget what a holder has deleted, and all of an inbox that ends at another time."""
         for change in changes:
-            self._losses += change.notice is not None
+            self._generation += change.notice is not None
             if isinstance(change.notice, MessageDeleted):
                 self._forget(change.notice.message_id)
             elif change.notice is not None:
@@ -92,8 +92,8 @@ class FindingsCache:
             self._characters -= known.characters
 
 
-class Finder:
-    """Adds to messages what a reader in a hurry wants of them."""
+class Detector:
+    """Adds the detected codes and links to messages."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -103,8 +103,8 @@ class Finder:
         self.update = self._cache.update
         self.forget_expired = self._cache.forget_expired
 
-    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages with what is found in them."""
+    async def add_findings(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages with their codes and links."""
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
         for start in range(0, len(unknown), _MESSAGES_AT_ONCE):
@@ -115,14 +115,14 @@ class Finder:
     async def _find(self, inbox: Inbox, messages: Sequence[Message]) -> dict[str, Findings | None]:
         found = {message.id: self._cache.get(message.id) for message in messages}
         still_unknown = [message for message in messages if found[message.id] is None]
-        moment = self._cache.moment
+        generation = self._cache.generation
         to_read = [message.id for message in still_unknown if message.has_html or message.truncated]
         read = await self._storage.read_texts(inbox.id, to_read, _TEXT_CHARACTERS) if to_read else ()
         texts = {one.message_id: one for one in read}
         pairs = [(message, texts.get(message.id) or _texts(message)) for message in still_unknown]
         for (message, _), findings in zip(pairs, await anyio.to_thread.run_sync(_look, pairs), strict=True):
             found[message.id] = findings
-            self._cache.put(inbox, message.id, findings, moment)
+            self._cache.put(inbox, message.id, findings, generation)
         return found
 
 

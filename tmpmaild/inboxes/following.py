@@ -29,8 +29,8 @@ Event = Message | MessageDeleted | ExpiryMoved | InboxDeleted | InboxExpired
 class Follower:
     """Lets readers wait. ``clock`` gives Unix milliseconds."""
 
-    def __init__(self, reader: MailReader, access: Access, bus: Bus, *, clock: Callable[[], int]) -> None:
-        self._reader = reader
+    def __init__(self, mail: MailReader, access: Access, bus: Bus, *, clock: Callable[[], int]) -> None:
+        self._mail = mail
         self._access = access
         self._bus = bus
         self._clock = clock
@@ -44,7 +44,7 @@ class Follower:
         inbox = await self._access.find(address, token)
         with self._bus.subscribe(inbox.id) as subscription:
             while True:
-                listing = await self._reader.list(address, page, token)
+                listing = await self._mail.list(address, page, token)
                 left_seconds = deadline - anyio.current_time()
                 if listing.messages or left_seconds <= 0:
                     return listing
@@ -56,7 +56,7 @@ class Follower:
         """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``."""
         inbox = await self._access.find(address, token)
         with self._bus.subscribe(inbox.id) as subscription:
-            yield Following(self._reader, subscription, inbox, after=after, token=token, clock=self._clock)
+            yield Following(self._mail, subscription, inbox, after=after, token=token, clock=self._clock)
 
 
 class Following:
@@ -64,7 +64,7 @@ class Following:
 
     def __init__(
         self,
-        reader: MailReader,
+        mail: MailReader,
         subscription: Subscription,
         inbox: Inbox,
         *,
@@ -73,8 +73,8 @@ class Following:
         clock: Callable[[], int],
     ) -> None:
         self.inbox = inbox
-        self._reader = reader
-        self._read_at = reader.moment
+        self._mail = mail
+        self._read_at = mail.last_loss
         self._subscription = subscription
         self._after = after
         self._token = token
@@ -102,7 +102,7 @@ class Following:
         """
         if isinstance(event, Message):
             try:
-                await self._reader.confirm(self.inbox, event.id, self._read_at)
+                await self._mail.confirm(self.inbox, event.id, self._read_at)
             except (AddressExpired, AddressNotFound, MessageNotFound):
                 return False
         return True
@@ -134,8 +134,8 @@ class Following:
             bodies_bytes=_BODIES_BYTES,
             other_characters=_OTHER_CHARACTERS,
         )
-        listing = await self._reader.list(self.inbox.address, page, self._token)
-        self._read_at = self._reader.moment
+        listing = await self._mail.list(self.inbox.address, page, self._token)
+        self._read_at = self._mail.last_loss
         self.inbox = listing.inbox
         self._has_unread = listing.has_more
         self._expires_at_ms = listing.inbox.expires_at_ms

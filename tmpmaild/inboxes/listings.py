@@ -18,15 +18,15 @@ class ListingCache:
 
     def __init__(self) -> None:
         self._pages: OrderedDict[tuple[str, Page], Listing] = OrderedDict()
-        self._commits = 0
+        self._generation = 0
 
     def __len__(self) -> int:
         return len(self._pages)
 
     @property
-    def moment(self) -> int:
-        """Name the present, for ``put`` to know whether what was read since may be old."""
-        return self._commits
+    def generation(self) -> int:
+        """Generation number: ``put`` ignores pages read before a later commit."""
+        return self._generation
 
     def get(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """Return the page as it stands now, if it is known and its inbox lives."""
@@ -36,9 +36,9 @@ class ListingCache:
         self._pages.move_to_end((address, page))
         return listing
 
-    def put(self, address: str, page: Page, listing: Listing, moment: int) -> None:
-        """Remember a small page that was read after ``moment``, unless anything was committed meanwhile."""
-        if moment != self._commits or listing.characters > _MAX_CHARACTERS:
+    def put(self, address: str, page: Page, listing: Listing, generation: int) -> None:
+        """Remember a small page, unless anything was committed after ``generation``."""
+        if generation != self._generation or listing.characters > _MAX_CHARACTERS:
             return
         self._pages[address, page] = listing
         if len(self._pages) > _MAX_PAGES:
@@ -46,7 +46,7 @@ class ListingCache:
 
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Forget the pages of inboxes that a commit has changed."""
-        self._commits += 1
+        self._generation += 1
         changed = {change.inbox_id for change in changes}
         for key in [key for key, listing in self._pages.items() if listing.inbox.id in changed]:
             del self._pages[key]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
-from tmpmaild.inboxes.finding import Finder
+from tmpmaild.inboxes.finding import Detector
 from tmpmaild.inboxes.listings import ListingCache
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.inboxes.sizes import page_characters
@@ -24,7 +24,7 @@ from tmpmaild.storage.base import Storage
 T = TypeVar("T")
 
 
-class Letter(Struct, frozen=True):
+class ShownMessage(Struct, frozen=True):
     """One message as it is shown; without its texts where they were not to be read (``full.complete``)."""
 
     inbox: Inbox
@@ -41,7 +41,7 @@ class MailReader:
         self._clock = clock
         self._hostname = hostname
         self._listings = ListingCache()
-        self._finder = Finder(storage)
+        self._detector = Detector(storage)
         self._extractors = anyio.CapacityLimiter(2)
         storage.on_committed(self._on_committed)
 
@@ -50,13 +50,13 @@ class MailReader:
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all methods here do.
         """
-        folded = self._access.fold(address, token)
+        canonical = self._access.canonical_address(address, token)
         now_ms = self._clock()
-        listing = self._listings.get(folded, page, now_ms)
+        listing = self._listings.get(canonical, page, now_ms)
         if listing is not None:
             self._access.admit(listing.inbox, token, now_ms)
             return listing
-        return await self._read_page(folded, page, token)
+        return await self._read_page(canonical, page, token)
 
     async def list_as(
         self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
@@ -64,82 +64,82 @@ class MailReader:
         """Read one page and give it a form, which may take a while. Raises as ``list``."""
         listing = await self.list(address, page, token)
         while True:
-            moment = self.moment
+            since = self.last_loss
             formed = await form(listing)
-            left = await self.left(listing, moment)
+            left = await self.remaining(listing, since)
             if left.messages == listing.messages:
                 return left, formed
             listing = left if left.messages else await self.list(address, page, token)
 
     @property
-    def moment(self) -> Loss:
-        """The present, for ``left`` and ``confirm``."""
-        return self._access.moment
+    def last_loss(self) -> Loss:
+        """The present, for ``remaining`` and ``confirm``."""
+        return self._access.last_loss
 
-    async def left(self, listing: Listing, moment: Loss) -> Listing:
-        """Return what is left of a page that was read after ``moment``. Raises ``AddressExpired``."""
-        inbox = await self._access.still(listing.inbox, moment)
-        gone = moment.deleted_messages()
+    async def remaining(self, listing: Listing, since: Loss) -> Listing:
+        """Return what is left of a page that was read after ``since``. Raises ``AddressExpired``."""
+        inbox = await self._access.recheck(listing.inbox, since)
+        gone = since.deleted_messages()
         if inbox is listing.inbox and not gone:
             return listing
         messages = tuple([message for message in listing.messages if message.id not in gone])
         return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
 
-    async def confirm(self, inbox: Inbox, message_id: str, moment: Loss) -> None:
-        """Return if a message that was read after ``moment`` may still be shown.
+    async def confirm(self, inbox: Inbox, message_id: str, since: Loss) -> None:
+        """Return if a message that was read after ``since`` may still be shown.
 
         Raises ``AddressExpired``, ``MessageNotFound``.
         """
-        await self._access.confirm(inbox, message_id, moment)
+        await self._access.confirm(inbox, message_id, since)
 
-    async def _read_page(self, folded: str, page: Page, token: str | None) -> Listing:
+    async def _read_page(self, canonical: str, page: Page, token: str | None) -> Listing:
         while True:
-            moment = self.moment
-            listing = await self.left(await self._read_once(folded, page, token), moment)
+            since = self.last_loss
+            listing = await self.remaining(await self._read_once(canonical, page, token), since)
             if listing.messages or not listing.has_more:
                 return listing
 
-    async def _read_once(self, folded: str, page: Page, token: str | None) -> Listing:
-        moment, now_ms = self._listings.moment, self._clock()
-        found = await self._storage.list_messages(folded, page, now_ms, self._access.permit(token, now_ms))
+    async def _read_once(self, canonical: str, page: Page, token: str | None) -> Listing:
+        generation, now_ms = self._listings.generation, self._clock()
+        found = await self._storage.list_messages(canonical, page, now_ms, self._access.permit(token, now_ms))
         if found is None:
             raise AddressNotFound("no such address")
-        messages = await self._finder.complete(found.inbox, found.messages)
+        messages = await self._detector.add_findings(found.inbox, found.messages)
         listing = replace(found, messages=messages, characters=page_characters(messages))
-        self._listings.put(folded, page, listing, moment)
+        self._listings.put(canonical, page, listing, generation)
         return listing
 
     async def message(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
-    ) -> Letter:
+    ) -> ShownMessage:
         """Read one message, without its texts if its source has more than so many octets.
 
         Raises ``MessageNotFound``.
         """
-        moment = self.moment
+        since = self.last_loss
         inbox, full = await self._read_message(address, message_id, token, up_to_bytes)
-        (message,) = await self._finder.complete(inbox, [full.message])
+        (message,) = await self._detector.add_findings(inbox, [full.message])
         details = await anyio.to_thread.run_sync(extracts.details, full.head)
-        inbox = await self._access.confirm(inbox, message_id, moment)
-        return Letter(inbox, replace(full, message=message), details)
+        inbox = await self._access.confirm(inbox, message_id, since)
+        return ShownMessage(inbox, replace(full, message=message), details)
 
     async def message_as(
-        self, address: str, message_id: str, token: str | None, form: Callable[[Letter], Awaitable[T]]
+        self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
     ) -> T:
         """Read one message, whole, and give it a form, which may take a while. Raises as ``message``."""
-        letter = await self.message(address, message_id, token)
-        moment = self.moment
-        formed = await form(letter)
-        await self.confirm(letter.inbox, message_id, moment)
+        shown = await self.message(address, message_id, token)
+        since = self.last_loss
+        formed = await form(shown)
+        await self.confirm(shown.inbox, message_id, since)
         return formed
 
     async def _read_message(
         self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
     ) -> tuple[Inbox, FullMessage]:
-        folded = self._access.fold(address, token)
+        canonical = self._access.canonical_address(address, token)
         now_ms = self._clock()
         permit = self._access.permit(token, now_ms)
-        found = await self._storage.read_message(folded, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
+        found = await self._storage.read_message(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
         if found is None:
             raise AddressNotFound("no such address")
         inbox, full = found
@@ -154,18 +154,18 @@ class MailReader:
 
         These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
-        moment = self.moment
+        since = self.last_loss
         inbox, source = await self._read_source(address, message_id, token, up_to_bytes)
-        await self.confirm(inbox, message_id, moment)
+        await self.confirm(inbox, message_id, since)
         return tracefields.fields(source, self._hostname), source.raw
 
     async def _read_source(
         self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
     ) -> tuple[Inbox, Source]:
-        folded = self._access.fold(address, token)
+        canonical = self._access.canonical_address(address, token)
         now_ms = self._clock()
         permit = self._access.permit(token, now_ms)
-        found = await self._storage.read_source(folded, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
+        found = await self._storage.read_source(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
         if found is None:
             raise AddressNotFound("no such address")
         inbox, source = found
@@ -180,9 +180,9 @@ class MailReader:
 
         Raises ``MessageNotFound``, also where there is none.
         """
-        moment = self.moment
+        since = self.last_loss
         inbox, full = await self._read_message(address, message_id, token, up_to_bytes=0)
-        await self.confirm(inbox, message_id, moment)
+        await self.confirm(inbox, message_id, since)
         for attachment in full.message.attachments:
             if str(attachment.index) == index:
                 return attachment, full.message.size_bytes
@@ -192,22 +192,22 @@ class MailReader:
         self, address: str, message_id: str, attachment: Attachment, token: str | None = None
     ) -> bytes:
         """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
-        moment = self.moment
+        since = self.last_loss
         inbox, source = await self._read_source(address, message_id, token, None)
         assert source.raw is not None
         content = await anyio.to_thread.run_sync(
             extracts.attachment, source.raw, attachment.index, limiter=self._extractors
         )
         assert content is not None
-        await self.confirm(inbox, message_id, moment)
+        await self.confirm(inbox, message_id, since)
         return content
 
     def forget_expired(self) -> None:
         """Drop from memory what is over."""
         now_ms = self._clock()
         self._listings.forget_expired(now_ms)
-        self._finder.forget_expired(now_ms)
+        self._detector.forget_expired(now_ms)
 
     def _on_committed(self, changes: Sequence[InboxChange]) -> None:
         self._listings.update(changes)
-        self._finder.update(changes)
+        self._detector.update(changes)

@@ -32,8 +32,8 @@ Destination = str | UnknownAddress
 """Where ``deliver`` stores a mail: an inbox id, or with ``accept_unknown`` an address that has no inbox yet."""
 
 
-class Wish(Struct, frozen=True):
-    """What a client may ask of a new address; None leaves the choice to the service."""
+class NewAddress(Struct, frozen=True):
+    """An address that a client wants; with None the service chooses."""
 
     local_part: str | None = None
     domain: str | None = None
@@ -99,20 +99,20 @@ class InboxService:
         """Tell whether new mail and addresses can be stored now."""
         return self._storage.has_room()
 
-    async def create(self, wish: Wish, creator: str | None) -> tuple[Inbox, str]:
-        """Give out an address and the token that commands it.
+    async def create(self, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
+        """Create an address; return its inbox with its owner token.
 
         ``creator`` is the client whose share the mail counts against, None for none. Raises ``InvalidRequest``,
         ``AddressTaken``, ``MailboxFull`` while that share is used up, ``StorageFull``.
         """
         if not self.has_room():
             raise StorageFull("no room for a new address")
-        domain = self._domain(wish.domain)
-        if wish.local_part is not None:
-            return await self._create(_checked(wish.local_part), domain, wish, creator)
+        domain = self._domain(wanted.domain)
+        if wanted.local_part is not None:
+            return await self._create(_checked(wanted.local_part), domain, wanted, creator)
         for _ in range(_RANDOM_NAME_TRIES):
             try:
-                return await self._create(addresses.random_local_part(self._choice), domain, wish, creator)
+                return await self._create(addresses.random_local_part(self._choice), domain, wanted, creator)
             except AddressTaken:
                 continue
         raise AddressTaken("no free name was found")
@@ -125,11 +125,11 @@ class InboxService:
         return await self._access.find(address, token)
 
     async def extend(self, address: str, token: str, lifetime_seconds: int) -> Inbox:
-        """Have an address end so many seconds from now, later or earlier than it would.
+        """Set the expiry to ``lifetime_seconds`` from now, later or earlier than before.
 
         Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows.
         """
-        inbox = await self._access.command(address, token)
+        inbox = await self._access.find_for_change(address, token)
         now_ms = self._clock()
         last_ms = self.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
@@ -141,19 +141,19 @@ class InboxService:
         return replace(inbox, expires_at_ms=expires_at_ms)
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
-        """Return the latest moment that ``extend`` may have an address end at, never before it ends now."""
+        """Return the latest expiry that ``extend`` may set, never before the present one."""
         max_lifetime_ms = max(self._rules.max_lifetime_ms, self._rules.lifetime_ms)
         # The operator may have allowed more when it was created or extended.
         return max(inbox.created_at_ms + max_lifetime_ms, inbox.expires_at_ms)
 
     async def delete(self, address: str, token: str) -> None:
         """End an address now, and its mail with it. Raises ``AddressNotFound``, ``AddressExpired``."""
-        inbox = await self._access.command(address, token)
+        inbox = await self._access.find_for_change(address, token)
         await self._storage.delete_inbox(inbox.id, self._clock())
 
     async def delete_message(self, address: str, message_id: str, token: str) -> None:
         """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""
-        inbox = await self._access.command(address, token)
+        inbox = await self._access.find_for_change(address, token)
         await self._storage.delete_message(inbox.id, message_id)
 
     def recipient_now(self, mailbox: Mailbox) -> str | None:
@@ -218,7 +218,7 @@ class InboxService:
             return destination
         local_part, _, domain = destination.address.rpartition("@")
         try:
-            inbox, _ = await self._create(local_part, domain, Wish(), creator)
+            inbox, _ = await self._create(local_part, domain, NewAddress(), creator)
         except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
             known = await self._storage.find_inbox(destination.address, self._clock())
             return known.id if known else None
@@ -235,22 +235,22 @@ class InboxService:
         self._recipients.update(changes)
         self._bus.publish(changes)
 
-    def _domain(self, wish: str | None) -> str:
-        if wish is None:
+    def _domain(self, domain: str | None) -> str:
+        if domain is None:
             return self._rules.domains[0]
-        folded = wish.lower()
+        folded = domain.lower()
         if folded not in self._rules.domains:
             raise InvalidRequest(("/domain", f"expected one of {', '.join(self._rules.domains)}"))
         return folded
 
-    async def _create(self, local_part: str, domain: str, wish: Wish, creator: str | None) -> tuple[Inbox, str]:
+    async def _create(self, local_part: str, domain: str, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
         token = self._new_token()
         now_ms = self._clock()
         new = NewInbox(
             address=f"{local_part}@{domain}",
             created_at_ms=now_ms,
             expires_at_ms=now_ms + self._rules.lifetime_ms,
-            private=wish.private,
+            private=wanted.private,
             token_hash=digest(token),
             creator=creator,
         )

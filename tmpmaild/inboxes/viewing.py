@@ -57,15 +57,15 @@ class Viewer:
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
         """
-        folded = self._access.fold(address, token)
-        moment, now_ms = self._access.moment, self._clock()
-        inbox, texts = await self._texts(folded, message_id, self._access.permit(token, now_ms))
+        canonical = self._access.canonical_address(address, token)
+        since, now_ms = self._access.last_loss, self._clock()
+        inbox, texts = await self._texts(canonical, message_id, self._access.permit(token, now_ms))
         view = await self._render(texts, {}, remote_images=remote_images)
-        await self._access.confirm(inbox, message_id, moment)
+        await self._access.confirm(inbox, message_id, since)
         self.forget_expired()
         if len(self._grants) >= _MAX_GRANTS:
             self._grants.popitem(last=False)
-        grant = Grant(self._new_secret(), folded, message_id, remote_images, now_ms + LIFETIME_MS)
+        grant = Grant(self._new_secret(), canonical, message_id, remote_images, now_ms + LIFETIME_MS)
         self._grants[grant.secret] = grant
         return grant, view.remote_images
 
@@ -83,11 +83,11 @@ class Viewer:
 
     async def look(self, grant: Grant) -> View:
         """Return the page that is permitted. Raises as ``find``, and ``AddressExpired``."""
-        moment = self._access.moment
+        since = self._access.last_loss
         inbox, texts = await self._texts(grant.address, grant.message_id, self._permit_living)
         images = await self._images(grant, texts.html) if texts.html else {}
         view = await self._render(texts, images, remote_images=grant.remote_images)
-        await self._access.confirm(inbox, grant.message_id, moment)
+        await self._access.confirm(inbox, grant.message_id, since)
         self._check(grant)
         return view
 

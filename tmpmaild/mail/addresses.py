@@ -1,7 +1,7 @@
 """Mail addresses: the path grammar of RFC 5321, and which inbox an address names; no storage, no replies.
 
 Three kinds of text become an address here, by the same rules: what stands behind ``MAIL FROM:`` and
-``RCPT TO:`` (``split_path``, ``parse_path``), what stands in the path of a URL (``fold``), and what
+``RCPT TO:`` (``split_path``, ``parse_path``), what stands in the path of a URL (``canonical``), and what
 somebody wants to be called (``check_local_part``).
 
 The property everything rests on: no accepted path reaches an inbox other than the one it names. So
@@ -128,7 +128,7 @@ def inbox_address(mailbox: Mailbox) -> str:
     return f"{_inbox_name(mailbox.local_part)}@{mailbox.domain}"
 
 
-def fold(text: str) -> str | None:
+def canonical(text: str) -> str | None:
     """Return the inbox address that a text from outside, such as a URL's path, names; None if it is none.
 
     The rules are those of RCPT with SMTPUTF8, but no source route and no missing domain.
