@@ -1,4 +1,4 @@
-"""Who may do what with an inbox: reading needs its address, or its token too; changing it always needs the token."""
+"""Who may do what with an inbox: reading a private one needs its token; changing any needs its token."""
 
 import hashlib
 import hmac
@@ -12,7 +12,7 @@ from tmpmaild.storage.base import Storage
 
 
 class Access:
-    """Finds live inboxes for those who may have them. With ``require_token`` every inbox is private.
+    """Finds live inboxes and checks tokens. With ``require_token`` every inbox is private.
 
     ``clock`` gives Unix milliseconds.
     """
@@ -26,7 +26,7 @@ class Access:
 
     @property
     def last_loss(self) -> Loss:
-        """The present, for ``recheck`` and ``confirm`` to know what has been lost since: take it before reading."""
+        """The latest loss. Take it before reading; ``recheck`` and ``confirm`` look at the losses after it."""
         return self._losses.last
 
     async def find(self, address: str, token: str | None) -> Inbox:
@@ -49,7 +49,7 @@ class Access:
         return _unexpired(inbox, now_ms)
 
     def canonical_address(self, address: str, token: str | None) -> str:
-        """Return the address that a client means. Raises ``AddressNotFound``, ``Unauthorized``."""
+        """Return the address of the inbox that a client names. Raises ``AddressNotFound``, ``Unauthorized``."""
         if self._require_token and token is None:
             raise Unauthorized("every inbox needs its token here")
         canonical = addresses.canonical(address)
@@ -58,14 +58,17 @@ class Access:
         return canonical
 
     def permit(self, token: str | None, now_ms: int) -> Callable[[Inbox], object]:
-        """Return what admits a client to an inbox, for a reader to call before it reads anything else of it.
+        """Return a function that storage calls with the inbox before it reads anything else; it raises to deny access.
 
-        How long a refusal takes must not depend on what it refuses.
+        Denying it first means that the time of a refusal says nothing about the content of the inbox.
         """
         return lambda inbox: self.admit(inbox, token, now_ms)
 
     def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
-        """Let a client read an inbox: with the right token where one is needed, and while it lives."""
+        """Return the inbox if the client may read it: the token is right where one is needed, and it has not expired.
+
+        Raises ``AddressNotFound``, ``AddressExpired``.
+        """
         if inbox is None:
             raise AddressNotFound("no such address")
         if (inbox.private or self._require_token) and not _token_matches(inbox, token):
@@ -73,9 +76,9 @@ class Access:
         return _unexpired(inbox, now_ms)
 
     async def recheck(self, inbox: Inbox, since: Loss) -> Inbox:
-        """Return an inbox as it is now, that a client was admitted to after ``since``.
+        """Return the present state of an inbox that was read after ``since``.
 
-        Waits for nothing, and returns the same object, unless it was deleted or given another end meanwhile. Raises
+        Returns the same object without waiting, unless the inbox was deleted or its expiry moved meanwhile. Raises
         ``AddressExpired``, ``AddressNotFound``.
         """
         while since.moved(inbox.id):
@@ -87,7 +90,7 @@ class Access:
         return _unexpired(inbox, self._clock())
 
     async def confirm(self, inbox: Inbox, message_id: str, since: Loss) -> Inbox:
-        """Return what ``recheck`` returns, if the inbox also still holds a message that was read after ``since``.
+        """Return what ``recheck`` returns, if a message that was read after ``since`` has not been deleted either.
 
         Raises as ``recheck``, and ``MessageNotFound``.
         """
@@ -98,7 +101,7 @@ class Access:
 
 
 def digest(token: str) -> bytes:
-    """Return what is kept of a token."""
+    """Return the SHA-256 of a token; the token itself is not stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 

@@ -1,7 +1,7 @@
-"""Who waits for what happens to an inbox, and how they are woken; nothing is read or sent here.
+"""Listeners of inboxes, and how a change wakes them. Nothing is read from storage or sent here.
 
-News of mail are one flag a listener, however much comes: what came is read from storage. So nobody who is slow holds
-memory, and nobody who looks, then sleeps, misses what came in between.
+New mail sets one flag per listener, however many messages arrive: the listener reads them from storage. So a slow
+listener takes no memory, and mail that arrives between its read and its wait is not missed.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ _MAX_NOTICES = 200
 
 
 class Overflow(Exception):
-    """A listener has not looked for so long that it can no longer be told everything."""
+    """A listener has not taken its notices for so long that some were dropped."""
 
 
 class Subscription:
-    """What one listener has not looked at yet. Made by ``Bus.subscribe``."""
+    """The changes that one listener has not taken yet. Made by ``Bus.subscribe``."""
 
     __slots__ = ("_has_mail", "_notices", "_overflowed", "_stopping", "_woken")
 
@@ -34,12 +34,12 @@ class Subscription:
         self._stopping = False
 
     def take_mail(self) -> bool:
-        """Tell whether mail has come since this was last asked."""
+        """Return whether mail has arrived since the last call."""
         had_mail, self._has_mail = self._has_mail, False
         return had_mail
 
     def take_notices(self) -> list[Notice]:
-        """Return what has happened but mail, in order. Raises ``Overflow``."""
+        """Return the changes other than new mail, in order. Raises ``Overflow``."""
         if self._overflowed:
             raise Overflow
         notices = list(self._notices)
@@ -47,7 +47,7 @@ class Subscription:
         return notices
 
     async def wait(self, seconds: float) -> None:
-        """Sleep until something has happened since the last call, or for so long. Raises ``Stopping``."""
+        """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
         if not self._stopping:
             try:
                 async with asyncio.timeout(seconds):
@@ -69,13 +69,13 @@ class Subscription:
         self._woken.set()
 
     def stop(self) -> None:
-        """Wake the listener for the last time."""
+        """Make ``wait`` raise ``Stopping``, now and later."""
         self._stopping = True
         self._woken.set()
 
 
 class Bus:
-    """The listeners of all inboxes. A change wakes those of its inbox and nobody else."""
+    """The listeners of all inboxes. A change wakes only those of its inbox."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Subscription]] = {}
@@ -100,13 +100,13 @@ class Bus:
                 self._listeners.pop(inbox_id, None)
 
     def publish(self, changes: Sequence[InboxChange]) -> None:
-        """Wake who listens to the inboxes that have changed."""
+        """Wake the listeners of the inboxes that have changed."""
         for change in changes:
             for subscription in self._listeners.get(change.inbox_id, ()):
                 subscription.tell(change)
 
     def stop(self) -> None:
-        """Wake everybody, now and in future, with ``Stopping``."""
+        """Make ``wait`` raise ``Stopping`` for all listeners, now and later."""
         self._stopping = True
         for listeners in self._listeners.values():
             for subscription in listeners:

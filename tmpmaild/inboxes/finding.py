@@ -1,6 +1,6 @@
-"""Codes and links of messages that are shown: looked for once, off the event loop, and remembered while there is room.
+"""Detects codes and links in messages that are shown: once per message, in a thread, with a bounded cache.
 
-What a code or a link looks like is the business of ``codes.py`` and ``links.py``.
+What a code or a link looks like is defined in ``findings/``.
 """
 
 import logging
@@ -35,7 +35,7 @@ class _Known(Struct, frozen=True, gc=False):
 
 
 class FindingsCache:
-    """What was found in messages, least recently used out first. Nothing stays in it longer than its inbox lives."""
+    """Findings by message id; the least recently used are dropped first. No entry outlives its inbox."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -46,7 +46,7 @@ class FindingsCache:
         return len(self._known)
 
     def get(self, message_id: str) -> Findings | None:
-        """Return what was found in a message, if that is known."""
+        """Return the findings of a message, or None if they are not cached."""
         known = self._known.get(message_id)
         if known is None:
             return None
@@ -59,7 +59,7 @@ class FindingsCache:
         return self._generation
 
     def put(self, inbox: Inbox, message_id: str, findings: Findings, generation: int) -> None:
-        """Remember what was found in a message, unless anything was deleted after ``generation``."""
+        """Store the findings of a message, unless anything was deleted after ``generation``."""
         if generation != self._generation:
             return
         self._forget(message_id)
@@ -70,7 +70,7 @@ class FindingsCache:
             self._forget(next(iter(self._known)))
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Forget what a holder has deleted, and all of an inbox that ends at another time."""
+        """Drop deleted messages, and all messages of an inbox that was deleted or whose expiry has moved."""
         for change in changes:
             self._generation += change.notice is not None
             if isinstance(change.notice, MessageDeleted):
@@ -79,7 +79,7 @@ class FindingsCache:
                 self._forget_all([key for key, known in self._known.items() if known.inbox_id == change.inbox_id])
 
     def forget_expired(self, now_ms: int) -> None:
-        """Drop what is over: no code outlives its hour in memory either."""
+        """Drop the entries of expired inboxes: codes must not stay in memory longer than on disk."""
         self._forget_all([key for key, known in self._known.items() if known.expires_at_ms <= now_ms])
 
     def _forget_all(self, message_ids: list[str]) -> None:
@@ -98,7 +98,7 @@ class Detector:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._cache = FindingsCache()
-        # A few messages at a time: who asks for hundreds makes nobody else wait for all of them.
+        # A few messages at a time, so that a page of hundreds does not delay other requests until it is done.
         self._turn = anyio.Lock()
         self.update = self._cache.update
         self.forget_expired = self._cache.forget_expired
@@ -137,7 +137,7 @@ def _look(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
 def _findings_or_none(subject: str, texts: Texts) -> Findings:
     try:
         return _findings(subject, texts)
-    except Exception:  # what is found is a service; a mail must be readable without it
+    except Exception:  # a mail must be readable even if this fails
         log.exception("looking for codes and links failed")
         return Findings()
 

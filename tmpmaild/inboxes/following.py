@@ -1,4 +1,4 @@
-"""Waiting for mail, and following all that happens to an inbox; who wakes whom stands in ``events.py``."""
+"""Waiting for mail, and following all events of an inbox. How listeners are woken is in ``events.py``."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -13,21 +13,21 @@ from tmpmaild.inboxes.events import Bus, Notice, Subscription
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.model import ExpiryMoved, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
 
-# What a listener who does not read costs; a longer text is cut, and read as a message of its own.
+# Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
 _MESSAGES_AT_ONCE = 10
 _BODIES_BYTES = 64 * 1024
 _OTHER_CHARACTERS = 64 * 1024
 
 
 class InboxExpired(Struct, frozen=True):
-    """An inbox has lived its time."""
+    """An inbox has expired."""
 
 
 Event = Message | MessageDeleted | ExpiryMoved | InboxDeleted | InboxExpired
 
 
 class Follower:
-    """Lets readers wait. ``clock`` gives Unix milliseconds."""
+    """Waits for mail and events on behalf of clients. ``clock`` gives Unix milliseconds."""
 
     def __init__(self, mail: MailReader, access: Access, bus: Bus, *, clock: Callable[[], int]) -> None:
         self._mail = mail
@@ -36,7 +36,7 @@ class Follower:
         self._clock = clock
 
     async def wait(self, address: str, page: Page, token: str | None, seconds: float) -> Listing:
-        """Read a page as soon as it holds a message; without one after so many seconds.
+        """Return a page as soon as it has a message, or an empty one after ``seconds``.
 
         Raises as ``MailReader.list``, ``AddressExpired`` as soon as it is true, and ``Stopping``.
         """
@@ -60,7 +60,7 @@ class Follower:
 
 
 class Following:
-    """One listener's way through the events of an inbox."""
+    """The events of an inbox for one listener."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Following:
         self._has_unread = True
 
     async def next(self, seconds: float) -> Sequence[Event]:
-        """Return what has happened, a few events at a time; nothing when nothing does for so many seconds.
+        """Return the next events, a few at a time; an empty list if there are none within ``seconds``.
 
         The end of the inbox is the last event. Raises ``Overflow`` and the errors of ``MailReader.list``.
         """
@@ -96,9 +96,9 @@ class Following:
             await self._subscription.wait(min(left_seconds, seconds_until(self._expires_at_ms, self._clock())))
 
     async def may_show(self, event: Event) -> bool:
-        """Tell whether an event that ``next`` returned may be shown now: by now its message may be gone.
+        """Return whether an event from ``next`` may still be shown: its message may have been deleted since.
 
-        Then an event that ``next`` returns later tells why.
+        If so, a later event from ``next`` says it.
         """
         if isinstance(event, Message):
             try:
@@ -109,7 +109,7 @@ class Following:
 
     async def _look(self) -> Sequence[Event]:
         self._has_unread = self._subscription.take_mail() or self._has_unread
-        # What ends it may have been moved since it was last read.
+        # Its expiry may have been moved since it was last read.
         if self._has_unread or self._expires_at_ms <= self._clock():
             try:
                 messages = await self._read()
@@ -148,7 +148,7 @@ class Following:
         notices = self._notices()
         if InboxDeleted() in notices:
             return notices
-        # Storage may know of a deletion before its notice is here: the inbox is over before its time.
+        # Storage may know of a deletion before its notice arrives here; then the inbox ends before its expiry.
         return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
 
 

@@ -1,7 +1,7 @@
-"""The pages of inboxes that were read a moment ago: most who ask for mail ask again before any has come.
+"""A cache of pages read recently: most clients poll an inbox again before new mail has arrived.
 
-An entry goes with the first commit to its inbox, which is told before the sender is; so nobody who has been answered
-250 finds an older page here.
+An entry is dropped at the first commit to its inbox, before the sender gets its 250 reply. So a client that has
+seen that reply never gets an older page from here.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ _MAX_CHARACTERS = 64 * 1024
 
 
 class ListingCache:
-    """A few small pages, least recently used out first."""
+    """A few small pages; the least recently used is dropped first."""
 
     def __init__(self) -> None:
         self._pages: OrderedDict[tuple[str, Page], Listing] = OrderedDict()
@@ -29,7 +29,7 @@ class ListingCache:
         return self._generation
 
     def get(self, address: str, page: Page, now_ms: int) -> Listing | None:
-        """Return the page as it stands now, if it is known and its inbox lives."""
+        """Return the page if it is cached and its inbox has not expired."""
         listing = self._pages.get((address, page))
         if listing is None or listing.inbox.expires_at_ms <= now_ms:
             return None
@@ -37,7 +37,7 @@ class ListingCache:
         return listing
 
     def put(self, address: str, page: Page, listing: Listing, generation: int) -> None:
-        """Remember a small page, unless anything was committed after ``generation``."""
+        """Store a small page, unless anything was committed after ``generation``."""
         if generation != self._generation or listing.characters > _MAX_CHARACTERS:
             return
         self._pages[address, page] = listing
@@ -45,13 +45,13 @@ class ListingCache:
             self._pages.popitem(last=False)
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Forget the pages of inboxes that a commit has changed."""
+        """Drop the pages of inboxes that a commit has changed."""
         self._generation += 1
         changed = {change.inbox_id for change in changes}
         for key in [key for key, listing in self._pages.items() if listing.inbox.id in changed]:
             del self._pages[key]
 
     def forget_expired(self, now_ms: int) -> None:
-        """Drop what is over: no mail outlives its hour in memory either."""
+        """Drop the pages of expired inboxes: mail must not stay in memory longer than on disk."""
         for key in [key for key, listing in self._pages.items() if listing.inbox.expires_at_ms <= now_ms]:
             del self._pages[key]

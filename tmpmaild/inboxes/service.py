@@ -1,4 +1,4 @@
-"""The product without a wire: create an address, take mail for it, show the mail. No SMTP, no HTTP, no SQL."""
+"""The use cases: create an address, deliver mail to it, read the mail. No SMTP, no HTTP, no SQL."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -41,10 +41,10 @@ class NewAddress(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """What the operator has decided: the domains (the first is the default), the lifetime, who may read.
+    """What the operator has configured: the domains (the first is the default), the lifetime, who may read.
 
-    ``hostname`` is our name in the ``Received`` lines of sources. Holders may have an address live longer, up to
-    ``max_lifetime_ms`` after its creation. With ``accept_unknown`` mail to an address that never was creates it.
+    ``hostname`` is our name in the ``Received`` lines of sources. An address can be extended up to
+    ``max_lifetime_ms`` after its creation. With ``accept_unknown`` mail to an address that never existed creates it.
     """
 
     domains: tuple[str, ...]
@@ -56,7 +56,7 @@ class Rules(Struct, frozen=True):
 
 
 class InboxService:
-    """Addresses and their mail. One instance a process; every collaborator is handed in.
+    """Addresses and their mail. One instance per process; all collaborators are arguments.
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
     ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed.
@@ -88,15 +88,15 @@ class InboxService:
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains mail is taken for."""
+        """The domains whose mail is accepted."""
         return self._rules.domains
 
     def stop_waiting(self) -> None:
-        """End all who wait and follow, now and in future, with ``Stopping``."""
+        """Raise ``Stopping`` in all calls that wait for mail or events, now and later."""
         self._bus.stop()
 
     def has_room(self) -> bool:
-        """Tell whether new mail and addresses can be stored now."""
+        """Return whether new mail and addresses can be stored now."""
         return self._storage.has_room()
 
     async def create(self, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
@@ -147,7 +147,7 @@ class InboxService:
         return max(inbox.created_at_ms + max_lifetime_ms, inbox.expires_at_ms)
 
     async def delete(self, address: str, token: str) -> None:
-        """End an address now, and its mail with it. Raises ``AddressNotFound``, ``AddressExpired``."""
+        """Delete an address and its mail. Raises ``AddressNotFound``, ``AddressExpired``."""
         inbox = await self._access.find_for_change(address, token)
         await self._storage.delete_inbox(inbox.id, self._clock())
 
@@ -225,7 +225,7 @@ class InboxService:
         return inbox.id
 
     def forget_expired(self) -> None:
-        """Drop from memory what is over."""
+        """Drop expired entries from memory."""
         now_ms = self._clock()
         self._recipients.forget_expired(now_ms)
         self.mail.forget_expired()
