@@ -1,4 +1,4 @@
-"""The one place where everything is put together and taken apart again; read it from top to bottom."""
+"""Builds all parts of the daemon, runs them, and stops them in order; read it from top to bottom."""
 
 import logging
 import secrets
@@ -45,7 +45,7 @@ def hostname(config: Config) -> str:
 
 
 async def run(config: Config, announce: Announce) -> None:
-    """Serve until SIGTERM or SIGINT. ``announce`` is told where HTTP and SMTP listen once they do.
+    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP and SMTP once both listen.
 
     Raises ``StartError`` when it cannot begin, ``DatabaseError`` when the database is gone.
     """

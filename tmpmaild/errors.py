@@ -1,4 +1,4 @@
-"""Every error this package raises on purpose, as one tree; no answer's wording lives here.
+"""Every error that this package raises on purpose, as one tree; the texts of answers are elsewhere.
 
     TmpmaildError
     ├── StartError                 the daemon or a command cannot start; one line for the operator
@@ -8,14 +8,14 @@
         ├── InvalidRequest         the client asked for something impossible
         ├── Unauthorized           a token is needed and none was given
         ├── AddressNotFound        no such address (or not for this client)
-        ├── AddressExpired         it lived and is over
+        ├── AddressExpired         the address has expired or was deleted
         ├── MessageNotFound        the inbox holds no message with that id
         ├── AddressTaken           the name is in use or in quarantine
         ├── MailboxFull            the inbox, or the share of its creator, is full
-        ├── StorageFull            the cap or the disk is reached; passes after the next sweep
+        ├── StorageFull            the cap or the disk is reached; may pass after the next sweep
         ├── StorageUnavailable     the database did not answer; trying again may help
-        │   └── StorageLost        the database is gone; the daemon stops in order to be started afresh
-        └── Stopping               the daemon is on its way down
+        │   └── StorageLost        the database is gone; the daemon stops, to be restarted
+        └── Stopping               the daemon is stopping
 
 ``smtp/replies.py`` and ``http/problems.py`` each map the whole ``RequestError`` branch to an answer.
 """

@@ -1,4 +1,4 @@
-"""The words of the domain: frozen values that cross the borders between rooms; no behaviour of a room.
+"""The types of the domain: frozen values that are passed between packages; no behaviour.
 
 Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
 """
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Attachment(Struct, frozen=True, gc=False):
-    """What is known of a part that is neither the text nor the HTML of a mail.
+    """A part that is neither the text nor the HTML of a mail.
 
     ``index`` counts from 0 in the order of the mail; ``size_bytes`` and ``sha256`` (hex) are of the
     decoded content; ``inline`` parts are those the HTML may show (RFC 2392).
@@ -23,7 +23,7 @@ class Attachment(Struct, frozen=True, gc=False):
 
 
 class Verbatim(Struct, frozen=True, gc=False):
-    """A text that stands in the octets of a mail, from ``start`` to ``end``, as it is but for its CRLF line ends.
+    """A text that is in the octets of a mail as it is, from ``start`` to ``end``, except for its CRLF line ends.
 
     It is valid UTF-8 without NUL or lone CR.
     """
@@ -35,8 +35,8 @@ class Verbatim(Struct, frozen=True, gc=False):
 class ParsedMail(Struct, frozen=True):
     """What a reader sees of a mail; every text is valid Unicode without lone surrogates or NUL.
 
-    ``body`` has LF line ends, or says where in the mail it stands. ``headers`` are the top-level header
-    fields, decoded, in order. ``warnings`` say what the parser had to forgive.
+    ``body`` has LF line ends, or says where in the mail it is. ``headers`` are the top-level header
+    fields, decoded, in order. ``warnings`` say what was malformed.
     """
 
     from_address: str
@@ -63,7 +63,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Code(Struct, frozen=True, gc=False):
-    """A one-time password or verification code that a mail seems to hold, as somebody would type it.
+    """A one-time password or verification code detected in a mail, as a person would type it.
 
     ``confidence`` is above 0 and at most 1.
     """
@@ -73,9 +73,9 @@ class Code(Struct, frozen=True, gc=False):
 
 
 class Link(Struct, frozen=True, gc=False):
-    """A link to the web, ``href`` as it stands in the mail with character references decoded.
+    """A link to the web, ``href`` as it is in the mail, with character references decoded.
 
-    ``confidence`` (0 to 1) is that following it is what the mail asks for.
+    ``confidence`` (0 to 1) is how likely it is that the mail asks to follow it.
     """
 
     href: str
@@ -84,7 +84,7 @@ class Link(Struct, frozen=True, gc=False):
 
 
 class Findings(Struct, frozen=True):
-    """What a mail holds for somebody in a hurry, best first."""
+    """The codes and links detected in a mail, best first."""
 
     codes: tuple[Code, ...] = ()
     links: tuple[Link, ...] = ()
@@ -95,7 +95,7 @@ NAME_HELD_MS = 24 * 60 * 60 * 1000
 
 
 class NewInbox(Struct, frozen=True):
-    """An address to be created; ``creator`` names the client whose share pays, None for nobody's."""
+    """An address to be created; ``creator`` is the client whose share its mail counts against, or None."""
 
     address: str
     created_at_ms: int
@@ -106,7 +106,7 @@ class NewInbox(Struct, frozen=True):
 
 
 class Inbox(Struct, frozen=True):
-    """An address that lives or is over; ``full`` says that it takes no mail now."""
+    """An address, live or expired; ``full`` says that it takes no mail now."""
 
     id: str
     address: str
@@ -138,7 +138,7 @@ class InboxDeleted(Struct, frozen=True):
 
 
 class ExpiryMoved(Struct, frozen=True):
-    """An inbox ends at another time than before."""
+    """The expiry of an inbox has been moved."""
 
     expires_at_ms: int
 
@@ -232,7 +232,7 @@ class MailAddress(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True):
-    """What the header of a mail says beside sender and subject.
+    """What the header of a mail says besides sender and subject.
 
     ``date_ms`` is None, ``message_id`` "" where there is none that can be read; the latter has no angle brackets.
     """

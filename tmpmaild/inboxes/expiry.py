@@ -1,4 +1,4 @@
-"""The background task that frees what is over. Nothing depends on it for correctness: reads look at the clock."""
+"""The background task that deletes expired mail. Correctness does not depend on it: reads compare with the clock."""
 
 import logging
 import math
@@ -41,7 +41,7 @@ class Cleaner:
         self._warned_at = -math.inf
 
     async def run(self) -> None:
-        """Sweep for ever, at once for the first time. A failure is logged and tried again at the next tick."""
+        """Sweep at once, then at each interval, for ever. A failure is logged and tried again at the next tick."""
         while True:
             await self._sweep_or_log()
             for chore in self._chores:
@@ -57,7 +57,7 @@ class Cleaner:
             log.exception("sweeping failed; next try in %s s", self._interval_seconds)
 
     async def sweep(self) -> None:
-        """Delete all that is over and leave no trace of it; deliveries pass between the steps."""
+        """Delete all expired inboxes and erase their content from the files; deliveries run between the steps."""
         while await self._storage.sweep(self._clock()):
             pass
         self._watch(erased=await self._erase())

@@ -1,7 +1,7 @@
-"""What is deleted, or given another end, while an answer is being made: the answer must not show what is gone by then.
+"""Deletions and moved expiries while an answer is being made: the answer must not show what has been deleted by then.
 
-A reader takes ``Losses.last`` before it reads, and looks just before it answers what has come behind it. Nothing has to
-be given back: losses stay in memory as long as somebody holds one from before them.
+Take ``Losses.last`` before reading, and look at the losses after it just before answering. They form a linked list, so
+nothing has to be released: a loss stays in memory only while somebody holds an earlier one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from tmpmaild.model import InboxChange, MessageDeleted
 
 
 class Loss:
-    """A change that took something away, and the next one behind it."""
+    """A deletion or a moved expiry, and a link to the next one."""
 
     __slots__ = ("change", "next")
 
@@ -26,7 +26,7 @@ class Loss:
         return frozenset([notice.message_id for notice in notices if isinstance(notice, MessageDeleted)])
 
     def moved(self, inbox_id: str) -> bool:
-        """Tell whether an inbox has been deleted or given another end since."""
+        """Return whether an inbox has been deleted or its expiry moved since."""
         if self.next is None:
             return False
         changes = [change for change in self._since() if change.inbox_id == inbox_id]
@@ -41,13 +41,13 @@ class Loss:
 
 
 class Losses:
-    """All losses, in the order of the commits; ``last`` is the one that readers take."""
+    """All losses, in the order of the commits; ``last`` is the latest."""
 
     def __init__(self) -> None:
         self.last = Loss(None)
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Note what a commit has taken away; new mail takes nothing."""
+        """Add the deletions and moved expiries of a commit; new mail is not a loss."""
         for change in changes:
             if change.notice is not None:
                 self.last.next = Loss(change)

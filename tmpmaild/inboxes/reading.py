@@ -1,6 +1,6 @@
 """Reading an inbox: pages of its mail, one message, its source, attachments and HTML. Nothing is changed here.
 
-Whatever a method returns holds at the moment when it returns: what is deleted or expires while it is read is not shown.
+What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class ShownMessage(Struct, frozen=True):
-    """One message as it is shown; without its texts where they were not to be read (``full.complete``)."""
+    """One message with what is shown next to it; its texts are left out if ``full.complete`` is False."""
 
     inbox: Inbox
     full: FullMessage
@@ -33,7 +33,7 @@ class ShownMessage(Struct, frozen=True):
 
 
 class MailReader:
-    """Mail as its readers see it. ``clock`` gives Unix milliseconds, ``hostname`` is our name in ``Received`` lines."""
+    """Reads mail for clients. ``clock`` gives Unix milliseconds, ``hostname`` is our name in ``Received`` lines."""
 
     def __init__(self, storage: Storage, access: Access, *, clock: Callable[[], int], hostname: str) -> None:
         self._storage = storage
@@ -61,7 +61,7 @@ class MailReader:
     async def list_as(
         self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
     ) -> tuple[Listing, T]:
-        """Read one page and give it a form, which may take a while. Raises as ``list``."""
+        """Read one page and call ``form`` with it, which may take long. Raises as ``list``."""
         listing = await self.list(address, page, token)
         while True:
             since = self.last_loss
@@ -73,7 +73,7 @@ class MailReader:
 
     @property
     def last_loss(self) -> Loss:
-        """The present, for ``remaining`` and ``confirm``."""
+        """The latest loss, to be taken before reading; for ``remaining`` and ``confirm``."""
         return self._access.last_loss
 
     async def remaining(self, listing: Listing, since: Loss) -> Listing:
@@ -126,7 +126,7 @@ class MailReader:
     async def message_as(
         self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
     ) -> T:
-        """Read one message, whole, and give it a form, which may take a while. Raises as ``message``."""
+        """Read one whole message and call ``form`` with it, which may take long. Raises as ``message``."""
         shown = await self.message(address, message_id, token)
         since = self.last_loss
         formed = await form(shown)
@@ -203,7 +203,7 @@ class MailReader:
         return content
 
     def forget_expired(self) -> None:
-        """Drop from memory what is over."""
+        """Drop expired entries from memory."""
         now_ms = self._clock()
         self._listings.forget_expired(now_ms)
         self._detector.forget_expired(now_ms)

@@ -1,6 +1,6 @@
-"""What RCPT may know without asking the disk: the addresses that were alive and had room a moment ago.
+"""A cache for RCPT: addresses that recently were live and had room, so that the disk need not be read.
 
-A hint for speed. The commit decides again, so a stale entry costs a sender a later refusal, never a mail.
+The commit checks again, so a stale entry only makes the refusal come later; no mail is lost.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ _MAX_ADDRESSES = 50_000
 
 
 class RecipientCache:
-    """Live inboxes by address, least recently used out first."""
+    """Live inboxes by address; the least recently used are dropped first."""
 
     def __init__(self, max_addresses: int = _MAX_ADDRESSES) -> None:
         self._max_addresses = max_addresses
@@ -23,7 +23,7 @@ class RecipientCache:
         return len(self._inboxes)
 
     def get(self, address: str, now_ms: int) -> Inbox | None:
-        """Return the inbox if it is known to be alive and to have room."""
+        """Return the inbox if it is cached and has not expired."""
         inbox = self._inboxes.get(address)
         if inbox is None or inbox.expires_at_ms <= now_ms:
             return None
@@ -31,7 +31,7 @@ class RecipientCache:
         return inbox
 
     def put(self, inbox: Inbox) -> None:
-        """Remember an inbox that lives; a full one is asked for anew each time, for it may get room."""
+        """Store a live inbox; a full one is not stored, since it may get room again."""
         if inbox.full:
             return
         known = self._inboxes.get(inbox.address)
@@ -45,9 +45,9 @@ class RecipientCache:
             del self._addresses[oldest.id]
 
     def update(self, changes: Sequence[InboxChange]) -> None:
-        """Forget the inboxes that a commit has filled or moved the end of.
+        """Drop the inboxes that a commit has filled, deleted, or moved the expiry of.
 
-        Whose share is full is not known here, so then all of them.
+        Creators are not known here, so when a creator's share is full all entries are dropped.
         """
         if any(change.share_full for change in changes):
             self._inboxes.clear()
@@ -57,12 +57,12 @@ class RecipientCache:
                 self.forget(change.inbox_id)
 
     def forget(self, inbox_id: str) -> None:
-        """Forget one inbox, so that the next look asks the disk."""
+        """Drop one inbox, so that it is read from disk next time."""
         address = self._addresses.pop(inbox_id, None)
         if address is not None:
             del self._inboxes[address]
 
     def forget_expired(self, now_ms: int) -> None:
-        """Drop what is over: no address outlives its hour in memory either."""
+        """Drop expired inboxes: addresses must not stay in memory longer than they live."""
         for inbox in [inbox for inbox in self._inboxes.values() if inbox.expires_at_ms <= now_ms]:
             self.forget(inbox.id)

@@ -1,7 +1,7 @@
-"""Looking at one message as HTML: a permission in form of a secret URL, and the page, made when somebody looks.
+"""One message as an HTML page: a secret URL that permits to load it, and the page, made when it is loaded.
 
-A page that shows mail in a frame cannot send a token along with the frame's request; so whoever may read a message is
-given a secret that shows this one message for a minute. What is safe to show is decided in ``htmlview.py``.
+A web page cannot send a token with the request for a frame. So a client that may read a message gets a secret URL that
+shows this one message for a minute. What is safe to show is decided in ``htmlview.py``.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ _IMAGES_BYTES = 5 * 1024 * 1024
 
 
 class Grant(Struct, frozen=True):
-    """Permits to look at one message. ``secret`` says so in a URL; ``remote_images`` may be loaded."""
+    """Permission to load one message as a page. ``secret`` is in its URL; ``remote_images`` may be loaded or not."""
 
     secret: str
     address: str
@@ -35,9 +35,9 @@ class Grant(Struct, frozen=True):
 
 
 class Viewer:
-    """Gives out permissions, and the pages they are for.
+    """Makes grants, and the pages that they permit.
 
-    ``clock`` gives Unix milliseconds, ``new_secret`` at least 128 random bits as they stand in a URL.
+    ``clock`` gives Unix milliseconds, ``new_secret`` at least 128 random bits, safe in a URL.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Viewer:
     async def permit(
         self, address: str, message_id: str, token: str | None = None, *, remote_images: bool
     ) -> tuple[Grant, int]:
-        """Permit to look at a message for a minute; the number is of the remote images in it.
+        """Return a grant for one minute, and the number of remote images in the message.
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
         """
@@ -70,9 +70,9 @@ class Viewer:
         return grant, view.remote_images
 
     async def find(self, secret: str) -> tuple[Grant, int]:
-        """Return what a secret permits to look at, and how many octets that message has.
+        """Return the grant of a secret, and the size of its message in octets.
 
-        Raises ``MessageNotFound``, also when the inbox is over or the secret unknown; ``AddressNotFound``.
+        Raises ``MessageNotFound``, also when the inbox has expired or the secret is unknown; ``AddressNotFound``.
         """
         grant = self._grants.get(secret)
         if grant is None:
@@ -82,7 +82,7 @@ class Viewer:
         return grant, full.message.size_bytes
 
     async def look(self, grant: Grant) -> View:
-        """Return the page that is permitted. Raises as ``find``, and ``AddressExpired``."""
+        """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
         since = self._access.last_loss
         inbox, texts = await self._texts(grant.address, grant.message_id, self._permit_living)
         images = await self._images(grant, texts.html) if texts.html else {}
@@ -92,8 +92,8 @@ class Viewer:
         return view
 
     def forget_expired(self) -> None:
-        """Drop the permissions that are over."""
-        now_ms = self._clock()  # it may have been set back, so they do not stand in order
+        """Drop expired grants."""
+        now_ms = self._clock()  # the clock may have been set back, so the grants are not sorted by expiry
         for secret in [secret for secret, grant in self._grants.items() if grant.expires_at_ms <= now_ms]:
             del self._grants[secret]
 
