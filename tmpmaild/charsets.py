@@ -1,7 +1,7 @@
 """Octets to text in whatever charset a mail claims; nothing about headers, parts or transfer encodings.
 
-A name from a mail never reaches :func:`codecs.lookup`: that would import modules by a stranger's
-word, remember each unknown name for ever, and offer codecs that are no text encodings (a zlib bomb).
+A name from a mail never reaches :func:`codecs.lookup`: that would import modules named by
+a mail, remember each unknown name for ever, and offer codecs that are not text encodings (a zlib bomb).
 """
 
 import codecs
@@ -120,7 +120,7 @@ def to_text(octets: bytes, charset: str, warnings: dict[str, None] | None = None
 
 
 def is_utf8(octets: bytes) -> bool:
-    """Tell whether the octets are well-formed UTF-8 (RFC 3629)."""
+    """Return whether the octets are well-formed UTF-8 (RFC 3629)."""
     try:
         octets.decode()
     except UnicodeDecodeError:

@@ -35,7 +35,7 @@ def message_id(key: int) -> str:
 
 
 def is_message_id(text: str) -> bool:
-    """Tell whether the text has the shape of an id; such an id need not exist."""
+    """Return whether the text has the shape of an id; such an id need not exist."""
     return _SHAPE.fullmatch(text) is not None
 
 

@@ -11,7 +11,7 @@ LOCAL = "local"
 
 @lru_cache(maxsize=4096)
 def client_name(ip: str) -> str:
-    """Fold an IP address to what is limited as one client; what is no IP address stands for itself.
+    """Return the name under which an IP address is limited; a text that is not an IP address is its own name.
 
     An IPv4-mapped IPv6 address is that IPv4 address; IPv6 hosts own a /64 and can change address at will.
     """
@@ -24,7 +24,7 @@ def client_name(ip: str) -> str:
 
 
 def belongs(ip: str, networks: Networks) -> bool:
-    """Tell whether an IP address, IPv4-mapped or not, lies in one of the networks."""
+    """Return whether an IP address, IPv4-mapped or not, lies in one of the networks."""
     if not networks:
         return False
     address = _parse(ip)
@@ -32,10 +32,10 @@ def belongs(ip: str, networks: Networks) -> bool:
 
 
 def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str:
-    """Find the client of a request: the right-most address that no trusted proxy vouches past.
+    """Find the client of a request: the right-most address not added by a trusted proxy.
 
     ``forwarded_for`` is X-Forwarded-For from left to right. Proxies append on the right, so everything left
-    of the first untrusted address is hearsay. A peer named ``LOCAL`` is a proxy by its file permissions.
+    of the first untrusted address may be forged. A peer named ``LOCAL`` is a proxy by its file permissions.
     """
     ip = peer
     for hop in reversed(forwarded_for):

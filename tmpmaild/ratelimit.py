@@ -70,7 +70,7 @@ class TokenBuckets:
 
 
 class RateLimits:
-    """The policies: ``default`` for the API, ``page`` for what a web page needs beside it; None means no limit."""
+    """The policies: ``default`` for the API, ``page`` for what a web page needs besides it; None means no limit."""
 
     def __init__(self, default: TokenBuckets | None = None, page: TokenBuckets | None = None) -> None:
         self.default = default

@@ -55,7 +55,7 @@ class Lexicon(Generic[C]):
         self._remembered = lru_cache(_REMEMBERED_WORDS)(self._cues)
 
     def marks(self, text: str) -> list[Mark[C]]:
-        """Return the words of the list that stand in a text, in their order."""
+        """Return the words of the list that are in a text, in their order."""
         found: list[Mark[C]] = []
         previous = None
         for match in _WORD.finditer(fold(text)):

@@ -167,7 +167,7 @@ def _said_before(text: str) -> set[Cue]:
 
 
 def _has_token(path: str) -> bool:
-    """Tell whether a part of a path looks drawn at random: long, with letters and digits, or longer."""
+    """Return whether a part of a path looks drawn at random: long, with letters and digits, or longer."""
     return any(_looks_random(part[:_MOST_RANDOM_CHARACTERS]) for part in _BREAKS.split(path))
 
 

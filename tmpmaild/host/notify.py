@@ -1,4 +1,4 @@
-"""Tells systemd how the service stands (sd_notify(3)); does nothing where nobody listens."""
+"""Tells systemd the state of the service (sd_notify(3)); does nothing without systemd."""
 
 import logging
 import os

@@ -1,7 +1,7 @@
 """Mail addresses: the path grammar of RFC 5321, and which inbox an address names; no storage, no replies.
 
 Three kinds of text become an address here, by the same rules: what stands behind ``MAIL FROM:`` and
-``RCPT TO:`` (``split_path``, ``parse_path``), what stands in the path of a URL (``canonical``), and what
+``RCPT TO:`` (``split_path``, ``parse_path``), what is in the path of a URL (``canonical``), and what
 somebody wants to be called (``check_local_part``).
 
 The property everything rests on: no accepted path reaches an inbox other than the one it names. So
@@ -56,7 +56,7 @@ _RANDOM_LENGTH = 12
 
 
 class PathSyntaxError(ValueError):
-    """What stands in the command is no path of RFC 5321 §4.1.2."""
+    """The argument of the command is not a path of RFC 5321 §4.1.2."""
 
 
 class NonAsciiPath(PathSyntaxError):
@@ -129,7 +129,7 @@ def inbox_address(mailbox: Mailbox) -> str:
 
 
 def canonical(text: str) -> str | None:
-    """Return the inbox address that a text from outside, such as a URL's path, names; None if it is none.
+    """Return the inbox address for an address from outside, such as from a URL; None if it is not an address.
 
     The rules are those of RCPT with SMTPUTF8, but no source route and no missing domain.
     """
@@ -143,7 +143,7 @@ def canonical(text: str) -> str | None:
 
 
 def check_local_part(text: str) -> str:
-    """Return a local part that somebody chose, in lower case; raises LocalPartError.
+    """Return a local part chosen by a client, in lower case; raises LocalPartError.
 
     3 to 64 of ``a-z 0-9 . _ -``, letters or digits at both ends, no two dots together, not reserved.
     """
@@ -165,7 +165,7 @@ def random_local_part(choice: Callable[[str], str]) -> str:
 
 
 def is_operator(mailbox: Mailbox, domains: Container[str]) -> bool:
-    """Tell whether mail goes to whoever runs this server (RFC 5321 §4.5.1, RFC 2142 §5).
+    """Return whether a mailbox is the operator's (RFC 5321 §4.5.1, RFC 2142 §5).
 
     ``domains`` are ours, in lower case with A-labels.
     """

@@ -1,4 +1,4 @@
-"""What is read from a stored source only when somebody asks: details, attachments, images; not what delivery stores.
+"""What is read from a stored source only on request: details, attachments, images; not what delivery stores.
 
 Which part is which attachment is decided in ``mime.py``, so that it is the same here as at delivery.
 """
@@ -66,7 +66,7 @@ _IMAGE_BEGINNINGS = {
 
 
 def details(head: bytes) -> Details:
-    """Read what the header of a mail says beside sender and subject; anything at all has details.
+    """Read what the header of a mail says besides sender and subject; anything at all has details.
 
     ``head`` is the beginning of the source, at least its header. Of Cc and Reply-To, fields that are repeated
     count together, for at most ``MAX_MAILBOXES`` each; of the others the first counts.

@@ -106,7 +106,7 @@ def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str
 
 
 def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
-    """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; what is no base64 is skipped."""
+    """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; other characters are skipped."""
     with contextlib.suppress(binascii.Error):
         return b"".join(_strict_base64_steps(data)), True
     compact = bytes(data).translate(None, _NOT_BASE64)
@@ -116,7 +116,7 @@ def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
 
 
 def _strict_base64_steps(data: bytes | memoryview) -> Iterator[bytes]:
-    """Decode well-formed base64 step by step: during one step nobody else gets the GIL. Raises ``binascii.Error``."""
+    """Decode well-formed base64 step by step: no other thread gets the GIL during a step. Raises ``binascii.Error``."""
     carried, ended = b"", False
     for at in range(0, len(data), _BASE64_STEP_BYTES):
         compact = carried + bytes(data[at : at + _BASE64_STEP_BYTES]).translate(None, b" \t\r\n")

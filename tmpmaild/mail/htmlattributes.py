@@ -48,7 +48,7 @@ _STYLE_FUNCTIONS = ("rgb", "rgba", "hsl", "hsla", "calc")
 
 
 def start_tag(name: str, attributes: Mapping[str, str]) -> str:
-    """Write a start tag with attributes that may stand in double quotes whatever they hold."""
+    """Write a start tag with attributes that may be in double quotes whatever they hold."""
     written = "".join(f' {key}="{entities.escape(value)}"' for key, value in attributes.items())
     return f"<{name}{written}>"
 
@@ -87,7 +87,7 @@ def style(text: str) -> str:
 
 
 def _is_harmless(value: str) -> bool:
-    """Tell whether a value of a style is of names, numbers, colours and quoted names only."""
+    """Return whether a value of a style is of names, numbers, colours and quoted names only."""
     return (
         len(value) <= _MAX_STYLE_VALUE_CHARACTERS
         and _STYLE_VALUE.fullmatch(value) is not None

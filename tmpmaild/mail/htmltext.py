@@ -168,7 +168,7 @@ def unescaped(text: str) -> str:
 
 
 def _hides(attributes: str) -> bool:
-    """Tell whether a tag plainly hides what it holds."""
+    """Return whether a tag plainly hides what it holds."""
     if _MAY_HIDE.search(attributes) is None:
         return False
     found = attributes_of(attributes)

@@ -112,7 +112,7 @@ def _roles(parts: list[Part]) -> tuple[Part | None, Part | None, list[Part]]:
 
 
 def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, None]) -> str | Verbatim:
-    """Return the text of the mail with LF line ends, or where it stands in plain sight."""
+    """Return the text of the mail with LF line ends, or where it is in the source without encoding."""
     if part is None:
         return htmltext.to_text(html) if html else ""
     # Who lists bodies reads the source up to their end: not megabytes of attachments for a line of text.
@@ -123,7 +123,7 @@ def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, N
 
 
 def _is_verbatim(raw: bytes, part: Part) -> bool:
-    """Tell whether a text needs no decoding; ``True`` for nearly all mail that programs write in English."""
+    """Return whether a text needs no decoding; ``True`` for nearly all mail that programs write in English."""
     start, end = part.start, part.end
     if part.encoding not in parts.IDENTITIES or raw.find(b"\0", start, end) >= 0:
         return False

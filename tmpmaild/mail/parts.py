@@ -57,7 +57,7 @@ class Part:
 
 
 def leaves(raw: bytes, fields: dict[str, str], start: int, warnings: dict[str, None]) -> list[Part]:
-    """Return the parts of a mail that are no ``multipart``, in order; ``message/rfc822`` is not entered.
+    """Return the parts of a mail that are not ``multipart``, in order; ``message/rfc822`` is not entered.
 
     ``fields`` are the raw values of the mail's header by lower-case name, ``start`` is where its body
     begins.

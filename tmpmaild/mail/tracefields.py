@@ -1,4 +1,4 @@
-"""The trace fields on top of a mail's source (RFC 5321 §4.4), made from the stored envelope when somebody reads it."""
+"""The trace fields on top of a mail's source (RFC 5321 §4.4), made from the stored envelope when it is read."""
 
 from datetime import UTC, datetime
 from email.utils import format_datetime

@@ -16,7 +16,7 @@ class Cue(IntEnum):
     """May name a code together with what qualifies it or is said of it: a word of German that ends in "code"."""
 
     PASSWORD = auto()
-    """Names a password; beside ONCE, a one-time password."""
+    """Names a password; next to ONCE, a one-time password."""
 
     ONCE = auto()
     """Says of a password or code that it is for one time or a short time."""
@@ -25,7 +25,7 @@ class Cue(IntEnum):
     """Belongs to verification and to hardly anything else."""
 
     DELIVERY = auto()
-    """Right beside CODE, makes it one that the recipient tells the courier."""
+    """Right next to CODE, makes it one that the recipient tells the courier."""
 
     CONFIRM = auto()
     """Belongs to verification, and to other business too."""
@@ -46,16 +46,16 @@ class Cue(IntEnum):
     """Belongs to verification when it is about to happen, to receipts when it has happened."""
 
     LABEL = auto()
-    """Names another number; beside CODE, another kind of code."""
+    """Names another number; next to CODE, another kind of code."""
 
     NUMBER = auto()
-    """"Number": names another number, but beside VERIFY a code."""
+    """"Number": names another number, but next to VERIFY a code."""
 
     DIGITS = auto()
     """Says of what a number is made; to be entered, a code."""
 
     FOLLOWING = auto()
-    """Points at what stands below; beside NUMBER, at a code."""
+    """Points at what stands below; next to NUMBER, at a code."""
 
     ASKED = auto()
     """A password, number or token that one is asked to enter: a code where something is verified."""

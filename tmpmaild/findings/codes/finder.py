@@ -96,14 +96,14 @@ def _confidence(mail: _Mail, number: int, index: int) -> float:
 
 
 def _is_amount(line: Line, shape: Shape) -> bool:
-    """Tell whether a unit follows: "4815 points"."""
+    """Return whether a unit follows: "4815 points"."""
     return shape.kind is Kind.DIGITS and any(
         mark.cue is Cue.UNIT and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in line.marks
     )
 
 
 def _is_word(line: Line, shape: Shape) -> bool:
-    """Tell whether letters are one of the words that speak of codes."""
+    """Return whether letters are one of the words that speak of codes."""
     return shape.kind in {Kind.LETTERS, Kind.WORDS} and any(
         mark.start < shape.end and shape.start < mark.end for mark in line.marks
     )
@@ -150,7 +150,7 @@ def _named_elsewhere(mail: _Mail, number: int, shape: Shape) -> float:
 
 
 def _continues(mail: _Mail, number: int, shape: Shape) -> bool:
-    """Tell whether a number begins its line and belongs to the one above: "Your code:", then "1234 (10 minutes)"."""
+    """Return whether a number begins its line and belongs to the one above: "Your code:", then "1234 (10 minutes)"."""
     line = mail.lines[number]
     if number <= mail.first or any(map(str.isalpha, line.text[: shape.start])):
         return False
@@ -161,7 +161,7 @@ def _continues(mail: _Mail, number: int, shape: Shape) -> bool:
 
 
 def _is_label(line: Line) -> bool:
-    """Tell whether a line names the number below it as something else; a salutation does not: "Dear customer,"."""
+    """Return whether a line names the number below it as something else; a salutation does not: "Dear customer,"."""
     is_short = len(line.text) <= _LABEL_CHARACTERS and not line.text.endswith((",", "!", "\uff0c"))
     return is_short and bool(line.cues & {Cue.LABEL, Cue.NUMBER, Cue.DIGITS})
 
@@ -249,7 +249,7 @@ def _strength_of_code(mail: _Mail, number: int, near: set[Cue], *, is_plain: boo
 
 
 def _is_confirmed_by(mail: _Mail, number: int, near: set[Cue]) -> bool:
-    """Tell whether "enter the confirmation code" stands in a mail that asks for confirmation elsewhere too."""
+    """Return whether "enter the confirmation code" stands in a mail that asks for confirmation elsewhere too."""
     lines = mail.lines[max(number - _LINES_AROUND, mail.first) : number] + mail.subject()
     return Cue.ENTER in near and any(Cue.CONFIRM in line.cues for line in lines)
 

@@ -93,26 +93,26 @@ class Line:
         self._used.add(noun.start)
 
     def is_alone(self, shape: Shape) -> bool:
-        """Tell whether there are no words beside a number, and no numbers beside a word."""
+        """Return whether there are no words next to a number, and no numbers next to a word."""
         outside = self.text[: shape.start] + self.text[shape.end :]
         if shape.kind in {Kind.DIGITS, Kind.MIXED}:
             return not LETTER.search(outside)
         return not any(map(str.isalnum, outside))
 
     def is_said(self, shape: Shape) -> bool:
-        """Tell whether a copula stands right before a number: "is 1234"."""
+        """Return whether a copula is right before a number: "is 1234"."""
         return self._leads_to(shape, Cue.IS, _ADVERB_CHARACTERS)
 
     def says(self, shape: Shape) -> bool:
-        """Tell whether a copula stands right behind a number: "1234 is"."""
+        """Return whether a copula is right behind a number: "1234 is"."""
         return self._follows(shape, Cue.IS) and not _PAUSE.match(self.text, shape.end)
 
     def is_entered(self, shape: Shape) -> bool:
-        """Tell whether a verb stands right before a number: "enter 1234"."""
+        """Return whether a verb is right before a number: "enter 1234"."""
         return self._leads_to(shape, Cue.ENTER, _PRONOUN_CHARACTERS)
 
     def is_asked_for(self, shape: Shape) -> bool:
-        """Tell whether a line asks to enter a number, in whatever order of words."""
+        """Return whether a line asks to enter a number, in whatever order of words."""
         if self.is_entered(shape) or self._follows(shape, Cue.ENTERED):
             return True
         if self.says(shape) and Cue.ENTER in self.cues:
@@ -132,7 +132,7 @@ class Line:
         return any(mark.cue is cue and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in self.marks)
 
     def _opens(self, verb: Mark, shape: Shape) -> bool:
-        """Tell whether a number ends what a verb begins: "enter in the app: 1234", "enter here to go on 1234"."""
+        """Return whether a number ends what a verb begins: "enter in the app: 1234", "enter here to go on 1234"."""
         gap = self.text[verb.end : shape.start]
         if verb.end > shape.start or _PAUSE.search(gap) or any(map(str.isdigit, gap)) or self._is_negated(verb):
             return False
@@ -143,7 +143,7 @@ class Line:
 
 
 def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
-    """Return what a cue means together with those beside it."""
+    """Return what a cue means together with those next to it."""
     cue = found[at].cue
     before, behind = _touching_before(text, found, at), _touching_behind(text, found, at)
     if cue is Cue.PASSWORD:
@@ -187,7 +187,7 @@ def _is_unqualified(text: str, found: list[Mark], at: int) -> bool:
 
 
 def _is_for_a_purpose(found: list[Mark], at: int) -> bool:
-    """Tell whether the words around a number speak of verifying; only the near ones, for the sake of long lines."""
+    """Return whether the words around a number speak of verifying; only the near ones, for the sake of long lines."""
     return any(mark.cue in _PURPOSES for mark in found[max(at - _WORDS_AROUND, 0) : at + _WORDS_AROUND])
 
 
@@ -207,7 +207,7 @@ def _touching_behind(text: str, found: list[Mark], at: int) -> set[Cue]:
 
 
 def is_told(found: list[Mark], at: int) -> bool:
-    """Tell whether a verb asks to enter what a noun names: "type in the app the number", "numarayi girin"."""
+    """Return whether a verb asks to enter what a noun names: "type in the app the number", "numarayi girin"."""
     start, end = found[at].start, found[at].end
     return any(
         mark.cue is Cue.ENTER
@@ -217,13 +217,13 @@ def is_told(found: list[Mark], at: int) -> bool:
 
 
 def touching(line: Line, noun: Mark) -> set[Cue]:
-    """Return the cues right beside a noun, those of its own parts included."""
+    """Return the cues right next to a noun, those of its own parts included."""
     at = line.marks.index(noun)
     return _touching_before(line.text, line.marks, at) | _touching_behind(line.text, line.marks, at)
 
 
 def is_plain(line: Line, noun: Mark, rest: str) -> bool:
-    """Tell whether no word of unknown meaning makes a noun another kind of code: "access code", not "gym code".
+    """Return whether no word of unknown meaning makes a noun another kind of code: "access code", not "gym code".
 
     ``rest`` is what stands between the noun and its number; when short it may tell more: "codice palestra".
     """
@@ -243,7 +243,7 @@ def is_plain(line: Line, noun: Mark, rest: str) -> bool:
 
 
 def _is_harmless(line: Line, found: re.Match[str], known: frozenset[Cue]) -> bool:
-    """Tell whether a word is short, one of ``known``, or a name in capitals."""
+    """Return whether a word is short, one of ``known``, or a name in capitals."""
     word, start, end = found[2], found.start(2), found.end(2)
     if len(word) <= _SHORT_WORD and word < _FIRST_EAST_ASIAN:
         return True

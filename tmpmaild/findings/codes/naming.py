@@ -53,7 +53,7 @@ def naming(line: Line, index: int) -> Naming | None:
 
 
 def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
-    """Tell whether a noun and a number behind it are plainly one phrase: "code: 1234", "code for you is 1234"."""
+    """Return whether a noun and a number behind it are plainly one phrase: "code: 1234", "code for you is 1234"."""
     gap = line.text[noun.end : shape.start].rstrip()
     is_short = shape.start - noun.end <= _TOUCHING_CHARACTERS or _ends_in_purpose(line, noun, shape)
     if gap.endswith(("...", "\u2026")) or (gap[-1:] in OPENS_VALUE and (is_short or gap[-1] not in "([{")):
@@ -64,7 +64,7 @@ def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
 
 
 def _ends_in_purpose(line: Line, noun: Mark, shape: Shape) -> bool:
-    """Tell whether what a code is for stands right before a number: "code for your login 1234"."""
+    """Return whether what a code is for is right before a number: "code for your login 1234"."""
     return any(
         mark.cue in _PURPOSES and noun.end <= mark.start and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS
         for mark in line.marks
@@ -72,12 +72,12 @@ def _ends_in_purpose(line: Line, noun: Mark, shape: Shape) -> bool:
 
 
 def _is_beside(line: Line, name: Mark, shape: Shape) -> bool:
-    """Tell whether a name may belong to a number; a salutation does not: "Dear customer, 1234 is"."""
+    """Return whether a name may belong to a number; a salutation does not: "Dear customer, 1234 is"."""
     return shape.start - name.end <= _NAMING_CHARACTERS and not _PAUSE.search(line.text, name.end, shape.start)
 
 
 def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) -> bool:
-    """Tell whether another name stands between a noun and a number and takes it: "with the code call 1234"."""
+    """Return whether another name stands between a noun and a number and takes it: "with the code call 1234"."""
     if not names or not _is_beside(line, names[-1], shape):
         return False
     name = names[-1]

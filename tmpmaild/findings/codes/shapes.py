@@ -191,7 +191,7 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
 
 
 def _may_begin(text: str, start: int, end: int) -> bool:
-    """Tell whether a number may stand behind what is before it."""
+    """Return whether a number may be behind what is before it."""
     if _NO_START.search(text, max(start - _NO_START_CHARACTERS, 0), start) is None:
         return True
     return text[start - 1] == "*" == text[end : end + 1]
@@ -209,7 +209,7 @@ def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
 
 
 def _longest_atom(start: int, parts: list[str]) -> Iterator[Shape]:
-    """Judge a number beside others that are plainly not of it, as in "481516 10 min"."""
+    """Judge a number next to others that are plainly not of it, as in "481516 10 min"."""
     longest = max(parts[::2], key=len)
     at = parts.index(longest)
     others = [*parts[:at:2], *parts[at + 2 :: 2]]

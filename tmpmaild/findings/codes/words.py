@@ -311,7 +311,7 @@ PLAIN_WORDS = frozenset(
     cyfrowy cyfr значный цифр haneli
     """.split(),
 )
-"""Words that may stand beside CODE without making it another kind of code."""
+"""Words that may be next to CODE without making it another kind of code."""
 
 DETERMINERS = frozenset(
     """
