@@ -10,7 +10,7 @@ import pytest
 
 from tmpmaild.http.app import HttpSettings, create_app
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
 from tmpmaild.storage.sqlite.engine import open_storage
@@ -128,7 +128,7 @@ async def house(tmp_path, clock, serve_app):
             choice=chosen.choice,
             new_token=lambda: f"{chosen.getrandbits(128):032x}",
         )
-        inbox, _ = await service.create(Wish(), None)
+        inbox, _ = await service.create(NewAddress(), None)
         one = House(service, inbox, 0)
         one.port = await serve_app(one)
         yield one

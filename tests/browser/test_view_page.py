@@ -9,7 +9,7 @@ import pytest
 
 from tmpmaild.http.app import HttpSettings, create_app
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
@@ -69,7 +69,7 @@ async def house(tmp_path, clock):
             choice=chosen.choice,
             new_token=lambda: f"{chosen.getrandbits(128):032x}",
         )
-        inbox, _ = await service.create(Wish(), None)
+        inbox, _ = await service.create(NewAddress(), None)
         envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)
         message_id = await service.deliver(envelope, [inbox.id], MAIL)
         server = HttpServer(create_app(service, HttpSettings(), RateLimits()), max_connections=0)

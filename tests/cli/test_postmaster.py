@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tmpmaild.cli import postmaster
 from tmpmaild.cli.main import main
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.storage.sqlite.engine import Settings, open_storage, operator_mail, upgrade
@@ -45,7 +45,7 @@ class Box:
         service = InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
         recipients = recipients or ("postmaster@tmpmaild.example",)
         if "ada@tmpmaild.example" in recipients:
-            await service.create(Wish("ada"), None)
+            await service.create(NewAddress("ada"), None)
         inbox_ids = [await service.recipient(Mailbox(*one.split("@"))) for one in recipients]
         return await service.deliver(
             Envelope("bob@example.org", recipients, "mx", "192.0.2.1", tls=False), inbox_ids, raw

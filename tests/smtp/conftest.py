@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tmpmaild.host import listen
-from tmpmaild.inboxes.service import InboxService, Rules, Wish
+from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import SmtpSettings
@@ -114,7 +114,7 @@ class House:
 
     async def create(self, *names, creator=None):
         for name in names:
-            await self.service.create(Wish(local_part=name), creator)
+            await self.service.create(NewAddress(local_part=name), creator)
 
     async def messages(self, name):
         """Return what a reader sees in an inbox, newest first."""

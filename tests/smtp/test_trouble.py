@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from tmpmaild.inboxes.service import Wish
+from tmpmaild.inboxes.service import NewAddress
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 MIB = 1024 * 1024
@@ -157,5 +157,5 @@ async def test_an_address_can_be_given_out_and_taken_mail_for_after_trouble(serv
         client = await house.greeted()
         with locked(house):
             assert await client.deliver("abc") == OUR_FAULT
-        inbox, _ = await house.service.create(Wish(), None)
+        inbox, _ = await house.service.create(NewAddress(), None)
         assert (await client.deliver(inbox.address.removesuffix("@ours.test"))).startswith(STORED)
