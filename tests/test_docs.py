@@ -64,6 +64,20 @@ def test_every_relative_link_leads_somewhere(path):
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
+def test_every_file_that_the_architecture_names_exists():
+    text = (ROOT / "docs/architecture.md").read_text()
+    named = re.findall(r"`([\w-][\w./-]*(?:/|\.(?:js|json|md|py|toml)))`", text)
+    assert len(set(named)) > 70
+    assert [name for name in named if not any((root / name).exists() for root in (ROOT, ROOT / "tmpmaild"))] == []
+
+
+def test_every_test_that_the_architecture_names_exists():
+    named = re.findall(r"`(test_\w+)`", (ROOT / "docs/architecture.md").read_text())
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
 def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == __version__

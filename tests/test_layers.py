@@ -1,4 +1,4 @@
-"""The rooms of the house, and which of them each may import. ``docs/architecture.md`` says what lives where."""
+"""The rooms of the package, and which of them each may import. ``docs/architecture.md`` says what is where."""
 
 import ast
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 import tmpmaild
 
 PACKAGE = Path(tmpmaild.__file__).parent
+ARCHITECTURE = Path(__file__).parent.parent / "docs/architecture.md"
 WORDS = "words"  # the modules directly in the package, which know nothing else of ours
 MAY_IMPORT = {
     WORDS: set(),
@@ -71,6 +72,12 @@ def _may(room: str, module: str) -> bool:
 def test_every_folder_is_a_room():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
     assert folders == set(MAY_IMPORT) - {WORDS, "daemon", "__main__"}
+
+
+def test_the_page_of_the_architecture_has_every_room_and_what_it_may_import():
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", ARCHITECTURE.read_text(), re.MULTILINE)
+    assert {room: set(re.findall(r"`([\w.]+)`", allowed)) for room, allowed in rows} == MAY_IMPORT
+    assert [room for room, allowed in rows if "`" not in allowed and allowed != "nothing"] == []
 
 
 def test_a_room_imports_only_what_it_may():
