@@ -1,5 +1,6 @@
 """The documentation says what is true: its commands run, its routes, codes, commands and links exist."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -76,6 +77,18 @@ def test_every_test_that_the_architecture_names_exists():
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert named
     assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+def test_every_known_issue_says_what_helps_and_quotes_the_log_as_it_is():
+    issues = re.split(r"^### ", (ROOT / "docs/known-issues.md").read_text(), flags=re.MULTILINE)[1:]
+    parts = ["Symptom", "Log line", "Workaround", "Fixed in"]
+    assert [issue for issue in issues if re.findall(r"^- \*\*([\w ]+):\*\*", issue, re.MULTILINE) != parts] == []
+    lines = [one for issue in issues for one in re.findall(r"\*\*Log line:\*\* (.+)", issue)]
+    quoted = [text for line in lines for text in re.findall(r"`(.+?)`", line)]
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "tmpmaild").rglob("*.py")]
+    said = "\n".join(str(node.value) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    assert len(quoted) > 2
+    assert [text for text in quoted if text not in said] == []
 
 
 def test_the_version_is_the_same_everywhere():
