@@ -54,4 +54,4 @@ def test_the_command_explains_itself(command):
     helped = command("postmaster", "--help")
     assert helped.returncode == 0
     assert "--raw" in helped.stdout
-    assert "control characters and all" in " ".join(helped.stdout.split())
+    assert "with its control characters" in " ".join(helped.stdout.split())
