@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from tmpmaild.storage.sqlite.columns import INSERTED
 from tmpmaild.storage.sqlite.quotas import _INBOXES
 
 from .plans import SHAPES, Recorder, filled_database, objections, trigger_statements
@@ -80,7 +81,7 @@ def test_a_scan_for_an_empty_list_is_never_begun(database, sql):
 
 
 def test_what_triggers_do_is_planned_too(database):
-    marks = ",".join("?" * 26)
+    marks = ",".join("?" * len(INSERTED))
     fired = trigger_statements(database, f"INSERT INTO delivery VALUES ({marks})")
     assert {re.match(r"(?:INSERT INTO|UPDATE) \w+", sql)[0] for sql in fired} == {
         "INSERT INTO content",
