@@ -126,7 +126,7 @@ class Running:
         return self.end()
 
     def catches(self, number):
-        """Tell whether a signal has a handler."""
+        """Return whether a signal has a handler."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (number - 1) & 1)
 

@@ -156,7 +156,7 @@ async def test_a_client_is_an_ipv4_address_or_64_bits_of_ipv6(limited, first, se
 
 
 async def forwarded_as(client, peer, forwarded_for, name):
-    """Tell whether a request from ``peer`` is counted as one of the client ``name``."""
+    """Return whether a request from ``peer`` is counted as one of the client ``name``."""
     await remaining(client, peer=peer, headers={"X-Forwarded-For": forwarded_for})
     return await remaining(client, peer=name) == 8
 

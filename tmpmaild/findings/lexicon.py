@@ -124,7 +124,7 @@ def _entries(words: Mapping[C, str]) -> dict[str, tuple[C, ...]]:
 
 
 def _is_meant(text: str, word: str, start: int, end: int) -> bool:
-    """Tell "TAN" from Spanish "tan", Spanish "usa" from "USA", and "no. 5" from "no"."""
+    """Distinguish "TAN" from Spanish "tan", Spanish "usa" from "USA", and "no. 5" from "no"."""
     if word == "usa":
         return not text.startswith("USA", start)
     if word in {"tan", "tans"}:

@@ -51,7 +51,7 @@ class FileResponse(Response):
 
 
 def is_large(listing: Listing) -> bool:
-    """Tell from its texts whether a page would block the event loop, and take much memory while it is sent."""
+    """Return whether a page has so much text that making its answer would block the event loop and take much memory."""
     return listing.characters > IN_LOOP_BYTES
 
 

@@ -54,7 +54,7 @@ class CrossSite:
 
 
 def _is_followed_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Tell whether a tab navigates to the API; a form's POST is ``navigate`` too, and so is a frame's GET."""
+    """Return whether a tab navigates to the API; a form's POST is ``navigate`` too, and so is a frame's GET."""
     return (
         method in _READING
         and headers.get(b"sec-fetch-mode") == b"navigate"

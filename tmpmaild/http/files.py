@@ -138,6 +138,6 @@ def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
 
 
 def _is_held(headers: Headers, entity_tag: str) -> bool:
-    """Tell whether the client has this very representation: If-None-Match, compared weakly (RFC 9110 §13.1.2)."""
+    """Return whether the client has this very representation: If-None-Match, compared weakly (RFC 9110 §13.1.2)."""
     held = ",".join(headers.getlist("if-none-match"))
     return held.strip() == "*" or entity_tag in _entity_tags(held)

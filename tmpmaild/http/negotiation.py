@@ -8,7 +8,7 @@ _weighted = re.compile(r"([a-z0-9*_-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})
 
 
 def prefers_gzip(accept_encoding: Sequence[str]) -> bool:
-    """Tell whether these fields (RFC 9110 §12.5.3) allow gzip, and prefer it to the plain form or treat both alike."""
+    """Return whether these fields (RFC 9110 §12.5.3) allow gzip and rank it at least as high as the plain form."""
     weights = _weights(accept_encoding)
     gzip_weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0)))
     return gzip_weight > 0 and gzip_weight >= weights.get("identity", 0)

@@ -103,7 +103,7 @@ class Viewer:
 
     def _permit_living(self, inbox: Inbox) -> None:
         if inbox.expires_at_ms <= self._clock():
-            raise MessageNotFound("its inbox is over")
+            raise MessageNotFound("its inbox has expired")
 
     async def _message(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, FullMessage]:
         found = await self._storage.read_message(address, message_id, self._clock(), permit, up_to_bytes=0)

@@ -86,7 +86,7 @@ def split_path(argument: bytes) -> tuple[bytes, bytes]:
     """
     match = _split(argument)
     if match is None:
-        raise PathSyntaxError("a path stands in angle brackets, and only a space may follow")
+        raise PathSyntaxError("a path is in angle brackets, and only a space may follow")
     return match[1], match[2] or b""
 
 

@@ -170,7 +170,7 @@ class _Splitter:
         return line.end()
 
     def _delimited(self, text: bytes) -> tuple[int, bool]:
-        """Say which container a line delimits (-1: none), and whether it closes it (RFC 2046 §5.1.1)."""
+        """Return which container a line delimits (-1: none), and whether it closes it (RFC 2046 §5.1.1)."""
         depth = self._depth_of.get(text, -1)
         if depth < 0 and text.endswith(b"--"):
             return self._depth_of.get(text[:-2], -1), True

@@ -157,7 +157,7 @@ def _plain_mail(octets: bytes) -> bytes | None:
 
 
 def _is_plain(wire: bytes) -> bool:
-    """Tell whether each line end is CRLF and there is no NUL; ``splitlines`` also splits at a lone CR or LF."""
+    """Return whether each line end is CRLF and there is no NUL; ``splitlines`` also splits at a lone CR or LF."""
     line_feeds = wire.count(b"\n")
     lines = line_feeds + (not wire.endswith(b"\n"))
     return line_feeds == wire.count(b"\r") and lines == len(wire.splitlines()) and b"\0" not in wire

@@ -42,7 +42,7 @@ class Handler:
         self._creator = creator
 
     def answer_sender(self) -> Reply:
-        """Tell without waiting whether a mail can be stored now."""
+        """Return, without waiting, whether a mail can be stored now."""
         try:
             return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
         except Exception as error:  # noqa: BLE001 - logged there

@@ -44,7 +44,7 @@ class Storage(Protocol):
     """Inboxes and their mail, on disk."""
 
     def has_room(self) -> bool:
-        """Tell whether new inboxes and mail are accepted: neither the cap nor the disk's reserve is reached.
+        """Return whether new inboxes and mail are accepted: neither the cap nor the disk's reserve is reached.
 
         Answered from memory, as measured after the last commit or sweep.
         """
@@ -63,7 +63,7 @@ class Storage(Protocol):
         """
 
     async def operator_is_full(self) -> bool:
-        """Tell whether the operator's inbox is full."""
+        """Return whether the operator's inbox is full."""
 
     async def list_messages(
         self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
@@ -148,7 +148,7 @@ class Storage(Protocol):
         """
 
     def is_lost(self) -> bool:
-        """Tell whether the stored data is gone, for example because the database was removed.
+        """Return whether the stored data is gone, for example because the database was removed.
 
         Every method raises ``StorageLost`` from then on, until the daemon is restarted.
         """

@@ -227,7 +227,7 @@ def _strength_of_noun(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: 
 
 
 def _is_next_to(mark: Mark, noun: Mark, shape: Shape) -> bool:
-    """Tell "your old code" and "1234 has expired" from what is said of other codes."""
+    """Distinguish "your old code" and "1234 has expired" from what is said of other codes."""
     return 0 <= noun.start - mark.end <= _OLD_CHARACTERS or 0 <= mark.start - shape.end <= _OLD_CHARACTERS
 
 
@@ -249,7 +249,7 @@ def _strength_of_code(mail: _Mail, number: int, near: set[Cue], *, is_plain: boo
 
 
 def _is_confirmed_by(mail: _Mail, number: int, near: set[Cue]) -> bool:
-    """Return whether "enter the confirmation code" stands in a mail that asks for confirmation elsewhere too."""
+    """Return whether "enter the confirmation code" is in a mail that asks for confirmation elsewhere too."""
     lines = mail.lines[max(number - _LINES_AROUND, mail.first) : number] + mail.subject()
     return Cue.ENTER in near and any(Cue.CONFIRM in line.cues for line in lines)
 

@@ -89,7 +89,7 @@ class Line:
         return [mark for mark in self.marks if mark.cue in NOUNS and mark.start not in self._used]
 
     def use(self, noun: Mark) -> None:
-        """Let a noun have named its number."""
+        """Note that a noun has named its number."""
         self._used.add(noun.start)
 
     def is_alone(self, shape: Shape) -> bool:
@@ -159,26 +159,26 @@ def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
     return Cue.ASKED if is_told(found, at) else cue
 
 
-def _password(found: list[Mark], at: int, beside: set[Cue]) -> Cue:
-    if beside & {Cue.ONCE, Cue.DELIVERY}:
+def _password(found: list[Mark], at: int, neighbours: set[Cue]) -> Cue:
+    if neighbours & {Cue.ONCE, Cue.DELIVERY}:
         return Cue.OTP
-    if beside & OF_A_BOX:
+    if neighbours & OF_A_BOX:
         return Cue.CODE
     return Cue.ASKED if is_told(found, at) else Cue.PASSWORD
 
 
-def _number(text: str, found: list[Mark], at: int, beside: set[Cue]) -> Cue:
+def _number(text: str, found: list[Mark], at: int, neighbours: set[Cue]) -> Cue:
     cue = found[at].cue
-    if beside & (OTHER_KINDS | {Cue.THING}):
+    if neighbours & (OTHER_KINDS | {Cue.THING}):
         return cue
-    if beside & OF_A_BOX:
+    if neighbours & OF_A_BOX:
         return Cue.CODE
     is_due = cue is Cue.DIGITS or (_is_for_a_purpose(found, at) and _is_unqualified(text, found, at))
-    return Cue.ASKED if Cue.FOLLOWING in beside or (is_due and is_told(found, at)) else cue
+    return Cue.ASKED if Cue.FOLLOWING in neighbours or (is_due and is_told(found, at)) else cue
 
 
 def _is_unqualified(text: str, found: list[Mark], at: int) -> bool:
-    """Tell "enter the number" from "enter the member number" and "enter your number"."""
+    """Distinguish "enter the number" from "enter the member number" and "enter your number"."""
     start = found[at].start
     before = _WORD_BEFORE.search(text, max(start - _LONGEST_WORD, 0), start)
     if before is None or lexicon.fold(before[2]) in DETERMINERS:

@@ -47,7 +47,7 @@ def naming(line: Line, index: int) -> Naming | None:
         return Naming(noun, closeness) if closeness else None
     noun = _noun_behind(line, index)
     closeness = _closeness_from_behind(line, noun, shape) if noun else 0
-    if names and _is_beside(line, names[-1], shape) and closeness < 1 and not line.is_entered(shape):
+    if names and _is_next_to(line, names[-1], shape) and closeness < 1 and not line.is_entered(shape):
         return _SOMETHING_ELSE
     return Naming(noun, closeness) if closeness else None
 
@@ -71,14 +71,14 @@ def _ends_in_purpose(line: Line, noun: Mark, shape: Shape) -> bool:
     )
 
 
-def _is_beside(line: Line, name: Mark, shape: Shape) -> bool:
+def _is_next_to(line: Line, name: Mark, shape: Shape) -> bool:
     """Return whether a name may belong to a number; a salutation does not: "Dear customer, 1234 is"."""
     return shape.start - name.end <= _NAMING_CHARACTERS and not _PAUSE.search(line.text, name.end, shape.start)
 
 
 def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) -> bool:
     """Return whether another name stands between a noun and a number and takes it: "with the code call 1234"."""
-    if not names or not _is_beside(line, names[-1], shape):
+    if not names or not _is_next_to(line, names[-1], shape):
         return False
     name = names[-1]
     gap = line.text[name.end : shape.start]
@@ -95,7 +95,7 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
 
 
 def _is_told_until(line: Line, noun: Mark, name: Mark) -> bool:
-    """Tell "enter the code on the page: 1234" and "give it, when he hands over the parcel: 1234"."""
+    """Distinguish "enter the code on the page: 1234" and "give it, when he hands over the parcel: 1234"."""
     if name.cue is Cue.NUMBER or not is_told(line.marks, line.marks.index(noun)):
         return False
     is_parcel = any(mark.cue is Cue.PARCEL and mark.start == name.start for mark in line.marks)
@@ -103,7 +103,7 @@ def _is_told_until(line: Line, noun: Mark, name: Mark) -> bool:
 
 
 def _is_of_one_phrase(line: Line, noun: Mark, name: Mark, *, is_opened: bool) -> bool:
-    """Tell "code for receipt of order 1234" and "code to verify your order: 1234" from "code for order 1234"."""
+    """Distinguish "code for receipt of order 1234" and "code to verify your order: 1234" from "code for order 1234"."""
     purposes = [mark for mark in line.marks if noun.end <= mark.start < name.start and mark.cue in _PURPOSES]
     return bool(purposes) and (is_opened or OF.fullmatch(line.text, purposes[-1].end, name.start) is not None)
 

@@ -16,7 +16,7 @@ def migrations() -> dict[int, Path]:
         steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
         if steps:
             return steps
-    raise DatabaseError(f"no migrations found in or beside {package}; the installation is incomplete")
+    raise DatabaseError(f"no migrations found in or next to {package}; the installation is incomplete")
 
 
 def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None) -> list[str]:

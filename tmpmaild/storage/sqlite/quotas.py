@@ -107,7 +107,7 @@ class InboxQuotas:
             self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
 
     def is_live(self, inbox_id: str) -> bool:
-        """Tell whether an inbox exists and has not expired."""
+        """Return whether an inbox exists and has not expired."""
         inbox = self._inboxes.get(inbox_id)
         return inbox is not None and inbox.expires_at_ms > self._now_ms
 
@@ -148,14 +148,14 @@ def changed(batch: Batch, limits: Limits, inbox_id: str, notice: MessageDeleted 
 
 
 def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:
-    """Tell whether not even the smallest mail fits the quota of a creator."""
+    """Return whether not even the smallest mail fits the quota of a creator."""
     sql = "SELECT stored_bytes > ? FROM creator WHERE hash = ?"
     row = connection.execute(sql, (limits.max_creator_bytes - LEAST_STORED_BYTES, creator_hash)).fetchone()
     return bool(row and row[0])
 
 
 def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
-    """Tell whether the operator's inbox is full."""
+    """Return whether the operator's inbox is full."""
     sql = "SELECT message_count >= ? OR stored_bytes > ? FROM inbox WHERE id = ?"
     full_bytes = limits.operator_max_bytes - LEAST_STORED_BYTES
     values = (limits.operator_max_messages, full_bytes, int(OPERATOR_INBOX_ID))

@@ -28,7 +28,7 @@ ORDER BY m.id {direction} LIMIT :limit
 
 
 def is_search(page: Page) -> bool:
-    """Tell whether a page has a search condition."""
+    """Return whether a page has a search condition."""
     return bool(page.sender or page.subject or page.text)
 
 

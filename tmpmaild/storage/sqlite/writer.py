@@ -59,7 +59,7 @@ class Operation:
 
     @classmethod
     def is_one_statement(cls, operations: Sequence[Any]) -> bool:
-        """Tell whether ``run`` changes the tables by a single statement, which is a transaction by itself."""
+        """Return whether ``run`` changes the tables by a single statement, which is a transaction by itself."""
         del operations
         return False
 
