@@ -20,10 +20,9 @@ from pathlib import Path
 
 from following import speak_of_streams, speak_of_waiting
 from scale import speak_of_scale
-from servers import BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild
+from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, seconds_from_dot
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
-MAIL_BYTES = 2048
 SENDERS = 50
 MAILS_PER_ROUND = 4000
 READ_SECONDS = 4
@@ -106,17 +105,6 @@ def speak_of_latency(folder):
         f"so {mail - bare:.2f} ms more (wanted at most 1)",
         flush=True,
     )
-
-
-def seconds_from_dot(client, recipient):
-    client.mail("a@example.com")
-    client.rcpt(recipient)
-    client.docmd("DATA")
-    client.send(b"Subject: x\r\n\r\n" + b"x" * MAIL_BYTES + b"\r\n")
-    began = time.perf_counter()
-    code, _ = client.docmd(".")
-    assert code == 250
-    return time.perf_counter() - began
 
 
 def seconds_to_sync(file, number):

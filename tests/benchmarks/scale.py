@@ -12,12 +12,11 @@ import subprocess
 import time
 from contextlib import closing
 
-from servers import Tmpmaild
+from servers import MAIL_BYTES, Tmpmaild, seconds_from_dot
 
 LIVE_INBOXES = tuple(int(number) for number in os.environ.get("SCALE_INBOXES", "1000,50000,200000").split(","))
 STORED_MAILS = int(os.environ.get("SCALE_MAILS", "300000"))
 SENDERS = 16
-MAIL_BYTES = 2048
 MAILS_PER_ROUND = 3000
 ROUNDS = 3
 SMALL_INBOXES = 1000
@@ -79,7 +78,7 @@ class Scaled:
 
     def seconds_to_store(self):
         with _client(self.server) as client:
-            return _seconds_from_dot(client, self.server.recipient)
+            return seconds_from_dot(client, self.server.recipient)
 
     def file_mib(self):
         return (self.folder / "tmpmaild.db").stat().st_size / 1024**2
@@ -124,7 +123,7 @@ def _probe_until_swept(server, database):
     wal = database.with_name("tmpmaild.db-wal")
     with _client(server) as client, closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         while connection.execute("SELECT 1 FROM inbox WHERE swept = 0 AND expires_at_ms = 1 LIMIT 1").fetchone():
-            seconds += [_seconds_from_dot(client, server.recipient) for _ in range(10)]
+            seconds += [seconds_from_dot(client, server.recipient) for _ in range(10)]
             largest_wal_bytes = max(largest_wal_bytes, wal.stat().st_size)
     return seconds, largest_wal_bytes
 
@@ -140,14 +139,3 @@ def _client(server):
     client.ehlo()
     client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return client
-
-
-def _seconds_from_dot(client, recipient):
-    client.mail("a@example.com")
-    client.rcpt(recipient)
-    client.docmd("DATA")
-    client.send(b"Subject: x\r\n\r\n" + b"x" * MAIL_BYTES + b"\r\n")
-    began = time.perf_counter()
-    code, _ = client.docmd(".")
-    assert code == 250
-    return time.perf_counter() - began

@@ -12,6 +12,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).parent
+MAIL_BYTES = 2048
 
 
 class Server:
@@ -98,3 +99,15 @@ class BareHypercorn(Server):
     def __init__(self):
         super().__init__([sys.executable, str(HERE / "bare_hypercorn.py")])
         self.read_url = f"http://127.0.0.1:{self.process.stdout.readline().strip()}/"
+
+
+def seconds_from_dot(client, recipient):
+    """Send a mail and return the time from the dot to the 250."""
+    client.mail("a@example.com")
+    client.rcpt(recipient)
+    client.docmd("DATA")
+    client.send(b"Subject: x\r\n\r\n" + b"x" * MAIL_BYTES + b"\r\n")
+    began = time.perf_counter()
+    code, _ = client.docmd(".")
+    assert code == 250
+    return time.perf_counter() - began
