@@ -15,7 +15,7 @@ run: $(VENV)/.run
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(ARGS)
 
-# What takes too long for each run of the tests: all of it, or with QUICK=1 as much as four minutes hold.
+# What takes too long for each run of the tests: all of it, or with QUICK=1 what takes half a minute.
 proof: $(VENV)/.dev
 	QUICK=$(QUICK) $(BIN)/python -m pytest tests/proofs $(ARGS)
 
