@@ -31,6 +31,31 @@ def test_json_lines_carry_the_exception(capfd):
     assert "ValueError: invalid literal" in line["exception"]
 
 
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_what_is_not_unicode_is_written_all_the_same(capfd, form):
+    with logging_to_stderr("info", form):
+        logging.getLogger("tmpmaild.x").error("%s: gone", "/srv/\udcff", exc_info=ValueError("\udcfe"))
+    said = capfd.readouterr().err
+    assert "gone" in said
+    assert "udcff" in said
+    assert "udcfe" in said
+    assert "dropped" not in said
+
+
+def test_a_record_that_waits_holds_no_frames():
+    with logging_to_stderr("info", "text"):
+        (handler,) = logging.getLogger().handlers
+        try:
+            int("of ours")
+        except ValueError as error:
+            record = logging.LogRecord(
+                "x", logging.ERROR, "x", 1, "it failed", (), (type(error), error, error.__traceback__)
+            )
+        handler.handle(record)
+    assert record.exc_info is None
+    assert "ValueError: invalid literal" in record.exc_text
+
+
 def test_the_level_holds_and_libraries_are_quiet(capfd):
     with logging_to_stderr("info", "text"):
         logging.getLogger("tmpmaild.x").debug("unseen")

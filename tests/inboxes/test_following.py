@@ -365,3 +365,14 @@ async def test_a_shortened_inbox_expires_and_is_not_taken_for_deleted(house):
         house.clock.advance(ms=1000)
         assert await following.next(60) == [ExpiryMoved(moved.expires_at_ms)]
         assert await following.next(60) == [InboxExpired()]
+
+
+async def test_a_quiet_listener_keeps_nothing_of_what_others_delete(house):
+    """What was deleted since it last looked is reachable from it; each look lets go of that."""
+    other, token = await house.service.create(NewAddress(), None)
+    async with house.follow() as following:
+        assert await following.next(0) == []
+        for lifetime_seconds in range(1, 51):
+            await house.service.extend(other.address, token, lifetime_seconds)
+        assert await following.next(0) == []
+        assert following._read_at is house.service.mail.last_loss

@@ -190,3 +190,15 @@ async def fill_large(engine):
     inbox = await engine.inbox("large")
     for _ in range(3):
         await engine.add(inbox, raw=b"x" * (10 * MIB))
+
+
+async def test_a_message_without_its_content_does_not_keep_a_sweep_going(engine):
+    """A damaged or edited file: what cannot be deleted must not be tried without end."""
+    await fill(engine, inboxes=3, mails_each=1)
+    engine.storage._writer._connection.execute("DELETE FROM content WHERE id = (SELECT min(id) FROM content)")
+    engine.clock.advance(ms=LIFETIME_MS)
+    steps = 0
+    while await engine.storage.sweep(engine.clock()):
+        steps += 1
+        assert steps < 10
+    assert rows(engine)[:2] == [1, 0]

@@ -28,9 +28,14 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
+        if record.exc_text:
+            line["exception"] = record.exc_text
+        # Lone surrogates, as in a path that is not UTF-8, are not JSON.
+        return msgspec.json.encode({name: _printable(text) for name, text in line.items()}).decode()
+
+
+def _printable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 class _Lines(logging.Handler):
@@ -51,7 +56,13 @@ class _Lines(logging.Handler):
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a record; its arguments are ours and immutable, so it is formatted later."""
+        """Queue a record; its arguments are ours and immutable, so it is formatted later.
+
+        An exception is formatted now: its frames hold whole mails.
+        """
+        if record.exc_info and self.formatter:
+            record.exc_text = self.formatter.formatException(record.exc_info)
+            record.exc_info = None
         try:
             self._queue.put_nowait(record)
         except Full:

@@ -108,6 +108,8 @@ class Following:
         return True
 
     async def _look(self) -> Sequence[Event]:
+        # The last events have been shown by now. An older loss would keep all later ones of all inboxes in memory.
+        self._read_at = self._mail.last_loss
         self._has_unread = self._subscription.take_mail() or self._has_unread
         # Its expiry may have been moved since it was last read.
         if self._has_unread or self._expires_at_ms <= self._clock():

@@ -76,7 +76,8 @@ class Sweep(Operation):
         forgotten = _delete_tombstones(connection, self.now_ms, most_forgotten)
         all_emptied = len(emptied) == len(inbox_ids) < most_expired
         done = chosen_units + (len(emptied) + forgotten) * _INBOX_UNITS
-        return done, not (all_chosen and all_emptied and forgotten < most_forgotten)
+        # A step that finds nothing it can delete is the last, also in a damaged file.
+        return done, done > 0 and not (all_chosen and all_emptied and forgotten < most_forgotten)
 
 
 def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, limit: int) -> list[int]:
@@ -99,10 +100,11 @@ def _choose_messages(
     chosen: list[MessageRow] = []
     units = 0
     for row in map(MessageRow._make, rows):
-        units += _MESSAGE_UNITS + row.stored_bytes // PAGE_BYTES
-        if chosen and units > most_units:
+        row_units = _MESSAGE_UNITS + row.stored_bytes // PAGE_BYTES
+        if chosen and units + row_units > most_units:
             return chosen, units, False
         chosen.append(row)
+        units += row_units
     return chosen, units, len(rows) < limit
 
 
