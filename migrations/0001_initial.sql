@@ -4,7 +4,7 @@
 -- Erasure rules the shape. secure_delete overwrites only what is deleted in place; pages that are split or merged
 -- keep copies of what they moved. So the text of a mail or an address stands only in overflow pages, which are never
 -- split or merged: a filler takes what room such a row has in its b-tree page, a padding makes the rest come out even
--- (tmpmaild/storage/layout.py). No index covers a text; addresses are found by a keyed hash.
+-- (tmpmaild/storage/sqlite/layout.py). No index covers a text; addresses are found by a keyed hash.
 --
 -- Times are Unix times in milliseconds. size_bytes are the octets of a mail, stored_bytes what it takes in this file:
 -- inboxes and creators are charged the latter.
@@ -55,7 +55,7 @@ CREATE TABLE content (
     id INTEGER PRIMARY KEY,
     received_at_ms INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL,
-    stored_bytes INTEGER NOT NULL,                 -- as tmpmaild/storage/layout.py counts them
+    stored_bytes INTEGER NOT NULL,                 -- as tmpmaild/storage/sqlite/layout.py counts them
     body_at INTEGER,                               -- octets before the body in source; NULL: it stands in body
     body_bytes INTEGER NOT NULL,                   -- there or here
     tls INTEGER NOT NULL CHECK (tls IN (0, 1)),

@@ -12,7 +12,7 @@ from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Page
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
-from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 
 async def send(port, address, body):
@@ -27,7 +27,7 @@ async def send(port, address, body):
 
 @pytest.mark.both_loops
 async def test_no_call_blocks_the_loop(tmp_path, clock):
-    settings = Settings(tmp_path / "mail.db", 2**30, 2**21, 0, 0, 1.0)
+    settings = StorageSettings(tmp_path / "mail.db", 2**30, 2**21, 0, 0, 1.0)
     async with open_storage(settings, clock) as storage:
         service = InboxService(
             storage,

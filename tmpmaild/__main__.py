@@ -15,7 +15,7 @@ def run() -> None:
 
 
 def _set_early_signals() -> None:
-    # Until the daemon waits for signals itself. A database that is being opened bears being left at any moment.
+    # Until the daemon waits for signals itself. A database that is being opened can be closed at any time.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))

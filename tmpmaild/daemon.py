@@ -24,8 +24,7 @@ from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
-from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
-from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 from tmpmaild.times import clock_ms
 
 _GRACE_SECONDS = 3.0

@@ -12,8 +12,7 @@ from tmpmaild.http.app import HttpSettings, create_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
-from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 # Each sends one request without asking anybody; it says by whom it was sent in its query.
 WAYS = """

@@ -12,8 +12,7 @@ from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
-from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PAYLOADS = [

@@ -15,7 +15,7 @@ from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.storage.sqlite.engine import Settings, open_storage, operator_mail, upgrade
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage, operator_mail, upgrade
 from tmpmaild.storage.sqlite.operatormail import look
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
@@ -38,7 +38,7 @@ class Box:
         self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.tmpmaild.example"}
 
     def open(self):
-        return open_storage(Settings(self.path, 1 << 28, 0, 0, 0, 1.0), self.clock)
+        return open_storage(StorageSettings(self.path, 1 << 28, 0, 0, 0, 1.0), self.clock)
 
     async def deliver(self, storage, raw=MAIL, *recipients):
         rules = Rules(("tmpmaild.example",), 1000)

@@ -25,8 +25,7 @@ from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
-from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 LIFETIME_MS = 3_600_000
 PLAIN = b"Subject: hello\r\n\r\nbody\r\n"

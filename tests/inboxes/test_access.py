@@ -5,14 +5,14 @@ import pytest
 from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
 from tmpmaild.inboxes.access import Access, digest
 from tmpmaild.model import NewInbox
-from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 OPEN, SECRET = "open@tmpmaild.example", "secret@tmpmaild.example"
 
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    async with open_storage(Settings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as opened:
+    async with open_storage(StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as opened:
         for address, private in ((OPEN, False), (SECRET, True)):
             new = NewInbox(address, clock(), clock() + 1000, private=private, token_hash=digest("token"), creator=None)
             await opened.create_inbox(new)

@@ -10,7 +10,7 @@ import pytest
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 LIFETIME_MS = 1000
 
@@ -22,7 +22,7 @@ def path(tmp_path):
 
 @pytest.fixture
 async def storage(path, clock):
-    async with open_storage(Settings(path, 2**28, 1024, 0, 0, 1.0), clock) as opened:
+    async with open_storage(StorageSettings(path, 2**28, 1024, 0, 0, 1.0), clock) as opened:
         yield opened
 
 

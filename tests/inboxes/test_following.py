@@ -13,7 +13,7 @@ from tmpmaild.inboxes.following import Follower, Following, InboxExpired, second
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
-from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 from tmpmaild.storage.sqlite.searching import Search
 
 LIFETIME_MS = 3_600_000
@@ -58,7 +58,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path, clock):
-    storage_settings = Settings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0)
+    storage_settings = StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0)
     async with open_storage(storage_settings, clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)

@@ -13,7 +13,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.sqlite import searching
-from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 ADDRESS = "chosen@tmpmaild.example"
 LIFETIME_MS = 3_600_000
@@ -73,7 +73,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path, clock):
-    async with open_storage(Settings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as storage:
+    async with open_storage(StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))

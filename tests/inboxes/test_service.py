@@ -19,7 +19,7 @@ from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 LIFETIME_MS = 3_600_000
 DOMAINS = ("tmpmaild.example", "second.test")
@@ -69,7 +69,7 @@ def _mailbox(address):
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    settings = Settings(tmp_path / "mail.db", 2**24, 2**21, 2, 2**20, 1.0)
+    settings = StorageSettings(tmp_path / "mail.db", 2**24, 2**21, 2, 2**20, 1.0)
     async with open_storage(settings, clock) as opened:
         yield opened
 

@@ -17,8 +17,7 @@ from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
-from tmpmaild.storage.sqlite.engine import Settings as StorageSettings
-from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 PATIENCE_SECONDS = 10
 

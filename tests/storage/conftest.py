@@ -8,7 +8,7 @@ import pytest
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.sqlite.engine import Settings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 from .plans import Recorder, filled_database, objections
 
@@ -114,7 +114,7 @@ def settings(path, **changes):
         "max_bytes_per_inbox": 30 * 1024 * 1024,
         "max_share_per_creator": 0.5,
     }
-    return Settings(path=path, **(values | changes))
+    return StorageSettings(path=path, **(values | changes))
 
 
 @pytest.fixture

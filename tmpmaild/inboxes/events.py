@@ -56,7 +56,7 @@ class Subscription:
                 return
             self._woken.clear()
         if self._stopping:
-            raise Stopping("nobody waits any longer")
+            raise Stopping("the service is stopping")
 
     def tell(self, change: InboxChange) -> None:
         """Note a change and wake the listener."""

@@ -1,4 +1,4 @@
-"""From the octets of a mail to what a reader sees of it; finding the parts and decoding headers is next door.
+"""From the octets of a mail to what a reader sees of it. Parts are in ``parts.py``, header syntax in ``headers.py``.
 
 ``parse`` takes whatever arrives: it never raises, and its time and memory grow with the size of the mail
 only. Boundaries are ``parts.py``, header syntax ``headers.py``, charsets ``charsets.py``.
@@ -19,7 +19,7 @@ UNREADABLE = "The mail could not be understood; only its source is whole."
 TEXT_CUT = "The text is very long and was cut; the source is whole."
 
 MAX_NAME_BYTES = 255
-"""Of a file name, a content id and a media type; all of them stand in every list."""
+"""Of a file name, a content id and a media type; all are in every list."""
 MAX_ADDRESS_BYTES = 320
 """Of a From address: 64 before the @ and 255 behind it (RFC 5321 §4.5.3.1) are the longest that mail can come from."""
 

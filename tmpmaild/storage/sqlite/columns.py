@@ -1,9 +1,7 @@
 """The columns of a stored mail: how each is made, which reads select it, and the statement that inserts them.
 
-To add a stored field to a message: (1) a migration that adds the column to ``content`` and creates the view
-``delivery`` with its trigger again, ``readable`` too if lists read it; (2) here, a line in ``CONTENT`` and one in
-``ListedRow`` or ``FullRow``; (3) in ``model.py`` the field of ``Message`` or ``FullMessage``; (4) ``reading.message``
-or ``messages.select_message``, which fills it; (5) if it is parsed from the mail, ``ParsedMail`` and ``mail/mime.py``.
+To add a stored field to a message: a line in ``CONTENT`` and one in ``ListedRow`` or ``FullRow``. All files that it takes
+are named in ``docs/architecture.md``.
 """
 
 import sqlite3

@@ -28,7 +28,7 @@ from tmpmaild.storage.sqlite.operatormail import SqliteOperatorMail
 from tmpmaild.storage.sqlite.preparing import close, prepare, sensible_cap_bytes
 from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader, connect
-from tmpmaild.storage.sqlite.reading import Finder, select_messages
+from tmpmaild.storage.sqlite.reading import InboxLookup, select_messages
 from tmpmaild.storage.sqlite.searching import is_search, search
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, OnCommitted, Pause, Writer
@@ -64,7 +64,7 @@ class SqliteStorage:
         self._limits = limits
         self._quotas = InboxQuotas(limits)
         self._sweep_pace = sweep_pace()
-        self._finder = Finder(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
+        self._finder = InboxLookup(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
 
     def has_room(self) -> bool:
         """See ``Storage``."""
@@ -242,7 +242,7 @@ def _held(inbox_id: str) -> int:
     return key
 
 
-class Settings(Struct, frozen=True):
+class StorageSettings(Struct, frozen=True):
     """The settings of the engine; 0 means no limit, for ``max_bytes`` the default limit.
 
     ``reserve_bytes`` must stay free for mail that is being received.
@@ -257,7 +257,7 @@ class Settings(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_storage(settings: Settings, clock: Clock) -> AsyncIterator[SqliteStorage]:
+async def open_storage(settings: StorageSettings, clock: Clock) -> AsyncIterator[SqliteStorage]:
     """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
     path = settings.path
     with database.lock(path):
@@ -290,7 +290,9 @@ def operator_mail(path: Path) -> OperatorMail:
     return SqliteOperatorMail(path)
 
 
-async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock) -> SqliteStorage:
+async def _assemble(
+    settings: StorageSettings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock
+) -> SqliteStorage:
     async with AsyncExitStack() as opened:
         reader = await connect(settings.path)
         opened.push_async_callback(reader.close)
@@ -305,7 +307,7 @@ async def _assemble(settings: Settings, connection: sqlite3.Connection, cap_byte
 
 
 def _put_together(
-    settings: Settings,
+    settings: StorageSettings,
     connection: sqlite3.Connection,
     readers: tuple[aiosqlite.Connection, aiosqlite.Connection],
     cap_bytes: int,

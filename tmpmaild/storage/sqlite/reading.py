@@ -55,7 +55,7 @@ _CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
 _CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
 
 
-class Finder(Struct, frozen=True):
+class InboxLookup(Struct, frozen=True):
     """Finds an address by its hash. The three numbers are what an inbox and its creator may hold."""
 
     max_messages: int
