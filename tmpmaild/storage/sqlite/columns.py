@@ -1,6 +1,6 @@
 """The columns of a stored mail: how each is made, which reads select it, and the statement that inserts them.
 
-To add a stored field to a message: a line in ``CONTENT`` and one in ``ListedRow`` or ``FullRow``. All files that it takes
+To add a stored field to a message: a line in ``CONTENT`` and one in ``ListedRow`` or ``FullRow``. All files to touch
 are named in ``docs/architecture.md``.
 """
 
