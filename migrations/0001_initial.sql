@@ -49,14 +49,14 @@ CREATE TABLE creator (
     stored_bytes INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- One row a transaction; its id is that of the transaction's first message. A body that stands in the source as it is,
+-- One row a transaction; its id is that of the transaction's first message. A body that is in the source unchanged,
 -- but for its line ends, is not stored a second time: a small mail then takes one overflow page instead of two.
 CREATE TABLE content (
     id INTEGER PRIMARY KEY,
     received_at_ms INTEGER NOT NULL,
     size_bytes INTEGER NOT NULL,
     stored_bytes INTEGER NOT NULL,                 -- as tmpmaild/storage/sqlite/layout.py counts them
-    body_at INTEGER,                               -- octets before the body in source; NULL: it stands in body
+    body_at INTEGER,                               -- octets before the body in source; NULL: it is in body
     body_bytes INTEGER NOT NULL,                   -- there or here
     tls INTEGER NOT NULL CHECK (tls IN (0, 1)),
     filler BLOB NOT NULL,                          -- nothing above it is text, nothing below it is a number

@@ -24,7 +24,7 @@ SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 
 @pytest.fixture
 def anyio_backend():
-    """Name the loop of those tests for which one is as good as the other."""
+    """Return the event loop of tests that run the same on any."""
     return ("asyncio", {"use_uvloop": True})
 
 
@@ -55,7 +55,7 @@ def clock():
 
 @pytest.fixture(scope="session", autouse=True)
 def surroundings():
-    """Have the same environment and signals wherever the tests are run from."""
+    """Make environment and signals the same wherever the tests are run from."""
     with pytest.MonkeyPatch.context() as changes:
         for name in filter(is_foreign, list(os.environ)):
             changes.delenv(name)
@@ -72,7 +72,7 @@ def surroundings():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """Have one more than there are cores, since tests also wait; and not more than eight."""
+    """Use one worker more than there are cores, since tests also wait, and at most eight."""
     return min(len(os.sched_getaffinity(0)) + 1, 8) if config.option.numprocesses == "auto" else None
 
 
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Let no other worker run a test while one that is marked serial runs."""
+    """Run a test that is marked serial while no other worker runs one."""
     is_worker = hasattr(item.config, "workerinput")
     with _turn(is_serial=item.get_closest_marker("serial")) if is_worker else nullcontext():
         return (yield)

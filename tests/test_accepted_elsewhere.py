@@ -40,7 +40,7 @@ def test_a_tag_is_accepted_and_kept():
 
 @pytest.mark.parametrize("domain", ["x.test", "x.local", "x.localhost", "x.invalid", "x.onion", "x.arpa", "mail"])
 def test_other_reserved_domains_and_names_without_a_dot_are_refused(domain):
-    """``docs/testing.md`` says so: whoever sets one of them for tests must know."""
+    """``docs/testing.md`` says so: a reader who sets one of them for tests must know."""
     with pytest.raises(EmailSyntaxError):
         normalised(f"ada@{domain}")
     name = "@localhost" if "." not in domain else domain.removeprefix("x")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-SOON_SECONDS = 20  # whoever is connected would stay for longer; the five seconds of the promise are a proof
+SOON_SECONDS = 20  # a connected client would stay for longer; the five seconds of the promise are a proof
 
 
 def connect(port):

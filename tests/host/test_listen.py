@@ -53,7 +53,7 @@ def test_all_are_bound_or_none():
 
 @pytest.fixture
 def resolve(monkeypatch):
-    """Let the names of ``mail.test`` be these addresses."""
+    """Resolve the names of ``mail.test`` to these addresses."""
     really = socket.getaddrinfo
 
     def set_addresses(*addresses):

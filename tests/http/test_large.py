@@ -116,7 +116,7 @@ class Threads:
         await until(lambda: self._limiter.statistics().tasks_waiting == 1)
 
     async def one_turn(self):
-        """Let who waits do what it wants to do, and wait for the next thread."""
+        """Let the waiting request continue until it waits for its next thread."""
         self._limiter.release_on_behalf_of(self._holders[0])
         await self._limiter.acquire_on_behalf_of(self._holders[0])
         await self.somebody_waits()
@@ -128,7 +128,7 @@ class Threads:
 
 @asynccontextmanager
 async def held_up(client, target, *, turns=0):
-    """Have a request wait for a thread, after so many that it has had."""
+    """Hold a request at a thread, after so many that it has had."""
     threads = Threads()
     await threads.hold()
     asking = asyncio.ensure_future(client.get(target))

@@ -49,7 +49,7 @@ def repeated(names):
 
 
 def wrong_path_parameters():
-    """Return what stands in a path and is not described, or the other way round."""
+    """Return what is in a path and not described, or the other way round."""
     for name, operation in OPERATIONS.items():
         in_path = re.findall(r"{(\w+)}", name)
         described = [one for one in operation.get("parameters", []) if one["in"] == "path"]

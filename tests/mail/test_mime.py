@@ -156,7 +156,7 @@ BOMBS = {
 
 @pytest.fixture(scope="module")
 def ordinary_seconds():
-    """Tell what 10 MiB of ordinary text cost."""
+    """Return what 10 MiB of ordinary text cost."""
     text = b"Subject: x\n\n" + b"A line of ordinary text, with words in it, as long as they are in mail.\n" * 145_000
     return min(cpu_seconds(read, text) for _ in range(3))
 

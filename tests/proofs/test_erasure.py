@@ -1,4 +1,4 @@
-"""Nothing outlives its hour: of a large crowd, nothing that is over stays in any file."""
+"""Nothing outlives its hour: of many inboxes, nothing that has expired stays in any file."""
 
 from crowd import prove_erasure
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage

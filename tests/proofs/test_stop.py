@@ -1,4 +1,4 @@
-"""The daemon stops within five seconds of the signal, whoever is connected."""
+"""The daemon stops within five seconds of the signal, with any clients connected."""
 
 import smtplib
 import time

@@ -62,7 +62,7 @@ BOMBS = {
 
 @pytest.fixture(scope="module")
 def ordinary_seconds():
-    """Tell what it costs to read ten megabytes of ordinary text."""
+    """Return what it costs to read ten megabytes of ordinary text."""
     text = (
         b"Subject: x\r\n\r\n" + b"A line of ordinary text, with words in it, as long as they are in mail.\r\n" * 140_000
     )

@@ -68,7 +68,7 @@ def marks(path):
 
 
 async def prove_erasure(storage, path, clock, size):
-    """Let a crowd of this size come and go; whatever is over is in none of the files after a sweep."""
+    """Create and expire so many inboxes; what has expired is in none of the files after a sweep."""
     cleaner = Cleaner(storage, clock=clock, interval_seconds=30)
     crowd = Crowd(storage, clock, size)
     await crowd.come_and_go()

@@ -1,4 +1,4 @@
-"""The page under the rule that keeps other sites away from the API, as a browser tells who asks: by name and by IP."""
+"""The page under the rule that keeps other sites away from the API, as a browser describes the sender: by name and by IP."""
 
 import pytest
 

@@ -209,7 +209,7 @@ class Inbox:
 
 
 async def arm(page):
-    """Have the inbox that is open in the page told of whatever a mail must not do."""
+    """Report to the open inbox whatever a mail must not do."""
 
     def tell(name):
         def tell_it(thing):
