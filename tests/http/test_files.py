@@ -25,7 +25,8 @@ FILES = {"/docs": PAGE, "/docs.css": (WEB / "docs.css").read_bytes()}
 INBOX = {
     "index.html": "<title>x</title>" * 9,
     "app.js": "run();\n" * 9,
-    "inbox.css": "p {}\n" * 9,
+    "styles/card.css": "b {}\n" * 9,
+    "styles/page.css": "a {}\n" * 9,
     "docs.css": "",
     "notes.txt": "",
     "messages/en.js": "Hello. " * 9,
@@ -215,15 +216,19 @@ def inbox(web):
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "kind"),
-    [("/", "index.html", "html"), ("/web/app.js", "app.js", "javascript"), ("/web/inbox.css", "inbox.css", "css")],
+    ("path", "text", "kind"),
+    [
+        ("/", INBOX["index.html"], "html"),
+        ("/web/app.js", INBOX["app.js"], "javascript"),
+        ("/web/inbox.css", INBOX["styles/page.css"] + "\n" + INBOX["styles/card.css"], "css"),
+    ],
 )
-async def test_the_inbox_is_its_page_and_what_lies_beside_it(inbox, path, name, kind):
+async def test_the_inbox_is_its_page_its_scripts_and_its_styles_in_one(inbox, path, text, kind):
     answer = await inbox.get(path)
-    assert (answer.status, answer.body.decode()) == (200, INBOX[name])
+    assert (answer.status, answer.body.decode()) == (200, text)
     assert answer.header("content-type") == f"text/{kind}; charset=utf-8"
     assert answer.header("cache-control") == "no-cache"
-    assert gzip.decompress((await inbox.get(path, GZIP)).body).decode() == INBOX[name]
+    assert gzip.decompress((await inbox.get(path, GZIP)).body).decode() == text
 
 
 async def test_no_other_path_leads_to_a_file_of_the_inbox(inbox):
@@ -231,6 +236,7 @@ async def test_no_other_path_leads_to_a_file_of_the_inbox(inbox):
         "",
         "index.html",
         "docs.css",
+        "styles/page.css",
         "notes.txt",
         "messages/",
         "messages/en.js",

@@ -121,14 +121,21 @@ def docs_files(page: bytes) -> dict[str, Endpoint]:
 def web_files() -> dict[str, Endpoint]:
     """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
 
-    Every script and style sheet in the folder belongs to it, and every language in ``messages``.
+    Every script in the folder belongs to it, every style sheet in ``styles`` and every language in ``messages``.
     """
-    paths = sorted(path for path in _FOLDER.iterdir() if path.suffix in (".css", ".js") and path.stem != "docs")
+    scripts = sorted(path.name for path in _FOLDER.glob("*.js"))
     return {
         "/": StaticFile("index.html", _PAGE | {"Content-Security-Policy": INBOX_POLICY}),
-        **{f"/web/{path.name}": StaticFile(path.name) for path in paths},
+        **{f"/web/{name}": StaticFile(name) for name in scripts},
+        "/web/inbox.css": StaticContent(_joined_styles(), "text/css"),
         "/web/messages.js": TranslatedScript("messages"),
     }
+
+
+def _joined_styles() -> bytes:
+    """Return the style sheets of the inbox as one, for one request: that of the whole page first, then by name."""
+    paths = sorted((_FOLDER / "styles").glob("*.css"), key=lambda path: (path.name != "page.css", path.name))
+    return b"\n".join(path.read_bytes() for path in paths)
 
 
 def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
