@@ -29,6 +29,9 @@ INBOX = {
     "styles/page.css": "a {}\n" * 9,
     "docs.css": "",
     "notes.txt": "",
+    "icon.svg": "<svg/>" * 9,
+    "manifest.webmanifest": '{"name": "x"}' * 9,
+    "worker.js": "wait();\n" * 9,
     "messages/en.js": "Hello. " * 9,
     "messages/de.js": "Hallo. " * 9,
     "messages/pt-BR.js": "Olá.",
@@ -218,15 +221,18 @@ def inbox(web):
 @pytest.mark.parametrize(
     ("path", "text", "kind"),
     [
-        ("/", INBOX["index.html"], "html"),
-        ("/web/app.js", INBOX["app.js"], "javascript"),
-        ("/web/inbox.css", INBOX["styles/page.css"] + "\n" + INBOX["styles/card.css"], "css"),
+        ("/", INBOX["index.html"], "text/html; charset=utf-8"),
+        ("/web/app.js", INBOX["app.js"], "text/javascript; charset=utf-8"),
+        ("/web/inbox.css", INBOX["styles/page.css"] + "\n" + INBOX["styles/card.css"], "text/css; charset=utf-8"),
+        ("/web/icon.svg", INBOX["icon.svg"], "image/svg+xml"),
+        ("/manifest.webmanifest", INBOX["manifest.webmanifest"], "application/manifest+json"),
+        ("/worker.js", INBOX["worker.js"], "text/javascript; charset=utf-8"),
     ],
 )
 async def test_the_inbox_is_its_page_its_scripts_and_its_styles_in_one(inbox, path, text, kind):
     answer = await inbox.get(path)
     assert (answer.status, answer.body.decode()) == (200, text)
-    assert answer.header("content-type") == f"text/{kind}; charset=utf-8"
+    assert answer.header("content-type") == kind
     assert answer.header("cache-control") == "no-cache"
     assert gzip.decompress((await inbox.get(path, GZIP)).body).decode() == text
 
@@ -240,6 +246,8 @@ async def test_no_other_path_leads_to_a_file_of_the_inbox(inbox):
         "notes.txt",
         "messages/",
         "messages/en.js",
+        "worker.js",
+        "manifest.webmanifest",
         "app.js/",
         "../app.js",
     )
@@ -263,15 +271,17 @@ async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_
         "script-src 'self'",
         "style-src 'self'",
         "connect-src 'self'",
-        "img-src 'self' data:",
+        "img-src 'self' data: blob:",
         "frame-src 'self'",
+        "worker-src 'self'",
+        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     }
-    for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js"):
+    for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js", "/worker.js", "/web/icon.svg"):
         assert (await inbox.get(path)).header("content-security-policy") == CONTENT_SECURITY_POLICY
 
 
@@ -323,7 +333,7 @@ async def test_messages_that_a_client_holds_are_not_sent_again(inbox):
 
 
 def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
-    for name in ("index.html", "messages/en.js"):
+    for name in ("index.html", "worker.js", "messages/en.js"):
         (web / name).rename(web / "kept")
         with pytest.raises(FileNotFoundError):
             web_files()

@@ -12,7 +12,7 @@ from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import docs_files, web_files
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
-TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*"))}
+TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*")) if path.suffix != ".png"}
 PAGES = {name: text for name, text in TEXTS.items() if name.endswith(".html")}
 SCRIPTS = {name: text for name, text in TEXTS.items() if name.endswith(".js")}
 MODULES = {name: text for name, text in SCRIPTS.items() if not name.startswith("messages/")}
@@ -152,6 +152,14 @@ def test_the_page_fetches_ahead_every_module_that_another_imports():
     preloaded = References(TEXTS["index.html"]).preloaded
     assert sorted(preloaded) == sorted(imported)
     assert "web/messages.js" in imported
+
+
+def test_what_the_manifest_refers_to_is_there_and_the_worker_touches_no_request():
+    """Whatever a worker handles would pass through it for as long as it is installed."""
+    manifest = json.loads(TEXTS["manifest.webmanifest"])
+    assert {icon["src"] for icon in manifest["icons"]} <= own_paths
+    assert [manifest[name] for name in ("start_url", "scope", "display")] == [".", ".", "standalone"]
+    assert not re.search(r'"(?:fetch|push)"', TEXTS["worker.js"])
 
 
 def messages(language):

@@ -24,14 +24,24 @@ DOCS_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 INBOX_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'; frame-src 'self'"
+    "require-trusted-types-for 'script'; trusted-types 'none'; "
+    "frame-src 'self'; worker-src 'self'; manifest-src 'self'"
 )
-"""It frames views, which have a policy of their own."""
+"""It frames views, which have a policy of their own; ``blob:`` is for previews of attached images."""
 
 _FOLDER = Path(__file__).parents[1] / "web"
-_MEDIA_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+_MEDIA_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
+_BELOW_WEB = (".js", ".png", ".svg")
+_AT_THE_ROOT = ("manifest.webmanifest", "worker.js")  # a service worker's scope is the folder that it lies in
 _DEFAULT_LANGUAGE = "en"
 _POWERLESS = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
 _PAGE = {
@@ -121,12 +131,14 @@ def docs_files(page: bytes) -> dict[str, Endpoint]:
 def web_files() -> dict[str, Endpoint]:
     """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
 
-    Every script in the folder belongs to it, every style sheet in ``styles`` and every language in ``messages``.
+    Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
+    ``messages``.
     """
-    scripts = sorted(path.name for path in _FOLDER.glob("*.js"))
+    names = sorted(path.name for path in _FOLDER.iterdir() if path.suffix in _BELOW_WEB)
     return {
         "/": StaticFile("index.html", _PAGE | {"Content-Security-Policy": INBOX_POLICY}),
-        **{f"/web/{name}": StaticFile(name) for name in scripts},
+        **{f"/{name}": StaticFile(name) for name in _AT_THE_ROOT},
+        **{f"/web/{name}": StaticFile(name) for name in names if name not in _AT_THE_ROOT},
         "/web/inbox.css": StaticContent(_joined_styles(), "text/css"),
         "/web/messages.js": TranslatedScript("messages"),
     }
