@@ -1,0 +1,85 @@
+// What the buttons do: create, extend, delete, choose a name, copy; and the words for what goes wrong.
+
+import { announce, toast } from "./alerts.js";
+import { ApiError } from "./api.js";
+import { extension } from "./card.js";
+import { chooseName, confirmRemoval, showLink } from "./dialogs.js";
+import { copy, h, icon } from "./dom.js";
+import { keep } from "./store.js";
+import { knows, t } from "./words.js";
+
+// Return the text for an error of the API; any other error is a bug and goes on.
+export function wordsOf(error) {
+  if (!(error instanceof ApiError)) throw error;
+  const key = `error-${error.code}`;
+  return t(knows(key) ? key : "error-other", { code: error.code, n: Math.max(1, error.retryAfterSeconds) });
+}
+
+// Return a handler that does something once at a time and shows what went wrong.
+export function attempt(task) {
+  let busy = false;
+  return async (...given) => {
+    if (busy) return;
+    busy = true;
+    await task(...given).catch((error) => toast(wordsOf(error))).finally(() => (busy = false));
+  };
+}
+
+export async function copyText(text, { currentTarget: pressed }) {
+  const done = await copy(text).then(() => true, () => false);
+  if (!done) return toast(t("copy-failed"));
+  announce(t("copied"));
+  const before = (pressed.label ??= [...pressed.childNodes]);
+  pressed.replaceChildren(icon("done"), before.length > 1 ? h("span", t("copied")) : "");
+  setTimeout(() => pressed.replaceChildren(...before), 1500);
+}
+
+// Each public field is a handler for a button.
+export class Actions {
+  #api;
+  #inboxes;
+  #domains;
+
+  // `inboxes` is an Inboxes.
+  constructor(api, inboxes) {
+    this.#api = api;
+    this.#inboxes = inboxes;
+  }
+
+  copyAddress = (event) => copyText(this.#inboxes.inbox.address, event);
+  showLink = () => showLink(this.#inboxes.inbox, copyText);
+  create = attempt(() => this.#create());
+  chooseName = attempt(async () => {
+    this.#domains ??= await this.#api.domains();
+    chooseName(this.#domains, (wish) => this.#create(wish).catch(wordsOf));
+  });
+
+  extend = attempt(async () => {
+    const { inbox } = this.#inboxes;
+    const { expires_at } = await this.#api.extend(inbox, extension(inbox, this.#api.now()));
+    this.#inboxes.did(inbox, { extended: expires_at });
+    announce(t("extended"));
+  });
+
+  confirmRemoval = () => {
+    const { inbox, mailbox } = this.#inboxes;
+    confirmRemoval(inbox, mailbox.messages.length, attempt(() => this.#remove(inbox)));
+  };
+
+  removeMessage = attempt(async (id) => {
+    const { inbox } = this.#inboxes;
+    await this.#api.deleteMessage(inbox, id).catch((error) => {
+      if (error.code !== "message-not-found") throw error;
+    });
+    this.#inboxes.did(inbox, { deleted: id });
+  });
+
+  async #create(wish) {
+    this.#inboxes.show(keep(await this.#api.create(wish)));
+  }
+
+  async #remove(inbox) {
+    await this.#api.deleteAddress(inbox);
+    this.#inboxes.did(inbox, { gone: "deleted" });
+  }
+}

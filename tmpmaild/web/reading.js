@@ -1,0 +1,62 @@
+// Which mail is open: opening, closing, seen or not, the step back in history on a phone, the focus.
+
+import { at } from "./dom.js";
+
+export const wide = matchMedia("(min-width: 60rem)");
+
+export class Reading {
+  #reader;
+  #list;
+  #inboxes;
+
+  // A Reader, a List and Inboxes.
+  constructor(reader, list, inboxes) {
+    this.#reader = reader;
+    this.#list = list;
+    this.#inboxes = inboxes;
+    history.replaceState(null, "");
+    addEventListener("popstate", () => location.hash || this.close());
+    document.addEventListener("visibilitychange", () => this.#see());
+  }
+
+  // The message that is open, if any.
+  get id() {
+    return this.#reader.id;
+  }
+
+  show(message) {
+    this.#reader.show(this.#inboxes.inbox, message);
+    this.#list.mark(message.id);
+    document.body.classList.add("reading");
+    this.#see();
+  }
+
+  // Show a message that somebody asked for.
+  read(message) {
+    if (!this.#inboxes.mailbox.find(message.id)) return;
+    this.show(message);
+    at("reader-title").focus();
+    if (!wide.matches && !history.state) history.pushState("reading", "");
+  }
+
+  // Close the message; on a phone that is a step back in history.
+  leave() {
+    this.close();
+    if (history.state) history.back();
+  }
+
+  close() {
+    const { id } = this;
+    if (!id) return;
+    const hadFocus = at("reader").contains(document.activeElement);
+    this.#reader.close();
+    document.body.classList.remove("reading");
+    this.#list.mark(null);
+    if (hadFocus) this.#list.focus(id);
+  }
+
+  // What is open counts as seen once the page is.
+  #see() {
+    if (!document.hidden && this.id) this.#inboxes.see(this.id);
+  }
+}
