@@ -145,16 +145,55 @@ async def test_what_is_asked_of_a_view_is_checked(world, client, held, body, sta
 
 
 async def test_views_have_a_limit_of_their_own(world, held):
-    world.page_buckets = TokenBuckets(120, 2, name="page")
-    client = world.client(TokenBuckets(10, 10))
+    world.page_buckets = TokenBuckets(120, 3, name="page")
+    client = world.client(TokenBuckets(10, 1))
     message_id = await world.deliver(held["address"], RAW)
-    answer = await view(client, held["address"], message_id)
-    assert answer.header("ratelimit").startswith('"default";r=9')
-    for left in (1, 0):
-        shown = await client.get(answer.json()["url"])
-        assert shown.header("ratelimit-policy") == '"page";q=120;w=60'
-        assert shown.header("ratelimit").startswith(f'"page";r={left}')
-    assert (await client.get(answer.json()["url"])).status == 429
+    path = f"/api/v1/addresses/{held['address']}/messages/{message_id}"
+    made = await view(client, held["address"], message_id)
+    shown = await client.get(made.json()["url"])
+    for left, answer in ((2, made), (1, shown)):
+        assert answer.header("ratelimit-policy") == '"page";q=120;w=60'
+        assert answer.header("ratelimit") == f'"page";r={left};t=1'
+    assert (await client.get(path)).status == 200
+    assert (await client.get(path)).status == 429
+    assert (await view(client, held["address"], message_id)).status == 201
+    refused = await view(client, held["address"], message_id)
+    assert (refused.status, refused.header("ratelimit-policy")) == (429, '"page";q=120;w=60')
+    assert (refused.header("retry-after"), refused.header("cache-control")) == ("1", "no-store")
+
+
+@pytest.mark.parametrize(
+    ("method", "end"),
+    [
+        ("GET", "/view"),
+        ("HEAD", "/view"),
+        ("post", "/view"),
+        ("POST", "/view/"),
+        ("POST", "/view%0A"),
+        ("POST", "/x/view"),
+    ],
+)
+async def test_what_only_looks_like_making_a_view_counts_for_the_api(world, held, method, end):
+    world.page_buckets = TokenBuckets(120, 120, name="page")
+    path = f"/api/v1/addresses/{held['address']}/messages/{await world.deliver(held['address'], RAW)}"
+    answer = await world.client(TokenBuckets(10, 10)).ask(method, path + end)
+    assert answer.header("ratelimit") == '"default";r=9;t=6'
+
+
+async def test_addresses_cannot_be_guessed_at_the_rate_of_views(world, held):
+    """A refused view takes a token of the API too, and with none left it does not say what it was refused for."""
+    world.page_buckets = TokenBuckets(120, 120, name="page")
+    client = world.client(TokenBuckets(10, 3))
+    message_id = await world.deliver(held["address"], RAW)
+    nobody = "nobody@tmpmaild.example"
+    answers = [await view(client, address, message_id) for address in (nobody, "a%2Fb", nobody)]
+    assert [answer.status for answer in answers] == [404, 404, 404]
+    assert answers[0].header("ratelimit") == '"default";r=2;t=6'
+    refused = [await view(client, address, one) for address, one in ((nobody, message_id), (held["address"], "msg_0"))]
+    assert [(answer.status, answer.json()["code"]) for answer in refused] == [(429, "rate-limited")] * 2
+    assert [answer.header("ratelimit") for answer in refused] == ['"default";r=0;t=6'] * 2
+    assert [answer.header("x-content-type-options") for answer in refused] == ["nosniff"] * 2
+    assert (await view(client, held["address"], message_id)).status == 201
 
 
 async def test_permissions_that_are_over_are_forgotten(world, client, held, clock):

@@ -176,7 +176,8 @@ OPERATIONS = (
         path=f"{_MESSAGE}/view",
         tag="Messages",
         summary="Get a path to look at a message as HTML",
-        description="For a frame, which cannot send a token. The path works for a minute, and needs no token.",
+        description="For a frame, which cannot send a token. The path works for a minute, and needs no token. "
+        "It counts for the rate limit of pages (`page`), and when it is refused for that of the API too.",
         body=ViewRequest,
         answer=Answer(201, "Where to look.", ViewItem, headers=("Location",)),
         problems=(*_OF_BODY, *_OF_MESSAGE),

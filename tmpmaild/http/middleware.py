@@ -16,6 +16,7 @@ from tmpmaild.ratelimit import Decision, RateLimits, TokenBuckets
 
 _MAX_HEADER_BYTES = 16 * 1024
 _VIEWS = "/view/"
+_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as app.py routes it
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
 access_log = logging.getLogger("tmpmaild.access")
@@ -49,13 +50,39 @@ class RateLimit:
             await self._app(scope, receive, send)
             return
         decision = buckets.take(client.name, self._clock_seconds())
-        send = _announcing(buckets, decision, send)
-        if decision.allowed:
-            await self._app(scope, receive, send)
-            return
+        announced = _announcing(buckets, decision, send)
+        if not decision.allowed:
+            await self._refuse(decision, scope, receive, announced)
+        elif _is_new_view(scope):
+            await self._app(scope, receive, self._charging_refusals(scope, receive, send, announced))
+        else:
+            await self._app(scope, receive, announced)
+
+    async def _refuse(self, decision: Decision, scope: Scope, receive: Receive, send: Send) -> None:
         wait = str(decision.next_token_seconds)
         response = self._problems.response("rate-limited", headers={"Retry-After": wait})
         await response(scope, receive, with_headers(scope, send))
+
+    def _charging_refusals(self, scope: Scope, receive: Receive, send: Send, announced: Send) -> Send:
+        """Return a ``send`` for an answer to a new view; one that refuses it (4xx) takes a token of the API as well.
+
+        Otherwise addresses could be guessed at the rate of pages. With no token left the answer becomes a 429, which
+        does not tell whether the address exists.
+        """
+        chosen = announced
+
+        async def charge(message: Message) -> None:
+            nonlocal chosen
+            default = self._limits.default
+            if default is not None and 400 <= message.get("status", 0) < 500:  # noqa: PLR2004 - the class of a status
+                decision = default.take(scope["tmpmaild.client"].name, self._clock_seconds())
+                chosen = _announcing(default, decision, send)
+                if not decision.allowed:
+                    await self._refuse(decision, scope, receive, chosen)
+                    chosen = _dropped
+            await chosen(message)
+
+        return charge
 
     def _client(self, scope: Scope) -> Client:
         peer = scope["client"][0] if scope["client"] else LOCAL
@@ -68,9 +95,9 @@ class RateLimit:
     def _buckets(self, scope: Scope) -> TokenBuckets | None:
         if scope["method"] == "OPTIONS":
             return None
-        if scope["path"].startswith("/api/"):
-            return self._limits.default
-        return self._limits.page if scope["path"].startswith(_VIEWS) else None
+        if scope["path"].startswith(_VIEWS) or _is_new_view(scope):
+            return self._limits.page
+        return self._limits.default if scope["path"].startswith("/api/") else None
 
 
 class Guard:
@@ -118,6 +145,14 @@ class Guard:
         if self._allowed_hosts and host[1].strip(b"[]").lower() not in self._allowed_hosts:
             return "bad-host"
         return None
+
+
+def _is_new_view(scope: Scope) -> bool:
+    return scope["method"] == "POST" and _new_view(scope["path"]) is not None
+
+
+async def _dropped(_message: Message) -> None:
+    """Send nothing: another answer was sent."""
 
 
 def _announcing(buckets: TokenBuckets, decision: Decision, send: Send) -> Send:

@@ -120,8 +120,8 @@ export class Api {
   }
 
   #note(headers) {
-    const left = /;r=(\d+)/.exec(headers.get("RateLimit"));
-    const policy = /;q=(\d+);w=(\d+)/.exec(headers.get("RateLimit-Policy"));
+    const left = /"default";r=(\d+)/.exec(headers.get("RateLimit")); // views have a limit of their own
+    const policy = /"default";q=(\d+);w=(\d+)/.exec(headers.get("RateLimit-Policy"));
     if (left && policy) this.#limit = { left: Number(left[1]), atMs: Date.now(), refillMs: (1000 * policy[2]) / policy[1] };
     const skewMs = Date.parse(headers.get("Date")) + 500 - Date.now();
     this.#skewMs = Math.abs(skewMs) > SKEW_MS ? skewMs : 0;
