@@ -279,7 +279,7 @@ async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_
         "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
+        "trusted-types worker",
     }
     for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js", "/worker.js", "/web/icon.svg"):
         assert (await inbox.get(path)).header("content-security-policy") == CONTENT_SECURITY_POLICY

@@ -26,10 +26,13 @@ DOCS_POLICY = (
 INBOX_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'; "
+    "require-trusted-types-for 'script'; trusted-types worker; "
     "frame-src 'self'; worker-src 'self'; manifest-src 'self'"
 )
-"""It frames views, which have a policy of their own; ``blob:`` is for previews of attached images."""
+"""It frames views, which have a policy of their own; ``blob:`` is for previews of attached images.
+
+The policy of trusted types names the one URL of the worker (``web/notifications.js``) and makes no markup.
+"""
 
 _FOLDER = Path(__file__).parents[1] / "web"
 _MEDIA_TYPES = {

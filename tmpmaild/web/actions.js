@@ -3,8 +3,9 @@
 import { announce, toast } from "./alerts.js";
 import { ApiError } from "./api.js";
 import { extension } from "./card.js";
-import { chooseName, confirmRemoval, showLink } from "./dialogs.js";
+import { confirmLast, confirmRemoval, showLink } from "./dialogs.js";
 import { copy, h, icon } from "./dom.js";
+import { chooseName } from "./namedialog.js";
 import { keep } from "./store.js";
 import { knows, t } from "./words.js";
 
@@ -34,6 +35,8 @@ export async function copyText(text, { currentTarget: pressed }) {
   setTimeout(() => pressed.replaceChildren(...before), 1500);
 }
 
+const REQUESTS_OF_AN_INBOX = 2; // it is created and followed
+
 // Each public field is a handler for a button.
 export class Actions {
   #api;
@@ -48,10 +51,16 @@ export class Actions {
 
   copyAddress = (event) => copyText(this.#inboxes.inbox.address, event);
   showLink = () => showLink(this.#inboxes.inbox, copyText);
-  create = attempt(() => this.#create());
+  create = () => {
+    const waitMs = this.#api.msUntilLeft(REQUESTS_OF_AN_INBOX + 1);
+    const create = attempt(() => this.#create());
+    if (waitMs > 0) confirmLast(Math.ceil(waitMs / 1000), create);
+    else create();
+  };
+
   chooseName = attempt(async () => {
     this.#domains ??= await this.#api.domains();
-    chooseName(this.#domains, (wish) => this.#create(wish).catch(wordsOf));
+    chooseName({ domains: this.#domains, maxSeconds: 0 }, (wish) => this.#create(wish), wordsOf);
   });
 
   extend = attempt(async () => {

@@ -7,9 +7,10 @@ const SKEW_MS = 2000; // a Date field says whole seconds; below this the clocks 
 
 // What an answer of 400 and above says, or that there was none: then `status` is 0 and `code` is "unreachable".
 export class ApiError extends Error {
-  constructor(status, code = status ? `status-${status}` : "unreachable", retryAfterSeconds = 0) {
+  // `errors` are those of the fields, each with `pointer` and `detail`; `quota` is how many requests the limit allows.
+  constructor(status, { code = status ? `status-${status}` : "unreachable", errors = [] } = {}, { retryAfterSeconds = 0, quota } = {}) {
     super(code);
-    Object.assign(this, { status, code, retryAfterSeconds });
+    Object.assign(this, { status, code, errors, retryAfterSeconds, quota });
   }
 
   // Tell whether the inbox is not there, for this token at least.
@@ -103,8 +104,9 @@ export class Api {
     });
     this.#note(answer.headers);
     if (answer.ok) return answer;
-    const { code } = await answer.json().catch(() => ({}));
-    throw new ApiError(answer.status, code, Number(answer.headers.get("Retry-After")));
+    const problem = await answer.json().catch(() => ({}));
+    const retryAfterSeconds = Number(answer.headers.get("Retry-After"));
+    throw new ApiError(answer.status, problem, { retryAfterSeconds, quota: quotaOf(answer.headers) });
   }
 
   #json(path, options) {
@@ -129,4 +131,5 @@ export class Api {
   }
 }
 
+const quotaOf = (headers) => /;q=(\d+)/.exec(headers.get("RateLimit-Policy"))?.[1];
 const pathOf = ({ address }) => `addresses/${encodeURIComponent(address)}`;

@@ -1,18 +1,22 @@
 // Puts the page together: makes its parts and connects them.
 
 import { Actions, attempt, copyText, wordsOf } from "./actions.js";
-import { announce, hush, setUpBell, showCount, tellOf } from "./alerts.js";
+import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
 import { Api, ApiError } from "./api.js";
 import { Card } from "./card.js";
+import { countdown } from "./countdown.js";
 import { closeAll } from "./dialogs.js";
-import { at, button } from "./dom.js";
+import { at, button, h } from "./dom.js";
 import { GRACE_MS, Inboxes } from "./inboxes.js";
+import { Incoming } from "./incoming.js";
 import { List } from "./list.js";
+import { setUpBell } from "./notifications.js";
 import { Reader } from "./reader.js";
 import { Reading, wide } from "./reading.js";
 import { Status } from "./status.js";
 import { onChange, takeLink } from "./store.js";
 import { Switcher } from "./switcher.js";
+import { endWelcome, welcome } from "./welcome.js";
 import { t, translate } from "./words.js";
 
 const link = takeLink(); // before anything else: a token has no place in the address bar
@@ -42,14 +46,22 @@ const card = new Card(at("card"), {
   delete: actions.confirmRemoval,
 });
 const onMail = { remove: actions.removeMessage, copy: copyText };
-const list = new List(at("list"), { ...onMail, open: (message) => reading.read(message) });
+const list = new List(at("list"), { ...onMail, open: openFromList });
 const reader = new Reader(at("reader"), api, { ...onMail, close: () => reading.leave(), words: wordsOf, attempt });
 const reading = new Reading(reader, list, inboxes);
+const incoming = new Incoming(at("incoming"), { open: (message) => reading.read(message), copy: copyText });
 const switcher = new Switcher(at("inboxes"), (inbox) => inboxes.show(inbox));
 const status = new Status(at("state"), () => inboxes.retry());
 
+// Who opens a mail in the list has seen what else is new.
+function openFromList(message) {
+  incoming.clear();
+  reading.read(message);
+}
+
 function onShown(inbox) {
   card.show(inbox, api.now());
+  welcome(inbox);
   draw();
   drawInboxes();
 }
@@ -58,6 +70,7 @@ function onLeft() {
   latest = undefined;
   clearTimeout(retrying);
   hush();
+  incoming.clear();
   closeAll();
   reading.close();
   list.clear();
@@ -71,7 +84,9 @@ function onMessages(added) {
   draw();
   const isNews = ({ id, received_at }) => !isSeen(id) && Date.parse(received_at) > inboxes.shownMs - GRACE_MS;
   const news = added.filter(isNews);
+  if (added.length > 0) endWelcome();
   if (news.length === 0) return;
+  if (reading.id) incoming.add(news);
   tellOf(news, (message) => reading.read(message));
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
 }
@@ -79,12 +94,14 @@ function onMessages(added) {
 function onDeleted(id) {
   if (reading.id === id) reading.leave();
   hush();
+  incoming.remove(id);
   list.remove(id);
   draw();
 }
 
 function onExtended(inbox) {
   card.show(inbox, api.now());
+  welcome(inbox);
   drawInboxes();
 }
 
@@ -96,6 +113,7 @@ function onGone(reason) {
 
 function onSeen(id) {
   list.markSeen(id);
+  incoming.remove(id);
   draw();
 }
 
@@ -122,9 +140,16 @@ async function begin(wanted) {
 // Say why there is no inbox to open, and go on by itself where that may help.
 function showFailure(wanted, error) {
   const retry = !error.isGone && button("", t("again"), { class: "main", click: () => begin(wanted) });
-  card.showTrouble(t(retry ? "no-address" : "gone-unknown"), wordsOf(error), retry);
+  if (error.code === "rate-limited") showLimit(error);
+  else card.showTrouble(t(retry ? "no-address" : "gone-unknown"), wordsOf(error), retry);
   if (retry) retrying = setTimeout(begin, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
   drawInboxes();
+}
+
+// Say that the limit is why, and how long it lasts. To try again by hand would be refused.
+function showLimit({ retryAfterSeconds, quota }) {
+  const text = countdown(retryAfterSeconds, (n) => t("limited-text", { n, quota }));
+  card.showTrouble(t("limited-title"), text, h("span"));
 }
 
 function draw() {
@@ -151,7 +176,7 @@ function tick() {
 }
 
 translate();
-setUpBell(at("bell"));
+setUpBell(at("bell"), () => toast(t("notify-denied")));
 at("app").hidden = false;
 addEventListener("hashchange", () => {
   const followed = takeLink();

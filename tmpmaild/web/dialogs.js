@@ -1,4 +1,5 @@
-// The dialogs: an address of one's own choice, the way to the phone, and the question before an address is deleted.
+// The dialogs: the way to the phone, and the questions before something that cannot be taken back. That for a name
+// stands in namedialog.js.
 
 import { at, button, drawing, h } from "./dom.js";
 import { qrPath } from "./qr.js";
@@ -6,7 +7,7 @@ import { linkTo } from "./store.js";
 import { t } from "./words.js";
 
 // Open a dialog and return what closes it. Then the focus goes back to where it was.
-function open(title, ...content) {
+export function open(title, ...content) {
   const close = () => dialog.close();
   const cross = button("close", "", { class: "quiet", "aria-label": t("close"), click: close });
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
@@ -39,23 +40,12 @@ export function confirmRemoval({ address }, n, remove) {
       button("", t("keep"), { click: () => close() })));
 }
 
-// Ask for a name, and call `create` with the wish for it; what that returns is an error text, or nothing.
-export function chooseName(domains, create) {
-  const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off",
-    autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-error name-hint" });
-  const domain = h("select", { "aria-label": t("domain") }, domains.map((name) => h("option", name)));
-  const secret = h("input", { type: "checkbox", checked: true });
-  const error = h("p.warning.small", { id: "name-error", role: "alert" });
-  const submit = async (event) => {
-    event.preventDefault();
-    error.textContent = "";
-    error.textContent = (await create({ local_part: local.value.trim(), domain: domain.value, private: secret.checked })) ?? "";
-  };
-  open(t("name-title"),
-    h("form", { submit },
-      h("label", t("name"), h("span.joined", local, h("span.soft", "@"), domain)),
-      error,
-      h("p.soft.small", { id: "name-hint" }, t("name-hint")),
-      h("label.check", secret, h("b", t("private")), h("small", t("private-hint"))),
-      button("plus", t("create"), { class: "main", type: "submit" })));
+// Say what a new address costs when few requests are left, and then call `create`. `seconds` is how long the next
+// request may have to wait.
+export function confirmLast(seconds, create) {
+  const close = open(t("last-title"),
+    h("p", t("last-text", { n: seconds })),
+    h("div.actions",
+      button("plus", t("last-create"), { class: "main", click: () => (close(), create()) }),
+      button("", t("not-now"), { click: () => close() })));
 }

@@ -24,12 +24,20 @@ export function translate() {
 }
 
 export const timeOfDay = (time) => clock.format(new Date(time));
+// Return the time of day of a moment, with the day unless it comes within the next 20 hours.
+export const moment = (time) => (Date.parse(time) - Date.now() < 72_000_000 ? timeOfDay : fullTime)(time);
 export const fullTime = (time) => calendar.format(new Date(time));
 
 // Return 3599 seconds as "59:59", and an hour as "1:00:00".
 export function duration(seconds) {
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   return parts.map((part) => String(part).padStart(2, "0")).join(":").replace(/^00:|^0/, "");
+}
+
+// Return 600 seconds as "10 minutes", and 3600 as "1 hour".
+export function lasting(seconds) {
+  const [unit, size] = [["day", 86_400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size);
+  return new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" }).format(seconds / size);
 }
 
 export function bytes(count) {

@@ -26,7 +26,7 @@ async def until_address(tab, address):
     await tab.card.get_by_text(address, exact=True).wait_for()
 
 
-async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_apart(tab_of_two_domains, expect):
+async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_at_its_field(tab_of_two_domains, expect):
     tab = tab_of_two_domains
     await tab.address()
     tab.daemon.create(local_part="taken", domain="second.test")
@@ -34,7 +34,12 @@ async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_apart(tab_of_
     error = tab.dialog.get_by_role("alert")
     await expect(error).to_have_text("This name is taken.")
     await choose_name(tab, "postmaster")
-    await expect(error).to_contain_text("reserved")
+    await expect(error).to_have_text("This name is reserved. Choose another one.")
+    await choose_name(tab, "two..dots")
+    await expect(error).to_contain_text("no two dots stand together")
+    name = tab.dialog.get_by_role("textbox", name="Name")
+    await expect(name).to_be_focused()
+    await expect(name).to_have_attribute("aria-invalid", "true")
     await tab.dialog.get_by_role("checkbox", name="Private").uncheck()
     await choose_name(tab, "jane.doe")
     await until_address(tab, "jane.doe@second.test")

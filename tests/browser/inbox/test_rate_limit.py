@@ -43,6 +43,26 @@ async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_d
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="30", TMPMAILD_RATE_LIMIT__BURST="1")
     daemon.create()
     tab = await (await any_tab(at=daemon)).visit()
-    await expect(tab.heading("No address yet")).to_be_visible()
-    assert await tab.page.get_by_text("Too many requests. Retrying in").is_visible()
+    await expect(tab.heading("Too many requests")).to_be_visible()
+    await expect(tab.card).to_contain_text(
+        re.compile(r"has used its 30 requests of this minute\. .* by itself in (a second|2 seconds)")
+    )
     assert "@tmpmaild.example" in await tab.address()
+
+
+async def test_before_a_new_address_takes_the_last_request_the_reader_is_asked(start_daemon, any_tab, expect):
+    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="1", TMPMAILD_RATE_LIMIT__BURST="6")
+    tab = await (await (await any_tab(at=daemon)).visit()).until_live()
+    first = await tab.address()
+    await tab.button("New address").click()
+    await expect(tab.card).not_to_contain_text(first)
+    second = await tab.address()
+    await tab.until_live()
+    await tab.button("New address").click()
+    await expect(tab.dialog).to_contain_text(re.compile(r"Mail still arrives\. .* wait \d+ seconds"))
+    await tab.button("Not now").click()
+    assert await tab.address() == second
+    await tab.button("New address").click()
+    await tab.button("Create anyway").click()
+    await expect(tab.card).not_to_contain_text(second)
+    assert tab.refused == []

@@ -1,0 +1,62 @@
+"""The inbox on a phone: what is said on the first visit, mail that comes while one reads, notifications."""
+
+import re
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+
+
+async def test_the_first_visit_says_who_reads_how_long_and_that_nothing_is_sent_until_mail_comes(any_tab, expect):
+    tab = await (await (await any_tab(**PHONE)).visit()).until_live()
+    note = tab.page.get_by_role("note")
+    await expect(note).to_contain_text("Anyone who knows this address can read its mail")
+    await expect(note).to_contain_text(re.compile(r"deleted at \d?\d:\d\d [AP]M, and nothing can be sent from here"))
+    await tab.page.reload()
+    await expect(note).to_be_visible()
+    tab.daemon.deliver(await tab.address(), "one")
+    await expect(note).to_be_hidden()
+    await tab.page.reload()
+    await tab.until_subjects("one")
+    await expect(note).to_be_hidden()
+
+
+async def test_mail_that_comes_while_another_covers_the_list_is_told_in_a_bar(open_inbox, daemon, inbox, expect):
+    tab = await open_inbox(inbox, **PHONE)
+    daemon.deliver(inbox.address, "first")
+    await tab.row("first").tap()
+    bar = tab.page.get_by_role("region", name="New mail")
+    await expect(bar).to_be_hidden()
+    daemon.deliver(inbox.address, "second")
+    await expect(bar).to_contain_text("Alice: second")
+    daemon.deliver(inbox.address, "third", text="Your verification code is 482913.")
+    await expect(bar).to_contain_text("2 new mails")
+    await tab.button("Copy code 482913", bar).tap()
+    assert await tab.pasted() == "482913"
+    await tab.button("Open", bar).tap()
+    await expect(tab.heading("third")).to_be_visible()
+    await expect(bar).to_contain_text("Alice: second")
+    await tab.button("Dismiss", bar).tap()
+    await expect(bar).to_be_hidden()
+
+
+WITHOUT_NOTIFICATIONS_BY_PAGES = """
+Object.defineProperty(Document.prototype, "hidden", { get: () => true });
+window.Notification = class { static permission = "granted"; constructor() { throw new TypeError("Illegal constructor"); } };
+localStorage["tmpmaild:notify"] = "on";
+"""
+
+
+async def test_where_a_page_may_not_notify_its_worker_does(new_tab):
+    tab = await new_tab(permissions=["notifications"])
+    await tab.page.add_init_script(WITHOUT_NOTIFICATIONS_BY_PAGES)
+    await (await tab.visit()).until_live()
+    async with tab.page.context.expect_event("serviceworker") as registered:
+        tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
+    worker = await registered.value
+    shown = "navigator.serviceWorker.ready.then((it) => it.getNotifications()).then(([one]) => one && [one.title, one.body])"
+    await tab.page.wait_for_function(shown)
+    assert await tab.page.evaluate(shown) == ["Alice", "482913 · Sign up"]
+    await worker.evaluate(
+        "registration.getNotifications().then(([notification]) =>"
+        " dispatchEvent(new NotificationEvent('notificationclick', { notification })))"
+    )
+    await tab.heading("Sign up").wait_for()

@@ -1,0 +1,83 @@
+// The dialog for an address of one's own choice; what the API refuses is said at the field that it is about.
+
+import { open } from "./dialogs.js";
+import { button, h } from "./dom.js";
+import { lasting, t } from "./words.js";
+
+const LIFETIMES_SECONDS = [600, 3600, 86_400];
+const USUAL_SECONDS = 3600;
+// What the API says of a name, in English, and the key of the same in the reader's language.
+const KNOWN_DETAILS = [[/^this name is reserved/, "name-reserved"], [/^3 to 64 of/, "name-form"]];
+
+// Ask for a name. `offer` has `domains` and `maxSeconds`, up to which the life of the address can be chosen. `create`
+// is called with the wish and may reject with an ApiError, which `words` turns into text.
+export function chooseName({ domains, maxSeconds }, create, words) {
+  const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off",
+    autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-hint" });
+  const domain = h("select", { "aria-label": t("domain") }, domains.map((name) => h("option", name)));
+  const life = lifetimes(maxSeconds);
+  const secret = h("input", { type: "checkbox", checked: true });
+  const errors = new FieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life });
+  const submit = (event) => {
+    event.preventDefault();
+    errors.clear();
+    const wish = { local_part: local.value.trim(), domain: domain.value, private: secret.checked };
+    if (life.length > 1) wish.expires_in_seconds = Number(life.value);
+    return create(wish).catch((error) => errors.show(error, words));
+  };
+  open(t("name-title"),
+    h("form", { submit },
+      h("label", t("name"), h("span.joined", local, h("span.soft", "@"), domain)),
+      errors.at("/local_part"), errors.at("/domain"),
+      h("p.soft.small", { id: "name-hint" }, t("name-hint")),
+      life.length > 1 && [h("label.joined", t("lifetime"), life), errors.at("/expires_in_seconds")],
+      h("label.check", secret, h("b", t("private")), h("small", t("private-hint"))),
+      errors.at(""),
+      button("plus", t("create"), { class: "main", type: "submit" })));
+}
+
+function lifetimes(maxSeconds) {
+  const draw = (value) => h("option", { value, selected: value === USUAL_SECONDS }, lasting(value));
+  return h("select", LIFETIMES_SECONDS.filter((seconds) => seconds <= maxSeconds).map(draw));
+}
+
+// The errors of the fields, by the pointers that the API has for them; those of no field are at "".
+class FieldErrors {
+  #controls;
+  #texts = {};
+
+  constructor(controls) {
+    this.#controls = controls;
+    for (const pointer of ["", ...Object.keys(controls)]) {
+      const id = `error${pointer.replace("/", "-")}`;
+      this.#texts[pointer] = h("p.warning.small", { id, role: "alert" });
+      controls[pointer]?.setAttribute("aria-errormessage", id);
+    }
+  }
+
+  at = (pointer) => this.#texts[pointer];
+
+  clear() {
+    for (const pointer of Object.keys(this.#texts)) this.#say(pointer, "");
+  }
+
+  show(error, words) {
+    for (const { pointer, detail } of placed(error, words)) this.#say(pointer in this.#texts ? pointer : "", detail);
+    Object.values(this.#controls).find((control) => control.ariaInvalid === "true")?.focus();
+  }
+
+  #say(pointer, text) {
+    this.#texts[pointer].textContent = text;
+    if (this.#controls[pointer]) this.#controls[pointer].ariaInvalid = String(text !== "");
+  }
+}
+
+// Return the errors of an answer, each with the pointer of its field and a detail in the reader's language.
+function placed(error, words) {
+  if (error.code === "address-taken") return [{ pointer: "/local_part", detail: words(error) }];
+  if (!error.errors?.length) return [{ pointer: "", detail: words(error) }];
+  return error.errors.map(({ pointer, detail }) => {
+    const [, key] = KNOWN_DETAILS.find(([known]) => known.test(detail)) ?? [];
+    return { pointer, detail: key ? t(key) : detail };
+  });
+}

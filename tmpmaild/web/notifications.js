@@ -1,0 +1,60 @@
+// Notifications outside of the page: the bell that turns them on, and showing them. Chrome on Android shows them only
+// for a service worker (worker.js), which is registered when a page finds that out.
+
+import { icon } from "./dom.js";
+import { get, set } from "./store.js";
+import { t } from "./words.js";
+
+const KEY = "tmpmaild:notify";
+const WORKER = `${new URL("worker.js", document.baseURI)}`;
+// Our policy (Content-Security-Policy) lets a worker be registered only by what this has made, which is one URL.
+const trusted = window.trustedTypes?.createPolicy("worker", { createScriptURL: () => WORKER });
+const shown = new Map(); // by tag: close() and open() of a notification
+
+const isOn = () => get("localStorage", KEY) === "on" && Notification.permission === "granted";
+
+// Show a notification if the reader wants them and does not look; `open` is called on a click.
+export function notify(title, body, tag, open) {
+  if (!document.hidden || !isOn()) return;
+  try {
+    // Of the tabs that show one inbox, one is heard: they give the same tag.
+    const notification = new Notification(title, { body, tag });
+    notification.onclick = () => (window.focus(), open(), notification.close());
+    shown.set(tag, { open, close: () => notification.close() });
+  } catch {
+    notifyByWorker(title, { body, tag }, open).catch(reportError);
+  }
+}
+
+// Close all notifications: some of them may be of mail that is gone.
+export function closeNotifications() {
+  for (const { close } of shown.values()) close();
+  shown.clear();
+}
+
+async function notifyByWorker(title, options, open) {
+  const { serviceWorker } = navigator;
+  await serviceWorker.register(trusted?.createScriptURL("") ?? WORKER);
+  const registration = await serviceWorker.ready;
+  serviceWorker.onmessage = ({ data }) => shown.get(data.clicked)?.open();
+  const close = async () => (await registration.getNotifications(options)).forEach((one) => one.close());
+  shown.set(options.tag, { open, close });
+  await registration.showNotification(title, { ...options, icon: "web/icon-192.png" });
+}
+
+// Make the bell work where the browser can notify; it asks for the permission only on a click. `deny` is called when
+// the browser does not give it.
+export function setUpBell(bell, deny) {
+  if (!("Notification" in window && isSecureContext)) return;
+  const draw = () => bell.setAttribute("aria-pressed", isOn());
+  bell.onclick = async () => {
+    const wanted = !isOn();
+    set("localStorage", KEY, wanted ? "on" : "off");
+    if (wanted && (await Notification.requestPermission()) !== "granted") deny();
+    draw();
+  };
+  bell.ariaLabel = bell.title = t("notify");
+  bell.append(icon("bell"));
+  bell.hidden = false;
+  draw();
+}
