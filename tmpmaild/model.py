@@ -10,7 +10,7 @@ class Attachment(Struct, frozen=True, gc=False):
     """A part that is neither the text nor the HTML of a mail.
 
     ``index`` counts from 0 in the order of the mail; ``size_bytes`` and ``sha256`` (hex) are of the
-    decoded content; ``inline`` parts are those the HTML may show (RFC 2392).
+    decoded content; ``inline`` ones are images that the HTML refers to (RFC 2392).
     """
 
     index: int

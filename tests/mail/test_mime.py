@@ -68,6 +68,27 @@ def test_line_ends_do_not_change_the_text(path):
     assert read(raw.replace(b"\r\n", b"\n")).from_address == read(raw).from_address
 
 
+def test_inline_are_the_images_that_a_view_shows_and_no_others():
+    part = b"--x\r\nContent-Type: %s\r\nContent-Disposition: %s\r\nContent-ID: <%s>\r\n\r\n%s\r\n"
+    large = b"x" * (3 * 1024 * 1024)
+    files = [
+        (b"image/png", b"inline", b"shown", b""),
+        (b"image/png", b"inline", b"shown", b"of one id the first counts"),
+        (b"image/png", b"inline", b"unnamed", b""),
+        (b"image/svg+xml", b"inline", b"drawing", b""),
+        (b"application/pdf", b"inline", b"paper", b""),
+        (b"image/png", b"attachment", b"file", b""),
+        (b"image/png", b"inline", b"large", large),
+        (b"image/png", b"inline", b"too much", large),
+        (b"image/png", b"inline", b"small", b""),
+    ]
+    ids = [b"shown", b"drawing", b"paper", b"file", b"large", b"too%20much", b"small"]
+    html = b"--x\r\n" + HTML + b"".join(b'<img src="cid:%s">' % one for one in ids)
+    mail = mime.parse(MIXED + html + b"\r\n" + b"".join(part % file for file in files) + b"--x--\r\n")
+    assert [one.content_id for one in mail.attachments if one.inline] == ["shown", "large", "small"]
+    assert [one.inline for one in mail.attachments[:2]] == [True, False]
+
+
 TOKENS = st.sampled_from(
     [
         *(b"\n", b"\r\n", b"\n\n", b"\r", b" ", b"\0", b"\xff", b"\xe9", b'"', b";", b"=", b"<", b"text "),

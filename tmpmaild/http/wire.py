@@ -60,7 +60,7 @@ class AttachmentItem(Struct, frozen=True, gc=False):
     content_type: Annotated[str, Meta(examples=["application/pdf"])]
     size: Annotated[int, Meta(examples=[48213])]
     sha256: str
-    inline: Annotated[bool, Meta(description="The HTML may show it, by its `content_id`.")]
+    inline: Annotated[bool, Meta(description="An image that the HTML refers to by its `content_id`.")]
     content_id: str | None
     url: Path
 

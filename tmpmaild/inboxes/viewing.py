@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
-from tmpmaild.mail import extracts, htmlview
+from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import FullMessage, Inbox, Texts
 from tmpmaild.storage.base import Permit, Storage
@@ -21,7 +21,6 @@ from tmpmaild.storage.base import Permit, Storage
 LIFETIME_MS = 60_000
 _MAX_GRANTS = 10_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
-_IMAGES_BYTES = 5 * 1024 * 1024
 
 
 class Grant(Struct, frozen=True):
@@ -132,7 +131,7 @@ class Viewer:
         source = found and found[1]
         if not source or source.raw is None:
             raise MessageNotFound("no such message in this inbox")
-        return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, _IMAGES_BYTES)
+        return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, mime.MAX_INLINE_BYTES)
 
 
 def _render(texts: Texts, images: dict[str, str], remote_images: bool) -> View:  # noqa: FBT001 - for a thread

@@ -49,10 +49,6 @@ _ZONE_HOURS = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6,
 _ANGLE = re.compile(r"<([^<>]+)")
 _NO_MESSAGE_ID = re.compile(r"[\0- <>\x7f]+")
 
-# What the six kinds are called in mail, registered or not.
-_IMAGE_TYPES = frozenset(
-    f"image/{name}" for name in "png x-png gif jpeg jpg pjpeg webp bmp x-bmp x-ms-bmp avif".split()
-)
 _IMAGE_BEGINNINGS = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
     "image/gif": re.compile(rb"GIF8[79]a"),
@@ -111,7 +107,7 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
         spellings.setdefault(written if written in by_id else unquote(written), []).append(written)
     urls: dict[str, str] = {}
     for content_id, part in by_id.items():
-        if content_id in spellings and part.content_type in _IMAGE_TYPES:
+        if content_id in spellings and part.content_type in mime.IMAGE_TYPES:
             octets = parts.content(raw, part, {})
             if len(octets) <= up_to_bytes and (image_type := _image_type(octets)):
                 up_to_bytes -= len(octets)

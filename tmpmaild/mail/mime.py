@@ -9,7 +9,7 @@ import re
 from codecs import BOM_UTF8
 
 from tmpmaild import charsets
-from tmpmaild.mail import addresslists, headers, htmltext, parts
+from tmpmaild.mail import addresslists, headers, htmltext, htmlview, parts
 from tmpmaild.mail.parts import Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 
@@ -22,6 +22,11 @@ MAX_NAME_BYTES = 255
 """Of a file name, a content id and a media type; all are in every list."""
 MAX_ADDRESS_BYTES = 320
 """Of a From address: 64 before the @ and 255 behind it (RFC 5321 §4.5.3.1) are the longest that mail can come from."""
+
+IMAGE_TYPES = frozenset(f"image/{name}" for name in "png x-png gif jpeg jpg pjpeg webp bmp x-bmp x-ms-bmp avif".split())
+"""The images that a view of the HTML shows, by what mail calls them, registered or not."""
+MAX_INLINE_BYTES = 5 * 1024 * 1024
+"""Of the decoded images that a view shows, together."""
 
 MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size
 
@@ -93,7 +98,7 @@ def _parsed(raw: bytes) -> ParsedMail:
         headers.decode(first.get("subject", "")),
         _body(raw, body_part, html, warnings),
         html,
-        _attachments(raw, others, warnings),
+        _attachments(raw, others, html or "", warnings),
         tuple([(name, headers.decode(value, warnings)) for name, value in fields]),
         tuple(warnings),
     )
@@ -148,21 +153,40 @@ def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:
     return charsets.to_text(octets, charset, warnings)
 
 
-def _attachments(raw: bytes, parts: list[Part], warnings: dict[str, None]) -> tuple[Attachment, ...]:
-    return tuple([_attachment(raw, index, part, warnings) for index, part in enumerate(parts)])
+def _attachments(raw: bytes, others: list[Part], html: str, warnings: dict[str, None]) -> tuple[Attachment, ...]:
+    referred_to, left_bytes = _referred_to(others, html), MAX_INLINE_BYTES
+    attachments = []
+    for index, part in enumerate(others):
+        octets = parts.content(raw, part, warnings)
+        inline = index in referred_to and len(octets) <= left_bytes
+        left_bytes -= len(octets) if inline else 0
+        attachments.append(_attachment(index, part, octets, inline=inline))
+    return tuple(attachments)
 
 
-def _attachment(raw: bytes, index: int, part: Part, warnings: dict[str, None]) -> Attachment:
-    octets = parts.content(raw, part, warnings)
-    image = part.disposition == "inline" and part.content_type.startswith("image/")
-    referred_to = bool(part.content_id) and part.disposition != "attachment"
+def _referred_to(others: list[Part], html: str) -> set[int]:
+    """Return the indexes of the images that the HTML refers to by ``cid:`` (RFC 2392); of one id the first counts.
+
+    Only these may be left out of a list of files: Apple Mail calls every image inline and puts it between two texts,
+    without a reference, so a reader would not see it anywhere.
+    """
+    first: dict[str, int] = {}
+    for index, part in enumerate(others):
+        first.setdefault(part.content_id, index)
+    first.pop("", None)
+    wanted = htmlview.content_ids(html) if first else frozenset()
+    named = {index for content_id, index in first.items() if content_id in wanted}
+    return {one for one in named if others[one].content_type in IMAGE_TYPES and others[one].disposition != "attachment"}
+
+
+def _attachment(index: int, part: Part, octets: bytes, *, inline: bool) -> Attachment:
     return Attachment(
         index=index,
         filename=clean_filename(part.filename),
         content_type=_cut(part.content_type, MAX_NAME_BYTES),
         size_bytes=len(octets),
         sha256=hashlib.sha256(octets).hexdigest(),
-        inline=image or referred_to,
+        inline=inline,
         content_id=_cut(part.content_id, MAX_NAME_BYTES) or None,
     )
 
