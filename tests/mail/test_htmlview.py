@@ -16,7 +16,6 @@ from tmpmaild.mail.htmlview import (
     MAX_CHARACTERS,
     MAX_IMAGE_CHARACTERS,
     MAX_TAGS,
-    PLACEHOLDER,
     content_ids,
     render,
     render_text,
@@ -55,8 +54,13 @@ class Reader(HTMLParser):
 
 
 def body(html, images=None, *, remote_images=False):
-    """Return what follows the head, which is the same for every mail."""
-    return re.split(r"</style>", render(html, images or {}, remote_images=remote_images).html, maxsplit=1)[1]
+    """Return what is in the body of the page; its head is the same for every mail."""
+    head, page = render(html, images or {}, remote_images=remote_images).html.split("</style>", maxsplit=1)
+    if "<body" not in head + page:
+        return page
+    [(_, attributes), *_] = Reader(page).tags
+    assert_harmless(htmlattributes.start_tag("div", attributes))
+    return re.fullmatch(r"<body[^>]*>(.*)</body>", page, re.DOTALL)[1]
 
 
 def assert_harmless(page):
@@ -64,7 +68,7 @@ def assert_harmless(page):
     assert reader.oddities == []
     for name, attributes in reader.tags:
         assert name in ELEMENTS
-        allowed = htmlattributes.ANYWHERE | ADDED | {"a": {"href"}, "img": {"src", "alt"}}.get(name, set())
+        allowed = htmlattributes.ANYWHERE | ADDED | {"a": {"href"}, "img": {"src", "alt", "role"}}.get(name, set())
         assert attributes.keys() <= allowed
         for key in attributes.keys() & ADDRESSES.keys():
             assert ADDRESSES[key].fullmatch(attributes[key])
@@ -221,9 +225,40 @@ def test_tag_soup_never_raises_nor_yields_what_is_not_allowed(soup):
 
 def test_the_page_is_a_document_that_opens_links_elsewhere():
     page = render("<p>x", {}, remote_images=False).html
-    assert page.startswith('<!doctype html><meta charset="utf-8">')
+    assert page.startswith('<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN"><meta charset="utf-8">')
     assert '<base target="_blank">' in page
     assert "color-scheme" in page
+
+
+@pytest.mark.parametrize(
+    ("html", "tag"),
+    [
+        ("<p>x", "<body>"),
+        ("<html><body bgcolor=#eee text=red onload=alert(1)>", '<body bgcolor="#eee" text="red">'),
+        ("<html dir=rtl lang=ar><body style='margin:0'>", '<body dir="rtl" lang="ar" style="margin:0">'),
+        ("<html style='color:red'><body dir=ltr style='color:#111'>", '<body dir="ltr" style="color:red;color:#111">'),
+        ("<body style='color:red' dir=ltr><body bgcolor=red>", '<body bgcolor="red" dir="ltr" style="color:red">'),
+    ],
+)
+def test_the_body_of_the_mail_is_that_of_the_page(html, tag):
+    assert f"</style>{tag}" in render(html, {}, remote_images=False).html
+
+
+@pytest.mark.parametrize(
+    ("doctype", "is_standard", "has_quirks"),
+    [
+        ("", False, True),
+        ("\ufeff<!-- x --><!DOCTYPE html>", True, False),
+        ("<!doctype html PUBLIC '-//W3C//DTD XHTML 1.0 Transitional//EN' 'http://www.w3.org/x.dtd'>", False, False),
+        ("<!doctype html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN' 'http://www.w3.org/x.dtd'>", True, False),
+        ("<!doctype html PUBLIC '-//W3C//DTD HTML 4.01 Transitional//EN' 'http://www.w3.org/x.dtd'>", False, False),
+        ("<!doctype html PUBLIC '-//W3C//DTD HTML 4.01 Transitional//EN'>", False, True),
+        ("<!doctype html PUBLIC '-//W3C//DTD HTML 4.0 Transitional//EN'>", False, True),
+    ],
+)
+def test_the_page_is_laid_out_in_the_mode_of_the_mail(doctype, is_standard, has_quirks):
+    page = render(f"{doctype}<html><p>x", {}, remote_images=False).html
+    assert (page.startswith("<!doctype html>"), ":where(table){" in page) == (is_standard, has_quirks)
 
 
 @pytest.mark.parametrize(
@@ -246,10 +281,6 @@ def test_the_page_is_a_document_that_opens_links_elsewhere():
         ("<p style='color:rgb(1,2,3)'>x", '<p style="color:rgb(1, 2, 3)">x</p>'),
         ("<td>1<td>2", "12"),
         ("<ul><li>a<li>b</ul><p>c<p>d", "<ul><li>a</li><li>b</li></ul><p>c</p><p>d</p>"),
-        (
-            "<body bgcolor=#eee style='color:#111'><p>x",
-            '<div bgcolor="#eee" style="background-color:#eee;color:#111"><p>x</p></div>',
-        ),
         ("<o:p>&nbsp;</o:p><![if !mso]>x<![endif]><!--[if mso]>y<![endif]-->", "&nbsp;x"),
         ("caf&eacute; &lt;b&gt; \u20ac &amp;amp;", "caf\u00e9 &lt;b&gt; \u20ac &amp;amp;"),
     ],
@@ -279,8 +310,18 @@ def test_an_inline_image_is_put_in(source):
 
 
 @pytest.mark.parametrize("images", [{}, {"a": "https://evil.example/"}, {"a": "data:text/html,x"}])
-def test_an_inline_image_that_is_none_is_its_alternative_text(images):
-    assert body("<img src=cid:a alt='A &lt;'>", images) == "A &lt;"
+def test_an_image_that_cannot_be_shown_is_its_alternative_text_in_its_stated_size(images):
+    for source in ("cid:a", "https://x.example/1", "logo.png", "data:image/svg+xml;base64,AAAA"):
+        page = body(f"<img src={source} alt='A &lt;' width=60 style='height:9px'>", images)
+        assert page == '<img alt="A &lt;" width="60" style="height:9px" referrerpolicy="no-referrer">'
+
+
+@pytest.mark.parametrize(
+    ("size", "is_marked"),
+    [("width=1 height=1", True), ("", True), ("width=600 style='height:20px'", True), ("width=600 height=300", False)],
+)
+def test_an_image_without_words_is_marked_as_a_spacer_unless_it_is_stated_to_be_large(size, is_marked):
+    assert ('role="presentation"' in body(f"<img src=https://x.example/1 {size}>")) == is_marked
 
 
 def test_content_ids_are_those_of_the_source_in_any_quotes():
@@ -290,19 +331,19 @@ def test_content_ids_are_those_of_the_source_in_any_quotes():
 
 def test_an_image_within_the_source_stays():
     assert PIXEL in body(f"<img src='{PIXEL}'>")
-    assert "<img" not in body("<img src='data:image/svg+xml;base64,AAAA'>")
+    assert "src=" not in body("<img src='data:image/svg+xml;base64,AAAA'>")
 
 
 def test_images_that_repeat_stop_at_a_bound():
     image = "data:image/png;base64," + "A" * 1024 * 1024
     page = body("<img src=cid:a alt=gone>" * 1000, {"a": image})
     assert len(page) < MAX_IMAGE_CHARACTERS + 100_000
-    assert page.endswith("gone")
+    assert page.endswith('<img alt="gone" referrerpolicy="no-referrer">')
 
 
 def test_remote_images_wait_until_they_are_asked_for():
     html = "<img src='http://x.example/1?a=1&amp;b=2' width=6 height=7 alt=Logo>"
-    assert f'<img src="{PLACEHOLDER}" alt="Logo" title="Logo" width="6" height="7"' in body(html)
+    assert '<img alt="Logo" width="6" height="7"' in body(html)
     asked = body(html, remote_images=True)
     assert (
         '<img src="https://x.example/1?a=1&amp;b=2" alt="Logo" width="6" height="7" referrerpolicy="no-referrer">'
@@ -383,6 +424,8 @@ BOMBS = {
     "open brackets": '"<" * 4_000_000',
     "style addresses": '("<p style=\'" + "url(" * 1000 + "\'>") * 900',
     "open comments": '"<!--" * 900_000',
+    "bodies with styles": '"<body style=color:red;width:1px>" * 19_000',
+    "a doctype that never comes": '"<!---->" * 10_000 + "<!doctype html" + " " * 4_000_000',
     "a repeated image": '"<img src=cid:a alt=x>" * 19_000',
 }
 RUN = """

@@ -12,8 +12,9 @@ from tmpmaild.mail.htmltree import names
 
 # One set for all elements: an attribute on an element that does not know it does nothing.
 ANYWHERE = names(
-    "align bgcolor border cellpadding cellspacing clear color colspan dir face height hspace lang noshade nowrap "
-    "rowspan size span start style title type valign value vspace width"
+    "align bgcolor border cellpadding cellspacing clear color colspan dir face height hspace lang leftmargin link "
+    "marginheight marginwidth noshade nowrap rowspan size span start style text title topmargin type valign value "
+    "vlink vspace width"
 )
 STYLES = names(
     "background background-color border border-bottom border-bottom-color border-bottom-left-radius "
@@ -39,6 +40,9 @@ _ANY_TEXT = re.compile(r".{0,4096}+", re.DOTALL)
 _LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f\x7f]", re.IGNORECASE)
 _IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
 _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
+
+_PIXELS = re.compile(r"(?<![\w-])(width|height)\s*+:\s*+([0-9]+)px")
+_MIN_PICTURE_PIXELS = 24
 
 # A parenthesis ends the unquoted form too, so that a row of unclosed ones is read once.
 _STYLE_URL = re.compile(r"url\(\s*+(?:\"[^\"]*+\"|'[^']*+'|[^()\"']*+)\s*+\)", re.IGNORECASE)
@@ -96,6 +100,13 @@ def _is_harmless(value: str) -> bool:
         and value.count("'") % 2 == value.count('"') % 2 == 0
         and all(before.lower().endswith(_STYLE_FUNCTIONS) for before in value.split("(")[:-1])
     )
+
+
+def is_picture(attributes: Mapping[str, str]) -> bool:
+    """Return whether an image is stated to be large enough to show something, not only to hold others apart."""
+    stated = dict(_PIXELS.findall(attributes.get("style", "")))
+    sizes = [stated.get(side) or attributes.get(side, "") for side in ("width", "height")]
+    return all(size.isascii() and size.isdigit() and int(size[:5]) >= _MIN_PICTURE_PIXELS for size in sizes)
 
 
 def remote_backgrounds(attributes: Mapping[str, str]) -> int:

@@ -16,7 +16,7 @@ import nh3
 from msgspec import Struct
 
 from tmpmaild import charsets
-from tmpmaild.mail import htmlattributes, htmltree
+from tmpmaild.mail import htmlattributes, htmlpage, htmltree
 from tmpmaild.mail.htmltext import attributes_of, to_text, tokens, unescaped
 
 MAX_CHARACTERS = 4 * 1024 * 1024
@@ -26,11 +26,12 @@ MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
 MAX_ESCAPED = 50_000
 _MAX_ALT_CHARACTERS = 1000
 _MAX_CONTENT_IDS = 1000
+_MAX_BODY_STYLE_CHARACTERS = 4096
 
 _ELEMENTS: Final = htmltree.FORMATTING | htmltree.INLINE | htmltree.BLOCKS | htmltree.VOIDS | htmltree.TABLE_PARTS
 _CLEANER = nh3.Cleaner(
     tags=_ELEMENTS,
-    attributes={"*": htmlattributes.ANYWHERE, "a": {"href"}, "img": {"src", "alt"}},
+    attributes={"*": htmlattributes.ANYWHERE, "a": {"href"}, "img": {"src", "alt", "role"}},
     url_schemes=htmlattributes.SCHEMES | {"cid"},
     url_relative="deny",
     filter_style_properties=htmlattributes.STYLES,
@@ -48,21 +49,6 @@ _CONTENT_ID = re.compile(r"""=\s*+(?:"\s*+cid:([^"]*+)"|'\s*+cid:([^']*+)'|cid:(
 # nh3 writes no bare quote and no bare "<" but in tags, so text cannot look like this.
 _NUMBERED_IMAGE = re.compile(r'(?<=<img src=")cid:([0-9]++)(?=")')
 
-# A grey square of 16 by 16 pixels.
-PLACEHOLDER = "data:image/gif;base64,R0lGODlhEAAQAIAAAOTn6wAAACH5BAAAAAAALAAAAAAQABAAAAIOhI+py+0Po5y02ouzPgUAOw=="
-_HEAD = (
-    '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    '<meta name="referrer" content="no-referrer"><base target="_blank">'
-)
-# Mails are written for white paper: their colours cannot be turned dark.
-_MAIL_STYLE = (
-    "<style>:root{color-scheme:only light;background:#fff;color:#1f2328}"
-    "body{margin:16px;font:15px/1.5 system-ui,sans-serif;overflow-wrap:break-word}img{max-width:100%}</style>"
-)
-_TEXT_STYLE = (
-    "<style>:root{color-scheme:light dark}body{margin:16px;font:15px/1.5 system-ui,sans-serif}"
-    "pre{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere}</style>"
-)
 _TEXT_NOTE = "<p><em>This mail is too large or too intricate to be shown as it was designed. This is its text.</em></p>"
 
 
@@ -76,24 +62,22 @@ class View(Struct, frozen=True):
 def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View:
     """Make a page of the HTML of a mail; never raises, and what costs too much is shown as text.
 
-    ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). Remote images show a
-    grey square unless they are asked for; ``http:`` ones are then fetched over ``https:``, since the frame
-    allows no others. The ones counted are those of ``img``, of ``background`` attributes and of ``style``
-    attributes; the latter two are never loaded. Of a mail shown as text those up to the bound are counted.
+    ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). A remote image shows its
+    alternative text in the size that the mail states, unless remote images are asked for; ``http:`` ones are then
+    fetched over ``https:``, since the frame allows no others. The ones counted are those of ``img``, of
+    ``background`` attributes and of ``style`` attributes; the latter two are never loaded. Of a mail shown as text
+    those up to the bound are counted.
     """
     mail = _Mail(images, remote_images=remote_images)
-    if len(html) > MAX_CHARACTERS or not mail.read(charsets.scrub(html)):
-        return View(_text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
-    return View(f"{_HEAD}{_MAIL_STYLE}{mail.sanitised()}", mail.remote_images)
+    source = charsets.scrub(html[: MAX_CHARACTERS + 1])
+    if len(html) > MAX_CHARACTERS or not mail.read(source):
+        return View(htmlpage.text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
+    return View(htmlpage.mail_page(source, mail.sanitised()), mail.remote_images)
 
 
 def render_text(text: str) -> View:
     """Make a page of the text of a mail that has no HTML."""
-    return View(_text_page(text), remote_images=0)
-
-
-def _text_page(text: str, note: str = "") -> str:
-    return f"{_HEAD}{_TEXT_STYLE}{note}<pre>\n{entities.escape(text, quote=False)}</pre>"
+    return View(htmlpage.text_page(text), remote_images=0)
 
 
 def content_ids(html: str) -> frozenset[str]:
@@ -120,7 +104,7 @@ class _Mail:
         self._tree = htmltree.Tree()
         self._sources: list[str] = []
         self._source_characters = 0
-        self._body = ""
+        self._body: dict[str, str] = {}
         self._markup = ""
         self.remote_images = 0
 
@@ -133,8 +117,7 @@ class _Mail:
                 if tags > MAX_TAGS:
                     return False
                 self._take(kind, text, attributes)
-            markup = self._tree.markup()
-            self._markup = f"{self._body}{markup}</div>" if self._body else markup
+            self._markup = f"{htmlattributes.start_tag('div', self._body)}{self._tree.markup()}</div>"
         except htmltree.TooLargeError:
             return False
         return self._markup.count("&") + self._markup.count("\xa0") <= MAX_ESCAPED
@@ -153,8 +136,8 @@ class _Mail:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.remote_images += htmlattributes.remote_backgrounds(attributes)
-        if name == "body":
-            self._body = self._body or _body_tag(attributes)
+        if name in ("body", "html"):
+            self._take_body(htmlattributes.allowed(name, attributes))
         elif name in ("img", "image"):
             self._image(attributes)
         elif name in _ELEMENTS:
@@ -164,37 +147,35 @@ class _Mail:
             else:
                 self._tree.start(name, tag)
 
+    def _take_body(self, attributes: dict[str, str]) -> None:
+        """Merge the attributes of ``html`` and of each ``body``; styles add up, of others the first counts."""
+        style, more = self._body.get("style", ""), attributes.pop("style", "")
+        self._body = attributes | self._body
+        if more and len(style) < _MAX_BODY_STYLE_CHARACTERS:
+            self._body["style"] = f"{style};{more}" if style else more
+
     def _image(self, attributes: dict[str, str]) -> None:
-        """Write an image, or its alternative text when there is nothing to show."""
-        alt = attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]
+        """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
+        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | htmlattributes.allowed("img", attributes)
         source = self._source(attributes.get("src", "").translate(_IGNORED_IN_ADDRESSES).strip())
         self._source_characters += len(source)
-        if not source or self._source_characters > MAX_IMAGE_CHARACTERS:
-            self._tree.text(entities.escape(alt, quote=False))
-            return
-        self._sources.append(entities.escape(source))
-        written = {"src": f"cid:{len(self._sources) - 1}", "alt": alt}
-        if source == PLACEHOLDER:
-            written["title"] = alt  # a browser shows the other one only of an image that fails to load
-        self._tree.void("img", htmlattributes.start_tag("img", written | htmlattributes.allowed("img", attributes)))
+        if source and self._source_characters <= MAX_IMAGE_CHARACTERS:
+            self._sources.append(entities.escape(source))
+            written = {"src": f"cid:{len(self._sources) - 1}"} | written
+        elif not written["alt"] and not htmlattributes.is_picture(written):
+            written["role"] = "presentation"
+        self._tree.void("img", htmlattributes.start_tag("img", written))
 
     def _source(self, address: str) -> str:
-        """Return the address to load an image from, "" for none; a remote one is counted."""
+        """Return the address to load an image from, "" for none or a blocked one; a remote one is counted."""
         if address[:4].lower() == "cid:":
             source = self._images.get(_content_id(address[4:]), "")
             return source if source.startswith("data:image/") else ""
         if remote := _REMOTE_IMAGE.match(address):
             self.remote_images += 1
-            return f"https://{address[remote.end() :]}" if self._loads_remote else PLACEHOLDER
+            return f"https://{address[remote.end() :]}" if self._loads_remote else ""
         address = address.replace(" ", "")
         return address if _INLINE_IMAGE.fullmatch(address) else ""
-
-
-def _body_tag(attributes: dict[str, str]) -> str:
-    """Write the start of the element that stands for the body, whose colours are those of the page."""
-    colour = attributes.get("bgcolor", "")
-    style = f"background-color:{colour};{attributes.get('style', '')}" if colour else attributes.get("style", "")
-    return htmlattributes.start_tag("div", htmlattributes.allowed("div", attributes | {"style": style}))
 
 
 def _escaped(text: str) -> str:

@@ -1,0 +1,82 @@
+"""The page around a mail: its mode of layout, our own styles, the dark view; what may stay is not decided here.
+
+The mail's own body is the ``<body>`` of the page, so that its background and margins reach the edges of the
+frame as in a browser. Our styles have no specificity: whatever the mail states wins.
+
+The page is light until it is loaded with the fragment ``#dark``, or its frame is led there: that costs no
+request. ``#light`` turns it back. A mail with styles of its own for dark readers shows those instead, where the
+colour scheme of the frame is dark too; any other mail is inverted, its pictures are not.
+"""
+
+import html as entities
+import re
+
+DARK_ID = "dark"
+
+_HEAD = (
+    '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    '<meta name="referrer" content="no-referrer"><base target="_blank">'
+)
+_STANDARD = "<!doctype html>"
+# Images in cells leave no gap for descenders, as senders of such mails expect.
+_ALMOST_STANDARD = '<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN">'
+_DOCTYPE = re.compile(r"(?is)(?>(?:[\s\ufeff]++|<!--.*?-->|<\?[^>]*+>)*)<!doctype\s++html\b([^>]*+)>")
+_DOCTYPE_CHARACTERS = 10_000
+_ALMOST = re.compile(r"xhtml 1\.0 (?:transitional|frameset)|html 4\.01 (?:transitional|frameset).*http", re.DOTALL)
+_QUIRKY = re.compile(r"html (?:2|3|4\.0\b(?!1)|4\.01 (?:transitional|frameset))")
+
+# Mails are written for white paper: their colours cannot be turned dark one by one.
+_MAIL_STYLE = (
+    ":root{color-scheme:only light;font-family:system-ui,sans-serif;overflow-wrap:break-word}"
+    ":where(body:not([bgcolor])){background:#fff}"
+    # A share of a cell's width would let the cell shrink, so images in tables are held by the frame's only.
+    ":where(img){max-width:100%}:where(table img){max-width:100vw}"
+    # A blocked image has no address: it has the size that the mail states, or that of its alternative text.
+    ":where(img:not([src])){display:inline-block;overflow:hidden;font-size:max(12px,1em);line-height:normal}"
+    ":where(img:not([src],[role])){outline:1px solid #8886;outline-offset:-1px;background:#8881}"
+)
+# What browsers do in the mode for pages without a doctype, where mails differ from it most.
+_QUIRKS = (
+    ":where(table){font-weight:initial;font-style:initial;font-variant:initial;font-size:initial;line-height:initial;"
+    "white-space:initial;text-align:initial}"
+)
+_INVERTED = "filter:invert(1) hue-rotate(180deg)"
+_DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_INVERTED}}}"
+_NOT_INVERTED = (
+    "@media (prefers-color-scheme:dark){"
+    f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{filter:none}}}}"
+)
+_TEXT_STYLE = (
+    "<style>:root{color-scheme:light dark}body{margin:16px;font:15px/1.5 system-ui,sans-serif}"
+    "pre{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere}</style>"
+)
+
+
+def mail_page(source: str, body: str, sheet: str = "", *, has_dark_styles: bool = False) -> str:
+    """Return the page of a sanitised mail.
+
+    ``body`` is one ``div`` that stands for the mail's body, ``sheet`` the style sheet of the mail, both
+    harmless; of ``source``, the mail as it came, only the doctype is looked at.
+    """
+    doctype, quirks = _mode(source)
+    dark = _DARK + (_NOT_INVERTED if has_dark_styles else "")
+    own = f'<style id="{DARK_ID}">{_MAIL_STYLE}{quirks}{dark}</style>'
+    mail = f"<style>{sheet}</style>" if sheet else ""
+    inner = body.removeprefix("<div").removesuffix("</div>")
+    return f"{doctype}{_HEAD}{own}{mail}<body{inner}</body>"
+
+
+def text_page(text: str, note: str = "") -> str:
+    """Return a page that shows a text as it is, after a note in HTML."""
+    return f"{_STANDARD}{_HEAD}{_TEXT_STYLE}{note}<pre>\n{entities.escape(text, quote=False)}</pre>"
+
+
+def _mode(source: str) -> tuple[str, str]:
+    """Return a doctype and styles for the mode in which browsers would show the mail (HTML standard, 13.2.6.4.1)."""
+    doctype = _DOCTYPE.match(source[:_DOCTYPE_CHARACTERS])
+    identifiers = doctype[1].lower() if doctype else ""
+    if _ALMOST.search(identifiers):
+        return _ALMOST_STANDARD, ""
+    if doctype is None or _QUIRKY.search(identifiers):
+        return _ALMOST_STANDARD, _QUIRKS
+    return _STANDARD, ""
