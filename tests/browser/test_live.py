@@ -14,8 +14,9 @@ QUICK = {
 # Stands where the page will: holds the mail and notes what it is told, in order.
 APP = """
 async ([inbox, timings]) => {
-  const { Api } = await import("/web/api.js");
-  const { Live } = await import("/web/live.js");
+  const [web] = /web\\/\\w+\\//.exec(await (await fetch("/")).text());
+  const { Api } = await import(`/${web}api.js`);
+  const { Live } = await import(`/${web}live.js`);
   const app = (window.app = { messages: [], told: [], states: [], twice: [] });
   const note = (name) => (value) => app.told.push([name, value]);
   const add = (message) => {
@@ -142,7 +143,8 @@ STREAMS = {
 }
 PARSE_EVERY_CUT = """
 async (octets) => {
-  const { EventStreamParser } = await import("/web/eventstream.js");
+  const [web] = /web\\/\\w+\\//.exec(await (await fetch("/")).text());
+  const { EventStreamParser } = await import(`/${web}eventstream.js`);
   const parse = (...pieces) => {
     const parser = new EventStreamParser();
     const events = pieces.flatMap((piece) => parser.feed(new Uint8Array(piece)));

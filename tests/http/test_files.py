@@ -23,7 +23,7 @@ WEB = ROOT / "tmpmaild/web"
 PAGE = b"<title>x</title>" * 9
 FILES = {"/docs": PAGE, "/docs.css": (WEB / "docs.css").read_bytes()}
 INBOX = {
-    "index.html": "<title>x</title>" * 9,
+    "index.html": '<link rel="icon" href="web/icon.svg"><script type="module" src="web/app.js"></script>' * 9,
     "app.js": "run();\n" * 9,
     "styles/card.css": "b {}\n" * 9,
     "styles/page.css": "a {}\n" * 9,
@@ -213,15 +213,41 @@ def web(tmp_path, monkeypatch):
     return tmp_path
 
 
+class InboxClient(Client):
+    """Asks for ``/web/app.js`` and the like below their version, as the page does."""
+
+    def __init__(self):
+        endpoints = web_files()
+        super().__init__(serving(endpoints))
+        self.versioned = {re.sub("^/web/[0-9a-f]{16}/", "/web/", path): path for path in endpoints}
+
+    async def ask(self, method, target, *args, **more):
+        return await super().ask(method, self.versioned.get(target, target), *args, **more)
+
+
 @pytest.fixture
 def inbox(web):
-    return Client(serving(web_files()))
+    return InboxClient()
+
+
+async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes_with_any_of_them(web):
+    pages = []
+    for changed in (None, "styles/card.css", "messages/de.js", "app.js"):
+        if changed:
+            (web / changed).write_text("changed")
+        client = InboxClient()
+        pages.append((await client.get("/")).body.decode())
+        assert client.versioned["/web/app.js"].removeprefix("/") in pages[-1]
+        assert 'href="web/icon.svg"' in pages[-1]
+        for path in ("/web/app.js", "/web/inbox.css", "/web/messages.js"):
+            assert (await client.get(path)).header("cache-control") == "public, max-age=31536000, immutable"
+            assert (await Client(client.app).get(path)).status == 404
+    assert len(set(pages)) == 4
 
 
 @pytest.mark.parametrize(
     ("path", "text", "kind"),
     [
-        ("/", INBOX["index.html"], "text/html; charset=utf-8"),
         ("/web/app.js", INBOX["app.js"], "text/javascript; charset=utf-8"),
         ("/web/inbox.css", INBOX["styles/page.css"] + "\n" + INBOX["styles/card.css"], "text/css; charset=utf-8"),
         ("/web/icon.svg", INBOX["icon.svg"], "image/svg+xml"),
@@ -233,7 +259,7 @@ async def test_the_inbox_is_its_page_its_scripts_and_its_styles_in_one(inbox, pa
     answer = await inbox.get(path)
     assert (answer.status, answer.body.decode()) == (200, text)
     assert answer.header("content-type") == kind
-    assert answer.header("cache-control") == "no-cache"
+    assert (answer.header("cache-control") == "no-cache") == (not path.endswith(("app.js", ".css")))
     assert gzip.decompress((await inbox.get(path, GZIP)).body).decode() == text
 
 
@@ -258,7 +284,7 @@ async def test_no_other_path_leads_to_a_file_of_the_inbox(inbox):
 async def test_a_new_file_is_served_without_a_line_of_python(web):
     (web / "new.js").write_text("x")
     (web / "messages/fr.js").write_text("bonjour")
-    client = Client(serving(web_files()))
+    client = InboxClient()
     assert (await client.get("/web/new.js")).body == b"x"
     assert (await client.get("/web/messages.js", {"Accept-Language": "fr"})).body == b"bonjour"
 
@@ -308,7 +334,7 @@ async def test_the_messages_come_in_the_reader_s_language(inbox, coding, wanted,
 
 async def test_each_language_has_entity_tags_of_its_own(web):
     (web / "messages/de.js").write_text(INBOX["messages/en.js"])  # as a translator begins
-    client = Client(serving(web_files()))
+    client = InboxClient()
     english, german = [
         {
             (await client.get("/web/messages.js", {"Accept-Language": tag, **coding})).header("etag")
@@ -343,7 +369,7 @@ def test_an_inbox_without_its_page_or_its_default_language_stops_the_start(web):
 async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_proxy_puts_it(world):
     for public_url in ("", "https://host.example/mail"):
         answer = await world.client(public_url=public_url).get("/")
-        assert answer.body == (WEB / "index.html").read_bytes()
+        assert re.sub(rb"web/[0-9a-f]{16}/", b"web/", answer.body) == (WEB / "index.html").read_bytes()
         assert answer.header("x-content-type-options") == "nosniff"
         assert answer.header("referrer-policy") == "no-referrer"
         assert answer.header("set-cookie") is None

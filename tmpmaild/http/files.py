@@ -43,16 +43,18 @@ _MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 }
-_BELOW_WEB = (".js", ".png", ".svg")
+_IMAGES = (".png", ".svg")
 _AT_THE_ROOT = ("manifest.webmanifest", "worker.js")  # a service worker's scope is the folder that it lies in
 _DEFAULT_LANGUAGE = "en"
 _POWERLESS = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+_KEPT_FOR_GOOD = _POWERLESS | {"Cache-Control": "public, max-age=31536000, immutable"}
 _PAGE = {
     # Whoever opened the page, or was opened by it, can neither steer it nor count its frames.
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
 }
 _OF_THE_CONTENT = ("Content-Encoding", "Content-Language")
+_versioned_references = re.compile(rb'(?<=")web/(?=[\w.-]+\.(?:css|js)")')
 _entity_tags = re.compile(r'"[^"]*"').findall
 
 
@@ -113,7 +115,9 @@ class TranslatedScript:
     def __init__(self, folder: str) -> None:
         tags = {_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / folder).glob("*.js"))}
         self._files = {
-            tag.lower(): StaticFile(f"{folder}/{tag}.js", _POWERLESS | {"Content-Language": tag}, ("Accept-Language",))
+            tag.lower(): StaticFile(
+                f"{folder}/{tag}.js", _KEPT_FOR_GOOD | {"Content-Language": tag}, ("Accept-Language",)
+            )
             for tag in sorted(tags)
         }
 
@@ -135,16 +139,28 @@ def web_files() -> dict[str, Endpoint]:
     """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
 
     Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
-    ``messages``.
+    ``messages``. Scripts and styles lie below a version, which changes with any of them: a browser that has them asks
+    for none, which on a slow network is what a second visit would wait for.
     """
-    names = sorted(path.name for path in _FOLDER.iterdir() if path.suffix in _BELOW_WEB)
+    scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name not in _AT_THE_ROOT]
+    images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
+    web = f"web/{_version()}/"
+    page = _versioned_references.sub(web.encode(), (_FOLDER / "index.html").read_bytes())
     return {
-        "/": StaticFile("index.html", _PAGE | {"Content-Security-Policy": INBOX_POLICY}),
+        "/": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": INBOX_POLICY}),
         **{f"/{name}": StaticFile(name) for name in _AT_THE_ROOT},
-        **{f"/web/{name}": StaticFile(name) for name in names if name not in _AT_THE_ROOT},
-        "/web/inbox.css": StaticContent(_joined_styles(), "text/css"),
-        "/web/messages.js": TranslatedScript("messages"),
+        **{f"/web/{name}": StaticFile(name) for name in images},
+        **{f"/{web}{name}": StaticFile(name, _KEPT_FOR_GOOD) for name in scripts},
+        f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
+        f"/{web}messages.js": TranslatedScript("messages"),
     }
+
+
+def _version() -> str:
+    digest = hashlib.sha256()
+    for path in sorted([*_FOLDER.rglob("*.js"), *_FOLDER.rglob("*.css")]):
+        digest.update(f"{path.relative_to(_FOLDER)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _joined_styles() -> bytes:

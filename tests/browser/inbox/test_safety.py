@@ -117,7 +117,7 @@ TEXTS = {
 ALL = HTML | MUTANTS | HREFS | TEXTS
 ALARM = "window.canary = (names) => rung(names[0])"
 MADE_BY_THE_APP = (
-    "script[src='web/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, h1, h2, h3, header, iframe, li, main, nav, "
+    "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, h1, h2, h3, header, iframe, li, main, nav, "
     "noscript, output, p, pre, section, small, span, time, ul, wbr"
 )
 # Opens a mail in each of its forms. Returns what stands in the page's document and was not made by the page; what
