@@ -65,12 +65,21 @@ def test_the_level_holds_and_libraries_are_quiet(capfd):
     assert line.endswith("INFO tmpmaild.x: seen")
 
 
+def test_an_event_that_repeats_is_written_once_and_counted(capfd):
+    with logging_to_stderr("info", "json"):
+        for _ in range(3):
+            logging.getLogger("tmpmaild.x").info("refused: %s", "192.0.2.1")
+    first, last = map(json.loads, capfd.readouterr().err.splitlines())
+    assert (first["message"], first.get("repeated")) == ("refused: 192.0.2.1", None)
+    assert (last["message"], last["repeated"]) == ("refused: 192.0.2.1 (2 more times within a minute)", 2)
+
+
 PROGRAM = """
 import logging, sys
 from tmpmaild.host.logs import logging_to_stderr
 with logging_to_stderr("info", "text"):
     for number in range(30_000):
-        logging.getLogger("tmpmaild.x").info("line %05d %s", number, "x" * 100)
+        logging.getLogger("tmpmaild.access").info("line %05d %s", number, "x" * 100)
     waiting = logging.getLogger().handlers[0]._queue.qsize()
     print(waiting, flush=True)
     sys.stdin.readline()
@@ -89,7 +98,7 @@ def talkative():
 def test_lines_that_standard_error_does_not_take_are_dropped_and_counted(talkative):
     assert int(talkative.stdout.readline()) <= 5000
     _, said = talkative.communicate("\n", timeout=30)
-    kept = [line for line in said.splitlines() if " INFO tmpmaild.x: line " in line]
+    kept = [line for line in said.splitlines() if " INFO tmpmaild.access: line " in line]
     told = re.findall(r"WARNING tmpmaild.host.logs: (\d+) lines of the log were dropped", said)
     assert 5000 <= len(kept) < 30_000
     assert sum(map(int, told)) == 30_000 - len(kept)

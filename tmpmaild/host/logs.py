@@ -1,24 +1,31 @@
 """How the process logs: one line an event on standard error, as text or JSON, written by a thread of its own."""
 
 import logging
+import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from queue import Full, Queue
+from queue import Empty, Full, Queue
 
 import msgspec
+
+from tmpmaild.host.repeats import Repeats
 
 # aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
 _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
 _MAX_WAITING = 5000  # records, each about a kilobyte
 _STOP_SECONDS = 1.0
+_TELL_EVERY_SECONDS = 1.0
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``time``, ``level``, ``logger``, ``message``, and ``exception`` where there is one."""
+    """One JSON object a line: ``time``, ``level``, ``logger``, ``message``, and ``exception`` where there is one.
+
+    ``repeated`` is in a line that stands for so many more of the last minute.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
@@ -31,7 +38,10 @@ class JsonFormatter(logging.Formatter):
         if record.exc_text:
             line["exception"] = record.exc_text
         # Lone surrogates, as in a path that is not UTF-8, are not JSON.
-        return msgspec.json.encode({name: _printable(text) for name, text in line.items()}).decode()
+        printable: dict[str, str | int] = {name: _printable(text) for name, text in line.items()}
+        if repeated := getattr(record, "repeated", 0):
+            printable["repeated"] = repeated
+        return msgspec.json.encode(printable).decode()
 
 
 def _printable(text: str) -> str:
@@ -41,14 +51,15 @@ def _printable(text: str) -> str:
 class _Lines(logging.Handler):
     """Hands records to a thread that writes them to standard error, and drops what that cannot write in time.
 
-    The descriptor is written to directly: a thread that is stuck in ``sys.stderr`` would keep its lock, and the
-    interpreter from ending.
+    Repeated ones are counted instead (``repeats.py``). The descriptor is written to directly: a thread that is stuck in
+    ``sys.stderr`` would keep its lock, and the interpreter from ending.
     """
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()
         self.setFormatter(formatter)
         self._queue: Queue[logging.LogRecord | None] = Queue(_MAX_WAITING)
+        self._repeats = Repeats()  # used under the handler's lock
         self._dropped = 0
         # Our own: where standard error is closed, its number may become that of a socket.
         self._stderr = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else os.dup(2)
@@ -60,6 +71,8 @@ class _Lines(logging.Handler):
 
         An exception is formatted now: its frames hold whole mails.
         """
+        if not self._repeats.passes(record, time.monotonic()):
+            return
         if record.exc_info and self.formatter:
             record.exc_text = self.formatter.formatException(record.exc_info)
             record.exc_info = None
@@ -77,10 +90,25 @@ class _Lines(logging.Handler):
             os.close(self._stderr)
 
     def _write_all(self) -> None:
-        while (record := self._queue.get()) is not None:
+        while True:
+            try:
+                record = self._queue.get(timeout=None if self._repeats.is_idle else _TELL_EVERY_SECONDS)
+            except Empty:
+                self._tell_repeated(time.monotonic())
+                continue
+            if record is None:
+                break
             self._write(record)
+            self._tell_repeated(time.monotonic())
             self._tell_dropped()
+        self._tell_repeated(math.inf)
         self._tell_dropped()
+
+    def _tell_repeated(self, now: float) -> None:
+        with self.lock or nullcontext():
+            records = self._repeats.due(now)
+        for record in records:
+            self._write(record)
 
     def _tell_dropped(self) -> None:
         with self.lock or nullcontext():

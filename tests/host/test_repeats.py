@@ -1,0 +1,66 @@
+"""Each event is one line a minute, and all of them together a bounded number."""
+
+import logging
+
+from tmpmaild.host.repeats import MAX_LINES, Repeats
+
+
+def record(template="refused: %s", *args, level=logging.INFO, name="tmpmaild.x", **extra):
+    made = logging.LogRecord(name, level, "x", 1, template, args, None)
+    made.__dict__.update(extra)
+    return made
+
+
+def said(records):
+    return [one.getMessage() for one in records]
+
+
+def test_what_repeats_within_a_minute_is_counted_and_told_once():
+    repeats = Repeats()
+    assert [repeats.passes(record("refused: %s", "192.0.2.1"), now) for now in (0, 1, 59.9)] == [True, False, False]
+    assert repeats.due(59.9) == []
+    assert said(repeats.due(60)) == ["refused: 192.0.2.1 (2 more times within a minute)"]
+    assert repeats.is_idle
+    assert repeats.passes(record("refused: %s", "192.0.2.1"), 60)
+
+
+def test_what_came_once_is_not_told_again():
+    repeats = Repeats()
+    assert repeats.passes(record("stopped"), 0)
+    assert not repeats.is_idle
+    assert repeats.due(60) == []
+    assert repeats.is_idle
+
+
+def test_events_differ_by_logger_template_and_arguments_or_by_what_they_are_about():
+    repeats = Repeats()
+    different = [record("a %s", 1), record("a %s", 2), record("b %s", 1), record("a %s", 1, name="tmpmaild.y")]
+    assert all(repeats.passes(one, 0) for one in different)
+    assert repeats.passes(record("took %d s", 3, about="slow"), 0)
+    assert not repeats.passes(record("took %d s", 4, about="slow"), 0)
+    assert repeats.passes(record("took %s", ["no hash"]), 0)
+    assert not repeats.passes(record("took %s", ["no hash"]), 0)
+
+
+def test_beyond_a_hundred_lines_a_minute_the_rest_is_counted():
+    repeats = Repeats()
+    passed = [repeats.passes(record("refused: %s", number), 0) for number in range(MAX_LINES + 5)]
+    assert passed == [True] * MAX_LINES + [False] * 5
+    assert said(repeats.due(60)) == ["5 more lines were left out in the last minute: there were over 100"]
+    assert repeats.is_idle
+    assert repeats.passes(record("refused: %s", 0), 60)
+
+
+def test_errors_are_written_when_harmless_lines_have_used_up_their_share():
+    repeats = Repeats()
+    for number in range(MAX_LINES + 1):
+        repeats.passes(record("refused: %s", number), 0)
+    assert repeats.passes(record("the database is gone", level=logging.ERROR), 0)
+
+
+def test_neither_debugging_nor_the_access_log_is_limited():
+    repeats = Repeats()
+    for _ in range(MAX_LINES + 1):
+        assert repeats.passes(record("debug", level=logging.DEBUG), 0)
+        assert repeats.passes(record("GET / 200", name="tmpmaild.access"), 0)
+    assert repeats.is_idle
