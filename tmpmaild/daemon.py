@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from tmpmaild import __version__
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.host import allocator, listen, notify
@@ -87,17 +88,27 @@ async def _run(config: Config, announce: Announce) -> None:
                 tasks.start_soon(_stop_when_lost, running, storage)
                 tasks.start_soon(smtp.watch)
                 tasks.start_soon(cleaner.run)
-                announce([listen.name(one) for one in http_sockets], [listen.name(one) for one in smtp_sockets])
+                served = [listen.name(one) for one in http_sockets], [listen.name(one) for one in smtp_sockets]
+                log.info("started: %s", _served(config, *served, has_tls=tls is not None))
+                announce(*served)
                 notify.notify("READY=1")
                 await anyio.sleep_forever()
             notify.notify("STOPPING=1")
+            log.info("stopping")
             service.stop_waiting()
             async with anyio.create_task_group() as stopping:
                 stopping.start_soon(smtp.stop, _GRACE_SECONDS)
                 stopping.start_soon(http.stop, _GRACE_SECONDS)
             tasks.cancel_scope.cancel()
+        log.info("stopped")
         if storage.is_lost():
             raise DatabaseError(f"{config.storage.path}: gone while it was in use")
+
+
+def _served(config: Config, http: list[str], smtp: list[str], *, has_tls: bool) -> str:
+    tls = " with STARTTLS" if has_tls else ""
+    domains = ", ".join(config.domains)
+    return f"tmpmaild {__version__}, {domains}; HTTP on {', '.join(http)}; SMTP on {', '.join(smtp)}{tls}"
 
 
 @asynccontextmanager
@@ -139,6 +150,7 @@ async def _watch_signals(
 async def _reload_tls(smtp: SmtpServer, config: Config) -> None:
     try:
         smtp.connections.tls = await anyio.to_thread.run_sync(_tls, config)
+        log.info("certificate reloaded")
     except StartError as error:
         log.error("the certificate stays the old one: %s", error)  # noqa: TRY400 - the operator's mistake
 
@@ -207,6 +219,7 @@ def _http_settings(config: Config) -> app.HttpSettings:
         allowed_hosts=config.http.allowed_hosts,
         cors_origins=config.http.cors_origins,
         max_streams_per_client=config.http.max_streams_per_client,
+        access_log=config.log.access,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from tmpmaild import errors
 from tmpmaild.http import problems
 from tmpmaild.http.problems import PROBLEMS, Problems
+from tmpmaild.http.resource import Client
 
 ADDRESSES = "/api/v1/addresses"
 INBOX = f"{ADDRESSES}/unknown@tmpmaild.example"
@@ -118,6 +119,7 @@ async def test_a_special_case_of_an_error_is_answered_as_the_error(error):
 
 class _Request:
     path_params = {"address": "chosen@tmpmaild.example"}  # noqa: RUF012
+    scope = {"tmpmaild.client": Client("192.0.2.1", exempt=False)}  # noqa: RUF012
 
 
 async def test_the_holder_of_a_new_error_gets_no_text_of_it(world, caplog):

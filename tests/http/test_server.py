@@ -383,7 +383,7 @@ async def test_whatever_comes_the_connection_ends_and_the_log_stays_empty(served
     assert caplog.text == ""
 
 
-async def test_beyond_the_limit_connections_are_refused(serve):
+async def test_beyond_the_limit_connections_are_refused(serve, caplog):
     async with serve(ok, max_connections=2) as served:
         first, second = await served.connect(), await served.connect()
         async with first, second:
@@ -394,6 +394,10 @@ async def test_beyond_the_limit_connections_are_refused(serve):
                 assert await read_rest(third) == b""
         await served.drained()
         assert b"200" in await served.ask(LAST)
+    assert [record.getMessage() for record in caplog.records] == [
+        "HTTP connection refused: http.max_connections is reached"
+    ]
+    caplog.clear()
 
 
 @pytest.mark.parametrize("upgrade", [b"websocket", b"h2c"])

@@ -1,6 +1,7 @@
 """Disk space is measured now and then, but at once after there was none."""
 
 import asyncio
+import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_a_wal_behind_a_foreign_reader_counts_as_used(path, connection, seconds,
         for _ in range(100):
             measure()
             assert not space.has_room
-    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2  # in 100 seconds
+    assert {(record.levelname, record.about) for record in caplog.records} == {("WARNING", "wal")}
     assert "grown to 6 MiB" in caplog.records[0].getMessage()
     measure()
     assert space.has_room
@@ -119,6 +120,23 @@ def test_a_long_wal_that_nobody_reads_is_cut_instead_of_refusing(path, connectio
     space = DiskSpace(Files(path), connection, cap_bytes=2 * MIB, reserve_bytes=100 * KIB)
     assert space.has_room
     assert caplog.records == []
+
+
+def test_a_full_storage_and_room_again_are_told_once_each(path, connection, caplog, monkeypatch, seconds):
+    caplog.set_level("INFO")
+    space = DiskSpace(Files(path), connection, cap_bytes=64 * MIB, reserve_bytes=100 * KIB, monotonic=seconds)
+    usage = shutil.disk_usage(path.parent)
+    for free_mib in (255, 255, 1000, 1000):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free_mib * MIB: usage._replace(free=free))
+        seconds.now += 1
+        space.measure()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        (
+            "WARNING",
+            "storage full: the disk has 255 MiB free, and 256 MiB must stay free; new mail and addresses are refused",
+        ),
+        ("INFO", "storage has room again; mail and addresses are accepted"),
+    ]
 
 
 async def test_room_is_measured_again_while_it_is_asked_for_but_once_a_second(seconds):

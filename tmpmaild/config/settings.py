@@ -104,6 +104,7 @@ class Log(Struct, frozen=True, kw_only=True):
 
     level: Annotated[str, one_of("debug", "info", "warning", "error")] = "info"
     format: Annotated[str, one_of("text", "json")] = "text"
+    access: Switch = False
 
 
 class Config(Struct, frozen=True, kw_only=True):

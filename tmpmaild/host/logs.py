@@ -12,7 +12,7 @@ from queue import Empty, Full, Queue
 
 import msgspec
 
-from tmpmaild.host.repeats import Repeats
+from tmpmaild.host.repeats import ACCESS, Repeats
 
 # aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
 _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
@@ -136,6 +136,7 @@ def logging_to_stderr(level: str, log_format: str) -> Iterator[None]:
     root = logging.getLogger()
     root.handlers = [lines]
     root.setLevel(level.upper())
+    logging.getLogger(ACCESS).setLevel(logging.INFO)  # log.access decides whether it has records
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     try:

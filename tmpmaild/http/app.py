@@ -1,6 +1,7 @@
 """Puts the HTTP application together: routes, error answers, middleware. ``server.py`` serves it."""
 
 import re
+import secrets
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp
 
 from tmpmaild.errors import RequestError
 from tmpmaild.http import docspage, openapi
+from tmpmaild.http.accesslog import AccessLog
 from tmpmaild.http.addressendpoints import AddressEndpoints
 from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots
 from tmpmaild.http.apioperations import OPERATIONS
@@ -42,6 +44,7 @@ class HttpSettings(Struct, frozen=True):
     allowed_hosts: Sequence[str] = ()
     cors_origins: Sequence[str] = ()
     max_streams_per_client: int = 20
+    access_log: bool = False
 
 
 def create_app(service: InboxService, settings: HttpSettings, limits: RateLimits) -> ASGIApp:
@@ -73,7 +76,8 @@ def create_app(service: InboxService, settings: HttpSettings, limits: RateLimits
         exempt=settings.exempt,
     )
     checked = CrossSite(limited, problems=problems, public_url=settings.public_url, cors_origins=settings.cors_origins)
-    return Cors(checked, origins=settings.cors_origins) if settings.cors_origins else checked
+    shared = Cors(checked, origins=settings.cors_origins) if settings.cors_origins else checked
+    return AccessLog(shared, key=secrets.token_bytes()) if settings.access_log else shared
 
 
 def _endpoints(

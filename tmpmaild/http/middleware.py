@@ -19,7 +19,7 @@ _VIEWS = "/view/"
 _new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as app.py routes it
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
-access_log = logging.getLogger("tmpmaild.access")
+log = logging.getLogger(__name__)
 
 
 class RateLimit:
@@ -59,6 +59,7 @@ class RateLimit:
             await self._app(scope, receive, announced)
 
     async def _refuse(self, decision: Decision, scope: Scope, receive: Receive, send: Send) -> None:
+        log.info("HTTP from %s refused: rate-limited", scope["tmpmaild.client"].name)
         wait = str(decision.next_token_seconds)
         response = self._problems.response("rate-limited", headers={"Retry-After": wait})
         await response(scope, receive, with_headers(scope, send))
@@ -118,21 +119,18 @@ class Guard:
         if code is not None:
             await self._problems.response(code)(scope, receive, send)
             return
-        started = time.monotonic()
-        status = 0
+        answered = False
 
         async def note(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
+            nonlocal answered
+            answered = True
             await send(message)
 
         try:
             await self._app(scope, receive, note)
         except Exception:
-            if not status:
+            if not answered:
                 raise
-        finally:
-            _log_access(scope, status, time.monotonic() - started)
 
     def _objection(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
         # h11's own limit does not count what arrives in one read.
@@ -166,9 +164,3 @@ def _announcing(buckets: TokenBuckets, decision: Decision, send: Send) -> Send:
         await send(message)
 
     return announce
-
-
-def _log_access(scope: Scope, status: int, seconds: float) -> None:
-    # Paths hold addresses, which are keys to inboxes: they are logged at debug level only, the secret of a view never.
-    path = _VIEWS + "…" if scope["path"].startswith(_VIEWS) else scope["path"]
-    access_log.debug("%s %s %d %.1f ms", scope["method"], ascii(path), status, seconds * 1000)

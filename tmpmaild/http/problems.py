@@ -82,6 +82,8 @@ _CODES: dict[type[errors.RequestError], str] = {
     errors.Stopping: "stopping",
 }
 _FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
+# Limits that a client has reached, or the service: the log tells of them.
+_REPORTED = frozenset({"too-many-streams", "busy", "storage-full"})
 _EXTRA_HEADERS = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
     "request-timeout": {"Connection": "close"},
@@ -145,14 +147,14 @@ class Problems:
     async def on_request_error(self, request: Request, error: Exception) -> Response:
         """Answer an error of the service or of this room."""
         if isinstance(error, BadRequest):
+            _report(request, error.code)
             return self.response(error.code, error.detail)
         if isinstance(error, errors.InvalidRequest):
             return self.response("invalid-request", field_errors=error.errors)
         code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), "internal-error")
         if code == "internal-error":
             return await self.on_fault(request, error)
-        if code == "storage-unavailable" and not isinstance(error, errors.StorageLost):
-            log.error("storage unavailable: %s", error)
+        _report(request, code)
         return self.response(code, _detail(request, error))
 
     async def on_http_exception(self, request: Request, error: Exception) -> Response:
@@ -188,3 +190,8 @@ def _detail(request: Request, error: Exception) -> str:
         return ""
     local_part, _, domain = str(request.path_params.get("address", "")).rpartition("@")
     return f"{local_part[:4]}…@{domain[:255]} expired at {rfc3339(error.expired_at_ms)}."
+
+
+def _report(request: Request, code: str) -> None:
+    if code in _REPORTED:
+        log.info("HTTP from %s refused: %s", request.scope["tmpmaild.client"].name, code)

@@ -64,6 +64,7 @@ class HttpServer:
         task = asyncio.current_task()
         assert task is not None
         if 0 < self._max_connections <= len(self._connections):
+            log.info("HTTP connection refused: http.max_connections is reached")
             writer.transport.abort()
             return
         self._connections[task] = writer

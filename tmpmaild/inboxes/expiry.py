@@ -1,7 +1,6 @@
 """The background task that deletes expired mail. Correctness does not depend on it: reads compare with the clock."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -12,7 +11,7 @@ from tmpmaild.storage.base import Storage
 
 _ERASE_TRIES = 20
 _ERASE_PAUSE_SECONDS = 0.05
-_WARN_EVERY_SECONDS = 60
+_WARN_AFTER_SECONDS = 60  # half of the time in which expired mail must be gone from the files
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +37,6 @@ class Cleaner:
         self._chores = chores
         self._monotonic = monotonic
         self._unerased_since: float | None = None
-        self._warned_at = -math.inf
 
     async def run(self) -> None:
         """Sweep at once, then at each interval, for ever. A failure is logged and tried again at the next tick."""
@@ -58,9 +56,19 @@ class Cleaner:
 
     async def sweep(self) -> None:
         """Delete all expired inboxes and erase their content from the files; deliveries run between the steps."""
+        begun = self._monotonic()
         while await self._storage.sweep(self._clock()):
-            pass
+            self._watch_duration(begun)
         self._watch(erased=await self._erase())
+
+    def _watch_duration(self, begun: float) -> None:
+        seconds = self._monotonic() - begun
+        if seconds >= _WARN_AFTER_SECONDS:
+            log.warning(
+                "sweeping has taken %d s and goes on: expired mail is not readable, but stays in the file until then",
+                seconds,
+                extra={"about": "slow"},
+            )
 
     async def _erase(self) -> bool:
         # Our own readers are done within milliseconds; only a stranger's transaction lasts.
@@ -76,12 +84,12 @@ class Cleaner:
             self._unerased_since = None
         elif self._unerased_since is None:
             self._unerased_since = now
-        elif now - max(self._unerased_since, self._warned_at) >= _WARN_EVERY_SECONDS:
-            self._warned_at = now
+        elif now - self._unerased_since >= _WARN_AFTER_SECONDS:
             log.warning(
                 "another process has kept a read transaction on the database open for %d s: expired mail is deleted,"
                 " but its octets stay in the files until that ends",
                 now - self._unerased_since,
+                extra={"about": "unerased"},
             )
 
 

@@ -1,8 +1,10 @@
 """Limits on SMTP connections, and what all of them share: counts, memory and the TLS context. No I/O."""
 
 import asyncio
+import logging
 import ssl
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -16,6 +18,10 @@ from tmpmaild.smtp.memory import Account, Memory
 from tmpmaild.smtp.replies import Reply
 
 _DRAIN_SECONDS = 0.002
+# What the server closes by itself, and what ``admit`` has reported with the name of the limit.
+_NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS})
+
+log = logging.getLogger(__name__)
 
 
 class SmtpSettings(Struct, frozen=True):
@@ -69,21 +75,35 @@ class Connections:
 
     def admit(self, connection: Connection) -> Reply | None:
         """Count a new connection; return the reply that refuses it if it is over a limit."""
-        settings = self.settings
         client = client_name(connection.remote_ip)
         self.open.add(connection)
         self.per_client[client] += 1
         if self.stopping:  # accepted before the listeners closed
             return replies.STOPPING
-        if 0 < settings.max_connections < len(self.open):
-            return replies.TOO_MANY_CONNECTIONS
-        if self._is_exempt(connection.remote_ip):
+        limit = self._exceeded_limit(connection.remote_ip, client)
+        if not limit:
             return None
+        log.info("SMTP connection from %s refused: smtp.%s is reached", client, limit)
+        return replies.TOO_MANY_CONNECTIONS
+
+    def _exceeded_limit(self, remote_ip: str, client: str) -> str:
+        """Return the key of the limit that the newest connection exceeds, or ""."""
+        settings = self.settings
+        if 0 < settings.max_connections < len(self.open):
+            return "max_connections"
+        if self._is_exempt(remote_ip):
+            return ""
         if 0 < settings.max_connections_per_client < self.per_client[client]:
-            return replies.TOO_MANY_CONNECTIONS
+            return "max_connections_per_client"
         if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
-            return replies.TOO_MANY_CONNECTIONS
-        return None
+            return "new_connections_per_minute"
+        return ""
+
+    def report(self, remote_ip: str, refusals: Iterable[Reply]) -> None:
+        """Log what a client was refused, by its IP address."""
+        for reply in refusals:
+            if reply not in _NOT_REPORTED:
+                log.info("SMTP from %s refused: %s", remote_ip, reply)
 
     def forget(self, connection: Connection) -> None:
         """Stop counting a connection that was closed."""

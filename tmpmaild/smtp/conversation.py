@@ -33,7 +33,8 @@ _is_alien_at_first = re.compile(_ALIEN + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS
 class Conversation:
     """One client's conversation, from greeting to close.
 
-    ``closed`` says that ``output`` holds the last reply. ``offers_tls``: STARTTLS can be done.
+    ``closed`` says that ``output`` holds the last reply; ``refusals`` are the negative replies that have been put into
+    it, to be cleared with it. ``offers_tls``: STARTTLS can be done.
     A ``max_unknown_recipients`` of 0 sets no limit.
     """
 
@@ -41,6 +42,7 @@ class Conversation:
         self, hostname: str, *, max_message_bytes: int, max_unknown_recipients: int = 0, offers_tls: bool = False
     ) -> None:
         self.output = bytearray(f"220 {hostname} ESMTP tmpmaild\r\n".encode())
+        self.refusals: list[Reply] = []
         self.closed = False
         self.helo = ""
         self.tls = False
@@ -211,6 +213,8 @@ class Conversation:
 
     def _say(self, reply: Reply) -> None:
         self.output += reply.octets
+        if not reply.is_positive:
+            self.refusals.append(reply)
 
     # The verbs (RFC 5321 §4.1.1). Each returns its reply, or the request its reply depends on.
 

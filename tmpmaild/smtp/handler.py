@@ -2,12 +2,13 @@
 
 import logging
 import secrets
+import time
 from collections.abc import Callable
 
 from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 from aiosmtpd.smtp import Session
 
-from tmpmaild.errors import RequestError, StorageLost
+from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.service import Destination, InboxService
 from tmpmaild.model import Envelope
 from tmpmaild.smtp import replies
@@ -80,7 +81,10 @@ class Handler:
         )
         try:
             creator = self._creator(stored_envelope.remote_ip)
+            begun = time.monotonic()
             message_id = await self._service.deliver(stored_envelope, envelope.destinations, envelope.content, creator)
+            milliseconds = (time.monotonic() - begun) * 1000
+            log.debug("mail accepted: %s, %d octets, %.1f ms", message_id, len(envelope.content), milliseconds)
             return replies.stored(message_id)
         except RequestError as error:
             return _refusal(error)
@@ -90,7 +94,7 @@ class Handler:
 
 def _refusal(error: RequestError) -> Reply:
     reply = replies.answer_to(error)
-    logged = isinstance(error, StorageLost)
+    logged = isinstance(error, StorageUnavailable)
     return our_fault(error) if reply is replies.OUR_FAULT and not logged else reply
 
 

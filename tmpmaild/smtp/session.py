@@ -272,6 +272,9 @@ class SmtpSession(SMTP):
 
     def _flush(self) -> None:
         output = self._conversation.output
+        if self._conversation.refusals:
+            self._connections.report(self.remote_ip, self._conversation.refusals)
+            self._conversation.refusals.clear()
         if output:
             if not self._transport.is_closing():
                 self._transport.write(bytes(output))

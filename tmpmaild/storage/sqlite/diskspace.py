@@ -15,7 +15,7 @@ from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 
 _MEASURE_EVERY_SECONDS = 0.1
 _MEASURE_AGAIN_EVERY_SECONDS = 1.0
-_WARN_EVERY_SECONDS = 60
+_MIB = 1024 * 1024
 # By how much the file and the WAL together may exceed the cap while free pages of the file are used again.
 _SLACK_BYTES = 32 * 1024 * 1024
 
@@ -42,7 +42,7 @@ class DiskSpace:
         self._disk_reserve_bytes = max(256 * 1024 * 1024, cap_bytes // 10, reserve_bytes)
         self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
         self._monotonic = monotonic
-        self._measured_at_seconds = self._warned_at_seconds = -math.inf
+        self._measured_at_seconds = -math.inf
         self._moved_bytes = 0.0
         self._measured_wal_bytes = 0
         self.has_room = True
@@ -66,7 +66,20 @@ class DiskSpace:
         self._measured_at_seconds, self._moved_bytes = now, 0.0
         fits = self._fits()
         self._measured_wal_bytes = self._files.wal_bytes
-        self.has_room = fits and shutil.disk_usage(self._files.path.parent).free >= self._disk_reserve_bytes
+        free_bytes = shutil.disk_usage(self._files.path.parent).free
+        self._decide(fits=fits, free_bytes=free_bytes)
+
+    def _decide(self, *, fits: bool, free_bytes: int) -> None:
+        had_room, self.has_room = self.has_room, fits and free_bytes >= self._disk_reserve_bytes
+        if had_room and not self.has_room and not self.wal_is_too_long:  # that has a line of its own
+            log.warning("storage full: %s; new mail and addresses are refused", self._shortage(free_bytes, fits=fits))
+        elif self.has_room and not had_room:
+            log.info("storage has room again; mail and addresses are accepted")
+
+    def _shortage(self, free_bytes: int, *, fits: bool) -> str:
+        if not fits:
+            return f"storage.max_bytes, {self._cap_bytes // _MIB} MiB, is used up"
+        return f"the disk has {free_bytes // _MIB} MiB free, and {self._disk_reserve_bytes // _MIB} MiB must stay free"
 
     def _fits(self) -> bool:
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
@@ -86,13 +99,12 @@ class DiskSpace:
         return max(0, self._files.wal_bytes - MAX_IDLE_WAL_BYTES)
 
     def _warn(self) -> None:
-        if self._measured_at_seconds - self._warned_at_seconds >= _WARN_EVERY_SECONDS:
-            self._warned_at_seconds = self._measured_at_seconds
-            log.warning(
-                "the write-ahead log has grown to %d MiB, which count as used space, and new mail is refused: another"
-                " process keeps a read transaction on the database open",
-                self._files.wal_bytes // 1024**2,
-            )
+        log.warning(
+            "the write-ahead log has grown to %d MiB, which count as used space, and new mail is refused: another"
+            " process keeps a read transaction on the database open",
+            self._files.wal_bytes // _MIB,
+            extra={"about": "wal"},
+        )
 
 
 class Remeasuring:

@@ -70,8 +70,10 @@ def close(connection: sqlite3.Connection, *, clean: bool) -> None:
     try:
         if clean:
             connection.execute("UPDATE daemon SET clean_stop = 1")
-    except sqlite3.Error:
-        log.exception("the database could not be marked as cleanly closed; the next start will check it")
+    except sqlite3.Error as error:
+        log.error(  # noqa: TRY400 - the disk's fault, not the code's
+            "the database could not be marked as cleanly closed (%s); the next start will check it", error
+        )
     finally:
         connection.close()
 

@@ -167,6 +167,8 @@ class Writer:
         moved_bytes = math.inf if found_no_room else sum(operation.size_bytes for operation in operations)
         try:
             self._after_batch(moved_bytes)
+        except (OSError, sqlite3.Error) as error:
+            log.error("measuring after a batch failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
         except Exception:
             log.exception("measuring after a batch failed")
 
@@ -234,8 +236,8 @@ class Writer:
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                log.exception("rolling back failed")
+            except sqlite3.Error as error:
+                log.error("rolling back failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
 
     def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
         if self.lost:

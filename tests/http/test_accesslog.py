@@ -1,0 +1,78 @@
+"""One line a request when it is switched on, which tells nothing that opens an inbox."""
+
+import pytest
+
+from tmpmaild.http.accesslog import AccessLog
+
+HASH = 8
+
+
+@pytest.fixture
+def lines(caplog):
+    """Return a function that returns what the access log says, and forgets it."""
+    caplog.set_level("INFO")
+
+    def lines():
+        said = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.access"]
+        caplog.clear()
+        return said
+
+    return lines
+
+
+async def test_there_is_none_unless_it_is_asked_for(world, lines):
+    await world.client().get("/api/v1/domains")
+    assert lines() == []
+
+
+async def test_one_inbox_can_be_followed_without_being_known(world, lines):
+    client = world.client(access_log=True)
+    created = await client.create(local_part="chosen")
+    bearer = {"Authorization": f"Bearer {created['token']}"}
+    paths = [
+        "/api/v1/addresses/chosen@tmpmaild.example",
+        "/api/v1/addresses/CHOSEN+tag@tmpmaild.example/messages?q=secret",
+        "/api/v1/addresses/other@tmpmaild.example/messages",
+    ]
+    for path in paths:
+        await client.get(path, bearer)
+    creation, first, same, other = lines()
+    assert creation.startswith("192.0.2.1 POST /api/v1/addresses 201 ")
+    assert creation.endswith(" ms")
+    hashes = [line.split("/")[4][:HASH] for line in (first, same, other)]
+    assert hashes[0] == hashes[1] != hashes[2]
+    assert same.startswith(f"192.0.2.1 GET /api/v1/addresses/{hashes[0]}/messages 200 ")
+    for secret in ("chosen", "other", "secret", created["token"]):
+        assert secret not in creation + first + same + other
+
+
+@pytest.mark.parametrize(
+    ("path", "masked"),
+    [
+        ("/", "/"),
+        ("/view/a-secret", "/view/…"),
+        ("/docs\n\x1b", "/docs\\n\\x1b"),  # no line end, no control character
+    ],
+)
+def test_paths_are_in_ascii_and_without_secrets(path, masked):
+    assert AccessLog(None, key=b"key").masked(path) == masked
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/secret@x.example", "/api/v1/addresses/secret/secret@x.example", "/api/v2/addresses/secret", "/web//secret@x"],
+)
+def test_whatever_looks_like_an_address_is_hashed_wherever_it_is(path):
+    shown = AccessLog(None, key=b"key").masked(path)
+    assert "secret" not in shown
+    assert "@" not in shown
+
+
+async def test_what_is_refused_early_is_in_it_too(world, lines):
+    client = world.client(access_log=True)
+    await client.get("/api/v1/domains", {"Sec-Fetch-Site": "cross-site"})
+    await client.ask("GET", "/", host="")
+    assert [line.split()[:4] for line in lines()] == [
+        ["192.0.2.1", "GET", "/api/v1/domains", "403"],
+        ["192.0.2.1", "GET", "/", "400"],
+    ]

@@ -1,0 +1,72 @@
+"""What the log tells of refused clients: which reason, which limit, which IP address, and nothing that a mail says."""
+
+import logging
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FILTER = Path(__file__).parents[2] / "docs/fail2ban/tmpmaild.conf"
+MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>")
+RELAYING = ("550 5.7.1 Relaying denied",)
+
+
+@pytest.fixture
+def lines(caplog):
+    caplog.set_level(logging.INFO)
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.connections"]
+
+
+async def test_each_refusal_is_told_with_its_reason(serve, lines):
+    async with serve() as house:
+        client = await house.greeted()
+        await client.say(
+            *MAIL, "RCPT TO:<nobody@ours.test>", "RCPT TO:<x@elsewhere.example>", "NONSENSE secret", "QUIT"
+        )
+    assert lines() == [
+        "SMTP from 127.0.0.1 refused: 550 5.1.1 No such address here",
+        "SMTP from 127.0.0.1 refused: 550 5.7.1 Relaying denied",
+        "SMTP from 127.0.0.1 refused: 500 5.5.2 Command not recognized",
+    ]
+
+
+async def test_a_refused_connection_is_told_with_the_limit(serve, lines):
+    async with serve(max_connections_per_client=1) as house:
+        await house.greeted()
+        await house.connect()
+        await house.until(lines)
+    assert lines() == ["SMTP connection from 127.0.0.1 refused: smtp.max_connections_per_client is reached"]
+
+
+async def test_neither_a_timeout_nor_a_stop_is_a_refusal(serve, lines):
+    async with serve() as house:
+        await house.greeted()
+    assert lines() == []
+
+
+LOG = {
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 550 5.7.1 Relaying denied": True,
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 2001:db8::1 refused: 421 4.7.0 Too many errors,"
+    " closing": True,
+    "2026-11-22 07:51:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 500 5.5.2 Command not recognized"
+    " (17 more times within a minute)": True,
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 550 5.1.1 No such address"
+    " here": False,
+    "2026-11-22 07:50:25,459 INFO tmpmaild.smtp.connections: SMTP from 192.0.2.1 refused: 452 4.3.1 Insufficient system"
+    " storage, try again later": False,
+}
+
+
+def test_the_filter_for_fail2ban_finds_abuse_and_nothing_else(tmp_path):
+    patterns = re.findall(r"^(?:failregex =)?\s*(\^.+)$", FILTER.read_text(), re.MULTILINE)
+    assert len(patterns) == 2
+    found = re.compile("|".join(pattern.replace("<HOST>", r"(?:[\d.]+|[\da-f:]+)") for pattern in patterns)).match
+    assert {line: bool(found(line)) for line in LOG} == LOG
+    program = shutil.which("fail2ban-regex")
+    if program:
+        log = tmp_path / "log"
+        log.write_text("\n".join(LOG) + "\n")
+        said = subprocess.run([program, log, FILTER], capture_output=True, text=True, check=True).stdout
+        assert f"{sum(LOG.values())} matched, {len(LOG) - sum(LOG.values())} missed" in said
