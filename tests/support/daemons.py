@@ -79,8 +79,9 @@ class Daemon:
         return f"http://127.0.0.1:{self.http_port}"
 
     def errors(self):
-        """Return what it has written to standard error so far."""
-        return (self.folder / "stderr.txt").read_text()
+        """Return what it has written to standard error so far, except what is for information only."""
+        lines = (self.folder / "stderr.txt").read_text().splitlines(keepends=True)
+        return "".join(line for line in lines if " INFO tmpmaild." not in line)
 
     def stop(self, number=signal.SIGTERM, timeout=PATIENCE_SECONDS):
         """End it by a signal; return the exit code."""
