@@ -75,14 +75,6 @@ export class Actions {
     confirmRemoval(inbox, mailbox.messages.length, attempt(() => this.#remove(inbox)));
   };
 
-  removeMessage = attempt(async (id) => {
-    const { inbox } = this.#inboxes;
-    await this.#api.deleteMessage(inbox, id).catch((error) => {
-      if (error.code !== "message-not-found") throw error;
-    });
-    this.#inboxes.did(inbox, { deleted: id });
-  });
-
   async #create(wish) {
     this.#inboxes.show(keep(await this.#api.create(wish)));
   }

@@ -69,8 +69,9 @@ export class Api {
     return this.#json(`${pathOf(inbox)}/messages/${id}`, { inbox });
   }
 
-  deleteMessage(inbox, id) {
-    return this.ask(`${pathOf(inbox)}/messages/${id}`, { inbox, method: "DELETE" });
+  // With `keepalive` the request outlives the page.
+  deleteMessage(inbox, id, { keepalive } = {}) {
+    return this.ask(`${pathOf(inbox)}/messages/${id}`, { inbox, method: "DELETE", keepalive });
   }
 
   // Return where the message can be framed: `url`, and `remote_images`, a count.
@@ -94,11 +95,11 @@ export class Api {
   }
 
   // Return the answer to a request. Throws ApiError, or what `signal` was aborted with.
-  async ask(path, { inbox, method = "GET", headers = {}, json, signal } = {}) {
+  async ask(path, { inbox, method = "GET", headers = {}, json, signal, keepalive } = {}) {
     const sent = new Headers(headers);
     if (inbox?.token) sent.set("Authorization", `Bearer ${inbox.token}`);
     if (json) sent.set("Content-Type", "application/json");
-    const request = { method, headers: sent, body: json && JSON.stringify(json), signal, credentials: "omit", cache: "no-store" };
+    const request = { method, headers: sent, body: json && JSON.stringify(json), signal, keepalive, credentials: "omit", cache: "no-store" };
     const answer = await fetch(new URL(path, this.#base), request).catch((error) => {
       throw signal?.aborted ? error : new ApiError(0);
     });

@@ -9,13 +9,16 @@ import { closeAll } from "./dialogs.js";
 import { at, button, h } from "./dom.js";
 import { GRACE_MS, Inboxes } from "./inboxes.js";
 import { Incoming } from "./incoming.js";
+import { listen, setUpHelp } from "./keys.js";
 import { List } from "./list.js";
 import { setUpBell } from "./notifications.js";
 import { Reader } from "./reader.js";
 import { Reading, wide } from "./reading.js";
+import { Search } from "./search.js";
 import { Status } from "./status.js";
 import { onChange, takeLink } from "./store.js";
 import { Switcher } from "./switcher.js";
+import { Removals } from "./undo.js";
 import { endWelcome, welcome } from "./welcome.js";
 import { t, translate } from "./words.js";
 
@@ -31,6 +34,7 @@ const inboxes = new Inboxes(api, {
   left: onLeft,
   messages: onMessages,
   deleted: onDeleted,
+  restored: onRestored,
   extended: onExtended,
   gone: onGone,
   seen: onSeen,
@@ -45,12 +49,18 @@ const card = new Card(at("card"), {
   extend: actions.extend,
   delete: actions.confirmRemoval,
 });
-const onMail = { remove: actions.removeMessage, copy: copyText };
-const list = new List(at("list"), { ...onMail, open: openFromList });
-const reader = new Reader(at("reader"), api, { ...onMail, close: () => reading.leave(), words: wordsOf, attempt });
+const list = new List(at("list"), { open: openFromList, copy: copyText });
+const search = new Search(at("search"), list, searchServer);
+const onMail = { close: () => reading.leave(), step: (by) => reading.step(by), remove, copy: copyText, words: wordsOf, attempt };
+const reader = new Reader(at("reader"), api, onMail);
 const reading = new Reading(reader, list, inboxes);
 const incoming = new Incoming(at("incoming"), { open: (message) => reading.read(message), copy: copyText });
 const switcher = new Switcher(at("inboxes"), (inbox) => inboxes.show(inbox));
+const removals = new Removals(at("undo"), api, {
+  isAlive: ({ address }) => inboxes.all.some((one) => one.address === address),
+  deleted: (inbox, id) => inboxes.did(inbox, { deleted: id }),
+  restore,
+});
 const status = new Status(at("state"), () => inboxes.retry());
 
 // Who opens a mail in the list has seen what else is new.
@@ -72,8 +82,10 @@ function onLeft() {
   hush();
   incoming.clear();
   closeAll();
+  removals.flush();
   reading.close();
   list.clear();
+  search.clear();
   status.show({});
   draw();
 }
@@ -92,11 +104,34 @@ function onMessages(added) {
 }
 
 function onDeleted(id) {
+  removals.forget(inboxes.inbox.address, id);
   if (reading.id === id) reading.leave();
   hush();
   incoming.remove(id);
   list.remove(id);
   draw();
+}
+
+function onRestored(messages) {
+  list.add(messages, inboxes.mailbox.isSeen);
+  draw();
+  list.focus(messages.at(-1).id);
+}
+
+// Take a message away, and delete it when it is not wanted back.
+function remove(id) {
+  const { inbox } = inboxes;
+  if (inbox.token && inboxes.mailbox.find(id)) removals.add(inbox, inboxes.hide(id));
+}
+
+function restore(inbox, messages, error) {
+  inboxes.restore(inbox, messages);
+  if (error) toast(t("not-deleted", { why: wordsOf(error) }));
+}
+
+async function searchServer(q) {
+  const found = await inboxes.search(q).catch((error) => toast(wordsOf(error)));
+  return found ?? [];
 }
 
 function onExtended(inbox) {
@@ -158,6 +193,7 @@ function draw() {
   showCount(unread);
   at("mail-title").textContent = messages.length ? t("mails", { n: messages.length }) : t("inbox");
   at("empty-text").textContent = t("empty-text", { address: inbox?.address });
+  search.update();
   at("panes").hidden = !inbox;
   at("panes").classList.toggle("nothing", messages.length === 0);
 }
@@ -175,7 +211,19 @@ function tick() {
   check();
 }
 
+listen({
+  next: () => reading.step(1),
+  previous: () => reading.step(-1),
+  "copy-found-code": () => reading.press(".code button", t("no-code-here")),
+  "open-found-link": () => reading.press(".link a", t("no-link-here")),
+  "delete-mail": () => remove(reading.meant),
+  undo: () => removals.undo(),
+  search: () => search.focus(),
+  close: () => reading.leave(),
+});
+
 translate();
+setUpHelp(at("keys"));
 setUpBell(at("bell"), () => toast(t("notify-denied")));
 at("app").hidden = false;
 addEventListener("hashchange", () => {

@@ -7,7 +7,7 @@ import { choose, chosen, forget, inboxes, keep, update } from "./store.js";
 export const GRACE_MS = 3000; // between the server's clock and what we know of it
 
 // `on` has a function for each thing that happens to the shown inbox: shown(inbox) and left(), messages(added),
-// deleted(id), extended(inbox), gone(reason), seen(id), and state(state) as live.js says.
+// deleted(id), restored(messages), extended(inbox), gone(reason), seen(id), and state(state) as live.js says.
 export class Inboxes {
   inbox; // that is shown, if any
   mailbox = new Mailbox();
@@ -73,11 +73,30 @@ export class Inboxes {
     if (event.gone) this.#end(event.gone);
   }
 
+  // Take a message away before the server is asked to delete it, and return it.
+  hide(id) {
+    const message = this.mailbox.find(id);
+    this.#drop(id);
+    return message;
+  }
+
+  // Put back messages that are not deleted after all.
+  restore({ address }, messages) {
+    if (address !== this.inbox?.address) return;
+    this.mailbox.restore(messages);
+    this.#on.restored(messages);
+  }
+
   see(id) {
     if (this.mailbox.isSeen(id)) return;
     this.mailbox.see(id);
     update(this.inbox.address, { seen: this.mailbox.seen });
     this.#on.seen(id);
+  }
+
+  // Return what the server finds in the shown inbox; its answer has at most a hundred messages.
+  search(q) {
+    return this.#api.messages(this.inbox, { q });
   }
 
   // Ask whether the shown inbox has ended, when the clock says so and the stream does not: it may have been extended

@@ -7,14 +7,23 @@ import { fullTime, t, timeOfDay } from "./words.js";
 const SNIPPET_CHARACTERS = 140;
 const opener = (row) => row.querySelector(".open");
 
+// Return the row shown below another (`by` is 1) or above it (-1), if there is one.
+function next(row, by) {
+  do row = by > 0 ? row.nextElementSibling : row.previousElementSibling;
+  while (row?.hidden);
+  return row;
+}
+
 export const senderOf = ({ from, from_name }) => plain(from_name) || plain(from) || t("no-sender");
 export const subjectOf = ({ subject }) => plain(subject) || t("no-subject");
 
-// `actions` has open(message), remove(id) and copy(text, event).
+// `actions` has open(message) and copy(text, event).
 export class List {
   #element;
   #actions;
   #rows = new Map();
+  #messages = new Map();
+  #matches = () => true;
 
   constructor(element, actions) {
     this.#element = element;
@@ -27,21 +36,51 @@ export class List {
     for (const message of messages) {
       const row = this.#draw(message);
       row.classList.toggle("unread", !isSeen(message.id));
+      row.hidden = !this.#matches(message);
       this.#element.insertBefore(row, this.#older(message.id));
       this.#rows.set(message.id, row);
+      this.#messages.set(message.id, message);
     }
   }
 
   remove(id) {
     const row = this.#rows.get(id);
-    if (row?.contains(document.activeElement)) opener(row.nextElementSibling ?? row.previousElementSibling ?? row).focus();
+    if (row?.contains(document.activeElement)) opener(next(row, 1) ?? next(row, -1) ?? row).focus();
     row?.remove();
     this.#rows.delete(id);
+    this.#messages.delete(id);
   }
 
   clear() {
     this.#rows.clear();
+    this.#messages.clear();
     this.#element.replaceChildren();
+  }
+
+  // Show only the messages that match, now and of those that come.
+  filter(matches) {
+    this.#matches = matches;
+    for (const [id, row] of this.#rows) row.hidden = !matches(this.#messages.get(id));
+  }
+
+  get messages() {
+    return [...this.#messages.values()];
+  }
+
+  // How many messages the filter shows.
+  get shown() {
+    return this.#element.querySelectorAll(":scope > :not([hidden])").length;
+  }
+
+  // The id of the message whose row has the focus.
+  get focused() {
+    return document.activeElement.closest("#list > li")?.dataset.id;
+  }
+
+  // Return the message shown below another (`by` is 1) or above it (-1); without one, the first or the last.
+  beside(id, by) {
+    const row = this.#rows.get(id);
+    return this.#messages.get((row ? next(row, by) : this.#edge(by))?.dataset.id);
   }
 
   // Mark the message that is open, or none.
@@ -54,9 +93,18 @@ export class List {
     this.#rows.get(id)?.classList.remove("unread");
   }
 
+  // Put the focus on a message, or without one on the first.
   focus(id) {
-    const row = this.#rows.get(id);
+    const wanted = this.#rows.get(id);
+    const row = wanted && !wanted.hidden ? wanted : this.#edge(1);
     (row ? opener(row) : this.#element).focus();
+  }
+
+  // Return the first row that is shown, or for -1 the last.
+  #edge(by) {
+    const { firstElementChild: first, lastElementChild: last } = this.#element;
+    const row = by > 0 ? first : last;
+    return row?.hidden ? next(row, by) : row;
   }
 
   // Return the first row below a message; as the newest comes last, that is the first of all.
@@ -87,12 +135,11 @@ export class List {
   }
 
   #onKey(event) {
-    const { firstElementChild: Home, lastElementChild: End } = this.#element;
     const row = event.target.closest("li");
-    const to = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling, Home, End }[event.key];
-    if (to) opener(to).focus();
-    else if (event.key === "Delete" && row && !event.repeat) this.#actions.remove(row.dataset.id);
-    else return;
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const to = by ? row && next(row, by) : { Home: this.#edge(1), End: this.#edge(-1) }[event.key];
+    if (!to) return;
+    opener(to).focus();
     event.preventDefault();
   }
 }

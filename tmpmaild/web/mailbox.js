@@ -31,6 +31,11 @@ export class Mailbox {
     this.#known.add(id);
   }
 
+  // Put back messages that were removed before the server was asked to.
+  restore(messages) {
+    this.messages = [...messages, ...this.messages].sort((one, other) => (one.id < other.id ? 1 : -1));
+  }
+
   see = (id) => this.#seen.add(id);
   isSeen = (id) => this.#seen.has(id);
   find = (id) => this.messages.find((message) => message.id === id);

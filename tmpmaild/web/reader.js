@@ -34,7 +34,6 @@ export class Reader {
     this.#element = element;
     this.#api = api;
     this.#actions = actions;
-    element.addEventListener("keydown", ({ key }) => key === "Escape" && actions.close());
   }
 
   get id() {

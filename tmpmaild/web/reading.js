@@ -1,6 +1,8 @@
 // Which mail is open: opening, closing, seen or not, the step back in history on a phone, the focus.
 
+import { announce } from "./alerts.js";
 import { at } from "./dom.js";
+import { t } from "./words.js";
 
 export const wide = matchMedia("(min-width: 60rem)");
 
@@ -39,8 +41,32 @@ export class Reading {
     if (!wide.matches && !history.state) history.pushState("reading", "");
   }
 
+  // The id of the message that a key is meant for: the one in the list that has the focus, or the open one.
+  get meant() {
+    return this.#list.focused ?? this.id;
+  }
+
+  // Show the next older message (`by` is 1) or the next newer one (-1); with none open, go there in the list.
+  step(by) {
+    const { id } = this;
+    const message = this.#list.beside(id ?? this.#list.focused, by);
+    const staysInList = this.#list.focused;
+    if (!message) return announce(t("no-more-mail"));
+    if (id) this.read(message);
+    if (!id || staysInList) this.#list.focus(message.id);
+  }
+
+  // Press what a message has, in the list or the reader; say so if it has no such thing.
+  press(selector, otherwise) {
+    const place = this.#list.focused ? document.activeElement.closest("li") : at("reader");
+    const found = place.querySelector(selector);
+    if (found) found.click();
+    else announce(otherwise);
+  }
+
   // Close the message; on a phone that is a step back in history.
   leave() {
+    if (!this.id) return;
     this.close();
     if (history.state) history.back();
   }

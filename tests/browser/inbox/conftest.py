@@ -61,6 +61,21 @@ class InboxTab:
         await self.row(subject).click()
         await self.reader.get_by_role("heading", name=subject, exact=True).wait_for()
 
+    def expect_deletions(self, count=1):
+        """Return a context that ends when so many deletions have been answered."""
+        answers = []
+
+        def is_last(answer):
+            answers.append(answer.request.method == "DELETE")
+            return sum(answers) == count
+
+        return self.page.expect_response(is_last)
+
+    async def send_deletions(self, count=1):
+        """Send what can still be undone, as leaving the page does."""
+        async with self.expect_deletions(count):
+            await self.page.evaluate("dispatchEvent(new Event('pagehide'))")
+
     async def kept(self):
         """Return the inboxes that the browser keeps."""
         return await self.page.evaluate("JSON.parse(localStorage.getItem('tmpmaild:' + location.pathname) ?? '[]')")

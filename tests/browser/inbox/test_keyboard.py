@@ -49,23 +49,67 @@ async def test_arrows_move_through_the_list_and_enter_opens_and_escape_closes(th
     await press(three, "Enter")
     await expect(three.heading("one")).to_be_focused()
     await expect(three.row("one")).to_have_attribute("aria-current", "true")
+    for key, subject in (("k", "two"), ("ArrowLeft", "three"), ("ArrowLeft", "three"), ("j", "two"), ("ArrowRight", "one")):
+        await press(three, key)
+        await expect(three.heading(subject)).to_be_focused()
+    await expect(three.page.get_by_text("There is no further mail.")).to_be_attached()
     await press(three, "Tab", "Escape")
     await expect(three.reader).to_be_hidden()
     await expect(three.row("one")).to_be_focused()
+    for key, subject in (("k", "two"), ("k", "three"), ("j", "two")):
+        await press(three, key)
+        await expect(three.row(subject)).to_be_focused()
 
 
-async def test_the_delete_key_deletes_and_the_focus_goes_to_a_neighbour(three, expect):
+async def test_deleting_moves_the_focus_to_a_neighbour_and_undoing_brings_all_of_it_back(three, expect):
+    shown = three.page.get_by_role("status")
     await three.tab_to("three")
     await press(three, "ArrowDown", "Delete")
     await three.until_subjects("three", "one")
     await expect(three.row("one")).to_be_focused()
-    await press(three, "Delete")
+    await press(three, "#")
     await three.until_subjects("three")
     await expect(three.row("three")).to_be_focused()
-    await press(three, "Delete")
-    await three.until_subjects()
+    await expect(shown.filter(has_text="2 mails deleted.")).to_be_visible()
+    await press(three, "z")
+    await three.until_subjects("three", "two", "one")
+    await expect(three.row("one")).to_be_focused()
+    for left in (("three", "two"), ("three",), ()):
+        await press(three, "Delete")
+        await three.until_subjects(*left)
     await expect(three.reader).to_be_hidden()
+    assert [method for method, _ in three.asked].count("DELETE") == 0
+    await three.send_deletions(3)
+    await expect(shown.filter(has_text="deleted.")).to_have_count(0)
     assert three.daemon.request(f"addresses/{await three.address()}/messages") == {"messages": []}
+
+
+async def test_single_keys_search_copy_and_open_what_a_mail_was_sent_for_unless_switched_off(tab, expect):
+    text = "Your verification code is 482913.\nConfirm your address: https://shop.example/confirm?token=1"
+    for subject, body in (("plain", "Nothing."), ("Confirm your address", text)):
+        tab.daemon.deliver(await tab.address(), subject, text=body)
+        await tab.row(subject).wait_for()
+    await tab.row("Confirm your address").focus()
+    await press(tab, "c")
+    await expect(tab.page.get_by_text("Copied").first).to_be_attached()
+    assert await tab.pasted() == "482913"
+    await tab.page.context.route("https://shop.example/**", lambda route: route.fulfill(body="<!doctype html>"))
+    await tab.open("Confirm your address")
+    async with tab.page.context.expect_page() as opened:
+        await press(tab, "o")
+    assert await (await opened.value).evaluate("opener") is None
+    await (await opened.value).close()
+    await tab.page.bring_to_front()
+    await press(tab, "j", "c")
+    await expect(tab.page.get_by_text("There is no code in this mail.")).to_be_attached()
+    await press(tab, "/")
+    await tab.page.keyboard.type("jkcoz#?")
+    await expect(tab.page.get_by_role("searchbox")).to_have_value("jkcoz#?")
+    await press(tab, "Escape", "Escape", "?")
+    await expect(tab.dialog).to_contain_text("Copy the code of the mail")
+    await press(tab, "j", "Tab", "Space", "Escape", "j", "?")
+    await expect(tab.dialog).to_have_count(0)
+    await expect(tab.heading("plain")).to_be_visible()
 
 
 async def test_a_dialog_keeps_the_focus_and_gives_it_back(tab, expect):

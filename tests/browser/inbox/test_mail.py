@@ -165,6 +165,7 @@ async def test_a_deleted_mail_is_gone_on_the_server_too(reading):
     await reading.until_subjects()
     await reading.reader.wait_for(state="hidden")
     assert await reading.heading("Waiting for mail…").is_visible()
+    await reading.send_deletions()
     assert reading.daemon.request(f"addresses/{reading.address_shown}/messages") == {"messages": []}
 
 

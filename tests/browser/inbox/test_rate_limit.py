@@ -66,3 +66,30 @@ async def test_before_a_new_address_takes_the_last_request_the_reader_is_asked(s
     await tab.button("Create anyway").click()
     await expect(tab.card).not_to_contain_text(second)
     assert tab.refused == []
+
+
+async def test_deleted_mail_is_sent_after_five_seconds_as_fast_as_allowed_and_comes_back_if_that_fails(
+    start_daemon, new_tab, expect
+):
+    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="120", TMPMAILD_RATE_LIMIT__BURST="3")
+    tab = await new_tab(at=daemon)
+    await tab.page.clock.install()
+    await (await tab.visit()).until_live()
+    for subject in ("one", "two", "three", "four"):
+        daemon.deliver(await tab.address(), subject)
+        await tab.row(subject).wait_for()
+    await tab.row("three").focus()
+    for left in (["four", "two", "one"], ["four", "one"], ["four"]):
+        await tab.page.keyboard.press("Delete")
+        await tab.until_subjects(*left)
+    await tab.page.clock.fast_forward(4000)
+    assert [method for method, _ in tab.asked] == ["POST", "GET"]
+    async with tab.expect_deletions(3):
+        await tab.page.clock.fast_forward(1500)
+    assert tab.refused == []
+    daemon.stop()
+    await tab.page.keyboard.press("Delete")
+    await tab.until_subjects()
+    await tab.page.clock.fast_forward(5500)
+    await tab.until_subjects("four")
+    await expect(tab.page.get_by_text("The mail is not deleted. The service cannot be reached.")).to_be_visible()

@@ -11,6 +11,8 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
     assert second.asked == []
     await second.open("one")
     await second.button("Delete mail").click()
+    await second.until_subjects("two")
+    await second.send_deletions()
     for one in (tab, second):
         await one.until_subjects("two")
     async with second.page.expect_request("**/events"):

@@ -1,0 +1,74 @@
+// The keyboard's shortcuts: which key does what, the dialog that lists them, and the switch for those of one character.
+
+import { open } from "./dialogs.js";
+import { h } from "./dom.js";
+import { get, set } from "./store.js";
+import { knows, t } from "./words.js";
+
+const KEPT = "tmpmaild:keys";
+const KEYS = {
+  j: "next", ArrowRight: "next",
+  k: "previous", ArrowLeft: "previous",
+  c: "copy-found-code",
+  o: "open-found-link",
+  "#": "delete-mail", Delete: "delete-mail",
+  z: "undo",
+  "/": "search",
+  "?": "keys",
+  Escape: "close",
+};
+// The names of keys that are no characters, and keys that only the list knows.
+const SHOWN = { ArrowRight: "→", ArrowLeft: "←", Delete: "key-delete", Escape: "key-escape" };
+const IN_LIST = { "move-in-list": ["↓", "↑"], "open-mail": ["key-enter"] };
+const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [contenteditable]";
+
+// Characters can be switched off: they are in the way of those who speak to their computer (WCAG 2.1.4).
+const areOn = () => get("localStorage", KEPT) !== "off";
+
+// Return what a key stands for, if it is not for something else.
+function nameOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, defaultPrevented, target }) {
+  if (defaultPrevented || isComposing || repeat || ctrlKey || metaKey || altKey) return undefined;
+  if (target.closest(TYPED_INTO) || document.querySelector("dialog[open]")) return undefined;
+  if (key.length === 1 && !areOn()) return undefined;
+  return KEYS[shiftKey ? key : key.toLowerCase()] ?? KEYS[key];
+}
+
+// `actions` has a function for each name in KEYS but "keys".
+export function listen(actions) {
+  const all = { ...actions, keys: showKeys };
+  document.addEventListener("keydown", (event) => {
+    const name = nameOf(event);
+    if (!name) return;
+    event.preventDefault();
+    all[name]();
+  });
+}
+
+// Show the button for those who have a keyboard.
+export function setUpHelp(help) {
+  help.onclick = showKeys;
+  help.ariaLabel = help.title = t("keys");
+  help.append(h("kbd", { "aria-hidden": true }, "?"));
+}
+
+function showKeys() {
+  const change = ({ target }) => set("localStorage", KEPT, target.checked ? "on" : "off");
+  open(t("keys"),
+    h("dl.keys", rows().map(([name, keys]) => h("div", h("dt", keys.map((key) => h("kbd", key))), h("dd", t(`does-${name}`))))),
+    h("label.check", h("input", { type: "checkbox", checked: areOn(), change }), h("b", t("keys-on")), h("small", t("keys-hint"))),
+    h("p.soft.small", t("keys-frame")));
+}
+
+function label(key) {
+  const shown = SHOWN[key] ?? key;
+  return knows(shown) ? t(shown) : shown;
+}
+
+// Return what can be done, and by which keys.
+function rows() {
+  const found = Object.entries(IN_LIST).map(([name, keys]) => [name, keys.map(label)]);
+  for (const name of new Set(Object.values(KEYS))) {
+    found.push([name, Object.keys(KEYS).filter((key) => KEYS[key] === name).map(label)]);
+  }
+  return found;
+}
