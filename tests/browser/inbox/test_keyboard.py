@@ -49,7 +49,13 @@ async def test_arrows_move_through_the_list_and_enter_opens_and_escape_closes(th
     await press(three, "Enter")
     await expect(three.heading("one")).to_be_focused()
     await expect(three.row("one")).to_have_attribute("aria-current", "true")
-    for key, subject in (("k", "two"), ("ArrowLeft", "three"), ("ArrowLeft", "three"), ("j", "two"), ("ArrowRight", "one")):
+    for key, subject in (
+        ("k", "two"),
+        ("ArrowLeft", "three"),
+        ("ArrowLeft", "three"),
+        ("j", "two"),
+        ("ArrowRight", "one"),
+    ):
         await press(three, key)
         await expect(three.heading(subject)).to_be_focused()
     await expect(three.page.get_by_text("There is no further mail.")).to_be_attached()

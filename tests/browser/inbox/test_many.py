@@ -38,7 +38,10 @@ async def test_a_thousand_mails_are_listed_in_order_and_opened_and_a_new_one_com
     await page.keyboard.press("/")
     await page.keyboard.type("NUMBER 99")
     await page.get_by_text("11 of 1000 mails found.", exact=True).wait_for()
-    assert await page.locator("#list > li:not([hidden]) .subject").all_text_contents() == [*newest_first[:10], "Mail number 99"]
+    assert await page.locator("#list > li:not([hidden]) .subject").all_text_contents() == [
+        *newest_first[:10],
+        "Mail number 99",
+    ]
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("k")
     assert await page.locator("#reader-title").text_content() == "Mail number 99"
