@@ -137,6 +137,9 @@ MESSAGE = f"{ADDRESS}/messages/msg_01m7y0sgyf0000000000000000"
 JSON = "-H 'Content-Type: application/json'"
 TOKEN = '-H "Authorization: Bearer $TOKEN"'
 SIGN_UP = '{"local_part": "signup-test", "domain": "kit.test", "private": false}'
+FOLLOWED = (
+    '{"inboxes": [{"address": "k7m3wq9xt2ab@kit.test", "token": "…", "after": "msg_01m7y0sgyf0000000000000000"}]}'
+)
 COMMANDS = {
     "createAddress": [
         f'curl -X POST "{ADDRESSES}"',
@@ -148,6 +151,7 @@ COMMANDS = {
     "getSource": [f'curl -OJ "{MESSAGE}/raw"'],
     "getAttachment": [f'curl -OJ "{MESSAGE}/attachments/0"'],
     "followAddress": [f'curl -N "{ADDRESS}/events"'],
+    "followAddresses": [f"""curl -X POST -N "https://host.example/mail/api/v1/events" {JSON} -d '{FOLLOWED}'"""],
     "lookAtView": ['curl "https://host.example/mail/view/$SECRET"'],
 }
 

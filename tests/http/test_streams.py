@@ -1,81 +1,15 @@
 """``GET …/events``: what a follower sees, over a real connection."""
 
-import json
 import socket
 from contextlib import asynccontextmanager
 
 import anyio
 import pytest
 
-from tmpmaild.http import streamendpoint
+from tmpmaild.http import eventsending
 
 from .conftest import read_all
-
-
-class Event:
-    """One event of a stream: ``id`` and ``name`` may be None, ``data`` is decoded."""
-
-    def __init__(self, block):
-        fields = [line.partition(": ") for line in block.splitlines()]
-        values = {name: value for name, _, value in fields}
-        assert len(values) == len(fields)
-        assert set(values) <= {"id", "event", "data", "retry"}
-        self.id = values.get("id")
-        self.name = values.get("event")
-        self.retry = values.get("retry")
-        self.data = json.loads(values["data"]) if "data" in values else None
-
-
-class Stream:
-    """A client that reads events off a socket."""
-
-    def __init__(self, socket):
-        self.socket = socket
-        self.head = ""
-        self.comments = 0
-        self._text = ""
-        self._octets = b""
-
-    async def open(self):
-        while b"\r\n\r\n" not in self._octets:
-            self._octets += await self.socket.receive()
-        head, _, self._octets = self._octets.partition(b"\r\n\r\n")
-        self.head = head.decode()
-        return self
-
-    @property
-    def status(self):
-        return int(self.head.split()[1])
-
-    async def _chunk(self):
-        """Read one chunk of the body; None is the end."""
-        while b"\r\n" not in self._octets:
-            self._octets += await self.socket.receive()
-        size, _, self._octets = self._octets.partition(b"\r\n")
-        length = int(size, 16)
-        while len(self._octets) < length + 2:
-            self._octets += await self.socket.receive()
-        chunk, self._octets = self._octets[:length], self._octets[length + 2 :]
-        return chunk or None
-
-    async def next(self):
-        """Read the next event; None is the end of the stream."""
-        with anyio.fail_after(5):
-            while True:
-                while "\n\n" not in self._text:
-                    chunk = await self._chunk()
-                    if chunk is None:
-                        assert not self._text
-                        return None
-                    self._text += chunk.decode()
-                block, _, self._text = self._text.partition("\n\n")
-                if block.startswith(":"):
-                    self.comments += 1
-                elif not block.startswith("retry"):
-                    return Event(block)
-
-    async def ids(self, count):
-        return [(await self.next()).id for _ in range(count)]
+from .streams import Event, Stream, until
 
 
 @pytest.fixture
@@ -95,12 +29,6 @@ def follow(served, held):
                 yield await Stream(connection).open()
 
     return opened
-
-
-async def until(condition):
-    with anyio.fail_after(5):
-        while not condition():
-            await anyio.sleep(0.001)
 
 
 async def test_a_stream_is_what_browsers_and_proxies_expect(follow):
@@ -188,7 +116,7 @@ async def test_a_stop_ends_the_stream_without_an_event(world, follow):
 
 
 async def test_a_quiet_stream_shows_that_it_lives(world, serve, held, monkeypatch):
-    monkeypatch.setattr(streamendpoint, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(eventsending, "HEARTBEAT_SECONDS", 0.01)
     async with serve(world.app()) as served, await served.connect() as connection:
         await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         stream = await Stream(connection).open()
@@ -224,7 +152,7 @@ async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, hel
 
 
 async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):
-    monkeypatch.setattr(streamendpoint, "_SLICE_SECONDS", 0.1)
+    monkeypatch.setattr(eventsending, "_SLICE_SECONDS", 0.1)
     sent = [await world.deliver(held["address"], b"\r\n" + b"x" * 6000) for _ in range(200)]
     async with serve(world.app()) as served:
         with socket.socket() as deaf:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from tmpmaild.http.requests import CreateRequest, ExtendRequest, PageQuery, StreamQuery, ViewRequest
+from tmpmaild.http.requests import CreateRequest, ExtendRequest, FollowRequest, PageQuery, StreamQuery, ViewRequest
 from tmpmaild.http.wire import AddressResource, DomainList, FullMessageItem, MessageList, ViewItem
 
 _ADDRESS = "/api/v1/addresses/{address}"
@@ -197,6 +197,23 @@ OPERATIONS = (
             200, "Events, for as long as the address lives.", media_types=("text/event-stream",), schema=_TEXT
         ),
         problems=("invalid-request", "too-many-streams", *_OF_ADDRESS),
+    ),
+    Operation(
+        id="followAddresses",
+        method="POST",
+        path="/api/v1/events",
+        tag="Events",
+        summary="Follow several addresses",
+        description="The events of up to 20 addresses in one stream; each names its `address` in its data. None has an "
+        "id: to resume, send the last message id of each address as `after`. `inbox` describes an address, once all "
+        "mail it had has been sent. `unavailable`: it cannot be read, which costs a token of the rate limit. "
+        "`limited`: it was not opened, because no token was left.",
+        security="none",
+        body=FollowRequest,
+        answer=Answer(
+            200, "Events, for as long as one of the addresses lives.", media_types=("text/event-stream",), schema=_TEXT
+        ),
+        problems=("too-many-streams", "storage-unavailable", *_OF_BODY, *_OF_API),
     ),
     Operation(
         id="lookAtView",

@@ -88,6 +88,7 @@ def _endpoints(
     addresses = AddressEndpoints(service, wire)
     messages = MessageEndpoints(service, wire, slots, stream_slots)
     views = ViewEndpoints(service.viewer, wire, slots)
+    streams = StreamEndpoint(service, wire, stream_slots)
 
     async def describe(_request: Request) -> Response:
         return JsonResponse(description)
@@ -105,7 +106,8 @@ def _endpoints(
         "getAttachment": messages.attachment,
         "createView": views.create,
         "lookAtView": views.show,
-        "followAddress": StreamEndpoint(service.follower, wire, stream_slots).events,
+        "followAddress": streams.events,
+        "followAddresses": streams.events_of_several,
         "describe": describe,
     }
 

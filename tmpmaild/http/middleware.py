@@ -47,12 +47,14 @@ class RateLimit:
         client = scope["tmpmaild.client"] = self._client(scope)
         buckets = None if client.exempt else self._buckets(scope)
         if buckets is None:
+            scope["tmpmaild.take_token"] = lambda: True
             await self._app(scope, receive, send)
             return
-        decision = buckets.take(client.name, self._clock_seconds())
-        announced = _announcing(buckets, decision, send)
-        if not decision.allowed:
-            await self._refuse(decision, scope, receive, announced)
+        account = _Account(buckets, client.name, self._clock_seconds)
+        scope["tmpmaild.take_token"] = account.take
+        announced = _announcing(account, send)
+        if not account.take():
+            await self._refuse(account.decision, scope, receive, announced)
         elif _is_new_view(scope):
             await self._app(scope, receive, self._charging_refusals(scope, receive, send, announced))
         else:
@@ -76,10 +78,10 @@ class RateLimit:
             nonlocal chosen
             default = self._limits.default
             if default is not None and 400 <= message.get("status", 0) < 500:  # noqa: PLR2004 - the class of a status
-                decision = default.take(scope["tmpmaild.client"].name, self._clock_seconds())
-                chosen = _announcing(default, decision, send)
-                if not decision.allowed:
-                    await self._refuse(decision, scope, receive, chosen)
+                account = _Account(default, scope["tmpmaild.client"].name, self._clock_seconds)
+                chosen = _announcing(account, send)
+                if not account.take():
+                    await self._refuse(account.decision, scope, receive, chosen)
                     chosen = _dropped
             await chosen(message)
 
@@ -99,6 +101,19 @@ class RateLimit:
         if scope["path"].startswith(_VIEWS) or _is_new_view(scope):
             return self._limits.page
         return self._limits.default if scope["path"].startswith("/api/") else None
+
+
+class _Account:
+    """The bucket of one client; ``decision`` is the latest about it."""
+
+    def __init__(self, buckets: TokenBuckets, client_name: str, clock_seconds: Callable[[], float]) -> None:
+        self.buckets = buckets
+        self._client_name = client_name
+        self._clock_seconds = clock_seconds
+
+    def take(self) -> bool:
+        self.decision = self.buckets.take(self._client_name, self._clock_seconds())
+        return self.decision.allowed
 
 
 class Guard:
@@ -153,14 +168,16 @@ async def _dropped(_message: Message) -> None:
     """Send nothing: another answer was sent."""
 
 
-def _announcing(buckets: TokenBuckets, decision: Decision, send: Send) -> Send:
-    policy = f'"{buckets.name}";q={buckets.tokens_per_minute};w=60'
-    state = f'"{buckets.name}";r={decision.remaining};t={decision.next_token_seconds}'
-    headers = ((b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode()))
-
+def _announcing(account: _Account, send: Send) -> Send:
     async def announce(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *headers]
+            message["headers"] = [*message["headers"], *_rate_limit_headers(account.buckets, account.decision)]
         await send(message)
 
     return announce
+
+
+def _rate_limit_headers(buckets: TokenBuckets, decision: Decision) -> list[tuple[bytes, bytes]]:
+    policy = f'"{buckets.name}";q={buckets.tokens_per_minute};w=60'
+    state = f'"{buckets.name}";r={decision.remaining};t={decision.next_token_seconds}'
+    return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode())]

@@ -1,11 +1,12 @@
 """Request bodies and parameters, each described and checked by its type, and turned into the types of the service."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from tmpmaild.checks import Kind, Mistake, check
 from tmpmaild.errors import InvalidRequest
@@ -14,6 +15,14 @@ from tmpmaild.http.resource import is_number
 from tmpmaild.model import Page
 
 T = TypeVar("T", bound=Struct)
+
+
+class _Kind(Kind, frozen=True):
+    """What a member takes; a list of objects says what each of these is, and how many it takes."""
+
+    item: type[Struct] | None = None
+    most: int = 0
+
 
 EXAMPLE_DOMAIN = "tmpmaild.example"
 """Is in the examples of all types here and in ``wire.py``; ``openapi.py`` replaces it by a domain of the server."""
@@ -74,6 +83,24 @@ class ViewRequest(Struct, frozen=True):
     )
 
 
+class FollowedInbox(Struct, frozen=True):
+    """An inbox to follow."""
+
+    address: Annotated[
+        str, _text("In any form that mail reaches it by; its events name it so.", f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}")
+    ]
+    token: Annotated[str, _text("Needed for a private address.", "…")] | UnsetType = UNSET
+    after: Annotated[MessageId, Meta(description="Resume after this message.")] | UnsetType = UNSET
+
+
+class FollowRequest(Struct, frozen=True):
+    """Inboxes to follow with one stream, the most important first."""
+
+    inboxes: Annotated[
+        list[FollowedInbox], Meta(min_length=1, max_length=20, extra={"expected": "a list of 1 to 20 objects"})
+    ]
+
+
 class PageQuery(Struct, frozen=True):
     """Which messages of an inbox are returned."""
 
@@ -113,23 +140,37 @@ def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
         octets.decode()
         # Raw, since unknown members are ignored whatever they hold, a number of 5,000 digits for one.
         msgspec.json.decode(octets, type=msgspec.Raw)
-        members = msgspec.json.decode(octets, type=dict[str, msgspec.Raw])
+        given = _members(octets, struct)
     except msgspec.ValidationError as error:
         raise InvalidRequest(("", "expected an object")) from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadRequest("malformed-request", "The body is not JSON.") from error
-    kinds = _kinds(struct)
-    return _checked({name: _decoded(members[name], kinds[name]) for name in kinds if name in members}, struct)
+    return _checked(given, struct)
 
 
-def _decoded(raw: msgspec.Raw, kind: Kind) -> Any:
+def _members(octets: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, Any]:
+    """Decode the members of an object that are known. Raises ``msgspec.ValidationError`` if it is no object."""
+    members, kinds = msgspec.json.decode(octets, type=dict[str, msgspec.Raw]), _kinds(struct)
+    return {name: _decoded(members[name], kinds[name]) for name in kinds if name in members}
+
+
+def _decoded(raw: msgspec.Raw, kind: _Kind) -> Any:
     """Decode a member; for JSON that is not a value in Python, such as 1e999, return one that fits no kind."""
     try:
+        if kind.item is not None:
+            return [_item(one, kind.item) for one in msgspec.json.decode(raw, type=list[msgspec.Raw])]
         value = msgspec.json.decode(raw)
     except msgspec.DecodeError:
         return object()
     # To JSON Schema, which describes our bodies, a number without a fractional part is an integer: 100.0, 1e2.
     return int(value) if kind.base is int and isinstance(value, float) and value.is_integer() else value
+
+
+def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
+    try:
+        return _members(raw, struct)
+    except msgspec.ValidationError:
+        return object()
 
 
 def read_query(parameters: Mapping[str, str], struct: type[T]) -> T:
@@ -164,10 +205,29 @@ def last_event_id(text: str | None) -> str | None:
 
 
 def _checked(given: dict[str, Any], struct: type[T], prefix: str = "/") -> T:
-    _, mistakes = check(given, _kinds(struct))
-    if mistakes:
-        raise InvalidRequest(*((f"{prefix}{mistake.place}", _worded(mistake)) for mistake in mistakes))
+    errors = list(_errors(given, struct, prefix))
+    if errors:
+        raise InvalidRequest(*errors)
     return msgspec.convert(given, struct)
+
+
+def _errors(given: dict[str, Any], struct: type[Struct], prefix: str) -> Iterator[tuple[str, str]]:
+    kinds = _kinds(struct)
+    _, mistakes = check(given, kinds)
+    for mistake in mistakes:
+        place, kind = f"{prefix}{mistake.place}", kinds[mistake.name]
+        yield from list(_errors_of_items(mistake.found, kind, place)) or [(place, _worded(mistake))]
+
+
+def _errors_of_items(found: object, kind: _Kind, place: str) -> Iterator[tuple[str, str]]:
+    """Return what is wrong with the items of a list, if its length is not."""
+    if kind.item is None or not isinstance(found, list) or len(found) > kind.most:
+        return
+    for index, members in enumerate(found):
+        if isinstance(members, dict):
+            yield from _errors(members, kind.item, f"{place}/{index}/")
+        else:
+            yield f"{place}/{index}", "expected an object"
 
 
 def _worded(mistake: Mistake) -> str:
@@ -175,16 +235,20 @@ def _worded(mistake: Mistake) -> str:
 
 
 @lru_cache
-def _kinds(struct: type[Struct]) -> dict[str, Kind]:
+def _kinds(struct: type[Struct]) -> dict[str, _Kind]:
     """Return what each field accepts, by its name in the API."""
     hints = get_type_hints(struct, include_extras=True)
     return {one.encode_name: _kind(hints[one.name], required=one.required) for one in msgspec.structs.fields(struct)}
 
 
-def _kind(hint: Any, *, required: bool) -> Kind:
+def _kind(hint: Any, *, required: bool) -> _Kind:
     info = msgspec.inspect.type_info(hint)
     (described, *_) = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     assert isinstance(described, msgspec.inspect.Metadata)
     assert described.extra is not None
     base = int if isinstance(described.type, msgspec.inspect.IntType) else object
-    return Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
+    kind = _Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
+    if not isinstance(described.type, msgspec.inspect.ListType):
+        return kind
+    assert isinstance(described.type.item_type, msgspec.inspect.StructType)
+    return replace(kind, item=described.type.item_type.cls, most=described.type.max_length or 0)

@@ -59,6 +59,12 @@ def client(request: Request) -> Client:
     return found
 
 
+def take_token(request: Request) -> bool:
+    """Take one more token from the client's bucket than its request has cost; return whether there was one."""
+    take: Callable[[], bool] = request.scope["tmpmaild.take_token"]
+    return take()
+
+
 def token(request: Request) -> str | None:
     """Return the bearer token (RFC 6750 §2.1), None without one."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")

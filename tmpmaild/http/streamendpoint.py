@@ -1,36 +1,32 @@
-"""The event stream of an inbox (Server-Sent Events, as the HTML standard has them)."""
+"""The event streams of one inbox and of several; how events are sent is in ``eventsending.py``."""
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Sequence
 from functools import partial
 
-import anyio
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tmpmaild.errors import RequestError
-from tmpmaild.http.requests import StreamQuery, last_event_id, read_query
-from tmpmaild.http.resource import client, token, unless_gone
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.http.eventsending import block, send_events, start
+from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id, read_body, read_query
+from tmpmaild.http.resource import body, client, take_token, token
 from tmpmaild.http.streamslots import StreamSlots
-from tmpmaild.http.wire import Wire
-from tmpmaild.inboxes.events import Overflow
-from tmpmaild.inboxes.following import Event, Follower, Following, InboxExpired
-from tmpmaild.model import InboxDeleted, Message
-
-HEARTBEAT_SECONDS = 15
-_RETRY = b"retry: 10000\n\n"
-_HEARTBEAT = b":\n\n"
-_SLICE_BYTES = 64 * 1024
-_SLICE_SECONDS = 10
-_HEADERS = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
+from tmpmaild.http.wire import AddressResource, Nothing, Wire
+from tmpmaild.inboxes.following import Event, Following
+from tmpmaild.inboxes.followingseveral import NamedEvent, SeveralEvent, Unavailable, Wish, follow_several
+from tmpmaild.inboxes.service import InboxService
+from tmpmaild.mail import addresses
+from tmpmaild.model import Message
 
 
 class StreamEndpoint:
-    """The endpoint over one service."""
+    """The endpoints over one service."""
 
-    def __init__(self, follower: Follower, wire: Wire, slots: StreamSlots) -> None:
-        self._follower = follower
+    def __init__(self, service: InboxService, wire: Wire, slots: StreamSlots) -> None:
+        self._service = service
         self._wire = wire
         self._slots = slots
 
@@ -38,56 +34,61 @@ class StreamEndpoint:
         """Send the events of an inbox as they happen."""
         query = read_query(request.query_params, StreamQuery)
         after = last_event_id(request.headers.get("last-event-id")) or query.after
+        follow = partial(self._service.follower.follow, request.path_params["address"], after, token(request))
 
         async def stream(_scope: Scope, receive: Receive, send: Send) -> None:
             with self._slots.take(client(request)):
-                async with self._follower.follow(request.path_params["address"], after, token(request)) as following:
-                    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-                    if request.method == "HEAD" or await self._is_to_end(following, receive, send):
+                async with follow() as following:
+                    await start(send)
+                    if request.method == "HEAD":
                         await send({"type": "http.response.body", "body": b""})
+                    else:
+                        await send_events(following, partial(self._written, following), receive, send)
 
         return stream
 
-    async def _is_to_end(self, following: Following, receive: Receive, send: Send) -> bool:
-        """Send events; return whether the answer can be completed, which is True when the client has disconnected.
-
-        A client that has only closed its sending side (a half-closed connection) looks the same.
-        """
-        return await unless_gone(receive, partial(self._send, following, send)) is not False
-
-    async def _send(self, following: Following, send: Send) -> bool:
-        """Send events until there are no more; False when the client does not take them."""
-        async with aclosing(self._chunks(following)) as chunks:
-            async for chunk in chunks:
-                with anyio.move_on_after(_SLICE_SECONDS) as taking:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                if taking.cancelled_caught:
-                    return False
-        return True
-
-    async def _chunks(self, following: Following) -> AsyncGenerator[bytes, None]:
-        yield _RETRY
-        try:
-            while True:
-                events = await following.next(HEARTBEAT_SECONDS)
-                if not events:
-                    yield _HEARTBEAT
-                for event in events:
-                    if not await following.may_show(event):
-                        continue
-                    for part in _slices(self._written(following, event)):
-                        yield part
-                    if isinstance(event, InboxDeleted | InboxExpired):
-                        return
-        except (RequestError, Overflow):
-            return  # the client reconnects with the last id, and gets the error then
-
     def _written(self, following: Following, event: Event) -> bytes:
-        name, data = self._wire.event(following.inbox.address, event)
-        position = f"id: {event.id}\n" if isinstance(event, Message) else ""
-        return b"%sevent: %s\ndata: %s\n\n" % (position.encode(), name.encode(), msgspec.json.encode(data))
+        name, data = self._wire.event(following.inbox.address, event, self._service.extendable_until_ms)
+        return block(name, data, event.id if isinstance(event, Message) else None)
+
+    async def events_of_several(self, request: Request) -> ASGIApp:
+        """Send the events of several inboxes. Each inbox that cannot be read costs a token of the rate limit."""
+        wanted = read_body(await body(request), request.headers.get("content-type"), FollowRequest)
+        wishes = _wishes(wanted.inboxes)
+
+        async def stream(_scope: Scope, receive: Receive, send: Send) -> None:
+            with self._slots.take(client(request)):
+                async with follow_several(self._service.follower, wishes, partial(take_token, request)) as several:
+                    await start(send)
+                    await send_events(several, self._written_of_several, receive, send)
+
+        return stream
+
+    def _written_of_several(self, event: SeveralEvent) -> bytes:
+        """Return an event without ``id``: ids ascend within an inbox only, so none is a position in this stream."""
+        if not isinstance(event, NamedEvent):
+            return block(
+                "unavailable" if isinstance(event, Unavailable) else "limited", _with_address(event.named, Nothing())
+            )
+        inbox = event.following.inbox
+        name, data = self._wire.event(inbox.address, event.event, self._service.extendable_until_ms)
+        return block(name, _with_address(event.named, data))
 
 
-def _slices(octets: bytes) -> Iterator[bytes]:
-    for start in range(0, len(octets), _SLICE_BYTES):
-        yield octets[start : start + _SLICE_BYTES]
+def _wishes(inboxes: Sequence[FollowedInbox]) -> list[Wish]:
+    """Return the inboxes of a request. Raises ``InvalidRequest`` if two are the same."""
+    first: dict[str, int] = {}
+    for index, one in enumerate(inboxes):
+        same = first.setdefault(addresses.canonical(one.address) or one.address, index)
+        if same != index:
+            raise InvalidRequest((f"/inboxes/{index}/address", f"expected another inbox than that of /inboxes/{same}"))
+    return [Wish(one.address, one.token or None, one.after or None) for one in inboxes]
+
+
+def _with_address(named: str, data: Struct) -> bytes:
+    """Return the data of an event as JSON, with the address as the client named it."""
+    if isinstance(data, AddressResource):
+        return msgspec.json.encode(replace(data, address=named))
+    members = msgspec.json.encode(data)
+    comma = b"" if members == b"{}" else b","
+    return b'{"address":%s%s%s' % (msgspec.json.encode(named), comma, members[1:])

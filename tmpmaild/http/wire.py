@@ -1,6 +1,6 @@
 """The JSON forms of the answers of API version 1. Those of requests are in ``requests.py``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Annotated
 from urllib.parse import quote
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
-from tmpmaild.inboxes.following import Event, InboxExpired
+from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import (
@@ -211,7 +211,7 @@ class Wire:
             warnings=list(full.warnings),
         )
 
-    def event(self, address: str, event: Event) -> tuple[str, Struct]:
+    def event(self, address: str, event: Event, extendable_until_ms: Callable[[Inbox], int]) -> tuple[str, Struct]:
         """Return the name and the data of an event."""
         match event:
             case Message():
@@ -222,6 +222,8 @@ class Wire:
                 return "deleted", Deletion()
             case ExpiryMoved():
                 return "extended", Extension(rfc3339(event.expires_at_ms))
+            case BacklogShown():
+                return "inbox", self.address(event.inbox, extendable_until_ms(event.inbox))
             case InboxExpired():
                 return "expired", Nothing()
 

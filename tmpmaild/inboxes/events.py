@@ -21,17 +21,47 @@ class Overflow(Exception):
     """A listener has not taken its notices for so long that some were dropped."""
 
 
-class Subscription:
-    """The changes that one listener has not taken yet. Made by ``Bus.subscribe``."""
+class WakeUp:
+    """What a listener sleeps on. The subscriptions of a listener to several inboxes share one."""
 
-    __slots__ = ("_has_mail", "_notices", "_overflowed", "_stopping", "_woken")
+    __slots__ = ("_stopping", "_woken")
 
     def __init__(self) -> None:
         self._woken = asyncio.Event()
+        self._stopping = False
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
+        if not self._stopping:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+            self._woken.clear()
+        if self._stopping:
+            raise Stopping("the service is stopping")
+
+    def wake(self) -> None:
+        """End the present ``wait``, or the next one."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Make ``wait`` raise ``Stopping``, now and later."""
+        self._stopping = True
+        self._woken.set()
+
+
+class Subscription:
+    """The changes of one inbox that a listener has not taken yet. Made by ``Bus.subscribe``."""
+
+    __slots__ = ("_has_mail", "_notices", "_overflowed", "wake_up")
+
+    def __init__(self, wake_up: WakeUp) -> None:
+        self.wake_up = wake_up
         self._notices: deque[Notice] = deque()
         self._has_mail = False
         self._overflowed = False
-        self._stopping = False
 
     def take_mail(self) -> bool:
         """Return whether mail has arrived since the last call."""
@@ -48,15 +78,7 @@ class Subscription:
 
     async def wait(self, seconds: float) -> None:
         """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
-        if not self._stopping:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._woken.wait()
-            except TimeoutError:
-                return
-            self._woken.clear()
-        if self._stopping:
-            raise Stopping("the service is stopping")
+        await self.wake_up.wait(seconds)
 
     def tell(self, change: InboxChange) -> None:
         """Note a change and wake the listener."""
@@ -66,12 +88,7 @@ class Subscription:
             self._notices.append(change.notice)
         else:
             self._overflowed = True
-        self._woken.set()
-
-    def stop(self) -> None:
-        """Make ``wait`` raise ``Stopping``, now and later."""
-        self._stopping = True
-        self._woken.set()
+        self.wake_up.wake()
 
 
 class Bus:
@@ -85,11 +102,11 @@ class Bus:
         return sum(map(len, self._listeners.values()))
 
     @contextmanager
-    def subscribe(self, inbox_id: str) -> Iterator[Subscription]:
+    def subscribe(self, inbox_id: str, wake_up: WakeUp | None = None) -> Iterator[Subscription]:
         """Listen to one inbox."""
-        subscription = Subscription()
+        subscription = Subscription(wake_up or WakeUp())
         if self._stopping:
-            subscription.stop()
+            subscription.wake_up.stop()
         listeners = self._listeners.setdefault(inbox_id, set())
         listeners.add(subscription)
         try:
@@ -110,4 +127,4 @@ class Bus:
         self._stopping = True
         for listeners in self._listeners.values():
             for subscription in listeners:
-                subscription.stop()
+                subscription.wake_up.stop()

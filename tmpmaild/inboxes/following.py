@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
-from tmpmaild.inboxes.events import Bus, Notice, Subscription
+from tmpmaild.inboxes.events import Bus, Notice, Subscription, WakeUp
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.model import ExpiryMoved, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
 
@@ -23,7 +23,13 @@ class InboxExpired(Struct, frozen=True):
     """An inbox has expired."""
 
 
-Event = Message | MessageDeleted | ExpiryMoved | InboxDeleted | InboxExpired
+class BacklogShown(Struct, frozen=True):
+    """All mail that an inbox had has been returned; ``inbox`` is its state at that moment."""
+
+    inbox: Inbox
+
+
+Event = Message | MessageDeleted | ExpiryMoved | InboxDeleted | InboxExpired | BacklogShown
 
 
 class Follower:
@@ -52,11 +58,18 @@ class Follower:
                 await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
 
     @asynccontextmanager
-    async def follow(self, address: str, after: str | None, token: str | None) -> AsyncIterator["Following"]:
-        """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``."""
+    async def follow(
+        self, address: str, after: str | None, token: str | None, *, shared: WakeUp | None = None
+    ) -> AsyncIterator["Following"]:
+        """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``.
+
+        ``shared`` is what the listener sleeps on if this is one of several inboxes; then ``BacklogShown`` is an event.
+        """
         inbox = await self._access.find(address, token)
-        with self._bus.subscribe(inbox.id) as subscription:
-            yield Following(self._mail, subscription, inbox, after=after, token=token, clock=self._clock)
+        with self._bus.subscribe(inbox.id, shared) as subscription:
+            following = Following(self._mail, subscription, inbox, after=after, token=token, clock=self._clock)
+            following.tells_backlog = shared is not None
+            yield following
 
 
 class Following:
@@ -73,6 +86,8 @@ class Following:
         clock: Callable[[], int],
     ) -> None:
         self.inbox = inbox
+        self.has_ended = False
+        self.tells_backlog = False
         self._mail = mail
         self._read_at = mail.last_loss
         self._subscription = subscription
@@ -89,11 +104,11 @@ class Following:
         """
         deadline = anyio.current_time() + seconds
         while True:
-            events = await self._look()
+            events = await self.look()
             left_seconds = deadline - anyio.current_time()
             if events or left_seconds <= 0:
                 return events
-            await self._subscription.wait(min(left_seconds, seconds_until(self._expires_at_ms, self._clock())))
+            await self._subscription.wait(min(left_seconds, self.seconds_left))
 
     async def may_show(self, event: Event) -> bool:
         """Return whether an event from ``next`` may still be shown: its message may have been deleted since.
@@ -107,18 +122,24 @@ class Following:
                 return False
         return True
 
-    async def _look(self) -> Sequence[Event]:
+    @property
+    def seconds_left(self) -> float:
+        """How long until the inbox ends, so far as is known; above 0."""
+        return seconds_until(self._expires_at_ms, self._clock())
+
+    async def look(self) -> Sequence[Event]:
+        """Return what ``next`` returns, without waiting for it."""
         # The last events have been shown by now. An older loss would keep all later ones of all inboxes in memory.
         self._read_at = self._mail.last_loss
         self._has_unread = self._subscription.take_mail() or self._has_unread
         # Its expiry may have been moved since it was last read.
         if self._has_unread or self._expires_at_ms <= self._clock():
             try:
-                messages = await self._read()
+                events = await self._read()
             except AddressExpired:
                 return self._last()
-            if messages:
-                return messages
+            if events:
+                return events
         return self._notices()
 
     def _notices(self) -> list[Notice]:
@@ -126,9 +147,10 @@ class Following:
         for notice in notices:
             if isinstance(notice, ExpiryMoved):
                 self._expires_at_ms = notice.expires_at_ms
+        self.has_ended = InboxDeleted() in notices
         return notices
 
-    async def _read(self) -> Sequence[Message]:
+    async def _read(self) -> Sequence[Event]:
         page = Page(
             after=self._after,
             ascending=True,
@@ -143,13 +165,18 @@ class Following:
         self._expires_at_ms = listing.inbox.expires_at_ms
         if listing.messages:
             self._after = listing.messages[-1].id
-        return listing.messages
+        if not self.tells_backlog or self._has_unread:
+            return listing.messages
+        # Before any notice is taken: the state is older than a notice that comes after it.
+        self.tells_backlog = False
+        return [*listing.messages, BacklogShown(listing.inbox)]
 
     def _last(self) -> Sequence[Event]:
         """Return the events before the end of the inbox, and the end."""
         notices = self._notices()
-        if InboxDeleted() in notices:
+        if self.has_ended:
             return notices
+        self.has_ended = True
         # Storage may know of a deletion before its notice arrives here; then the inbox ends before its expiry.
         return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
 

@@ -1,0 +1,175 @@
+"""``POST /api/v1/events``: several inboxes in one stream, over a real connection."""
+
+import json
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from tmpmaild.ratelimit import TokenBuckets
+
+from .conftest import Client
+from .streams import Stream, until
+
+TARGET = "/api/v1/events"
+
+
+@pytest.fixture
+def follow(serve, world):
+    @asynccontextmanager
+    async def opened(*inboxes, app=None):
+        body = json.dumps({"inboxes": inboxes}).encode()
+        head = f"POST {TARGET} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        async with serve(app or world.app()) as served, await served.connect() as connection:
+            await connection.send(head.encode() + body)
+            with anyio.fail_after(5):
+                yield await Stream(connection).open()
+
+    return opened
+
+
+async def told(stream, count):
+    """Read events; return what they are named and the data of each."""
+    events = [await stream.next() for _ in range(count)]
+    assert all(event.id is None for event in events)
+    return [(event.name, event.data) for event in events]
+
+
+async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_the_last(world, client, follow, clock):
+    busy, empty = await client.create(local_part="busy", private=True), await client.create(local_part="empty")
+    known, first = [await world.deliver(busy["address"]) for _ in range(2)]
+    wishes = (
+        {"address": "BUSY+shop@tmpmaild.example", "token": busy["token"], "after": known},
+        {"address": empty["address"], "token": "not needed"},
+    )
+    async with follow(*wishes) as stream:
+        assert stream.status == 200
+        path = f"/api/v1/addresses/{busy['address']}"
+        holder = {"Authorization": f"Bearer {busy['token']}"}
+        listed = (await client.get(f"{path}/messages", holder)).json()["messages"][0]
+        resource = (await client.get(path, holder)).json()
+        mine, theirs = wishes[0]["address"], empty["address"]
+        assert await told(stream, 3) == [
+            ("message", {"address": mine} | listed),
+            ("inbox", resource | {"address": mine}),
+            ("inbox", (await client.get(f"/api/v1/addresses/{theirs}")).json()),
+        ]
+        assert (listed["id"], resource["message_count"]) == (first, 2)
+
+        ids = [await world.deliver(address) for address in (theirs, busy["address"])]
+        seen = await told(stream, 2)
+        assert sorted((data["address"], data["id"]) for _, data in seen) == sorted(
+            zip((theirs, mine), ids, strict=True)
+        )
+        await world.service.delete_message(busy["address"], first, busy["token"])
+        assert await told(stream, 1) == [("deleted", {"address": mine, "id": first})]
+        await world.service.extend(busy["address"], busy["token"], 1800)
+        ((name, data),) = await told(stream, 1)
+        assert (name, data) == ("extended", {"address": mine, "expires_at": data["expires_at"]})
+
+        await world.service.delete(busy["address"], busy["token"])
+        assert await told(stream, 1) == [("deleted", {"address": mine})]
+        clock.advance(ms=3_600_000 - 50)
+        last = await world.deliver(theirs)
+        assert [data["id"] for _, data in await told(stream, 1)] == [last]
+        clock.advance(ms=50)
+        assert await told(stream, 1) == [("expired", {"address": theirs})]
+        assert await stream.next() is None
+        assert len(world.service._bus) == 0
+
+
+async def test_an_inbox_that_cannot_be_read_costs_a_token_and_is_told_alike_whatever_the_reason(
+    world, client, follow, clock
+):
+    ended = await client.create()
+    clock.advance(ms=3_600_000)
+    private, wrong, deleted, readable = [await client.create(private=number < 2) for number in range(4)]
+    await world.service.delete(deleted["address"], deleted["token"])
+    refused = [
+        {"address": "never@tmpmaild.example"},
+        {"address": "no address at all"},
+        {"address": private["address"]},
+        {"address": wrong["address"], "token": readable["token"]},
+        {"address": ended["address"], "token": ended["token"]},
+        {"address": deleted["address"], "token": deleted["token"]},
+    ]
+    app = world.app(TokenBuckets(10, 10))
+    async with follow(*refused[:3], {"address": readable["address"]}, *refused[3:], app=app) as stream:
+        assert 'ratelimit: "default";r=3;' in stream.head.lower()
+        assert await told(stream, 6) == [("unavailable", {"address": one["address"]}) for one in refused]
+        assert [name for name, _ in await told(stream, 1)] == ["inbox"]
+        message_id = await world.deliver(readable["address"])
+        assert [data["id"] for _, data in await told(stream, 1)] == [message_id]
+
+
+async def test_no_more_is_told_of_inboxes_that_cannot_be_read_than_there_are_tokens_for(world, client, follow):
+    """Twenty guesses in each request tell no more than twenty requests."""
+    first, last = await client.create(), await client.create()
+    guesses = [{"address": f"guess-{number}@tmpmaild.example"} for number in range(18)]
+    app = world.app(TokenBuckets(10, 10))
+    async with follow({"address": first["address"]}, *guesses, {"address": last["address"]}, app=app) as stream:
+        assert 'ratelimit: "default";r=0;' in stream.head.lower()
+        names = [(name, data["address"]) for name, data in await told(stream, 20)]
+        assert names[:9] == [("unavailable", one["address"]) for one in guesses[:9]]
+        assert names[9:] == [
+            *[("limited", one["address"]) for one in [*guesses[9:], last]],
+            ("inbox", first["address"]),
+        ]
+
+
+async def test_inboxes_that_can_be_read_cost_the_request_alone(world, client, follow):
+    held = [await client.create() for _ in range(20)]
+    async with follow(*[{"address": one["address"]} for one in held], app=world.app(TokenBuckets(10, 1))) as stream:
+        assert {name for name, _ in await told(stream, 20)} == {"inbox"}
+
+
+async def test_a_stream_takes_one_place_whatever_it_follows_and_ends_where_nothing_is_to_come(world, client, follow):
+    held = [{"address": (await client.create())["address"]} for _ in range(3)]
+    app = world.app(max_streams_per_client=1)
+    async with follow(*held, app=app) as stream:
+        await told(stream, 3)
+        refused = await Client(app, peer="127.0.0.1").post(TARGET, {"inboxes": held})
+        assert (refused.status, refused.json()["code"]) == (429, "too-many-streams")
+    await until(lambda: not len(world.service._bus))
+    async with follow({"address": "never@tmpmaild.example"}, app=app) as stream:
+        assert await told(stream, 1) == [("unavailable", {"address": "never@tmpmaild.example"})]
+        assert await stream.next() is None
+
+
+ONE = {"address": "one@tmpmaild.example"}
+
+
+@pytest.mark.parametrize(
+    ("inboxes", "pointers"),
+    [
+        (None, ["/inboxes"]),
+        ([], ["/inboxes"]),
+        ({"0": ONE}, ["/inboxes"]),
+        ([ONE] * 21, ["/inboxes"]),
+        ([1] * 21, ["/inboxes"]),
+        ([ONE, None, "one@tmpmaild.example"], ["/inboxes/1", "/inboxes/2"]),
+        (
+            [{}, {"address": 1, "token": 1, "after": 1}],
+            [
+                "/inboxes/0/address",
+                "/inboxes/1/address",
+                "/inboxes/1/token",
+                "/inboxes/1/after",
+            ],
+        ),
+        ([ONE | {"after": "x", "token": None}], ["/inboxes/0/token", "/inboxes/0/after"]),
+        ([{"address": "two@tmpmaild.example"}, ONE, {"address": "ONE+tag@TMPMAILD.example"}], ["/inboxes/2/address"]),
+    ],
+)
+async def test_what_is_wrong_with_a_request_is_said_of_each_part(client, inboxes, pointers):
+    answer = await client.post(TARGET, {} if inboxes is None else {"inboxes": inboxes})
+    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+    assert sorted(one["pointer"] for one in answer.json()["errors"]) == sorted(pointers)
+
+
+async def test_members_that_are_not_known_are_ignored_whatever_they_hold(client):
+    numbers = b"9" * 5000
+    body = b'{"inboxes": [{"address": "one@tmpmaild.example", "more": %b}], "more": %b}' % (numbers, numbers)
+    answer = await client.post(TARGET, body)
+    assert (answer.status, answer.header("content-type")) == (200, "text/event-stream")
+    assert (await client.get(TARGET)).header("allow") == "OPTIONS, POST"
