@@ -1,7 +1,6 @@
 """Waiting for mail and following an inbox, over a real service and storage."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import anyio
 import anyio.lowlevel
@@ -10,61 +9,11 @@ import pytest
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
-from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.inboxes.service import NewAddress
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 from tmpmaild.storage.sqlite.searching import Search
 
 LIFETIME_MS = 3_600_000
-
-
-class House:
-    """A service with one inbox."""
-
-    def __init__(self, service, inbox, token, clock):
-        self.service = service
-        self.inbox = inbox
-        self.token = token
-        self.clock = clock
-
-    async def deliver(self, subject="hello", address=None):
-        mailbox = Mailbox(*(address or self.inbox.address).rsplit("@", 1))
-        inbox_id = await self.service.recipient(mailbox)
-        envelope = Envelope("a@example.org", (self.inbox.address,), "client.example", "192.0.2.7", tls=False)
-        return await self.service.deliver(envelope, [inbox_id], b"Subject: %b\r\n\r\nbody\r\n" % subject.encode())
-
-    @asynccontextmanager
-    async def waiting(self, page=None, seconds=60):
-        """Have somebody wait, blocked, and see to it that the wait ends."""
-        page = page or Page()
-        task = asyncio.ensure_future(self.service.follower.wait(self.inbox.address, page, None, seconds))
-        await self.asleep(1)
-        try:
-            yield task
-        finally:
-            task.cancel()
-
-    async def asleep(self, listeners):
-        """Return when so many listen and nothing else runs."""
-        with anyio.fail_after(5):
-            while len(self.service._bus) != listeners:
-                await anyio.lowlevel.checkpoint()
-        await anyio.sleep(0.01)  # the first look goes through threads
-
-    def follow(self, after=None):
-        return self.service.follower.follow(self.inbox.address, after, None)
-
-
-@pytest.fixture
-async def house(tmp_path, clock):
-    storage_settings = StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0)
-    async with open_storage(storage_settings, clock) as storage:
-        tokens = iter(f"token-{number}" for number in range(100))
-        rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
-        service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
-        inbox, token = await service.create(NewAddress(local_part="chosen"), None)
-        yield House(service, inbox, token, clock)
 
 
 async def finished(task):
