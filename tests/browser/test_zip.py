@@ -1,0 +1,68 @@
+"""The archive of all attachments, packed in a browser: Python's ``zipfile`` reads it, and no name leads out of a folder."""
+
+import base64
+import io
+import unicodedata
+import zipfile
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+SCRIPT = Path(__file__).parents[2] / "tmpmaild/web/zip.js"
+MODULE = "data:text/javascript;base64," + base64.b64encode(SCRIPT.read_bytes()).decode()
+PACK = """async ([module, names, contents]) => {
+    const { zip } = await import(module);
+    const blobOf = (base64) => fetch(`data:;base64,${base64}`).then((answer) => answer.blob());
+    const files = await Promise.all(names.map(async (name, index) => ({ name, blob: await blobOf(contents[index] ?? "") })));
+    const reader = new FileReader();
+    reader.readAsDataURL(await zip(files, new Date(2026, 10, 22, 7, 45, 51)));
+    await new Promise((resolve) => reader.onload = resolve);
+    return reader.result.split(",")[1];
+}"""
+NAMES = {
+    "terms.pdf": "terms.pdf",
+    "TERMS.PDF": "TERMS (2).PDF",
+    "terms (2).pdf": "terms (2) (2).pdf",
+    "Grüße 日本語 👋.txt": "Grüße 日本語 👋.txt",
+    "../../etc/passwd": "_.._etc_passwd",
+    "..": "file",
+    "": "file (2)",
+    "...": "file (3)",
+    "/absolute": "_absolute",
+    "C:\\Windows\\system.ini": "C_Windows_system.ini",
+    "~/.bashrc": "_.bashrc",
+    ".hidden": "hidden",
+    "con": "_con",
+    "LPT1.txt": "_LPT1.txt",
+    "console.log": "console.log",
+    "a\0b\nc\td": "a_b_c_d",
+    "photo\u202egpj.exe": "photo_gpj.exe",
+    "trailing. . ": "trailing",
+    "-rf": "rf",
+    'a<b>c"d|e?f*g': "a_b_c_d_e_f_g",
+    "x" * 300 + ".pdf": "x" * 120 + ".pdf",
+}
+
+
+async def pack(page, names, contents):
+    packed = await page.evaluate(PACK, [MODULE, names, [base64.b64encode(content).decode() for content in contents]])
+    return zipfile.ZipFile(io.BytesIO(base64.b64decode(packed)))
+
+
+async def test_another_program_finds_in_the_archive_what_was_packed(pages):
+    page = await pages.borrow()
+    contents = [bytes(range(256)) * 40, b"", b"\0" * 70_000, *[name.encode() for name in NAMES][3:]]
+    archive = await pack(page, list(NAMES), contents)
+    assert archive.testzip() is None
+    assert [archive.read(one) for one in archive.infolist()] == contents
+    assert archive.namelist() == list(NAMES.values())
+    assert {one.date_time for one in archive.infolist()} == {(2026, 11, 22, 7, 45, 50)}
+    assert (await pack(page, [], [])).namelist() == []
+
+
+async def test_whatever_a_file_is_called_it_is_one_file_in_the_folder_of_the_archive(pages):
+    page = await pages.borrow()
+    names = [f"{before}{chr(code)}{after}" for code in range(0x180) for before, after in (("..", "/.."), ("", "a"))]
+    archive = await pack(page, names, [])
+    found = archive.namelist()
+    assert len({unicodedata.normalize("NFC", name).lower() for name in found}) == len(names)
+    assert [name for name in found if PurePosixPath(name).name != name or PureWindowsPath(name).name != name] == []
+    assert [name for name in found if name in ("", ".", "..") or name.endswith((".", " "))] == []

@@ -1,0 +1,106 @@
+// The attachments of an open mail: previews, and saving them one by one or all as one archive.
+
+import { button, h, icon, plain, save } from "./dom.js";
+import { whenAllowed } from "./paced.js";
+import { draw, kindOf } from "./preview.js";
+import { bytes, t } from "./words.js";
+import { safeName, zip } from "./zip.js";
+
+const SPARE_REQUESTS = 1; // for the reader, while all are fetched
+const nameOf = ({ filename }) => plain(filename) || t("unnamed");
+
+export class Attachments {
+  element;
+  #message;
+  #listed;
+  #fetch;
+  #api;
+  #actions;
+  #blobs = new Map(); // by index: each is fetched once
+  #urls = [];
+  #preview = h("div.preview");
+  #progress = h("span.small.soft", { role: "status" });
+  #shown; // index of the attachment in the preview
+  #closing = new AbortController();
+
+  // `actions` has attempt(task), which shows what went wrong.
+  constructor(message, inbox, api, actions) {
+    const { attachments, has_html } = message;
+    this.#message = message;
+    this.#listed = attachments.filter(({ inline }) => !inline || !has_html);
+    this.#api = api;
+    this.#actions = actions;
+    this.#fetch = ({ url }) => api.attachment(inbox, url);
+    this.element = this.#listed.length ? this.#draw() : "";
+  }
+
+  // Free the images; stop what is being fetched.
+  close() {
+    this.#closing.abort();
+    for (const url of this.#urls) URL.revokeObjectURL(url);
+  }
+
+  #draw() {
+    const all = button("save", t("save-all"), { class: "quiet small", click: this.#attempt(() => this.#saveAll()) });
+    return h("section.files",
+      h("ul.attachments", { "aria-label": t("attachments") }, this.#listed.map((one) => h("li", this.#drawOne(one)))),
+      this.#listed.length > 1 && h("p.all", all, this.#progress),
+      this.#preview);
+  }
+
+  // What can be shown is shown on a click, and has a button of its own to save it.
+  #drawOne(one) {
+    const [name, kind] = [nameOf(one), kindOf(one)];
+    const saveIt = this.#attempt(async () => save(await this.#blobOf(one), name));
+    const about = kind
+      ? { title: t("preview"), "aria-expanded": "false", "data-index": one.index, click: this.#attempt(() => this.#toggle(one, kind)) }
+      : { title: t("save"), click: saveIt };
+    const label = t("save-file", { name });
+    return [
+      h("button.box", { type: "button", ...about },
+        icon(kind === "image" ? "image" : "file"), h("b", { dir: "auto" }, name), h("small", `${plain(one.content_type)}, ${bytes(one.size)}`)),
+      kind && button("save", "", { class: "quiet", "aria-label": label, title: label, click: saveIt })];
+  }
+
+  #attempt(task) {
+    return this.#actions.attempt(async () => {
+      await task().catch((error) => {
+        if (!this.#closing.signal.aborted) throw error;
+      });
+    });
+  }
+
+  async #toggle(one, kind) {
+    const isOpen = this.#shown === one.index;
+    const drawn = isOpen ? [] : [await draw(kind, await this.#blobOf(one), nameOf(one), this.#urls)].flat();
+    this.#shown = isOpen ? undefined : one.index;
+    this.#preview.replaceChildren(...drawn.filter(Boolean));
+    for (const box of this.element.querySelectorAll("[aria-expanded]")) {
+      box.setAttribute("aria-expanded", String(box.dataset.index === String(this.#shown)));
+    }
+  }
+
+  async #blobOf(one) {
+    const { index } = one;
+    if (!this.#blobs.has(index)) this.#blobs.set(index, await this.#fetch(one));
+    return this.#blobs.get(index);
+  }
+
+  // Each attachment is a request: the rate limit is waited for.
+  async #saveAll() {
+    const files = [];
+    const of = this.#listed.length;
+    for (const one of this.#listed) {
+      const n = files.length;
+      this.#progress.textContent = t("saving", { n, of });
+      const onWait = (seconds) => (this.#progress.textContent = t("saving-later", { n, of, seconds }));
+      const options = { spare: SPARE_REQUESTS, signal: this.#closing.signal, onWait };
+      const isHere = this.#blobs.has(one.index);
+      const blob = isHere ? await this.#blobOf(one) : await whenAllowed(this.#api, () => this.#blobOf(one), options);
+      files.push({ name: nameOf(one), blob });
+    }
+    const { subject, received_at } = this.#message;
+    save(await zip(files, new Date(received_at)), `${safeName(plain(subject))}.zip`);
+    this.#progress.textContent = t("saved", { n: of });
+  }
+}

@@ -1,0 +1,64 @@
+// Which attachments can be shown here, and how: images by their first octets, text as text. Anything else is only saved.
+
+import { h, plain } from "./dom.js";
+import { t } from "./words.js";
+
+const MAX_BYTES = 10 * 1024 * 1024;
+const SHOWN_CHARACTERS = 100_000;
+const NAMED_IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
+const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patch|diff)$/i;
+const TYPED_IMAGE = /^image\/(?:png|jpe?g|pjpeg|gif|webp|avif|(?:x-ms-)?bmp)$/;
+const TYPED_TEXT = /^(?:text\/.+|application\/(?:json|xml|x-yaml|yaml))$/;
+// What images begin with, in Latin-1; SVG is not among them, for it is a document with scripts and links.
+const MAGIC = {
+  "image/png": /^\x89PNG\r\n\x1a\n/,
+  "image/jpeg": /^\xff\xd8\xff/,
+  "image/gif": /^GIF8[79]a/,
+  "image/webp": /^RIFF[^]{4}WEBP/,
+  "image/avif": /^[^]{4}ftypavi[fs]/,
+  "image/bmp": /^BM/,
+};
+
+// Return "image" or "text" if an attachment can probably be shown; "" if not.
+export function kindOf({ content_type, filename, size }) {
+  if (size > MAX_BYTES) return "";
+  const says = (typed, named) => typed.test(content_type) || (content_type === "application/octet-stream" && named.test(filename));
+  if (says(TYPED_IMAGE, NAMED_IMAGE)) return "image";
+  return says(TYPED_TEXT, NAMED_TEXT) ? "text" : "";
+}
+
+// Return text of several lines without what hides or turns around the characters next to it.
+const legible = (text) => text.replaceAll(/\r\n?/g, "\n").replaceAll(/[^\n\t ]+/g, (word) => plain(word));
+
+// Draw what was received; `urls` takes the URL of an image, to be revoked.
+export async function draw(kind, blob, name, urls) {
+  return kind === "image" ? drawImage(blob, name, urls) : drawText(blob, name);
+}
+
+async function drawImage(blob, name, urls) {
+  const head = new TextDecoder("latin1").decode(await blob.slice(0, 16).arrayBuffer());
+  const type = Object.keys(MAGIC).find((one) => MAGIC[one].test(head));
+  if (!type) return h("p.soft", t("not-an-image"));
+  const src = URL.createObjectURL(new Blob([blob], { type }));
+  urls.push(src);
+  const image = h("img", { src, alt: name, error: () => image.replaceWith(h("p.soft", t("not-an-image"))) });
+  return image;
+}
+
+async function drawText(blob, name) {
+  const text = decode(new Uint8Array(await blob.slice(0, 4 * SHOWN_CHARACTERS).arrayBuffer()));
+  const shown = legible(text.slice(0, SHOWN_CHARACTERS));
+  const isCut = text.length > SHOWN_CHARACTERS || blob.size > 4 * SHOWN_CHARACTERS;
+  return [h("pre", { dir: "auto", tabindex: 0, role: "region", "aria-label": name }, shown), isCut && h("p.soft.small", t("preview-cut"))];
+}
+
+// Return text in the encoding that its mark names, else in UTF-8, else in Windows-1252, in which all octets are something.
+function decode(octets) {
+  const [first, second] = octets;
+  if (first + second === 0xff + 0xfe) return new TextDecoder(first === 0xff ? "utf-16le" : "utf-16be").decode(octets);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(octets, { stream: true }); // it may be cut within a character
+  } catch {
+    return new TextDecoder("windows-1252").decode(octets);
+  }
+}
