@@ -31,7 +31,7 @@ EXPECTED = (
     "Failed to load resource",  # an answer of 400 and above, which the page shows as it should
     "The Cross-Origin-Opener-Policy header has been ignored, because the URL's origin was untrustworthy",  # plain HTTP
 )
-OWN = ("http://127.0.0.1:", "http://inbox.example:", "data:")
+OWN = ("http://127.0.0.1:", "blob:http://127.0.0.1:", "http://inbox.example:", "data:")
 
 
 @pytest.fixture(scope="session")

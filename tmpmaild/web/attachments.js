@@ -13,7 +13,7 @@ export class Attachments {
   element;
   #message;
   #listed;
-  #fetch;
+  #load;
   #api;
   #actions;
   #blobs = new Map(); // by index: each is fetched once
@@ -30,7 +30,7 @@ export class Attachments {
     this.#listed = attachments.filter(({ inline }) => !inline || !has_html);
     this.#api = api;
     this.#actions = actions;
-    this.#fetch = ({ url }) => api.attachment(inbox, url);
+    this.#load = ({ url }) => api.attachment(inbox, url);
     this.element = this.#listed.length ? this.#draw() : "";
   }
 
@@ -82,7 +82,7 @@ export class Attachments {
 
   async #blobOf(one) {
     const { index } = one;
-    if (!this.#blobs.has(index)) this.#blobs.set(index, await this.#fetch(one));
+    if (!this.#blobs.has(index)) this.#blobs.set(index, await this.#load(one));
     return this.#blobs.get(index);
   }
 

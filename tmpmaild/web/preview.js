@@ -9,7 +9,7 @@ const NAMED_IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patch|diff)$/i;
 const TYPED_IMAGE = /^image\/(?:png|jpe?g|pjpeg|gif|webp|avif|(?:x-ms-)?bmp)$/;
 const TYPED_TEXT = /^(?:text\/.+|application\/(?:json|xml|x-yaml|yaml))$/;
-// What images begin with, in Latin-1; SVG is not among them, for it is a document with scripts and links.
+// What images begin with, an octet a character. SVG is not among them: it is a document with scripts and links.
 const MAGIC = {
   "image/png": /^\x89PNG\r\n\x1a\n/,
   "image/jpeg": /^\xff\xd8\xff/,
@@ -36,7 +36,7 @@ export async function draw(kind, blob, name, urls) {
 }
 
 async function drawImage(blob, name, urls) {
-  const head = new TextDecoder("latin1").decode(await blob.slice(0, 16).arrayBuffer());
+  const head = String.fromCharCode(...new Uint8Array(await blob.slice(0, 16).arrayBuffer()));
   const type = Object.keys(MAGIC).find((one) => MAGIC[one].test(head));
   if (!type) return h("p.soft", t("not-an-image"));
   const src = URL.createObjectURL(new Blob([blob], { type }));

@@ -1,9 +1,10 @@
 // Shows one message: what it was sent for, then as HTML, as text, its headers or its source.
 
+import { Attachments } from "./attachments.js";
 import { button, h, icon, plain, save } from "./dom.js";
 import { codeBox, codeOf, leave, linkBox, linkOf } from "./findings.js";
 import { senderOf, subjectOf } from "./list.js";
-import { bytes, fullTime, t } from "./words.js";
+import { fullTime, t } from "./words.js";
 
 const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s to draw
 const SPARE_REQUESTS = 3; // what the HTML, shown unasked, leaves of the rate limit
@@ -13,7 +14,7 @@ const WEB_ADDRESS = /(https?:\/\/[^\s<>"'()[\]{}]*[^\s<>"'()[\]{}.,;:!?*_~])/i;
 const cut = (length) => length > SHOWN_CHARACTERS && h("p.soft", t("cut"));
 const bar = (image, words, label, click) => h("p.note.small", icon(image), h("span", words), button("", label, { click }));
 
-// `actions` has close(), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
+// `actions` has close(), step(by), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
 export class Reader {
   #element;
   #api;
@@ -23,6 +24,7 @@ export class Reader {
   #pane;
   #turn;
   #whole;
+  #attachments;
   #forms = {
     html: (remoteImages) => this.#html(remoteImages),
     text: () => this.#text(),
@@ -44,9 +46,11 @@ export class Reader {
     this.#inbox = inbox;
     this.#message = message;
     this.#whole = undefined;
+    this.#attachments?.close();
+    this.#attachments = new Attachments(message, inbox, this.#api, this.#actions);
     this.#pane = h("div.pane");
     this.#element.hidden = false;
-    this.#element.replaceChildren(this.#header(), this.#found(), this.#attachments(), this.#modes(), this.#pane);
+    this.#element.replaceChildren(this.#header(), this.#found(), this.#attachments.element, this.#modes(), this.#pane);
     this.#element.scrollTop = 0;
     if (!message.has_html) this.#present("text");
     else if (this.#api.msUntilLeft(SPARE_REQUESTS + 1) <= 0) this.#present("html");
@@ -55,15 +59,19 @@ export class Reader {
 
   close() {
     this.#turn = this.#message = this.#whole = undefined;
+    this.#attachments?.close();
     this.#element.hidden = true;
     this.#element.replaceChildren();
   }
 
   #header() {
     const { from, from_name, to, received_at } = this.#message;
-    const { close, remove } = this.#actions;
+    const { attempt, close, remove, step } = this.#actions;
+    const tool = (image, name, click) => button(image, "", { class: "quiet tool", "aria-label": t(name), title: t(name), click });
     return h("header",
       h("div.tools", button("back", t("back"), { class: "quiet back", click: close }),
+        tool("up", "previous-mail", () => step(-1)), tool("down", "next-mail", () => step(1)),
+        tool("print", "print", attempt(() => this.#print())),
         this.#inbox.token && button("bin", t("delete-mail"), { class: "quiet", click: () => remove(this.id) })),
       h("h1", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
       h("p", h("b", { dir: "auto" }, senderOf(this.#message)), plain(from_name) && h("span", { dir: "auto" }, ` ${plain(from)}`)),
@@ -74,19 +82,6 @@ export class Reader {
     const { copy } = this.#actions;
     const [code, link] = [codeOf(this.#message), linkOf(this.#message)];
     return (code || link) ? h("div.found", code && codeBox(code, copy), link && linkBox(link, copy)) : "";
-  }
-
-  #attachments() {
-    const { attachments, has_html } = this.#message;
-    const listed = attachments.filter(({ inline }) => !inline || !has_html);
-    return h("ul.attachments", { "aria-label": t("attachments") }, listed.map((one) => h("li", this.#attachment(one))));
-  }
-
-  #attachment({ filename, content_type, size, url }) {
-    const name = plain(filename) || t("unnamed");
-    const click = this.#actions.attempt(async () => save(await this.#api.attachment(this.#inbox, url), name));
-    return h("button.box", { type: "button", title: t("save"), click },
-      icon("file"), h("b", { dir: "auto" }, name, h("small", `${plain(content_type)}, ${bytes(size)}`)));
   }
 
   #modes() {
@@ -132,6 +127,11 @@ export class Reader {
     const blob = await this.#api.source(this.#inbox, this.id);
     const text = await blob.slice(0, SHOWN_CHARACTERS).text();
     return [button("file", t("save-source"), { click: () => save(blob, `${this.id}.eml`) }), h("pre", text), cut(blob.size)];
+  }
+
+  // A page without scripts cannot print itself, and a frame prints only what it shows: so it gets a tab.
+  async #print() {
+    leave((await this.#api.view(this.#inbox, this.id, false)).url).click();
   }
 
   // Return the message with all that the list does not say of it.

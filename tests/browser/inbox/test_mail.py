@@ -1,6 +1,8 @@
 """A mail from its arrival to its end: in the list, opened, and taken apart."""
 
+import io
 import re
+import zipfile
 from email.message import EmailMessage
 from email.policy import SMTP
 from urllib.error import HTTPError
@@ -158,6 +160,56 @@ async def test_an_attachment_is_saved_with_its_name_and_octets(reading):
         await attachments.click()
     assert (await download.value).suggested_filename == "thing.bin"
     assert await octets_of(download) == OCTETS
+
+
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(1)</script></svg>"
+FILES = [
+    ("photo.png", "image/png", PIXEL),
+    ("drawing.png", "image/png", SVG),
+    ("drawing.svg", "image/svg+xml", SVG),
+    ("notes.txt", "text/plain", "Grüße\r\n\t<b>exe.\u202egpj</b>\n".encode()),
+    ("notes.txt", "application/octet-stream", b"\xff\xfeh\0i\0"),
+    ("terms.pdf", "application/pdf", b"%PDF-1.7"),
+]
+
+
+async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_at_once(tab, expect):
+    tab.daemon.deliver(await tab.address(), "Files", attachments=FILES)
+    await tab.open("Files")
+    attachments = tab.reader.get_by_role("list", name="Attachments").get_by_role("listitem")
+    shown = attachments.locator("[aria-expanded]")
+    assert [(await one.inner_text()).split("\n")[0] for one in await shown.all()] == [
+        FILES[index][0] for index in (0, 1, 3, 4)
+    ]
+    await shown.nth(0).click()
+    await expect(tab.reader.get_by_role("img", name="photo.png")).to_have_js_property("naturalWidth", 1)
+    await expect(shown.nth(0)).to_have_attribute("aria-expanded", "true")
+    await shown.nth(1).click()
+    await expect(tab.reader.get_by_text("This is not an image that can be shown here.")).to_be_visible()
+    await expect(tab.reader.get_by_role("img")).to_have_count(0)
+    await shown.nth(2).click()
+    assert await tab.reader.get_by_role("region", name="notes.txt").inner_text() == "Grüße\n\t<b>exe. gpj</b>\n"
+    await shown.nth(3).click()
+    await expect(tab.reader.get_by_role("region", name="notes.txt")).to_have_text("hi")
+    await shown.nth(3).click()
+    await expect(tab.reader.get_by_role("region")).to_have_count(0)
+    async with tab.page.expect_download() as download:
+        await tab.button("Save all as ZIP").click()
+    assert (await download.value).suggested_filename == "Files.zip"
+    with zipfile.ZipFile(io.BytesIO(await octets_of(download))) as archive:
+        assert [archive.read(one) for one in archive.infolist()] == [octets for _, _, octets in FILES]
+        assert archive.namelist()[3:5] == ["notes.txt", "notes (2).txt"]
+    fetched = [path for _, path in tab.asked if "/attachments/" in path]
+    assert len(fetched) == len(set(fetched)) == len(FILES)
+
+
+async def test_a_mail_is_opened_in_a_tab_of_its_own_to_be_printed(reading):
+    async with reading.page.context.expect_page() as opened:
+        await reading.button("Open in a tab to print").click()
+    page = await opened.value
+    await page.get_by_text(f"Your verification code is {CODE}.").wait_for()
+    assert await page.evaluate("[origin, opener]") == ["null", None]
+    await page.close()
 
 
 async def test_a_deleted_mail_is_gone_on_the_server_too(reading):
