@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sheets import assert_harmless_sheet
 from tmpmaild.mail import htmlattributes, htmltree
 from tmpmaild.mail.htmlview import (
     MAX_CHARACTERS,
@@ -55,12 +56,18 @@ class Reader(HTMLParser):
 
 def body(html, images=None, *, remote_images=False):
     """Return what is in the body of the page; its head is the same for every mail."""
-    head, page = render(html, images or {}, remote_images=remote_images).html.split("</style>", maxsplit=1)
-    if "<body" not in head + page:
+    *_, page = render(html, images or {}, remote_images=remote_images).html.split("</style>")
+    if "<body" not in page:
         return page
     [(_, attributes), *_] = Reader(page).tags
     assert_harmless(htmlattributes.start_tag("div", attributes))
     return re.fullmatch(r"<body[^>]*>(.*)</body>", page, re.DOTALL)[1]
+
+
+def sheet(html):
+    """Return the mail's own style element, which follows ours."""
+    _, *sheets, _ = render(html, {}, remote_images=True).html.split("</style>")
+    return "".join(sheets).removeprefix("<style>")
 
 
 def assert_harmless(page):
@@ -194,6 +201,17 @@ PAYLOADS = [
 ]
 
 
+def test_style_elements_are_made_one_after_ours_wherever_they_stand():
+    html = (
+        "<style>a{color:red}</style><p>x<STYLE media=print>p.b{color:red}</STYLE>"
+        "<!--[if mso]><style>mso{color:red}</style><![endif]--><style type=text/less>i{color:red}</style>"
+        "<table><style type='text/css'>td{background:url(//x.example)}td{width:1px}"
+    )
+    assert sheet(html).replace(":where(body,body *)", "") == ("a{color:red}@media print{p.m_b{color:red}}td{width:1px}")
+    assert "color" not in body(html)
+    assert render(html, {}, remote_images=True).remote_images == 1
+
+
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize(
     "frame", ["{}", "<table><tr><td>{}</table>", "<svg><p><style>{}", "<pre>\n{}", "<b><p>{}</b></p>"]
@@ -201,6 +219,7 @@ PAYLOADS = [
 def test_no_trick_comes_through(payload, frame):
     page = body(frame.replace("{}", payload), {"x": PIXEL})
     assert_harmless(page)
+    assert_harmless_sheet(sheet(frame.replace("{}", payload)))
     assert body(body(page)) == body(page)
 
 
@@ -236,8 +255,9 @@ def test_the_page_is_a_document_that_opens_links_elsewhere():
         ("<p>x", "<body>"),
         ("<html><body bgcolor=#eee text=red onload=alert(1)>", '<body bgcolor="#eee" text="red">'),
         ("<html dir=rtl lang=ar><body style='margin:0'>", '<body dir="rtl" lang="ar" style="margin:0">'),
-        ("<html style='color:red'><body dir=ltr style='color:#111'>", '<body dir="ltr" style="color:red;color:#111">'),
-        ("<body style='color:red' dir=ltr><body bgcolor=red>", '<body bgcolor="red" dir="ltr" style="color:red">'),
+        ("<html style='color:red'><body dir=ltr style='color:#111'>", '<body style="color:red;color:#111" dir="ltr">'),
+        ("<html class='a b' id=c><body class=d id=e>", '<body class="m_a m_b m_d" id="m_c">'),
+        ("<body style='color:red' dir=ltr><body bgcolor=red>", '<body dir="ltr" style="color:red" bgcolor="red">'),
     ],
 )
 def test_the_body_of_the_mail_is_that_of_the_page(html, tag):
@@ -277,8 +297,8 @@ def test_the_page_is_laid_out_in_the_mode_of_the_mail(doctype, is_standard, has_
             "<center><h1 style='COLOR: #123; margin:0 auto'>x",
             '<center><h1 style="color:#123;margin:0 auto">x</h1></center>',
         ),
-        ("<p style='background:#fff url(x.png) no-repeat'>x", '<p style="background:#fff no-repeat">x</p>'),
-        ("<p style='color:rgb(1,2,3)'>x", '<p style="color:rgb(1, 2, 3)">x</p>'),
+        ("<p style='background:#fff url(x.png) no-repeat'>x", '<p style="background:#fff none no-repeat">x</p>'),
+        ("<p style='color:rgb(1,2,3)'>x", '<p style="color:rgb(1,2,3)">x</p>'),
         ("<td>1<td>2", "12"),
         ("<ul><li>a<li>b</ul><p>c<p>d", "<ul><li>a</li><li>b</li></ul><p>c</p><p>d</p>"),
         ("<o:p>&nbsp;</o:p><![if !mso]>x<![endif]><!--[if mso]>y<![endif]-->", "&nbsp;x"),

@@ -111,10 +111,11 @@ def _address(attributes: str) -> str:
     return address if _WEB_ADDRESS.match(address) else ""
 
 
-def tokens(source: str) -> Iterator[tuple[str, str, str]]:
+def tokens(source: str, *, sheets: bool = False) -> Iterator[tuple[str, str, str]]:
     """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
 
-    Comments and declarations are left out; so is a tag without an end, as in a browser.
+    With ``sheets`` also ("sheet", text, ""), what a style element holds, after its start. Comments and declarations
+    are left out; so is a tag without an end, as in a browser.
     """
     position = 0
     for _ in range(MAX_TAGS):
@@ -135,8 +136,9 @@ def tokens(source: str) -> Iterator[tuple[str, str, str]]:
         yield "end" if tag[1] else "start", name, tag[3]
         if name in _RAW_TEXT and not tag[1]:
             end = _RAW_TEXT_END[name].search(source, position)
-            if name in _SHOWN_RAW_TEXT:
-                yield "text", source[position : end.start() if end else len(source)], ""
+            if name in _SHOWN_RAW_TEXT or (sheets and name == "style"):
+                kind = "text" if name in _SHOWN_RAW_TEXT else "sheet"
+                yield kind, source[position : end.start() if end else len(source)], ""
             if end is None:
                 return
             position = end.start()

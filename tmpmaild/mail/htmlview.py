@@ -2,7 +2,8 @@
 
 The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. The mail goes
 through ``htmltree`` first, since nh3, which has the last word on what may stay, takes quadratic time for tag
-soup. The addresses of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``.
+soup. The addresses of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``. Styles are
+written by ``cssdeclarations`` and ``csssheets`` alone: nh3's own filter breaks functions within functions.
 """
 
 import html as entities
@@ -17,6 +18,8 @@ from msgspec import Struct
 
 from tmpmaild import charsets
 from tmpmaild.mail import htmlattributes, htmlpage, htmltree
+from tmpmaild.mail.cssdeclarations import StyleAttributes
+from tmpmaild.mail.csssheets import Sheet
 from tmpmaild.mail.htmltext import attributes_of, to_text, tokens, unescaped
 
 MAX_CHARACTERS = 4 * 1024 * 1024
@@ -26,7 +29,7 @@ MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
 MAX_ESCAPED = 50_000
 _MAX_ALT_CHARACTERS = 1000
 _MAX_CONTENT_IDS = 1000
-_MAX_BODY_STYLE_CHARACTERS = 4096
+_MAX_BODY_CHARACTERS = 4096
 
 _ELEMENTS: Final = htmltree.FORMATTING | htmltree.INLINE | htmltree.BLOCKS | htmltree.VOIDS | htmltree.TABLE_PARTS
 _CLEANER = nh3.Cleaner(
@@ -34,7 +37,6 @@ _CLEANER = nh3.Cleaner(
     attributes={"*": htmlattributes.ANYWHERE, "a": {"href"}, "img": {"src", "alt", "role"}},
     url_schemes=htmlattributes.SCHEMES | {"cid"},
     url_relative="deny",
-    filter_style_properties=htmlattributes.STYLES,
     link_rel=htmlattributes.REL,
     set_tag_attribute_values={"a": {"target": "_blank"}, "img": {"referrerpolicy": "no-referrer"}},
 )
@@ -65,14 +67,14 @@ def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View
     ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). A remote image shows its
     alternative text in the size that the mail states, unless remote images are asked for; ``http:`` ones are then
     fetched over ``https:``, since the frame allows no others. The ones counted are those of ``img``, of
-    ``background`` attributes and of ``style`` attributes; the latter two are never loaded. Of a mail shown as text
-    those up to the bound are counted.
+    ``background`` attributes and of styles; the latter two are never loaded. Of a mail shown as text those up to
+    the bound are counted.
     """
     mail = _Mail(images, remote_images=remote_images)
     source = charsets.scrub(html[: MAX_CHARACTERS + 1])
     if len(html) > MAX_CHARACTERS or not mail.read(source):
         return View(htmlpage.text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
-    return View(htmlpage.mail_page(source, mail.sanitised()), mail.remote_images)
+    return View(mail.page(source), mail.remote_images)
 
 
 def render_text(text: str) -> View:
@@ -104,15 +106,18 @@ class _Mail:
         self._tree = htmltree.Tree()
         self._sources: list[str] = []
         self._source_characters = 0
+        self._styles = StyleAttributes()
+        self._sheet = Sheet()
+        self._sheet_media: str | None = ""
         self._body: dict[str, str] = {}
         self._markup = ""
-        self.remote_images = 0
+        self._remote_images = 0
 
     def read(self, source: str) -> bool:
         """Take in the HTML; False when it passes a bound."""
         tags = 0
         try:
-            for kind, text, attributes in tokens(source):
+            for kind, text, attributes in tokens(source, sheets=True):
                 tags += kind != "text"
                 if tags > MAX_TAGS:
                     return False
@@ -122,41 +127,58 @@ class _Mail:
             return False
         return self._markup.count("&") + self._markup.count("\xa0") <= MAX_ESCAPED
 
-    def sanitised(self) -> str:
-        """Return the markup that may stay, with the addresses of its images."""
-        return _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
+    @property
+    def remote_images(self) -> int:
+        """How many remote images the mail would have loaded."""
+        return self._remote_images + self._sheet.remote_images
+
+    def page(self, source: str) -> str:
+        """Return the page of what may stay, with the addresses of its images."""
+        markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
+        sheet = self._sheet.written()
+        return htmlpage.mail_page(source, markup, sheet, has_dark_styles="(prefers-color-scheme:dark)" in sheet)
 
     def _take(self, kind: str, text: str, attributes: str) -> None:
         if kind == "text":
             self._tree.text(_escaped(text))
+        elif kind == "sheet":
+            if self._sheet_media is not None:
+                self._sheet.add(text, self._sheet_media)
         elif kind == "start":
             self._start(text, attributes_of(attributes))
         elif text in _ELEMENTS:
             self._tree.end(text)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self.remote_images += htmlattributes.remote_backgrounds(attributes)
+        self._remote_images += htmlattributes.remote_backgrounds(attributes)
         if name in ("body", "html"):
-            self._take_body(htmlattributes.allowed(name, attributes))
+            self._take_body(self._allowed(name, attributes))
+        elif name == "style":
+            self._sheet_media = attributes.get("media", "") if _is_css(attributes) else None
         elif name in ("img", "image"):
             self._image(attributes)
         elif name in _ELEMENTS:
-            tag = htmlattributes.start_tag(name, htmlattributes.allowed(name, attributes))
+            tag = htmlattributes.start_tag(name, self._allowed(name, attributes))
             if name in htmltree.VOIDS:
                 self._tree.void(name, tag)
             else:
                 self._tree.start(name, tag)
 
+    def _allowed(self, name: str, attributes: dict[str, str]) -> dict[str, str]:
+        return htmlattributes.allowed(name, attributes, self._styles)
+
     def _take_body(self, attributes: dict[str, str]) -> None:
-        """Merge the attributes of ``html`` and of each ``body``; styles add up, of others the first counts."""
-        style, more = self._body.get("style", ""), attributes.pop("style", "")
-        self._body = attributes | self._body
-        if more and len(style) < _MAX_BODY_STYLE_CHARACTERS:
-            self._body["style"] = f"{style};{more}" if style else more
+        """Merge the attributes of ``html`` and of each ``body``; the first counts, styles and classes add up."""
+        merged = {**self._body, **{key: value for key, value in attributes.items() if key not in self._body}}
+        for key, mark in (("style", ";"), ("class", " ")):
+            before, more = self._body.get(key, ""), attributes.get(key, "")
+            if before and more and len(before) < _MAX_BODY_CHARACTERS:
+                merged[key] = f"{before}{mark}{more}"
+        self._body = merged
 
     def _image(self, attributes: dict[str, str]) -> None:
         """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
-        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | htmlattributes.allowed("img", attributes)
+        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | self._allowed("img", attributes)
         source = self._source(attributes.get("src", "").translate(_IGNORED_IN_ADDRESSES).strip())
         self._source_characters += len(source)
         if source and self._source_characters <= MAX_IMAGE_CHARACTERS:
@@ -172,10 +194,15 @@ class _Mail:
             source = self._images.get(_content_id(address[4:]), "")
             return source if source.startswith("data:image/") else ""
         if remote := _REMOTE_IMAGE.match(address):
-            self.remote_images += 1
+            self._remote_images += 1
             return f"https://{address[remote.end() :]}" if self._loads_remote else ""
         address = address.replace(" ", "")
         return address if _INLINE_IMAGE.fullmatch(address) else ""
+
+
+def _is_css(attributes: dict[str, str]) -> bool:
+    """Return whether a style element holds CSS, and not what a tool makes CSS of."""
+    return attributes.get("type", "").strip().lower() in ("", "text/css")
 
 
 def _escaped(text: str) -> str:

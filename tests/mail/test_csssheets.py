@@ -1,0 +1,160 @@
+"""What stays of the style sheets of a hostile mail: rules that reach no further than its body, and load nothing."""
+
+import pytest
+
+from sheets import assert_harmless_sheet
+from tmpmaild.mail.csssheets import MAX_CHARACTERS, MAX_SELECTORS, Sheet
+
+IN_BODY = ":where(body,body *)"
+
+
+def written(text, media=""):
+    sheet = Sheet()
+    sheet.add(text, media)
+    assert_harmless_sheet(sheet.written())
+    return sheet.written()
+
+
+def selectors(text):
+    """Return the selectors of a rule as they are written, without what keeps them in the body."""
+    return written(f"{text}{{color:red}}").replace(IN_BODY, "").removesuffix("{color:red}")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("p", "p"),
+        ("TD , a", "td,a"),
+        ("*", "*"),
+        (".btn", ".m_btn"),
+        ("p.a.b#c", "p.m_a.m_b#m_c"),
+        (r".md\:w-1\/2", ".m_md_3a_w-1_2f_2"),  # no escape is written, so the attribute's name is changed the same way
+        ("table>tr > td  p+a~b", "table>tr>td p+a~b"),
+        ("a:hover,a:VISITED", "a:hover,a:visited"),
+        ("li:nth-child( 2n + 1 )", "li:nth-child(2n+1)"),
+        ("li:nth-child(-N+3):nth-last-of-type(even)", "li:nth-child(-n+3):nth-last-of-type(even)"),
+        ("p:not(.a, b > i)", "p:not(.m_a,b>i)"),
+        ("body", "body"),
+        ("html body.x", "html body.m_x"),
+        (":root .x", ":root .m_x"),
+        ("html", "html"),
+        ("[align=center]", '[align="center"]'),
+        ("[class]", "[class]"),
+        ('[class~="a"],[class="a b"]', '[class~="m_a"],[class="m_a m_b"]'),
+        ('[class^="col-"],[id|="x"]', '[class^="m_col-"],[id|="m_x"]'),
+        ('[class*="col-"],[class$="b c"]', '[class*="col-"],[class$="b m_c"]'),  # these may begin within a name
+        ('[style*="width: 600px" i]', '[style*="width:600px" i]'),  # styles are written without such space
+        ('a[href^="tel"]', 'a[href^="tel"]'),
+        ("a/**/b", ""),  # not "ab"
+        ("p::before, p::first-line, i", "i"),  # what cannot be written is left out, not what stands next to it
+        ("[data-ogsc] p, [onclick], [src]", ""),  # the attributes are gone
+        ("o|p, *|p, |p", ""),
+        ("u + .body .x", "u+.m_body .m_x"),
+        ("p:has(a), p:target, p:foo, p:lang(en)", ""),
+        ("head, style, title, base, script, input", ""),
+        ("> p, p >, p > > a, p || a, p,, a", "p,a"),
+        ("&, & p, p &", ""),
+        ("50%, 1, u+1f", ""),
+        ('[title="</style><img src=x>"]', ""),
+        ('[title="\\3c/style\\3e"]', ""),
+        ('[title="a\\\nb"], [title="', ""),
+        ('[href="https://evil.example/"]', ""),
+        ("#\\3c, .\\3c style", "#m__3c_,.m__3c_style"),
+        (".a" * 3, ".m_a.m_a.m_a"),
+        (" ".join("p" * 21), ""),
+        (":not(" * 5 + "p" + ")" * 5, ""),
+    ],
+)
+def test_selectors_that_are_known_stay(text, kept):
+    assert selectors(text) == kept
+
+
+def test_a_selector_reaches_what_is_in_the_body_and_counts_what_it_counted():
+    assert written("*,p a{color:red}") == f"*{IN_BODY},p{IN_BODY} a{{color:red}}"
+    assert written("html *,html>body{color:red}") == f"html *{IN_BODY},html>body{IN_BODY}{{color:red}}"
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("screen", "screen"),
+        ("only screen and (max-width:480px)", "only screen and (max-width:480px)"),
+        ("screen and ( MAX-DEVICE-WIDTH : 480px )", "screen and (max-width:480px)"),  # the frame is the device
+        ("(min-width:30em) and (max-width:599.5px)", "(min-width:30em) and (max-width:599.5px)"),
+        ("(width<=600px)", "(max-width:600px)"),
+        ("(width < 600px)", "(max-width:599.98px)"),
+        ("(600px > width)", "(max-width:599.98px)"),
+        ("(400px <= width < 600px)", "(min-width:400px) and (max-width:599.98px)"),
+        ("(prefers-color-scheme:dark)", "(prefers-color-scheme:dark)"),
+        ("(orientation: landscape), print", "(orientation:landscape),print"),
+        ("not print", "not print"),
+        ("not (min-width:1px)", "not (min-width:1px)"),
+        ("screen and (-webkit-min-device-pixel-ratio:0)", "screen and (-webkit-min-device-pixel-ratio:0)"),
+        ("tv, screen", "screen"),
+        ("screen and (scripting), screen and", None),
+        ("screen yahoo", None),
+        ("only (min-width:1px)", None),
+        ("not (400px < width < 600px)", None),
+        ("(min-width:calc(1px)), (min-width:var(--x)), (min-width:1vw)", None),
+        ("(min-width:1e999px), (width<1e999px), (width:1px:2px)", None),
+        ("(1px < width > 2px < 3px), (<), ()", None),
+        ('"screen", url(x), \\3c', None),
+    ],
+)
+def test_media_queries_that_are_known_stay(query, kept):
+    rule = f"p{IN_BODY}{{color:red}}"
+    expected = "" if kept is None else f"@media {kept}{{{rule}}}"
+    assert written(f"@media {query}{{p{{color:red}}}}") == expected
+    assert written("p{color:red}", query) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<!-- p{color:red} -->", "p"),
+        ("@charset 'x';@import url(//evil.example);@namespace url(x);p{color:red}", "p"),
+        ("@font-face{src:url(//evil.example)}@property --x{syntax:'*'}p{color:red}", "p"),
+        ("@supports (a:b){i{color:red}}@layer x{i{color:red}}@container (width>1px){i{color:red}}p{color:red}", "p"),
+        (
+            "@keyframes x{from{color:red}}@page{color:red}@scope (i){i{color:red}}@unknown{i{color:red}}p{color:red}",
+            "p",
+        ),
+        ("p{color:red;i{color:red};&:hover{color:red}}", "p"),
+        ("@media all{@media screen{p{color:red}}}", "@media all{@media screen{p"),
+        ("@media all{" * 5 + "p{color:red}", ""),
+        ("p{color:red", "p"),  # as in a browser, what is open ends with the sheet
+        ("}p{color:red}", ""),
+        ("@media{p{color:red}}", "p"),
+    ],
+)
+def test_rules_stay_and_every_other_at_rule_goes(text, kept):
+    assert written(text).replace(IN_BODY, "").partition("{color")[0] == kept
+
+
+def test_a_sheet_of_another_kind_of_medium_stays_out_of_this_one():
+    sheet = Sheet()
+    sheet.add("p{color:red}", "print")
+    sheet.add("a{color:red}")
+    assert sheet.written().replace(IN_BODY, "") == "@media print{p{color:red}}a{color:red}"
+
+
+def test_images_elsewhere_are_counted_in_rules_and_never_written():
+    sheet = Sheet()
+    sheet.add(
+        "p{background:url(http://x/)}@media all{i{background:#fff url( '//x/' ),url(\"https://x/\")}}"
+        "b{background:url(x.png);color:url(//x)}@font-face{src:url(//x)}@import url(//x);"
+    )
+    assert sheet.remote_images == 4
+    assert sheet.written().replace(IN_BODY, "") == "@media all{i{background:#fff none,none}}"
+
+
+def test_what_passes_a_bound_is_left_out():
+    sheet = Sheet()
+    sheet.add("p{color:red}" * 1000)
+    sheet.add("i,b{color:red}" * 1000)
+    sheet.add("@media all{u{color:red}}")
+    assert sheet.written().count(IN_BODY) == MAX_SELECTORS
+    sheet = Sheet()
+    sheet.add(f"p{{color:red}}/*{'x' * MAX_CHARACTERS}*/i{{color:red}}")
+    sheet.add("a{color:red}")
+    assert sheet.written().replace(IN_BODY, "") == "p{color:red}a{color:red}"

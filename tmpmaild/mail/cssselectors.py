@@ -1,0 +1,201 @@
+"""Selectors of a hostile mail written anew, so that each selects within the body only; rules are not read here.
+
+The mail's classes and ids get a prefix, in selectors as in attributes: no rule of a mail finds what this page
+marks with a class of its own. What a selector counts (its specificity) stays what it was.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Final
+
+from tmpmaild.mail.csstokens import Node, RefusedError, without_space
+from tmpmaild.mail.htmltree import BLOCKS, FORMATTING, INLINE, TABLE_PARTS, VOIDS, names
+
+PREFIX = "m_"
+# Of no weight: the body and what is in it, not the rest of this page.
+SCOPE = ":where(body,body *)"
+ELEMENTS: Final = FORMATTING | INLINE | BLOCKS | VOIDS | TABLE_PARTS | names("body html")
+PSEUDO_CLASSES: Final = names(
+    "active any-link empty first-child first-of-type focus focus-visible focus-within hover last-child last-of-type "
+    "link only-child only-of-type root visited"
+)
+NTH: Final = names("nth-child nth-last-child nth-last-of-type nth-of-type")
+LOGICAL: Final = names("is not where")
+
+_MAX_DEPTH = 3
+_MAX_COMPOUNDS = 20
+_MAX_NAME_CHARACTERS = 100
+_UNSAFE = re.compile(r"[^\w-]")
+_NTH = re.compile(r"even|odd|[+-]?[0-9]{0,4}n(?:[+-][0-9]{1,4})?|[+-]?[0-9]{1,4}")
+_ATTRIBUTE_VALUE = re.compile(r"[\w .,:;#%()+!*-]{1,100}+")
+_ATTRIBUTES = names(
+    "align alt bgcolor border class color dir face height href id lang size style title type valign width"
+)
+_OPERATORS = ("=", "~=", "^=", "$=", "*=", "|=")
+_AROUND_MARKS = re.compile(r"\s*+([:;,])\s*+")
+
+
+def own_name(name: str) -> str:
+    """Return a class or an id of the mail as it is called in this page; two may become one."""
+    name = _UNSAFE.sub(_escaped, name[:_MAX_NAME_CHARACTERS])
+    return name if name.startswith(PREFIX) else f"{PREFIX}{name}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"_{ord(match[0]):x}_"
+
+
+def own_names(text: str) -> str:
+    """Return the classes of an attribute as they are called in this page."""
+    return " ".join(map(own_name, text.split()))
+
+
+def written(prelude: Iterable[Node], limit: int) -> list[str]:
+    """Return the selectors of a list that are known, each within the body; the others are left out."""
+    found = []
+    for selector in islice(_separated(prelude), limit):
+        try:
+            found.append(_complex(selector, 0))
+        except RefusedError:
+            continue
+    return found
+
+
+def _separated(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    """Yield the parts of a list between commas."""
+    for is_comma, part in groupby(nodes, lambda node: node == ","):
+        if not is_comma:
+            yield list(part)
+
+
+def _complex(nodes: Sequence[Node], depth: int) -> str:
+    """Write compounds and what combines them; on top the first that may lie in the body must do so."""
+    text = ""
+    is_within = depth > 0
+    for combinator, compound in _compounds(nodes):
+        piece, is_root = _compound(compound, depth)
+        if not is_within and not is_root:
+            piece += SCOPE
+            is_within = True
+        text += f"{combinator}{piece}"
+    return text
+
+
+def _compounds(nodes: Sequence[Node]) -> list[tuple[str, list[Node]]]:
+    """Return each compound with the combinator before it, which is "" before the first."""
+    found: list[tuple[str, list[Node]]] = [("", [])]
+    for node in nodes:
+        combinator = " " if node.type == "whitespace" else node.value if node.type == "literal" else ""
+        before, compound = found[-1]
+        if combinator not in (" ", ">", "+", "~"):
+            compound.append(node)
+        elif compound:
+            found.append((combinator, []))
+        elif combinator != " ":
+            if before != " ":
+                raise RefusedError
+            found[-1] = (combinator, compound)
+    if found[-1][0] == " " and not found[-1][1]:
+        found.pop()
+    if not found or not all(compound for _, compound in found) or len(found) > _MAX_COMPOUNDS:
+        raise RefusedError
+    return found
+
+
+def _compound(nodes: list[Node], depth: int) -> tuple[str, bool]:
+    """Write a type, classes, ids, attributes and pseudo-classes; tell whether only the root can be meant."""
+    rest = iter(nodes)
+    kind, text = "", ""
+    for node in rest:
+        if node.type == "ident" and not kind + text:
+            kind = _type(node)
+        elif node == "*" and not kind + text:
+            kind = "*"
+        else:
+            text += _simple(node, rest, depth)
+    return f"{kind}{text}", kind == "html" or (not kind and text.startswith(":root"))
+
+
+def _type(node: Node) -> str:
+    if node.lower_value not in ELEMENTS:
+        raise RefusedError
+    return str(node.lower_value)
+
+
+def _simple(node: Node, rest: Iterator[Node], depth: int) -> str:
+    """Write one of the things that may follow a type."""
+    if node.type == "hash" and node.is_identifier:
+        return f"#{own_name(node.value)}"
+    if node.type == "[] block":
+        return f"[{_attribute(without_space(node.content))}]"
+    following = next(rest, None)
+    if following is not None and node == "." and following.type == "ident":
+        return f".{own_name(following.value)}"
+    if following is not None and node == ":":
+        return f":{_pseudo_class(following, depth)}"
+    raise RefusedError
+
+
+def _pseudo_class(node: Node, depth: int) -> str:
+    if node.type == "ident" and node.lower_value in PSEUDO_CLASSES:
+        return str(node.lower_value)
+    if node.type == "function" and node.lower_name in NTH:
+        return f"{node.lower_name}({_nth(node.arguments)})"
+    if node.type == "function" and node.lower_name in LOGICAL and depth < _MAX_DEPTH:
+        selectors = [_complex(selector, depth + 1) for selector in _separated(node.arguments)]
+        if selectors:
+            return f"{node.lower_name}({','.join(selectors)})"
+    raise RefusedError
+
+
+def _nth(arguments: Iterable[Node]) -> str:
+    """Write ``an+b`` (https://www.w3.org/TR/css-syntax-3/#anb)."""
+    text = "".join(map(_nth_piece, arguments))
+    if not _NTH.fullmatch(text):
+        raise RefusedError
+    return text
+
+
+def _nth_piece(node: Node) -> str:
+    if node.type == "whitespace":
+        return ""
+    if node.type in ("number", "dimension"):
+        return f"{node.representation}{getattr(node, 'lower_unit', '')}"
+    return str(node.value).lower() if node.type in ("ident", "literal") else "?"
+
+
+def _attribute(nodes: list[Node]) -> str:
+    """Write what stands in the brackets, of an attribute that the sanitised mail still has."""
+    name = nodes[0].lower_value if nodes and nodes[0].type == "ident" else ""
+    if name not in _ATTRIBUTES or len(nodes) not in (1, 3, 4):
+        raise RefusedError
+    if len(nodes) == 1:
+        return str(name)
+    operator, value = nodes[1].value if nodes[1].type == "literal" else "", nodes[2]
+    if operator not in _OPERATORS or value.type not in ("string", "ident"):
+        raise RefusedError
+    if not _ATTRIBUTE_VALUE.fullmatch(value.value):
+        raise RefusedError
+    return f'{name}{operator}"{_attribute_value(name, operator, value.value)}"{_flag(nodes[3:])}'
+
+
+def _flag(nodes: list[Node]) -> str:
+    if not nodes:
+        return ""
+    if nodes[0].type != "ident" or nodes[0].lower_value not in ("i", "s"):
+        raise RefusedError
+    return f" {nodes[0].lower_value}"
+
+
+def _attribute_value(name: str, operator: str, value: str) -> str:
+    """Return the value as it stands in the attributes that are written."""
+    if name == "style":
+        return _AROUND_MARKS.sub(r"\1", value).strip("; ")
+    if name not in ("class", "id"):
+        return value
+    if operator not in ("*=", "$="):
+        return own_names(value)
+    # It may begin within a name.
+    first, *others = value.split(" ")
+    return " ".join([_UNSAFE.sub(_escaped, first), *(own_name(other) if other else "" for other in others)])

@@ -1,0 +1,67 @@
+"""The style sheets of a hostile mail made one sheet of this page; selectors, media and values are in other modules.
+
+Rules and ``@media`` stay. What loads, names or animates something (``@import``, ``@font-face``, ``@keyframes`` …) is
+left out with all that it holds, and so are conditions that are not read here (``@supports``, ``@layer`` …).
+"""
+
+from collections.abc import Sequence
+
+from tmpmaild.mail import cssdeclarations, cssmedia, cssselectors
+from tmpmaild.mail.csstokens import Node, declarations_of, nodes_of, rules_of
+
+# tinycss2 takes half a second for so much.
+MAX_CHARACTERS = 128 * 1024
+MAX_SELECTORS = 2000
+_MAX_DEPTH = 4
+_MAX_MEDIA_CHARACTERS = 300
+_MAX_REMOTE_IMAGES = 1000
+
+
+class Sheet:
+    """Takes the style elements of one mail in their order; what passes a bound is left out."""
+
+    def __init__(self) -> None:
+        self._characters = 0
+        self._selectors = 0
+        self.remote_images = 0
+        self._rules: list[str] = []
+
+    def add(self, text: str, media: str = "") -> None:
+        """Take in a style element and its ``media``."""
+        left = MAX_CHARACTERS - self._characters
+        if len(text) > left:
+            text = text[: text.rfind("}", 0, left) + 1]  # a rule cut in two may say something else
+        self._characters += len(text)
+        query = cssmedia.written(nodes_of(media)) if len(media) <= _MAX_MEDIA_CHARACTERS else None
+        if query is not None:
+            self._rules.append(_conditional(query, self._written(nodes_of(text), 0)))
+
+    def written(self) -> str:
+        """Return the sheet. Its end tag cannot stand in it: no "<" and no backslash are ever written."""
+        sheet = "".join(self._rules)
+        return "" if "<" in sheet or "\\" in sheet else sheet
+
+    def _written(self, nodes: Sequence[Node], depth: int) -> str:
+        return "".join(self._rule(node, depth) for node in rules_of(nodes))
+
+    def _rule(self, node: Node, depth: int) -> str:
+        if node.type == "qualified-rule" and self._selectors < MAX_SELECTORS:
+            return self._style_rule(node)
+        if node.type != "at-rule" or node.lower_at_keyword != "media" or node.content is None or depth >= _MAX_DEPTH:
+            return ""
+        query = cssmedia.written(node.prelude)
+        return "" if query is None else _conditional(query, self._written(node.content, depth + 1))
+
+    def _style_rule(self, node: Node) -> str:
+        selectors = cssselectors.written(node.prelude, MAX_SELECTORS - self._selectors)
+        self._selectors += len(selectors)
+        if not selectors:
+            return ""
+        declarations = declarations_of(node.content)
+        self.remote_images = min(_MAX_REMOTE_IMAGES, self.remote_images + cssdeclarations.remote_images(declarations))
+        block = cssdeclarations.written(declarations)
+        return f"{','.join(selectors)}{{{block}}}" if block else ""
+
+
+def _conditional(query: str, rules: str) -> str:
+    return f"@media {query}{{{rules}}}" if query and rules else rules
