@@ -78,7 +78,9 @@ def test_what_is_not_asked_as_described_is_answered_as_described(lives, operatio
 
 def ask_all(lives, operation_id, mode):
     operation = DESCRIBED[operation_id]
-    streams = operation_id == "followAddress"
+    streams = operation_id.startswith("follow")
+    # It holds each event against the schema of the stream, which is a string: OpenAPI 3.1 describes no events.
+    held = [check for check in CHECKS if not (streams and check is checks.response_schema_conformance)]
 
     @settings(
         max_examples=20, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
@@ -90,6 +92,6 @@ def ask_all(lives, operation_id, mode):
         elif "wait" in (case.query or {}):
             case.query["wait"] = 0
         answer = case.call(base_url=lives._daemon.url, timeout=20)
-        case.validate_response(answer, checks=CHECKS)
+        case.validate_response(answer, checks=held)
 
     ask()
