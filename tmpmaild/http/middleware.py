@@ -61,7 +61,6 @@ class RateLimit:
             await self._app(scope, receive, announced)
 
     async def _refuse(self, decision: Decision, scope: Scope, receive: Receive, send: Send) -> None:
-        log.info("HTTP from %s refused: rate-limited", scope["tmpmaild.client"].name)
         wait = str(decision.next_token_seconds)
         response = self._problems.response("rate-limited", headers={"Retry-After": wait})
         await response(scope, receive, with_headers(scope, send))
@@ -113,6 +112,8 @@ class _Account:
 
     def take(self) -> bool:
         self.decision = self.buckets.take(self._client_name, self._clock_seconds())
+        if not self.decision.allowed:
+            log.info("HTTP from %s refused: rate-limited", self._client_name)
         return self.decision.allowed
 
 
