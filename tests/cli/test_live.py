@@ -7,6 +7,7 @@ import socket
 import termios
 import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -206,8 +207,9 @@ def test_a_closed_terminal_whose_signal_is_ignored_ends_it_as_well(run, client):
 
 
 def test_the_address_stays_when_it_is_to_be_kept(run, client):
-    new = run("new", "--keep")
+    new = run("new", "--keep", "--lifetime", "10m")
     address = address_of(new)
+    assert 590 < (client.inbox(address).expires_at - datetime.now(UTC)).total_seconds() < 601
     assert new.until_line("Token")
     assert new.interrupt() == 130
     assert is_alive(client, address)
@@ -364,6 +366,7 @@ def test_a_mail_that_nobody_reads_any_more_is_no_error(run, client, daemon):
         ("--name", "Ada <a@x.test>", "3 to 64 of the characters"),
         ("--name", "postmaster", "this name is reserved"),
         ("--domain", "gmail.com", "expected one of tmpmaild.example"),
+        ("--lifetime", "0", "expected a number of 1 or more"),
     ],
 )
 def test_a_wish_that_cannot_be_had_is_wrong_usage_told_by_the_name_of_the_option(call, option, value, expected):

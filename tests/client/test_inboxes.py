@@ -26,9 +26,11 @@ def test_an_address_is_created_with_what_commands_it(client, world):
     assert inbox.messages() == []
 
 
-def test_an_address_can_be_chosen_and_is_taken_then(client):
+def test_an_address_can_be_chosen_and_is_taken_then(client, world):
     name = f"chosen.{uuid4()}"
-    assert client.create(name, domain="second.test").address == f"{name}@second.test"
+    inbox = client.create(name, domain="second.test", expires_in_seconds=60)
+    assert inbox.address == f"{name}@second.test"
+    assert inbox.expires_at == datetime.fromtimestamp(world.clock() / 1000 + 60, UTC)
     with pytest.raises(api.AddressTaken) as refused:
         client.create(name, domain="second.test")
     assert (refused.value.status, refused.value.code) == (409, "address-taken")

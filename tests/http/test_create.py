@@ -1,11 +1,15 @@
 """``POST /api/v1/addresses``."""
 
+import json
 import re
 from ipaddress import ip_network
 
 import pytest
 
 from tmpmaild.errors import MailboxFull
+from tmpmaild.times import rfc3339
+
+from .conftest import LIFETIME_MS
 
 PATH = "/api/v1/addresses"
 JSON = {"Content-Type": "application/json"}
@@ -118,14 +122,23 @@ async def test_json_that_is_no_object_is_invalid(client, body):
 
 
 async def test_every_wrong_type_is_reported_at_once(client):
-    answer = await client.post(body={"local_part": 1, "domain": None, "private": "yes", "other": 1})
+    wrong = {"local_part": 1, "domain": None, "private": "yes", "expires_in_seconds": True, "other": 1}
+    answer = await client.post(body=wrong)
     assert answer.status == 422
     assert answer.json()["code"] == "invalid-request"
     assert answer.json()["errors"] == [
         {"pointer": "/local_part", "detail": "expected a string"},
         {"pointer": "/domain", "detail": "expected a string"},
         {"pointer": "/private", "detail": "expected true or false"},
+        {"pointer": "/expires_in_seconds", "detail": "expected a number of 1 or more"},
     ]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 1.5, "600", None, [600], 1e999])
+async def test_a_lifetime_is_a_whole_number_of_seconds(client, seconds):
+    body = b'{"expires_in_seconds": %s}' % json.dumps(seconds).replace("Infinity", "1e999").encode()
+    answer = await client.post(body=body)
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/expires_in_seconds"]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +165,23 @@ async def test_a_name_nobody_may_have_is_invalid(client, local_part):
     answer = await client.post(body={"local_part": local_part})
     assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/local_part"]
+
+
+async def test_a_lifetime_is_chosen_up_to_what_the_operator_allows(open_world, clock):
+    for max_lifetime_ms, longest in ((0, 3600), (24 * LIFETIME_MS, 86_400)):
+        async with open_world(max_lifetime_ms=max_lifetime_ms) as world:
+            client = world.client()
+            told = (await client.get("/api/v1/domains")).json()
+            assert (told["lifetime_seconds"], told["max_lifetime_seconds"]) == (3600, longest)
+            for asked, lives in ((1, 1), (600.0, 600), (longest, longest)):
+                created = await client.create(expires_in_seconds=asked)
+                assert created["expires_at"] == rfc3339(clock() + lives * 1000)
+                assert created["extendable_until"] == rfc3339(clock() + longest * 1000)
+            for asked in (longest + 1, 10**400):
+                refused = await client.post(body={"local_part": f"up-to-{longest}", "expires_in_seconds": asked})
+                (error,) = refused.json()["errors"]
+                assert (refused.status, error["pointer"]) == (422, "/expires_in_seconds")
+            assert (await client.create(local_part=f"up-to-{longest}"))["expires_at"] == rfc3339(clock() + LIFETIME_MS)
 
 
 @pytest.mark.parametrize("domain", ["other.test", "", "tmpmaild.example.", "\u212aelvin", "a" * 60_000])

@@ -136,7 +136,7 @@ ADDRESS = f"{ADDRESSES}/k7m3wq9xt2ab@kit.test"
 MESSAGE = f"{ADDRESS}/messages/msg_01m7y0sgyf0000000000000000"
 JSON = "-H 'Content-Type: application/json'"
 TOKEN = '-H "Authorization: Bearer $TOKEN"'
-SIGN_UP = '{"local_part": "signup-test", "domain": "kit.test", "private": false}'
+SIGN_UP = '{"local_part": "signup-test", "domain": "kit.test", "private": false, "expires_in_seconds": 600}'
 FOLLOWED = (
     '{"inboxes": [{"address": "k7m3wq9xt2ab@kit.test", "token": "…", "after": "msg_01m7y0sgyf0000000000000000"}]}'
 )

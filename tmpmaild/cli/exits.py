@@ -26,6 +26,7 @@ NO_OUTPUT = 4
 _OPTIONS = {
     "/local_part": "--name",
     "/domain": "--domain",
+    "/expires_in_seconds": "--lifetime",
     "after": "--after",
     "subject": "--subject",
     "from": "--from",

@@ -31,6 +31,7 @@ class NewOptions(Struct, frozen=True):
     domain: str | None = None
     private: bool = False
     keep: bool = False
+    lifetime_seconds: int | None = None
 
 
 def new(options: NewOptions, server: str | None, *, as_json: bool) -> int:
@@ -109,7 +110,13 @@ async def _connected(
 async def _new(options: NewOptions, client: AsyncClient, display: Display, shield: Shield) -> None:
     # A signal must wait for the answer, or an address that nobody knows would be left behind.
     with exits.arguments():
-        inbox = await shield.keep(client.create(options.local_part, domain=options.domain, private=options.private))
+        created = client.create(
+            options.local_part,
+            domain=options.domain,
+            private=options.private,
+            expires_in_seconds=options.lifetime_seconds,
+        )
+        inbox = await shield.keep(created)
     try:
         shows_token = options.private or options.keep
         display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not options.keep))

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
+from math import ceil
 from typing import ParamSpec
 
 import click
@@ -55,11 +56,27 @@ def _with_client(command: Callable[P, int]) -> Callable[P, None]:
 @click.option("--name", metavar="NAME", help="The part before the @. Default: a random one.")
 @click.option("--domain", help="One of the service's domains. Default: its first.")
 @click.option("--private", is_flag=True, help="Require the token for reading; it is then shown.")
+@click.option(
+    "--lifetime",
+    "lifetime_seconds",
+    metavar="TIME",
+    type=parameters.Duration(),
+    help="How long the address lives: seconds, or with a unit, as 10m. Default and maximum are the service's.",
+)
 @click.option("--keep", is_flag=True, help="Do not delete the address on exit.")
 @_json
 @_server
 @_with_client
-def new(name: str | None, domain: str | None, server: str | None, *, private: bool, keep: bool, as_json: bool) -> int:
+def new(
+    name: str | None,
+    domain: str | None,
+    server: str | None,
+    *,
+    private: bool,
+    lifetime_seconds: float | None,
+    keep: bool,
+    as_json: bool,
+) -> int:
     """Create an address, print it, and show its mail as it comes.
 
     It runs until the address expires. Ctrl-C stops it and deletes the address, unless --keep is given. If the output is
@@ -67,7 +84,8 @@ def new(name: str | None, domain: str | None, server: str | None, *, private: bo
     """
     from tmpmaild.cli import live  # noqa: PLC0415
 
-    return live.new(live.NewOptions(name, domain, private, keep), server, as_json=as_json)
+    seconds = None if lifetime_seconds is None else ceil(lifetime_seconds)
+    return live.new(live.NewOptions(name, domain, private, keep, seconds), server, as_json=as_json)
 
 
 @click.command()

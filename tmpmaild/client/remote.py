@@ -57,10 +57,17 @@ class RemoteService:
         self.clock = clock
         self._repeating_seconds = _MAX_REPEATING_SECONDS if wait_out_rate_limit else 0
 
-    def create(self, local_part: str | None, domain: str | None, *, private: bool) -> Steps["RemoteInbox"]:
+    def create(
+        self, local_part: str | None, domain: str | None, *, private: bool, expires_in_seconds: int | None
+    ) -> Steps["RemoteInbox"]:
         """Create an address. Raises ValueError for text that is not valid."""
         _ensure_text(local_part=local_part, domain=domain)
-        given = {"local_part": local_part, "domain": domain, "private": private or None}
+        given = {
+            "local_part": local_part,
+            "domain": domain,
+            "private": private or None,
+            "expires_in_seconds": expires_in_seconds,
+        }
         members = {name: value for name, value in given.items() if value is not None}
         request = self.request("POST", "addresses", body=members or None)
         created = decoded((yield from self.ask(request)), Address)

@@ -129,12 +129,21 @@ class Client:
         """Where the service is."""
         return self._remote.url
 
-    def create(self, local_part: str | None = None, *, domain: str | None = None, private: bool = False) -> "Inbox":
+    def create(
+        self,
+        local_part: str | None = None,
+        *,
+        domain: str | None = None,
+        private: bool = False,
+        expires_in_seconds: int | None = None,
+    ) -> "Inbox":
         """Create an address; without a local part a random one. A private one is read with its token only.
 
+        It lives for ``expires_in_seconds``, which the operator bounds; by default as long as the operator has set.
         Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
-        return Inbox(self._driver.run(self._remote.create(local_part, domain, private=private)), self._driver)
+        steps = self._remote.create(local_part, domain, private=private, expires_in_seconds=expires_in_seconds)
+        return Inbox(self._driver.run(steps), self._driver)
 
     def inbox(self, address: str, token: str | None = None) -> "Inbox":
         """Return an inbox that exists; the token is needed to change it, and to read it if it is private.

@@ -27,6 +27,7 @@ class AddressEndpoints:
             local_part=None if asked.local_part is UNSET else asked.local_part,
             domain=None if asked.domain is UNSET else asked.domain,
             private=asked.private,
+            lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
         )
         who = client(request)
         inbox, new_token = await self._service.create(wanted, None if who.exempt else who.name)
@@ -48,8 +49,10 @@ class AddressEndpoints:
         return Response(status_code=204)
 
     async def domains(self, _request: Request) -> Response:
-        """Return the domains that addresses can be created at."""
-        return JsonResponse(msgspec.json.encode(DomainList(list(self._service.domains))))
+        """Return the domains that addresses can be created at, and how long addresses live."""
+        service = self._service
+        offered = DomainList(list(service.domains), service.lifetime_ms // 1000, service.max_lifetime_ms // 1000)
+        return JsonResponse(msgspec.json.encode(offered))
 
     def _encoded(self, inbox: Inbox, new_token: str | UnsetType = UNSET) -> bytes:
         return msgspec.json.encode(self._wire.address(inbox, self._service.extendable_until_ms(inbox), new_token))

@@ -67,6 +67,12 @@ class CreateRequest(Struct, frozen=True):
     ) = UNSET
     domain: Annotated[str, _text("One of the server's; default the first.", EXAMPLE_DOMAIN)] | UnsetType = UNSET
     private: Annotated[bool, _switch("Reading needs the token too.")] = False
+    expires_in_seconds: (
+        Annotated[
+            int, _number(1, None, "How long it lives, up to `max_lifetime_seconds`; default `lifetime_seconds`.", 600)
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ExtendRequest(Struct, frozen=True):

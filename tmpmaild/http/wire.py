@@ -148,9 +148,13 @@ class ViewItem(Struct, frozen=True):
 
 
 class DomainList(Struct, frozen=True):
-    """The domains that addresses can be created at; the first is the default."""
+    """The domains that addresses can be created at, the first is the default; and how long addresses live."""
 
     domains: Annotated[list[str], Meta(examples=[[EXAMPLE_DOMAIN]])]
+    lifetime_seconds: Annotated[int, Meta(description="Of an address that asks for no other.", examples=[3600])]
+    max_lifetime_seconds: Annotated[
+        int, Meta(description="The longest that can be asked for, and extended to, from creation.", examples=[3600])
+    ]
 
 
 class Deletion(Struct, frozen=True):

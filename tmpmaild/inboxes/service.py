@@ -38,13 +38,15 @@ class NewAddress(Struct, frozen=True):
     local_part: str | None = None
     domain: str | None = None
     private: bool = False
+    lifetime_seconds: int | None = None
 
 
 class Rules(Struct, frozen=True):
     """What the operator has configured: the domains (the first is the default), the lifetime, who may read.
 
-    ``hostname`` is our name in the ``Received`` lines of sources. An address can be extended up to
-    ``max_lifetime_ms`` after its creation. With ``accept_unknown`` mail to an address that never existed creates it.
+    ``hostname`` is our name in the ``Received`` lines of sources. An address may live up to ``max_lifetime_ms`` after
+    its creation, if that is more than ``lifetime_ms``. With ``accept_unknown`` mail to an address that never existed
+    creates it.
     """
 
     domains: tuple[str, ...]
@@ -90,6 +92,16 @@ class InboxService:
     def domains(self) -> tuple[str, ...]:
         """The domains whose mail is accepted."""
         return self._rules.domains
+
+    @property
+    def lifetime_ms(self) -> int:
+        """How long an address lives that asks for no other lifetime."""
+        return self._rules.lifetime_ms
+
+    @property
+    def max_lifetime_ms(self) -> int:
+        """How long an address may live, from its creation."""
+        return max(self._rules.max_lifetime_ms, self._rules.lifetime_ms)
 
     def stop_waiting(self) -> None:
         """Raise ``Stopping`` in all calls that wait for mail or events, now and later."""
@@ -142,9 +154,8 @@ class InboxService:
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
         """Return the latest expiry that ``extend`` may set, never before the present one."""
-        max_lifetime_ms = max(self._rules.max_lifetime_ms, self._rules.lifetime_ms)
         # The operator may have allowed more when it was created or extended.
-        return max(inbox.created_at_ms + max_lifetime_ms, inbox.expires_at_ms)
+        return max(inbox.created_at_ms + self.max_lifetime_ms, inbox.expires_at_ms)
 
     async def delete(self, address: str, token: str) -> None:
         """Delete an address and its mail. Raises ``AddressNotFound``, ``AddressExpired``."""
@@ -243,13 +254,20 @@ class InboxService:
             raise InvalidRequest(("/domain", f"expected one of {', '.join(self._rules.domains)}"))
         return folded
 
+    def _lifetime_ms(self, seconds: int | None) -> int:
+        if seconds is None:
+            return self.lifetime_ms
+        if seconds * 1000 > self.max_lifetime_ms:
+            raise InvalidRequest(("/expires_in_seconds", f"expected at most {self.max_lifetime_ms // 1000}"))
+        return seconds * 1000
+
     async def _create(self, local_part: str, domain: str, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
         token = self._new_token()
         now_ms = self._clock()
         new = NewInbox(
             address=f"{local_part}@{domain}",
             created_at_ms=now_ms,
-            expires_at_ms=now_ms + self._rules.lifetime_ms,
+            expires_at_ms=now_ms + self._lifetime_ms(wanted.lifetime_seconds),
             private=wanted.private,
             token_hash=digest(token),
             creator=creator,
