@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from tmpmaild.errors import RequestError
+from tmpmaild.measures import Gauge, Histogram, Measure
 from tmpmaild.storage.base import Storage
 
 _ERASE_TRIES = 20
 _ERASE_PAUSE_SECONDS = 0.05
 _WARN_AFTER_SECONDS = 60  # half of the time in which expired mail must be gone from the files
+
+_SWEEP_BOUNDS_SECONDS = (0.01, 0.1, 1.0, 10.0, 60.0, 120.0)
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ class Cleaner:
         self._chores = chores
         self._monotonic = monotonic
         self._unerased_since: float | None = None
+        self._swept_at = monotonic()
+        self._sweep_seconds = Histogram("sweep_seconds", "How long a sweep took.", _SWEEP_BOUNDS_SECONDS)
 
     async def run(self) -> None:
         """Sweep at once, then at each interval, for ever. A failure is logged and tried again at the next tick."""
@@ -60,6 +65,15 @@ class Cleaner:
         while await self._storage.sweep(self._clock()):
             self._watch_duration(begun)
         self._watch(erased=await self._erase())
+        self._swept_at = self._monotonic()
+        self._sweep_seconds.observe(self._swept_at - begun)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return what an operator may want to know of the sweeps."""
+        return (self._sweep_seconds, Gauge("sweep_age_seconds", "Time since the end of the last sweep.", self._age))
+
+    def _age(self) -> float:
+        return self._monotonic() - self._swept_at
 
     def _watch_duration(self, begun: float) -> None:
         seconds = self._monotonic() - begun

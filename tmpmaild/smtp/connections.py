@@ -14,6 +14,7 @@ from tmpmaild.peers import Networks, belongs, client_name
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
+from tmpmaild.smtp.measures import SmtpMeasures
 from tmpmaild.smtp.memory import Account, Memory
 from tmpmaild.smtp.replies import Reply
 
@@ -68,6 +69,7 @@ class Connections:
         self.per_client: Counter[str] = Counter()
         max_bytes = settings.max_inflight_bytes
         self.memory = Memory(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
+        self.measures = SmtpMeasures(lambda: len(self.open), lambda: self.memory.held_bytes)
         self._next_drain_at = 0.0
         rate = settings.new_connections_per_minute
         self._buckets = TokenBuckets(rate, rate) if rate else None
@@ -83,6 +85,7 @@ class Connections:
         limit = self._exceeded_limit(connection.remote_ip, client)
         if not limit:
             return None
+        self.measures.count_refused_connection(limit)
         log.info("SMTP connection from %s refused: smtp.%s is reached", client, limit)
         return replies.TOO_MANY_CONNECTIONS
 
@@ -100,8 +103,9 @@ class Connections:
         return ""
 
     def report(self, remote_ip: str, refusals: Iterable[Reply]) -> None:
-        """Log what a client was refused, by its IP address."""
+        """Count and log what a client was refused, by its IP address."""
         for reply in refusals:
+            self.measures.count_refusal(reply)
             if reply not in _NOT_REPORTED:
                 log.info("SMTP from %s refused: %s", remote_ip, reply)
 

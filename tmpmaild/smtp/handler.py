@@ -12,6 +12,7 @@ from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.service import Destination, InboxService
 from tmpmaild.model import Envelope
 from tmpmaild.smtp import replies
+from tmpmaild.smtp.measures import SmtpMeasures
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Recipient
 
@@ -38,8 +39,9 @@ class Handler:
     ``creator`` maps an IP address to the client whose share pays for inboxes that its mail creates.
     """
 
-    def __init__(self, service: InboxService, creator: Callable[[str], str | None]) -> None:
+    def __init__(self, service: InboxService, creator: Callable[[str], str | None], measures: SmtpMeasures) -> None:
         self._service = service
+        self._measures = measures
         self._creator = creator
 
     def answer_sender(self) -> Reply:
@@ -72,6 +74,15 @@ class Handler:
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
         assert isinstance(envelope.content, bytes)
+        octets, begun = len(envelope.content), time.monotonic()
+        reply = await self._store(session, envelope, envelope.content)
+        seconds = time.monotonic() - begun
+        self._measures.count_mail(reply, octets, seconds)
+        if reply.is_positive and log.isEnabledFor(logging.DEBUG):
+            log.debug("mail accepted: %s, %d octets, %.1f ms", reply, octets, seconds * 1000)
+        return reply
+
+    async def _store(self, session: Session, envelope: SmtpEnvelope, content: bytes) -> Reply:
         stored_envelope = Envelope(
             sender=envelope.mail_from or "",
             recipients=tuple(envelope.rcpt_tos),
@@ -81,11 +92,7 @@ class Handler:
         )
         try:
             creator = self._creator(stored_envelope.remote_ip)
-            begun = time.monotonic()
-            message_id = await self._service.deliver(stored_envelope, envelope.destinations, envelope.content, creator)
-            milliseconds = (time.monotonic() - begun) * 1000
-            log.debug("mail accepted: %s, %d octets, %.1f ms", message_id, len(envelope.content), milliseconds)
-            return replies.stored(message_id)
+            return replies.stored(await self._service.deliver(stored_envelope, envelope.destinations, content, creator))
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there

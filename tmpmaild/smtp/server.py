@@ -25,7 +25,7 @@ class SmtpServer:
 
     def __init__(self, service: InboxService, settings: SmtpSettings, tls: ssl.SSLContext | None = None) -> None:
         self.connections = Connections(settings, tls)
-        self.handler = Handler(service, self.connections.client)
+        self.handler = Handler(service, self.connections.client, self.connections.measures)
         self._listeners: list[asyncio.Server] = []
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:

@@ -15,6 +15,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxChange, Listing, Message, NewInbox, NewMail, Page, Source, Texts
 
 OPERATOR_INBOX_ID = "1"
@@ -146,6 +147,12 @@ class Storage(Protocol):
 
         After True no file holds a byte of it. Only another process that reads the storage can delay this for long.
         """
+
+    def trouble(self) -> str:
+        """Return why the last write failed, "" if it did not. Answered from memory."""
+
+    def measures(self) -> Sequence[Measure]:
+        """Return what the engine counts for the operator; reading them asks nothing of the storage."""
 
     def is_lost(self) -> bool:
         """Return whether the stored data is gone, for example because the database was removed.

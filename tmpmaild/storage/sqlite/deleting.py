@@ -73,6 +73,7 @@ def delete_messages(batch: Batch, rows: Sequence[MessageRow]) -> None:
         (content_ids,),
     )
     _blank_recipients(connection, rows, content_ids)
+    batch.added_messages -= len(rows)
 
 
 def _blank_recipients(connection: sqlite3.Connection, rows: Sequence[MessageRow], content_ids: str) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from tmpmaild.errors import RequestError
+from tmpmaild.measures import Gauge, Measure
 from tmpmaild.storage.sqlite.database import MAX_IDLE_WAL_BYTES, truncate_wal
 from tmpmaild.storage.sqlite.files import Files
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
@@ -45,9 +46,20 @@ class DiskSpace:
         self._measured_at_seconds = -math.inf
         self._moved_bytes = 0.0
         self._measured_wal_bytes = 0
+        self._used_bytes = self._free_bytes = 0
         self.has_room = True
         self.wal_is_too_long = False
         self.measure()
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return what is known of the space, as last measured."""
+        return (
+            Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._used_bytes),
+            Gauge("storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._cap_bytes),
+            Gauge("storage_free_disk_bytes", "Free octets of the disk.", lambda: self._free_bytes),
+            Gauge("storage_wal_bytes", "Length of the write-ahead log.", lambda: self._files.wal_bytes),
+            Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self.has_room),
+        )
 
     def measure(self, moved_bytes: float = 0.0) -> None:
         """Measure again, unless that was done just now and little was written since: it releases the GIL six times.
@@ -66,27 +78,29 @@ class DiskSpace:
         self._measured_at_seconds, self._moved_bytes = now, 0.0
         fits = self._fits()
         self._measured_wal_bytes = self._files.wal_bytes
-        free_bytes = shutil.disk_usage(self._files.path.parent).free
-        self._decide(fits=fits, free_bytes=free_bytes)
+        self._free_bytes = shutil.disk_usage(self._files.path.parent).free
+        self._decide(fits=fits)
 
-    def _decide(self, *, fits: bool, free_bytes: int) -> None:
-        had_room, self.has_room = self.has_room, fits and free_bytes >= self._disk_reserve_bytes
+    def _decide(self, *, fits: bool) -> None:
+        had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes
         if had_room and not self.has_room and not self.wal_is_too_long:  # that has a line of its own
-            log.warning("storage full: %s; new mail and addresses are refused", self._shortage(free_bytes, fits=fits))
+            log.warning("storage full: %s; new mail and addresses are refused", self._shortage(fits=fits))
         elif self.has_room and not had_room:
             log.info("storage has room again; mail and addresses are accepted")
 
-    def _shortage(self, free_bytes: int, *, fits: bool) -> str:
+    def _shortage(self, *, fits: bool) -> str:
         if not fits:
             return f"storage.max_bytes, {self._cap_bytes // _MIB} MiB, is used up"
-        return f"the disk has {free_bytes // _MIB} MiB free, and {self._disk_reserve_bytes // _MIB} MiB must stay free"
+        return f"the disk has {self._free_bytes // _MIB} MiB free, and {self._disk_reserve_bytes // _MIB} MiB must stay free"
 
     def _fits(self) -> bool:
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
         # Free pages can be used again, but the file does not become shorter.
-        used_bytes = (pages - free) * PAGE_BYTES + self._cap_reserve_bytes
-        left_bytes = self._cap_bytes - max(used_bytes, pages * PAGE_BYTES - _SLACK_BYTES)
+        self._used_bytes = (pages - free) * PAGE_BYTES
+        left_bytes = self._cap_bytes - max(
+            self._used_bytes + self._cap_reserve_bytes, pages * PAGE_BYTES - _SLACK_BYTES
+        )
         self.wal_is_too_long = 0 <= left_bytes < self._wal_excess_bytes()
         if self.wal_is_too_long and truncate_wal(self._connection):
             self._files.look()

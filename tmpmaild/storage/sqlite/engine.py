@@ -13,6 +13,7 @@ import anyio
 from msgspec import Struct
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import OperatorMail, Permit
 from tmpmaild.storage.sqlite import database, obstacles
@@ -214,6 +215,14 @@ class SqliteStorage:
     def met_damage(self) -> bool:
         """Whether the file is damaged or gone: the next start must check all of it."""
         return self._writer.met_damage or self._writer.lost
+
+    def trouble(self) -> str:
+        """See ``Storage``."""
+        return self._writer.figures.trouble
+
+    def measures(self) -> Sequence[Measure]:
+        """See ``Storage``."""
+        return (*self._writer.figures.measures(), *self._space.measures())
 
     def is_lost(self) -> bool:
         """See ``Storage``."""

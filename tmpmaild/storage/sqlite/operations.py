@@ -54,6 +54,7 @@ class CreateInbox(Operation):
         ).lastrowid
         assert inbox_id is not None
         _write_address(batch, inbox_id, self.new.address)
+        batch.added_inboxes += 1
         return str(inbox_id)
 
 
@@ -103,6 +104,7 @@ class AddMessage(Operation):
             rows += messages
             outcomes.append(ids.message_id(messages[0][0]))
         insert(batch.connection, rows)
+        batch.added_messages += len(rows)
         batch.changes += quotas.changes()
         return outcomes
 

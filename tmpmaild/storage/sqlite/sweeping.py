@@ -72,6 +72,7 @@ class Sweep(Operation):
         most_emptied = max((units - chosen_units) // _INBOX_UNITS, 1)
         emptied = _emptied(connection, inbox_ids)[:most_emptied]
         _delete_addresses(connection, emptied)
+        batch.added_inboxes -= len(emptied)
         most_forgotten = max(most_emptied - len(emptied), 1)
         forgotten = _delete_tombstones(connection, self.now_ms, most_forgotten)
         all_emptied = len(emptied) == len(inbox_ids) < most_expired

@@ -9,6 +9,7 @@ import logging
 import math
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from queue import Empty, SimpleQueue
@@ -17,6 +18,7 @@ from typing import Any, ClassVar
 from tmpmaild import ids
 from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.model import InboxChange
+from tmpmaild.storage.sqlite.figures import Figures
 
 MAX_BATCH_OPERATIONS = 64
 MAX_BATCH_BYTES = 4 * 1024 * 1024
@@ -30,6 +32,7 @@ OnCommitted = Callable[[Sequence[InboxChange]], None]
 class Batch:
     """What the operations of one batch share: the connection, the time, the next id, and the changes to report.
 
+    ``added_inboxes`` and ``added_messages`` are counted by the operations; deleting counts down.
     Rows that an earlier batch has read are still valid while ``generation`` is the same.
     """
 
@@ -39,6 +42,8 @@ class Batch:
         self.generation = generation
         self.last_message_key = last_message_key
         self.changes: list[InboxChange] = []
+        self.added_inboxes = 0
+        self.added_messages = 0
 
     def draw_message_key(self) -> int:
         """Return the next key, above every key ever committed; a rollback frees it again."""
@@ -104,6 +109,7 @@ class Writer:
     ) -> None:
         self.met_damage = False
         self.lost = False
+        self.figures = Figures(connection)
         self._callbacks: list[OnCommitted] = []
         self._connection = connection
         self._clock = clock
@@ -155,7 +161,9 @@ class Writer:
 
     def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         if not self.lost:
+            begun = time.monotonic()
             outcomes, changes = self._commit(operations)
+            self.figures.count_batch(outcomes, time.monotonic() - begun)
             if not self._is_lost():
                 self._measure(operations, outcomes)
                 return outcomes, changes
@@ -210,6 +218,7 @@ class Writer:
             return self._commit_one_by_one(operations)
         self._last_message_key = batch.last_message_key
         self._generation = batch.generation
+        self.figures.count_rows(batch.added_inboxes, batch.added_messages)
         return outcomes, batch.changes
 
     def _commit_one_by_one(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
