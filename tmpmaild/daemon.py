@@ -7,9 +7,11 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -18,7 +20,11 @@ from tmpmaild import __version__
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.host import allocator, listen, notify
-from tmpmaild.http import app, server
+from tmpmaild.host.looplag import LoopLag
+from tmpmaild.host.metrics import Exposition
+from tmpmaild.http.app import HttpApp, HttpSettings
+from tmpmaild.http.health import operator_app
+from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
@@ -30,6 +36,7 @@ from tmpmaild.times import clock_ms
 
 _GRACE_SECONDS = 3.0
 _PAGE_REQUESTS_PER_MINUTE = 120
+_MAX_METRICS_CONNECTIONS = 100
 # How long a thread keeps the GIL from others. A thread that parses 10 MiB would with Python's 5 ms let the event loop
 # do one thing every 5 ms.
 _SWITCH_SECONDS = 0.0005
@@ -67,48 +74,102 @@ async def _run(config: Config, announce: Announce) -> None:
     allocator.return_large_blocks()
     tls = _tls(config)
     async with _opened_storage(config) as storage:
-        http_sockets, smtp_sockets = _bind(config)
-        service = _service(storage, config)
-        limits = _rate_limits(config)
-        http = server.HttpServer(
-            app.create_app(service, _http_settings(config), limits), max_connections=config.http.max_connections
-        )
-        smtp = SmtpServer(service, _smtp_settings(config), tls)
-        cleaner = Cleaner(
-            storage,
-            clock=clock_ms,
-            interval_seconds=config.expiry.interval_seconds,
-            chores=[service.forget_expired, lambda: limits.forget_idle(time.monotonic())],
-        )
+        sockets = _bind(config)
+        parts = _Parts(config, storage, tls)
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as running:
-                await tasks.start(_watch_signals, running, smtp, config)
-                await smtp.start(smtp_sockets)
-                await http.start(http_sockets)
+                await tasks.start(_watch_signals, running, parts.smtp, config)
+                await parts.start(sockets)
+                for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
+                    tasks.start_soon(forever)
                 tasks.start_soon(_stop_when_lost, running, storage)
-                tasks.start_soon(smtp.watch)
-                tasks.start_soon(cleaner.run)
-                served = [listen.name(one) for one in http_sockets], [listen.name(one) for one in smtp_sockets]
-                log.info("started: %s", _served(config, *served, has_tls=tls is not None))
-                announce(*served)
+                log.info("started: %s", _served(config, sockets, has_tls=tls is not None))
+                announce(*map(_names, (sockets.http, sockets.smtp)))
                 notify.notify("READY=1")
                 await anyio.sleep_forever()
             notify.notify("STOPPING=1")
             log.info("stopping")
-            service.stop_waiting()
-            async with anyio.create_task_group() as stopping:
-                stopping.start_soon(smtp.stop, _GRACE_SECONDS)
-                stopping.start_soon(http.stop, _GRACE_SECONDS)
+            await parts.stop()
             tasks.cancel_scope.cancel()
         log.info("stopped")
         if storage.is_lost():
             raise DatabaseError(f"{config.storage.path}: gone while it was in use")
 
 
-def _served(config: Config, http: list[str], smtp: list[str], *, has_tls: bool) -> str:
-    tls = " with STARTTLS" if has_tls else ""
+class _Parts:
+    """The parts of the daemon over one storage, connected with each other."""
+
+    def __init__(self, config: Config, storage: Storage, tls: ssl.SSLContext | None) -> None:
+        self._storage = storage
+        self._service = _service(storage, config)
+        limits = _rate_limits(config)
+        self.smtp = SmtpServer(self._service, _smtp_settings(config), tls)
+        self.cleaner = Cleaner(
+            storage,
+            clock=clock_ms,
+            interval_seconds=config.expiry.interval_seconds,
+            chores=[self._service.forget_expired, lambda: limits.forget_idle(time.monotonic())],
+        )
+        self.lag = LoopLag()
+        web = HttpApp(self._service, _http_settings(config), limits, self.obstacle)
+        self._http = HttpServer(web, max_connections=config.http.max_connections)
+        measured = (self.smtp, web, self._http, storage, self.cleaner, self.lag)
+        metrics = Exposition(chain.from_iterable(part.measures() for part in measured))
+        self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
+
+    async def start(self, sockets: "_Sockets") -> None:
+        """Accept connections."""
+        await self.smtp.start(sockets.smtp)
+        await self._http.start(sockets.http)
+        await self._metrics.start(sockets.metrics)
+
+    def obstacle(self) -> str:
+        """Return why mail and requests cannot be served, "" if they can; from memory."""
+        if not (self.smtp.listening and self._http.listening):
+            return "not listening"
+        if self._storage.is_lost():
+            return "the database is gone"
+        return self._storage.trouble() or ("" if self._storage.has_room() else "storage full")
+
+    async def stop(self) -> None:
+        """Accept no more connections, and give those that are open the grace time to end."""
+        self._service.stop_waiting()
+        async with anyio.create_task_group() as stopping:
+            for server in (self.smtp, self._http, self._metrics):
+                stopping.start_soon(server.stop, _GRACE_SECONDS)
+
+
+class _Sockets(NamedTuple):
+    """What is listened on."""
+
+    http: list[socket.socket]
+    smtp: list[socket.socket]
+    metrics: list[socket.socket]
+
+
+def _bind(config: Config) -> _Sockets:
+    sockets = _Sockets([], [], [])
+    metrics = [config.metrics.listen] if config.metrics.listen else []
+    try:
+        for bound, places in zip(sockets, (config.http.listen, config.smtp.listen, metrics), strict=True):
+            bound.extend(listen.bind_all(places))
+    except StartError:
+        for listener in chain.from_iterable(sockets):
+            listener.close()
+        raise
+    return sockets
+
+
+def _names(sockets: Iterable[socket.socket]) -> list[str]:
+    return [listen.name(one) for one in sockets]
+
+
+def _served(config: Config, sockets: _Sockets, *, has_tls: bool) -> str:
     domains = ", ".join(config.domains)
-    return f"tmpmaild {__version__}, {domains}; HTTP on {', '.join(http)}; SMTP on {', '.join(smtp)}{tls}"
+    http, smtp, metrics = (", ".join(_names(some)) for some in sockets)
+    tls = " with STARTTLS" if has_tls else ""
+    more = f"; metrics on {metrics}" if metrics else ""
+    return f"tmpmaild {__version__}, {domains}; HTTP on {http}; SMTP on {smtp}{tls}{more}"
 
 
 @asynccontextmanager
@@ -153,16 +214,6 @@ async def _reload_tls(smtp: SmtpServer, config: Config) -> None:
         log.info("certificate reloaded")
     except StartError as error:
         log.error("the certificate stays the old one: %s", error)  # noqa: TRY400 - the operator's mistake
-
-
-def _bind(config: Config) -> tuple[list[socket.socket], list[socket.socket]]:
-    http_sockets = listen.bind_all(config.http.listen)
-    try:
-        return http_sockets, listen.bind_all(config.smtp.listen)
-    except StartError:
-        for bound in http_sockets:
-            bound.close()
-        raise
 
 
 def _tls(config: Config) -> ssl.SSLContext | None:
@@ -211,8 +262,8 @@ def _rules(config: Config) -> Rules:
     )
 
 
-def _http_settings(config: Config) -> app.HttpSettings:
-    return app.HttpSettings(
+def _http_settings(config: Config) -> HttpSettings:
+    return HttpSettings(
         public_url=config.http.public_url,
         trusted_proxies=config.http.trusted_proxies,
         exempt=config.limits.exempt,

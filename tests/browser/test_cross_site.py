@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from tmpmaild.http.app import HttpSettings, create_app
+from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
@@ -69,7 +69,7 @@ class House:
 
     def open(self, *, seen_as=None, **settings):
         """Begin to answer; a proxy that changes Host is ``seen_as`` the one it asks."""
-        self._app = create_app(self._service, HttpSettings(**settings), RateLimits(self.buckets, None))
+        self._app = HttpApp(self._service, HttpSettings(**settings), RateLimits(self.buckets, None))
         self._host = seen_as and seen_as.encode()
 
     async def __call__(self, scope, receive, send):

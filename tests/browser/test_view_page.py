@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tmpmaild.http.app import HttpSettings, create_app
+from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
 from tmpmaild.model import Envelope
@@ -71,7 +71,7 @@ async def house(tmp_path, clock):
         inbox, _ = await service.create(NewAddress(), None)
         envelope = Envelope("a@evil.example", (inbox.address,), "client.example", "192.0.2.7", tls=False)
         message_id = await service.deliver(envelope, [inbox.id], MAIL)
-        server = HttpServer(create_app(service, HttpSettings(), RateLimits()), max_connections=0)
+        server = HttpServer(HttpApp(service, HttpSettings(), RateLimits()), max_connections=0)
         listener = socket.create_server(("127.0.0.1", 0))
         await server.start([listener])
         yield House(service, inbox.address, message_id, listener.getsockname()[1])

@@ -19,7 +19,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from tmpmaild import client as api
-from tmpmaild.http.app import HttpSettings, create_app
+from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.mail.addresses import Mailbox
@@ -76,7 +76,7 @@ class World:
     @contextmanager
     def served(self, buckets=None, **settings):
         """Serve on a port; yield the URL."""
-        app = create_app(self.service, HttpSettings(**settings), RateLimits(buckets, None))
+        app = HttpApp(self.service, HttpSettings(**settings), RateLimits(buckets, None))
         with self.portal.wrap_async_context_manager(_bind(app)) as port:
             yield f"http://127.0.0.1:{port}"
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import anyio
 import pytest
 
-from tmpmaild.http.app import HttpSettings, create_app
+from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.mail.addresses import Mailbox
@@ -111,7 +111,7 @@ class World:
         self.page_buckets = None
 
     def app(self, buckets=None, **settings):
-        return create_app(self.service, HttpSettings(**settings), RateLimits(buckets, self.page_buckets))
+        return HttpApp(self.service, HttpSettings(**settings), RateLimits(buckets, self.page_buckets))
 
     def client(self, buckets=None, **settings):
         return Client(self.app(buckets, **settings))

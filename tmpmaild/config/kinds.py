@@ -66,6 +66,10 @@ def _listen(text: str) -> str:
     return text
 
 
+def _optional_listen(text: str) -> str:
+    return _listen(text) if text else text
+
+
 def _tcp_listen(text: str) -> str:
     if parse_endpoint(text).path:
         raise ValueError("SMTP listens on TCP only")
@@ -161,6 +165,7 @@ OPTIONAL_HOST_NAME = Kind("a host name, or an empty string", str, _optional_host
 PUBLIC_URL = Kind("http(s)://host[:port][/path], or an empty string", str, _public_url)
 DOMAINS = Kind("a domain name", str, hostnames.to_ascii, many=True, least=1)
 LISTENS = Kind("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
+OPTIONAL_LISTEN = Kind("host:port, [IPv6]:port or unix:PATH, or an empty string", str, _optional_listen)
 TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True, least=1)
 ORIGINS = Kind("scheme://host[:port]", str, _origin, many=True)
 HOSTS = Kind("a host name or an IP address, without port", str, _host, many=True)

@@ -107,6 +107,12 @@ class Log(Struct, frozen=True, kw_only=True):
     access: Switch = False
 
 
+class Metrics(Struct, frozen=True, kw_only=True):
+    """The section ``[metrics]``; an empty ``listen`` stands for none."""
+
+    listen: Annotated[str, kinds.OPTIONAL_LISTEN] = ""
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """All of it; ``domains`` are in lower case with A-labels, the first is for new addresses."""
 
@@ -119,6 +125,7 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     expiry: Expiry = Expiry()
     log: Log = Log()
+    metrics: Metrics = Metrics()
 
 
 SECTIONS: Final[dict[str, type[Struct]]] = {
@@ -138,10 +145,14 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield settings that contradict each other: the keys, and the text of the mistake."""
     for domain in _repeated(config.domains):
         yield ("domains",), f"expected each domain once, found {domain!r} again"
-    places = map(kinds.parse_endpoint, (*config.http.listen, *config.smtp.listen))
+    metrics = [config.metrics.listen] if config.metrics.listen else []
+    places = map(kinds.parse_endpoint, (*config.http.listen, *config.smtp.listen, *metrics))
     for place in _repeated(place for place in places if place.port or place.path):
         shown = place.path or f"{place.host} port {place.port}"
-        yield ("smtp.listen", "http.listen"), f"expected each place to listen once, found {shown} again"
+        yield (
+            ("smtp.listen", "http.listen", *(["metrics.listen"] if metrics else [])),
+            f"expected each place to listen once, found {shown} again",
+        )
     if bool(config.smtp.tls_certificate) != bool(config.smtp.tls_key):
         yield ("smtp.tls_certificate", "smtp.tls_key"), "expected both or none, found only one"
     if config.smtp.accept_unknown == "create" and config.http.require_token:

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -11,10 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.errors import RequestError
-from tmpmaild.http import docspage, openapi
+from tmpmaild.http import docspage, health, openapi
 from tmpmaild.http.accesslog import AccessLog
 from tmpmaild.http.addressendpoints import AddressEndpoints
 from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots
@@ -22,6 +22,8 @@ from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.cors import Cors
 from tmpmaild.http.crosssite import CrossSite
 from tmpmaild.http.files import docs_files, web_files
+from tmpmaild.http.health import Ready
+from tmpmaild.http.measures import Counting, HttpMeasures
 from tmpmaild.http.messageendpoints import MessageEndpoints
 from tmpmaild.http.middleware import Guard, RateLimit
 from tmpmaild.http.problems import Problems
@@ -31,6 +33,7 @@ from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.http.viewendpoints import ViewEndpoints
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.measures import Measure
 from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits
 
@@ -47,17 +50,39 @@ class HttpSettings(Struct, frozen=True):
     access_log: bool = False
 
 
-def create_app(service: InboxService, settings: HttpSettings, limits: RateLimits) -> ASGIApp:
-    """Return the whole application. Reads the files it serves."""
+class HttpApp:
+    """The whole application, and what it counts. Reads the files it serves. ``ready`` is for ``/readyz``."""
+
+    def __init__(
+        self, service: InboxService, settings: HttpSettings, limits: RateLimits, ready: Ready = lambda: ""
+    ) -> None:
+        streams = StreamSlots(settings.max_streams_per_client)
+        self._measures = HttpMeasures(streams)
+        app = Counting(_application(service, settings, limits, streams, ready), self._measures)
+        self._app: ASGIApp = AccessLog(app, key=secrets.token_bytes()) if settings.access_log else app
+
+    def measures(self) -> Iterable[Measure]:
+        """Return what is counted of requests."""
+        return self._measures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await self._app(scope, receive, send)
+
+
+def _application(
+    service: InboxService, settings: HttpSettings, limits: RateLimits, streams: StreamSlots, ready: Ready
+) -> ASGIApp:
     base_path = urlsplit(settings.public_url).path.rstrip("/")
     problems = Problems(base_path)
     description = openapi.document(service.domains[0])
     pages = docs_files(docspage.page(description, settings.public_url)) | web_files()
     app = Starlette(
         routes=[
-            *_api_routes(_endpoints(service, base_path, settings.max_streams_per_client, description)),
+            *_api_routes(_endpoints(service, base_path, streams, description)),
             _Route("/problems/{code}", Resource(get=problems.page)),
             *[_Route(path, Resource(get=file)) for path, file in pages.items()],
+            *[_Route(path, resource) for path, resource in health.public_paths(ready).items()],
         ],
         exception_handlers={
             RequestError: problems.on_request_error,
@@ -76,15 +101,14 @@ def create_app(service: InboxService, settings: HttpSettings, limits: RateLimits
         exempt=settings.exempt,
     )
     checked = CrossSite(limited, problems=problems, public_url=settings.public_url, cors_origins=settings.cors_origins)
-    shared = Cors(checked, origins=settings.cors_origins) if settings.cors_origins else checked
-    return AccessLog(shared, key=secrets.token_bytes()) if settings.access_log else shared
+    return Cors(checked, origins=settings.cors_origins) if settings.cors_origins else checked
 
 
 def _endpoints(
-    service: InboxService, base_path: str, max_streams_per_client: int, description: bytes
+    service: InboxService, base_path: str, stream_slots: StreamSlots, description: bytes
 ) -> dict[str, Endpoint]:
     """Return the endpoint of each operation, by its id."""
-    wire, slots, stream_slots = Wire(base_path), LargeAnswerSlots(), StreamSlots(max_streams_per_client)
+    wire, slots = Wire(base_path), LargeAnswerSlots()
     addresses = AddressEndpoints(service, wire)
     messages = MessageEndpoints(service, wire, slots, stream_slots)
     views = ViewEndpoints(service.viewer, wire, slots)
@@ -114,11 +138,13 @@ def _endpoints(
 
 def _api_routes(endpoints: dict[str, Endpoint]) -> list[Route]:
     at_path: dict[str, dict[str, Endpoint]] = {}
+    names: dict[str, dict[str, str]] = {}
     for operation in OPERATIONS:
         at_path.setdefault(operation.path, {})[operation.method.lower()] = endpoints[operation.id]
+        names.setdefault(operation.path, {})[operation.method] = operation.id
     # Most requests are for messages; routes are tried in order.
     ordered = sorted(at_path, key=lambda path: not path.endswith("/messages"))
-    return [_Route(path, Resource(**at_path[path])) for path in ordered]
+    return [_Route(path, Resource(names[path], **at_path[path])) for path in ordered]
 
 
 class _Route(Route):

@@ -1,7 +1,8 @@
 """The methods of a path, and what endpoints read of a request: client, token, body. No endpoint is here."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 import anyio
@@ -25,9 +26,13 @@ Endpoint = Callable[[Request], Awaitable[ASGIApp]]
 
 
 class Resource:
-    """The endpoints of one path, one for each method. HEAD is served as GET; OPTIONS and 405 list what is allowed."""
+    """The endpoints of one path, one for each method. HEAD is served as GET; OPTIONS and 405 list what is allowed.
 
-    def __init__(self, **endpoints: Endpoint) -> None:
+    ``operations`` has the name under which requests of a method are counted.
+    """
+
+    def __init__(self, operations: Mapping[str, str] = MappingProxyType({}), **endpoints: Endpoint) -> None:
+        self.operations = operations
         self._endpoints = {name.upper(): endpoint for name, endpoint in endpoints.items()}
         if "GET" in self._endpoints:
             self._endpoints["HEAD"] = self._endpoints["GET"]

@@ -18,6 +18,7 @@ from hypercorn.typing import LifespanState
 from starlette.types import ASGIApp
 
 from tmpmaild.http.connection import HttpConnection
+from tmpmaild.measures import Gauge
 
 _SEND_BUFFER_BYTES = 256 * 1024
 _USER_TIMEOUT_MS = 30_000
@@ -37,6 +38,15 @@ class HttpServer:
         self._context = WorkerContext(max_requests=None)
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._listeners: list[asyncio.Server] = []
+
+    def measures(self) -> tuple[Gauge]:
+        """Return what is counted of connections."""
+        return (Gauge("http_connections", "Open HTTP connections.", lambda: len(self._connections)),)
+
+    @property
+    def listening(self) -> bool:
+        """Whether it accepts connections."""
+        return bool(self._listeners) and all(listener.is_serving() for listener in self._listeners)
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections on sockets that are bound already."""

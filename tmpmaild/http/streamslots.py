@@ -9,24 +9,38 @@ from tmpmaild.http.resource import Client
 
 
 class StreamSlots:
-    """The slots in use, by client. ``max_per_client`` 0 means no limit; exempt clients take no slot."""
+    """The slots in use, by client. ``max_per_client`` 0 means no limit; exempt clients take no slot.
+
+    ``taken`` counts all streams and waits, those of exempt clients too.
+    """
 
     def __init__(self, max_per_client: int) -> None:
         self._max_per_client = max_per_client
         self._taken: Counter[str] = Counter()
+        self.taken = 0
 
     @contextmanager
     def take(self, client: Client) -> Iterator[None]:
         """Hold a slot. Raises ``BadRequest`` ("too-many-streams")."""
         if client.exempt or not self._max_per_client:
-            yield
+            with self._counted():
+                yield
             return
         if self._taken[client.name] >= self._max_per_client:
             raise BadRequest("too-many-streams", "")
         self._taken[client.name] += 1
         try:
-            yield
+            with self._counted():
+                yield
         finally:
             self._taken[client.name] -= 1
             if not self._taken[client.name]:
                 del self._taken[client.name]
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self.taken += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1

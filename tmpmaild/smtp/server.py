@@ -3,11 +3,12 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import anyio
 
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.measures import Measure
 from tmpmaild.smtp.connections import Connections, SmtpSettings
 from tmpmaild.smtp.handler import Handler
 from tmpmaild.smtp.session import SmtpSession
@@ -27,6 +28,15 @@ class SmtpServer:
         self.connections = Connections(settings, tls)
         self.handler = Handler(service, self.connections.client, self.connections.measures)
         self._listeners: list[asyncio.Server] = []
+
+    def measures(self) -> Iterable[Measure]:
+        """Return what is counted of connections and mails."""
+        return self.connections.measures
+
+    @property
+    def listening(self) -> bool:
+        """Whether it accepts connections."""
+        return bool(self._listeners) and all(listener.is_serving() for listener in self._listeners)
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections on sockets that are bound already."""

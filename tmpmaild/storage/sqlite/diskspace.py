@@ -91,7 +91,8 @@ class DiskSpace:
     def _shortage(self, *, fits: bool) -> str:
         if not fits:
             return f"storage.max_bytes, {self._cap_bytes // _MIB} MiB, is used up"
-        return f"the disk has {self._free_bytes // _MIB} MiB free, and {self._disk_reserve_bytes // _MIB} MiB must stay free"
+        free_mib, reserve_mib = self._free_bytes // _MIB, self._disk_reserve_bytes // _MIB
+        return f"the disk has {free_mib} MiB free, and {reserve_mib} MiB must stay free"
 
     def _fits(self) -> bool:
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()

@@ -1,0 +1,106 @@
+"""What an operator's tools ask a running service: health, readiness and metrics, each number described in the docs."""
+
+import re
+import smtplib
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+ALL_SHARE = {"TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0"}
+DOCS = Path(__file__).parents[2] / "docs"
+_names = re.compile(r"tmpmaild_[a-z_]+").findall
+
+
+def ask(url, method="GET"):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+@pytest.fixture
+def daemon(start):
+    return start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0")
+
+
+def url_of_metrics(daemon):
+    log = (daemon.folder / "stderr.txt").read_text()
+    return "http://" + re.search(r"metrics on (127\.0\.0\.1:\d+)", log)[1]
+
+
+@pytest.fixture
+def operator_url(daemon):
+    return url_of_metrics(daemon)
+
+
+def samples(url):
+    """Return the value of each sample, by name and labels."""
+    status, text = ask(f"{url}/metrics")
+    assert status == 200
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_a_day_of_a_service_is_in_its_numbers(daemon, operator_url):
+    address = daemon.create()
+    daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
+    with pytest.raises(smtplib.SMTPRecipientsRefused):
+        daemon.deliver_octets("nobody@tmpmaild.example", b"")
+    ask(f"{daemon.url}/api/v1/addresses/{address}/messages")
+    ask(f"{daemon.url}/api/v1/addresses/unknown@tmpmaild.example/messages")
+    seen = samples(operator_url)
+    expected = {
+        ("tmpmaild_smtp_mails_total", "accepted", "2.0.0"): 1,
+        ("tmpmaild_smtp_store_seconds_count",): 1,
+        ("tmpmaild_smtp_refusals_total", "550", "5.1.1"): 1,
+        ("tmpmaild_http_requests_total", "createAddress", "201"): 1,
+        ("tmpmaild_http_requests_total", "listMessages", "200"): 1,
+        ("tmpmaild_http_requests_total", "listMessages", "404"): 1,
+        ("tmpmaild_storage_inboxes",): 1,
+        ("tmpmaild_storage_messages",): 1,
+        ("tmpmaild_storage_has_room",): 1,
+        ("tmpmaild_storage_failed_batches_total",): 0,
+    }
+    assert {name: seen.get(name) for name in expected} == expected
+    assert seen["tmpmaild_storage_used_bytes",] < seen["tmpmaild_storage_max_bytes",]
+    assert address.partition("@")[0] not in str(seen)
+
+
+def test_every_number_is_described_and_nothing_else_is(daemon, operator_url):
+    daemon.create()
+    status, text = ask(f"{operator_url}/metrics")
+    assert status == 200
+    served = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
+    described = set(re.findall(r"^\| `(tmpmaild_\w+)`", (DOCS / "metrics.md").read_text(), re.MULTILINE))
+    assert served == described
+    for file in ("alerts.yml", "grafana.json"):
+        used = _names((DOCS / "monitoring" / file).read_text())
+        assert used
+        assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in used} <= described
+
+
+def test_health_and_readiness_are_told_on_both_ports_the_reason_on_one(start):
+    daemon = start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0", TMPMAILD_STORAGE__MAX_BYTES=str(1 << 20), **ALL_SHARE)
+    operator_url = url_of_metrics(daemon)
+    for url in (daemon.url, operator_url):
+        assert ask(f"{url}/healthz") == ask(f"{url}/readyz") == (200, "ok\n")
+        assert ask(f"{url}/healthz", "HEAD") == (200, "")
+    assert ask(f"{daemon.url}/metrics")[0] == 404
+    assert ask(f"{operator_url}/api/v1/domains")[0] == 404
+    address = daemon.create()
+    with pytest.raises(smtplib.SMTPException):
+        daemon.deliver_octets(address, *[b"x" * 100_000] * 20)
+    assert ask(f"{daemon.url}/readyz") == (503, "not ready\n")
+    assert ask(f"{operator_url}/readyz") == (503, "storage full\n")
+    assert ask(f"{daemon.url}/healthz") == (200, "ok\n")
+    assert (
+        "WARNING tmpmaild.storage.sqlite.diskspace: storage full: storage.max_bytes, 1 MiB, is used up"
+        in daemon.errors()
+    )
