@@ -117,7 +117,7 @@ TEXTS = {
 ALL = HTML | MUTANTS | HREFS | TEXTS
 ALARM = "window.canary = (names) => rung(names[0])"
 MADE_BY_THE_APP = (
-    "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, h1, h2, h3, header, iframe, li, main, nav, "
+    "script[src$='/app.js'], svg, svg *, a, article, b, button, dd, div, dl, dt, h1, h2, h3, header, iframe, input[type=search], kbd, li, main, nav, "
     "noscript, output, p, pre, section, small, span, time, ul, wbr"
 )
 # Opens a mail in each of its forms. Returns what stands in the page's document and was not made by the page; what
@@ -139,10 +139,16 @@ async (row) => {{
     while (document.querySelector(".pane").ariaBusy === "true") await new Promise(requestAnimationFrame);
     found[mode] = foreign();
   }}
+  for (const box of document.querySelectorAll(".attachments [aria-expanded]")) {{
+    box.click();
+    while (box.ariaExpanded === "false") await new Promise(requestAnimationFrame);
+    found.preview = [...(found.preview ?? []), ...foreign()];
+  }}
   return found;
 }}
 """
 UNTOUCHED = {"html": [], "text": [], "headers": [], "source": []}
+WITH_PREVIEW = UNTOUCHED | {"preview": []}
 
 
 def armed(name):
@@ -167,7 +173,7 @@ def mail(closed, mutant, href, text):
         f"--c\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{html}\r\n--c--\r\n"
         f"--b\r\nContent-Type: image/svg+xml; name*=utf-8''{quote(said[:300])}\r\nContent-ID: <{inert}>\r\n"
         f"Content-Disposition: attachment; filename*=utf-8''{quote(said[:300])}\r\n\r\n<svg onload='canary`svg-file`'/>\r\n"
-        f'--b\r\nContent-Type: {inert}; x="{inert}"\r\nContent-Disposition: attachment; filename="{inert}"\r\n\r\nx\r\n--b--\r\n'
+        f'--b\r\nContent-Type: {inert}; x="{inert}"\r\nContent-Disposition: attachment; filename="{inert}"\r\n\r\n{folded(said)}\r\n--b--\r\n'
     ).encode("utf-8", "replace")
 
 
@@ -258,7 +264,7 @@ async def test_nothing_of_a_hostile_mail_runs_or_loads_or_becomes_markup_of_the_
     ]
     inbox = await open_inbox(*(mail(*each) for each in names))
     for row, each in enumerate(reversed(names)):
-        assert (each, await inbox.read(row), inbox.alarms) == (each, UNTOUCHED, [])
+        assert (each, await inbox.read(row), inbox.alarms) == (each, WITH_PREVIEW, [])
     await inbox.page.wait_for_timeout(300)  # what would come late, such as a refresh
     assert inbox.alarms == []
     assert await inbox.page.title() == "tmpmaild"
