@@ -119,7 +119,7 @@ async def test_a_special_case_of_an_error_is_answered_as_the_error(error):
 
 class _Request:
     path_params = {"address": "chosen@tmpmaild.example"}  # noqa: RUF012
-    scope = {"tmpmaild.client": Client("192.0.2.1", exempt=False)}  # noqa: RUF012
+    scope = {"tmpmaild.client": Client("192.0.2.1", exempt=False), "path": INBOX}  # noqa: RUF012
 
 
 async def test_the_holder_of_a_new_error_gets_no_text_of_it(world, caplog):
@@ -174,6 +174,66 @@ async def test_every_code_has_a_page_that_explains_it(client, code):
     assert answer.header("content-security-policy").startswith("default-src 'none'")
     assert f"<code>{code}</code>" in answer.body.decode()
     assert PROBLEMS[code].title in answer.body.decode()
+    assert '<a href="../">' in answer.body.decode()
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}
+IN_A_FRAME = BROWSER | {"Sec-Fetch-Dest": "iframe"}
+IN_A_TAB = BROWSER | {"Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize(
+    ("target", "headers"),
+    [
+        ("/nowhere", BROWSER),
+        ("/nowhere/<b>x", BROWSER),
+        ("/problems/x", BROWSER),
+        ("/api", BROWSER),
+        ("/view/x", IN_A_TAB),
+    ],
+)
+async def test_a_person_who_follows_a_bad_link_gets_a_page_with_the_way_to_the_inbox(world, target, headers):
+    client = world.client(public_url="https://host.example/mail")
+    answer = await client.get(target, headers)
+    assert (answer.status, answer.header("content-type")) == (404, "text/html; charset=utf-8")
+    assert answer.header("vary") == "Accept, Sec-Fetch-Dest"
+    assert set(answer.header("content-security-policy").split("; ")) == {
+        "default-src 'none'",
+        "style-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    }
+    page = answer.body.decode()
+    assert "<h1>404 Not found</h1>" in page
+    assert '<a href="/mail/">' in page
+    assert 'href="/mail/docs.css"' in page
+    assert "<b>" not in page
+    told = await client.ask("HEAD", target, headers)
+    assert (told.status, told.header("content-type")) == (404, "text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers"),
+    [
+        ("GET", "/nowhere", {}),
+        ("GET", "/nowhere", {"Accept": "*/*"}),
+        ("GET", "/nowhere", {"Accept": "text/html;q=0"}),
+        ("GET", "/nowhere", {"Accept": "text/html;q=0.5, application/json"}),
+        ("GET", "/nowhere", {"Accept": "text/html;" * 1000}),
+        ("GET", "/nowhere", IN_A_FRAME),
+        ("POST", "/nowhere", BROWSER),
+        ("POST", "/", BROWSER),
+        ("GET", "/view/x", BROWSER),
+        ("GET", "/view/x", IN_A_FRAME),
+        ("GET", INBOX, IN_A_TAB),
+        ("GET", "/api/v1/nothing", BROWSER),
+    ],
+)
+async def test_programs_frames_and_the_api_get_the_document(client, method, target, headers):
+    answer = await client.ask(method, target, headers)
+    assert answer.header("content-type") == "application/problem+json"
+    assert answer.header("vary") == (None if target.startswith("/api/") else "Accept, Sec-Fetch-Dest")
 
 
 @pytest.mark.parametrize("code", ["<script>", "%3Cscript%3E", "..%2f..", "not-found%0A", "NOT-FOUND", "%00"])

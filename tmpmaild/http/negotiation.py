@@ -1,10 +1,10 @@
-"""Chooses the content coding and the language that a client prefers (RFC 9110 §12.5)."""
+"""Chooses the content coding, the language and the kind of error that a client prefers (RFC 9110 §12.5)."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 _MAX_ITEMS = 64  # of a field; browsers send a dozen
-_weighted = re.compile(r"([a-z0-9*_-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
+_weighted = re.compile(r"([a-z0-9*_/.+-]{1,64})(?:[ \t]*;[ \t]*q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?").fullmatch
 
 
 def prefers_gzip(accept_encoding: Sequence[str]) -> bool:
@@ -26,6 +26,13 @@ def best_language(accept_language: Sequence[str], offered: Sequence[str], defaul
             if tag in offered and weights.get(tag, 1):
                 return tag
     return next((tag for tag in (default, *offered) if weights.get(tag, 1)), default)
+
+
+def accepts_html(accept: Sequence[str]) -> bool:
+    """Return whether these fields (RFC 9110 §12.5.1) name HTML, as browsers do, and rank no JSON above it."""
+    weights = _weights(accept)
+    json = max(weights.get("application/json", 0), weights.get("application/problem+json", 0))
+    return weights.get("text/html", 0) > 0 and weights["text/html"] >= json
 
 
 def _weights(fields: Sequence[str]) -> dict[str, float]:

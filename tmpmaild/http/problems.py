@@ -3,7 +3,6 @@
 import logging
 import secrets
 from collections.abc import Mapping
-from html import escape
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -12,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild import errors
-from tmpmaild.http.securityheaders import CONTENT_SECURITY_POLICY
+from tmpmaild.http import problempage
 from tmpmaild.times import rfc3339
 
 log = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "address-not-found": Problem(404, "Address not found", "There is no such address, or not for you."),
     "message-not-found": Problem(404, "Message not found", "This inbox holds no message with that id."),
-    "not-found": Problem(404, "Not found", "Nothing lives at this path."),
+    "not-found": Problem(404, "Not found", "There is nothing at this path."),
     "method-not-allowed": Problem(405, "Method not allowed", "The Allow header lists what this path answers to."),
     "request-timeout": Problem(408, "Request timeout", "The body did not come in time."),
     "address-taken": Problem(409, "Address taken", "The name is in use, or was in the last 24 hours."),
@@ -148,14 +147,14 @@ class Problems:
         """Answer an error of the service or of this room."""
         if isinstance(error, BadRequest):
             _report(request, error.code)
-            return self.response(error.code, error.detail)
+            return self._answer(request, error.code, error.detail)
         if isinstance(error, errors.InvalidRequest):
             return self.response("invalid-request", field_errors=error.errors)
         code = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), "internal-error")
         if code == "internal-error":
             return await self.on_fault(request, error)
         _report(request, code)
-        return self.response(code, _detail(request, error))
+        return self._answer(request, code, _detail(request, error))
 
     async def on_http_exception(self, request: Request, error: Exception) -> Response:
         """Answer what the framework refuses."""
@@ -163,13 +162,13 @@ class Problems:
         code = _FRAMEWORK_CODES.get(error.status_code)
         if code is None:
             return await self.on_fault(request, error)
-        return self.response(code, headers=error.headers)
+        return self._answer(request, code, headers=error.headers)
 
-    async def on_fault(self, _request: Request, error: Exception) -> Response:
+    async def on_fault(self, request: Request, error: Exception) -> Response:
         """Answer an unexpected exception with an id that is in the log too, and nothing else."""
         fault_id = secrets.token_hex(4)
         log.error("HTTP request failed, id %s", fault_id, exc_info=error)
-        return self.response("internal-error", f"The operator's log tells more under the id {fault_id}.")
+        return self._answer(request, "internal-error", f"The operator's log tells more under the id {fault_id}.")
 
     async def page(self, request: Request) -> Response:
         """Explain one code to a person (``/problems/{code}``)."""
@@ -177,12 +176,19 @@ class Problems:
         problem = PROBLEMS.get(code)
         if problem is None:
             raise HTTPException(404)
-        title, explanation = escape(f"{problem.status} {problem.title}"), escape(problem.explanation)
-        html = (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-            f"<h1>{title}</h1><p>{explanation}</p><p>Code: <code>{code}</code></p></html>"
-        )
-        return Response(html, media_type="text/html", headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+        text = problempage.page("..", code, problem.status, problem.title, problem.explanation)
+        return problempage.response(text, 200)
+
+    def _answer(
+        self, request: Request, code: str, detail: str = "", headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Return what ``response`` does, as a page if a person is going to read it."""
+        headers = {**(headers or {}), **problempage.vary(request)}
+        if not problempage.is_wanted(request):
+            return self.response(code, detail, headers=headers)
+        problem = PROBLEMS[code]
+        text = problempage.page(self._base_path, code, problem.status, problem.title, detail or problem.explanation)
+        return problempage.response(text, problem.status, {**_EXTRA_HEADERS.get(code, {}), **headers})
 
 
 def _detail(request: Request, error: Exception) -> str:
