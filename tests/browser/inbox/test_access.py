@@ -23,7 +23,7 @@ CODE = {
     "text": "Your verification code is 482913.\nConfirm: https://shop.example/confirm?token=1",
     "html": "<h1>Hello</h1><p>Your verification code is 482913</p><img src='https://shop.example/x.png'>"
     "<a href='https://evil.example/confirm'>Confirm at https://shop.example</a>",
-    "attachments": [("a.pdf", "application/pdf", b"x" * 2000)],
+    "attachments": [("a.pdf", "application/pdf", b"x" * 2000), ("a.txt", "text/plain", b"line\n" * 200)],
 }
 
 
@@ -102,6 +102,15 @@ async def test_axe_finds_nothing_in_what_is_read(visit, device):
     for mode in ("html", "text", "headers", "source"):
         await one.show(mode)
         found[mode] = await one.complaints()
+    await one.page.locator(".attachments [aria-expanded]").click()
+    await one.page.locator(".preview pre").wait_for()
+    await one.page.evaluate("document.querySelector('#list').focus()")
+    await one.page.keyboard.press("/")
+    await one.page.keyboard.type("fir")
+    await one.page.keyboard.press("Escape" if device is PHONE else "ArrowDown")
+    await one.page.keyboard.press("#")
+    await one.page.locator("#undo button").wait_for()
+    found["preview, search and undo"] = await one.complaints()
     assert {state: told for state, told in found.items() if told} == {}
 
 
@@ -113,6 +122,10 @@ async def test_axe_finds_nothing_in_dialogs_and_when_something_is_wrong(visit, d
         await one.ask(name)
         found[name] = await one.complaints()
         await one.close()
+    await one.page.keyboard.press("?")
+    await one.page.locator("dialog[open] kbd").first.wait_for()
+    found["keys"] = await one.complaints()
+    await one.close()
     await one.page.context.route("**/api/v1/addresses", lambda route: route.abort())
     await one.press("New address")
     await one.page.locator("#toast:not(:empty)").wait_for()
