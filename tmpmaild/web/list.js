@@ -45,7 +45,7 @@ export class List {
 
   remove(id) {
     const row = this.#rows.get(id);
-    if (row?.contains(document.activeElement)) opener(next(row, 1) ?? next(row, -1) ?? row).focus();
+    if (row?.contains(document.activeElement)) this.#focusRow(next(row, 1) ?? next(row, -1));
     row?.remove();
     this.#rows.delete(id);
     this.#messages.delete(id);
@@ -96,7 +96,10 @@ export class List {
   // Put the focus on a message, or without one on the first.
   focus(id) {
     const wanted = this.#rows.get(id);
-    const row = wanted && !wanted.hidden ? wanted : this.#edge(1);
+    this.#focusRow(wanted && !wanted.hidden ? wanted : this.#edge(1));
+  }
+
+  #focusRow(row) {
     (row ? opener(row) : this.#element).focus();
   }
 

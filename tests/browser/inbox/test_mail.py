@@ -203,6 +203,31 @@ async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_
     assert len(fetched) == len(set(fetched)) == len(FILES)
 
 
+async def test_a_search_asks_the_server_only_on_enter_for_text_that_is_not_here(tab, expect):
+    filler = "a line of text\n" * 6000
+    for subject, text in (("long", f"{filler[:30_000]}needle\n{filler}"), ("longer", filler), ("short", "Needle?")):
+        tab.daemon.deliver(await tab.address(), subject, text=text)
+        await tab.row(subject).wait_for()
+    found = tab.page.get_by_role("search").get_by_role("status")
+    search = tab.page.get_by_role("searchbox", name="Search this inbox")
+    await search.fill("needle")
+    await expect(found).to_have_text(
+        "1 of 3 mails found. 2 long mails are here only in part: Enter searches all of them, which takes a request."
+    )
+    asked = len(tab.asked)
+    await search.press("Enter")
+    await expect(found).to_have_text("2 of 3 mails found.")
+    assert [path.partition("/")[2] for _, path in tab.asked[asked:]] == [
+        f"{await tab.address()}/messages?q=needle".replace("@", "%40")
+    ]
+    await expect(tab.list.locator("li:visible .subject")).to_have_text(["short", "long"])
+    await search.press("Enter")
+    await expect(tab.row("short")).to_be_focused()
+    await tab.page.keyboard.press("/")
+    await search.press("Escape")
+    await expect(tab.list.locator("li:visible")).to_have_count(3)
+
+
 async def test_a_mail_is_opened_in_a_tab_of_its_own_to_be_printed(reading):
     async with reading.page.context.expect_page() as opened:
         await reading.button("Open in a tab to print").click()
