@@ -1,4 +1,4 @@
-"""Makes the pictures of README.md anew: a daemon, mail by SMTP, and Chromium. Run by ``make screenshots``."""
+"""Makes the pictures in docs/screenshots anew: daemons, mail by SMTP, and Chromium. Run by ``make screenshots``."""
 
 import asyncio
 import json
@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from contextlib import asynccontextmanager, contextmanager
 from email.message import EmailMessage
 from pathlib import Path
 
+from msgspec import Struct
 from playwright.async_api import async_playwright
 
 FOLDER = Path(__file__).parents[2] / "docs/screenshots"
@@ -20,82 +22,210 @@ SETTINGS = {
     "TMPMAILD_DOMAINS": "tmp.example.org",
     "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
     "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
-    "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
+    "TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS": "86400",
 }
+NO_LIMIT = {"TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0"}
 WELCOME = """<div style="font: 16px/1.5 sans-serif; max-width: 32rem; margin: 1rem auto; color: #1d2a3a">
 <h1 style="color: #2f5bd0">Welcome to Orchard</h1><p>Hello! Type this code to confirm your e-mail address:</p>
 <p style="font-size: 30px; letter-spacing: 5px"><b>481 516</b></p>
 <p>or <a href="https://orchard.example/confirm?token=9f2c81d07ab34e65">confirm your address</a> with one click.</p>
 <p style="color: #6b7a8c">Not you? Then ignore this mail.</p><img src="https://orchard.example/open.gif"></div>"""
-MAILS = [
-    ("Nordlicht Bahn <tickets@bahn.example>", "Your ticket to Bergen", "Have a good journey.\n", "", ["ticket.pdf"]),
-    ("Tide Weekly <letters@tide.example>", "Slow news for a long weekend", "Three long reads.\n", "", []),
-    ("Ada from Lumen <ada@lumen.example>", "Re: the proof you asked for", "It holds, see below.\n", "", []),
-    ("Orchard <no-reply@orchard.example>", "Confirm your e-mail address", "Your code is 481 516.\n", WELCOME, []),
-]
+NEWSLETTER = """<html><head><style>
+  body { margin: 0; background: #eef2f6; font-family: Georgia, serif; color: #22313f; }
+  .page { max-width: 620px; margin: 0 auto; background: #ffffff; }
+  .masthead { background: linear-gradient(120deg, #12355b, #2a7f9e); color: #ffffff; padding: 36px 32px; }
+  .masthead p { margin: 0; font: 13px Arial, sans-serif; letter-spacing: 2px; text-transform: uppercase; opacity: .85; }
+  .masthead h1 { margin: 6px 0 0; font-size: 34px; }
+  .lead { padding: 24px 32px 8px; font-size: 17px; line-height: 1.6; }
+  .stories td { width: 50%; padding: 16px 32px; vertical-align: top; line-height: 1.5; }
+  .stories h2 { margin: 0 0 6px; font-size: 19px; color: #12355b; }
+  .tag { font: bold 11px Arial, sans-serif; padding: 3px 8px; border-radius: 10px; }
+  .sea { background: #d8eef5; color: #12506b; }
+  .rail { background: #fde9d3; color: #8a4b08; }
+  .button { display: inline-block; margin: 8px 32px 28px; padding: 12px 24px; border-radius: 6px; background: #e0693e;
+    color: #ffffff; font: bold 15px Arial, sans-serif; text-decoration: none; }
+  .foot { padding: 18px 32px; background: #dfe7ee; font: 12px Arial, sans-serif; color: #55677a; }
+  @media (max-width: 480px) { .stories td { display: block; width: auto; } .masthead h1 { font-size: 26px; } }
+</style></head><body><div class="page">
+<div class="masthead"><p>Tide Weekly, no. 48</p><h1>Slow news for a long weekend</h1></div>
+<p class="lead">Three reads that take longer than a coffee: a harbour that moved twice, the last night train of the
+north, and a recipe that needs two days.</p>
+<table class="stories" role="presentation" cellspacing="0"><tr>
+<td><span class="tag sea">The sea</span><h2>The harbour that moved twice</h2>When the river silted up, the town went after
+it. A walk along three quays, of which one is in a cornfield.</td>
+<td><span class="tag rail">Railways</span><h2>A berth to Narvik</h2>Twenty hours, four breakfasts and a stop for reindeer.
+The timetable has not changed since 1984.</td></tr></table>
+<a class="button" href="https://tide.example/48">Read all of it</a>
+<div class="foot">You get this because you asked for it. <a href="https://tide.example/leave">Leave</a></div>
+</div></body></html>"""
+
+
+class Mail(Struct, frozen=True):
+    """A mail to be sent."""
+
+    sender: str
+    subject: str
+    text: str
+    html: str = ""
+    file: str = ""
+
+
+TICKET = Mail(
+    "Nordlicht Bahn <tickets@bahn.example>", "Your ticket to Bergen", "Have a good journey.\n", file="ticket.pdf"
+)
+LETTER = Mail(
+    "Tide Weekly <letters@tide.example>",
+    "Slow news for a long weekend",
+    "Three reads that take longer than a coffee.\n",
+    NEWSLETTER,
+)
+PROOF = Mail("Ada from Lumen <ada@lumen.example>", "Re: the proof you asked for", "It holds, see below.\n")
+CODE = Mail("Orchard <no-reply@orchard.example>", "Confirm your e-mail address", "Your code is 481 516.\n", WELCOME)
+OTHER_CODE = Mail("Harbour Bank <no-reply@harbour.example>", "Sign in", "Your sign-in code is 730418.\n")
+
 WIDE = {"viewport": {"width": 1280, "height": 800}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True}
-PICTURES = {"light": WIDE, "dark": {**WIDE, "color_scheme": "dark"}, "phone": PHONE}
+DARK = {**WIDE, "color_scheme": "dark"}
+PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
+DARK_PHONE = {**PHONE, "color_scheme": "dark"}
 
 
-def start(folder):
-    """Start a daemon and return it with its ports."""
-    command = [sys.executable, "-m", "tmpmaild", "serve"]
-    daemon = subprocess.Popen(command, cwd=folder, env=os.environ | SETTINGS, stdout=subprocess.PIPE, text=True)
-    banner = "".join(daemon.stdout.readline() for _ in range(4))
-    return daemon, *map(int, re.findall(r"127\.0\.0\.1:(\d+)\n", banner)[:2])
+class Service:
+    """A daemon, its API and mail for it."""
+
+    def __init__(self, folder, settings):
+        command = [sys.executable, "-m", "tmpmaild", "serve"]
+        environment = os.environ | SETTINGS | settings
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+        banner = "".join(self.process.stdout.readline() for _ in range(4))
+        http_port, self.smtp_port = map(int, re.findall(r"127\.0\.0\.1:(\d+)\n", banner)[:2])
+        self.url = f"http://127.0.0.1:{http_port}"
+
+    def create(self, name):
+        body = json.dumps({"local_part": name}).encode()
+        request = urllib.request.Request(f"{self.url}/api/v1/addresses", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def deliver(self, recipient, *mails):
+        for mail in mails:
+            message = EmailMessage()
+            message["From"], message["To"], message["Subject"] = mail.sender, recipient, mail.subject
+            message.set_content(mail.text)
+            if mail.html:
+                message.add_alternative(mail.html, subtype="html")
+            if mail.file:
+                message.add_attachment(b"%PDF-1.7\n" * 4000, maintype="application", subtype="pdf", filename=mail.file)
+            with smtplib.SMTP("127.0.0.1", self.smtp_port) as connection:
+                connection.send_message(message, "bounces@example.com", [recipient])
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
 
 
-def create(origin):
-    body = json.dumps({"local_part": "k7m3wq9xt2ab"}).encode()
-    request = urllib.request.Request(f"{origin}/api/v1/addresses", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
+@contextmanager
+def service(**settings):
+    with tempfile.TemporaryDirectory() as folder:
+        running = Service(folder, settings)
+        try:
+            yield running
+        finally:
+            running.stop()
 
 
-def deliver(port, recipient, mail):
-    sender, subject, text, html, files = mail
-    message = EmailMessage()
-    message["From"], message["To"], message["Subject"] = sender, recipient, subject
-    message.set_content(text)
-    if html:
-        message.add_alternative(html, subtype="html")
-    for name in files:
-        message.add_attachment(b"%PDF-1.7\n" * 4000, maintype="application", subtype="pdf", filename=name)
-    with smtplib.SMTP("127.0.0.1", port) as connection:
-        connection.send_message(message, "bounces@example.com", [recipient])
+class Studio:
+    """Opens pages in one browser and takes their pictures."""
+
+    def __init__(self, browser):
+        self._browser = browser
+
+    @asynccontextmanager
+    async def page(self, url, options, inboxes=()):
+        """Open the page as a browser does that made these inboxes, the last one shown."""
+        context = await self._browser.new_context(**options)
+        page = await context.new_page()
+        await page.goto(f"{url}/api/v1/openapi.json")
+        kept = [{"seen": [], **inbox} for inbox in inboxes]
+        if kept:
+            await page.evaluate("kept => localStorage['tmpmaild:/'] = JSON.stringify(kept)", kept)
+            await page.evaluate("address => localStorage['tmpmaild:/:current'] = address", kept[-1]["address"])
+        await page.goto(url)
+        yield page
+        await context.close()
+
+    async def take(self, page, name):
+        await page.evaluate("document.fonts.ready")
+        await page.wait_for_timeout(400)
+        await page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
 
 
-async def take(browser, url, name, options):
-    context = await browser.new_context(**options)
-    page = await context.new_page()
-    await page.goto(url)
-    mail = page.get_by_role("button", name="Orchard", exact=False)
-    await mail.wait_for()
-    if options is not PHONE:
-        await mail.click()
-        await page.frame_locator("iframe").get_by_text("Not you?").wait_for()
-    await page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
-    await context.close()
+async def open_mail(page, subject, text):
+    await page.locator("#list .open", has_text=subject).click()
+    await page.frame_locator("iframe").get_by_text(text).first.wait_for()
+
+
+async def take_mail(studio, running):
+    inbox = running.create("k7m3wq9xt2ab")
+    running.deliver(inbox["address"], TICKET, LETTER, PROOF, CODE)
+    for name, options in {"light": WIDE, "dark": DARK}.items():
+        async with studio.page(running.url, options, [inbox]) as page:
+            await open_mail(page, CODE.subject, "Not you?")
+            await studio.take(page, name)
+            await open_mail(page, LETTER.subject, "The harbour")
+            await studio.take(page, f"{name}-newsletter")
+    for name, options in {"phone": PHONE, "phone-dark": DARK_PHONE}.items():
+        async with studio.page(running.url, options, [inbox]) as page:
+            await page.locator("#list .open").nth(3).wait_for()
+            await studio.take(page, name)
+            await open_mail(page, LETTER.subject, "The harbour")
+            await studio.take(page, f"{name}-newsletter")
+
+
+async def take_inboxes(studio, running):
+    inboxes = [running.create(name) for name in ("harbour", "lumen", "orchard")]
+    running.deliver(inboxes[2]["address"], TICKET, CODE)
+    running.deliver(inboxes[1]["address"], PROOF)
+    async with studio.page(running.url, WIDE, inboxes) as page:
+        await page.locator("#list .open").nth(1).wait_for()
+        await page.locator("#state.live").wait_for()
+        running.deliver(inboxes[0]["address"], OTHER_CODE)
+        await page.locator("#toast", has_text="730418").wait_for()
+        await studio.take(page, "inboxes")
+
+
+async def take_first_visits(studio, running):
+    for name, options in {"first-visit": WIDE, "phone-first-visit": PHONE}.items():
+        async with studio.page(running.url, options) as page:
+            await page.locator("#state.live").wait_for()
+            await page.wait_for_timeout(500)
+            await studio.take(page, name)
+
+
+async def take_troubles(studio):
+    with service(TMPMAILD_RATE_LIMIT__BURST="1") as running:
+        running.create("somebody")
+        async with studio.page(running.url, PHONE) as page:
+            await page.locator("#card.trouble").wait_for()
+            await studio.take(page, "phone-limited")
+    with service(**NO_LIMIT) as running:
+        inbox = running.create("k7m3wq9xt2ab")
+        running.deliver(inbox["address"], PROOF, CODE)
+        async with studio.page(running.url, PHONE, [inbox]) as page:
+            await page.locator("#list .open").nth(1).wait_for()
+            running.stop()
+            await page.locator("#state.lost").wait_for()
+            await studio.take(page, "phone-lost")
 
 
 async def main():
-    with tempfile.TemporaryDirectory() as folder:
-        daemon, http_port, smtp_port = start(folder)
-        try:
-            origin = f"http://127.0.0.1:{http_port}"
-            inbox = create(origin)
-            for mail in MAILS:
-                deliver(smtp_port, inbox["address"], mail)
-            async with async_playwright() as playwright:
-                browser = await playwright.chromium.launch(
-                    executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-                )
-                for name, options in PICTURES.items():
-                    await take(browser, f"{origin}/#{inbox['address']}.{inbox['token']}", name, options)
-        finally:
-            daemon.terminate()
-            daemon.wait()
+    async with async_playwright() as playwright:
+        executable = shutil.which("chromium")
+        studio = Studio(await playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"]))
+        with service(**NO_LIMIT) as running:
+            await take_mail(studio, running)
+            await take_first_visits(studio, running)
+            await take_inboxes(studio, running)
+        await take_troubles(studio)
 
 
 asyncio.run(main())

@@ -60,7 +60,7 @@ export class Actions {
 
   chooseName = attempt(async () => {
     this.#domains ??= await this.#api.domains();
-    chooseName({ domains: this.#domains, maxSeconds: 0 }, (wish) => this.#create(wish), wordsOf);
+    chooseName(this.#domains, (wish) => this.#create(wish), wordsOf);
   });
 
   extend = attempt(async () => {

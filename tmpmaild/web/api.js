@@ -56,8 +56,9 @@ export class Api {
     return this.ask(pathOf(inbox), { inbox, method: "DELETE" });
   }
 
-  async domains() {
-    return (await this.#json("domains")).domains;
+  // Return `domains`, the first is the default, and `lifetime_seconds` and `max_lifetime_seconds` of new addresses.
+  domains() {
+    return this.#json("domains");
   }
 
   // Return the messages; `query` has the API's names, such as `wait` and `after`.

@@ -5,17 +5,16 @@ import { button, h } from "./dom.js";
 import { lasting, t } from "./words.js";
 
 const LIFETIMES_SECONDS = [600, 3600, 86_400];
-const USUAL_SECONDS = 3600;
 // What the API says of a name, in English, and the key of the same in the reader's language.
 const KNOWN_DETAILS = [[/^this name is reserved/, "name-reserved"], [/^3 to 64 of/, "name-form"]];
 
-// Ask for a name. `offer` has `domains` and `maxSeconds`, up to which the life of the address can be chosen. `create`
-// is called with the wish and may reject with an ApiError, which `words` turns into text.
-export function chooseName({ domains, maxSeconds }, create, words) {
+// Ask for a name. `offer` is what the API says about domains. `create` is called with the wish and may reject with an
+// ApiError, which `words` turns into text.
+export function chooseName(offer, create, words) {
   const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off",
     autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-hint" });
-  const domain = h("select", { "aria-label": t("domain") }, domains.map((name) => h("option", name)));
-  const life = lifetimes(maxSeconds);
+  const domain = h("select", { "aria-label": t("domain") }, offer.domains.map((name) => h("option", name)));
+  const life = lifetimes(offer);
   const secret = h("input", { type: "checkbox", checked: true });
   const errors = new FieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life });
   const submit = (event) => {
@@ -36,9 +35,11 @@ export function chooseName({ domains, maxSeconds }, create, words) {
       button("plus", t("create"), { class: "main", type: "submit" })));
 }
 
-function lifetimes(maxSeconds) {
-  const draw = (value) => h("option", { value, selected: value === USUAL_SECONDS }, lasting(value));
-  return h("select", LIFETIMES_SECONDS.filter((seconds) => seconds <= maxSeconds).map(draw));
+function lifetimes({ lifetime_seconds, max_lifetime_seconds }) {
+  const offered = LIFETIMES_SECONDS.filter((seconds) => seconds <= max_lifetime_seconds);
+  const all = [...new Set([...offered, lifetime_seconds])].sort((one, other) => one - other);
+  const draw = (value) => h("option", { value, selected: value === lifetime_seconds }, lasting(value));
+  return h("select", all.map(draw));
 }
 
 // The errors of the fields, by the pointers that the API has for them; those of no field are at "".

@@ -10,7 +10,7 @@ const KEY = "tmpmaild:welcomed";
 // Show what is true of this inbox, unless the reader knows it by now.
 export function welcome(inbox) {
   const element = at("welcome");
-  element.hidden = !inbox?.token || get("localStorage", KEY) === "yes";
+  element.hidden = !inbox.token || Boolean(inbox.foreign) || get("localStorage", KEY) === "yes";
   if (element.hidden) return;
   const dismiss = button("close", "", { class: "quiet", "aria-label": t("dismiss"), title: t("dismiss"), click: endWelcome });
   element.replaceChildren(icon("mail"),

@@ -5,6 +5,7 @@ import messages from "./messages.js";
 const { language } = messages;
 const plurals = new Intl.PluralRules(language);
 const clock = new Intl.DateTimeFormat(language, { timeStyle: "short" });
+const dayAndTime = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 const calendar = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
 const number = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
 
@@ -25,7 +26,7 @@ export function translate() {
 
 export const timeOfDay = (time) => clock.format(new Date(time));
 // Return the time of day of a moment, with the day unless it comes within the next 20 hours.
-export const moment = (time) => (Date.parse(time) - Date.now() < 72_000_000 ? timeOfDay : fullTime)(time);
+export const moment = (time) => (Date.parse(time) - Date.now() < 72_000_000 ? clock : dayAndTime).format(new Date(time));
 export const fullTime = (time) => calendar.format(new Date(time));
 
 // Return 3599 seconds as "59:59", and an hour as "1:00:00".
@@ -36,7 +37,7 @@ export function duration(seconds) {
 
 // Return 600 seconds as "10 minutes", and 3600 as "1 hour".
 export function lasting(seconds) {
-  const [unit, size] = [["day", 86_400], ["hour", 3600], ["minute", 60]].find(([, size]) => seconds >= size);
+  const [unit, size] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]].find(([, size]) => seconds >= size);
   return new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" }).format(seconds / size);
 }
 

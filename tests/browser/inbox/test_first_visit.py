@@ -25,7 +25,10 @@ async def test_the_address_is_copied_by_one_click(tab, expect):
     await expect(tab.button("Copy")).to_be_visible()
 
 
-async def test_a_reload_shows_the_same_inbox_with_one_request(tab):
+FETCHED = "performance.getEntriesByType('resource').filter((one) => one.transferSize > 0 && one.name.includes('/web/'))"
+
+
+async def test_a_reload_shows_the_same_inbox_with_one_request_and_fetches_no_script_again(tab):
     address = await tab.address()
     tab.daemon.deliver(address, "one")
     await tab.until_subjects("one")
@@ -34,6 +37,7 @@ async def test_a_reload_shows_the_same_inbox_with_one_request(tab):
     await tab.until_subjects("one")
     assert await tab.address() == address
     assert [method for method, _ in tab.asked] == ["GET"]
+    assert await tab.page.evaluate(f"{FETCHED}.map((one) => one.name)") == []
 
 
 async def test_two_tabs_that_are_opened_together_make_one_address_and_a_new_profile_another(any_tab, new_tab):

@@ -2,13 +2,18 @@
 
 import re
 import time
+from datetime import datetime
 
 import pytest
 
 
 @pytest.fixture
 async def tab_of_two_domains(start_daemon, any_tab):
-    daemon = start_daemon(TMPMAILD_DOMAINS="tmpmaild.example,second.test", TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0")
+    daemon = start_daemon(
+        TMPMAILD_DOMAINS="tmpmaild.example,second.test",
+        TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0",
+        TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="86400",
+    )
     return await (await any_tab(at=daemon)).visit()
 
 
@@ -41,10 +46,15 @@ async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_at_its_field(
     await expect(name).to_be_focused()
     await expect(name).to_have_attribute("aria-invalid", "true")
     await tab.dialog.get_by_role("checkbox", name="Private").uncheck()
+    life = tab.dialog.get_by_role("combobox", name="Lifetime")
+    assert await life.get_by_role("option").all_inner_texts() == ["10 minutes", "1 hour", "1 day"]
+    await life.select_option("1 day")
     await choose_name(tab, "jane.doe")
     await until_address(tab, "jane.doe@second.test")
     await expect(tab.dialog).to_have_count(0)
-    assert tab.daemon.request("addresses/jane.doe@second.test")["private"] is False
+    chosen = tab.daemon.request("addresses/jane.doe@second.test")
+    assert chosen["private"] is False
+    assert time.time() + 86_300 < datetime.fromisoformat(chosen["expires_at"]).timestamp()
     await choose_name(tab, "mine", "tmpmaild.example")
     await until_address(tab, "mine@tmpmaild.example")
     assert await tab.card.get_by_text("private", exact=True).is_visible()

@@ -9,7 +9,7 @@ async def test_the_first_visit_says_who_reads_how_long_and_that_nothing_is_sent_
     tab = await (await (await any_tab(**PHONE)).visit()).until_live()
     note = tab.page.get_by_role("note")
     await expect(note).to_contain_text("Anyone who knows this address can read its mail")
-    await expect(note).to_contain_text(re.compile(r"deleted at \d?\d:\d\d [AP]M, and nothing can be sent from here"))
+    await expect(note).to_contain_text(re.compile(r"kept until \d?\d:\d\d [AP]M and then deleted; nothing can be sent"))
     await tab.page.reload()
     await expect(note).to_be_visible()
     tab.daemon.deliver(await tab.address(), "one")
