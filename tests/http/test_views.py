@@ -80,6 +80,14 @@ async def test_a_mail_without_html_is_shown_as_its_text(world, client, held):
     assert "&lt;script&gt;one&lt;/script&gt;\n  two &amp; three" in page
 
 
+async def test_the_title_for_tab_and_paper_is_who_writes_and_what_and_never_markup(world, client, held):
+    raw = b"From: Eve & Co <eve@evil.example>\r\nSubject: </title><script>one</script>\r\n\r\n<base target=_blank>\r\n"
+    message_id = await world.deliver(held["address"], raw)
+    page = (await client.get((await view(client, held["address"], message_id)).json()["url"])).body.decode()
+    assert "<title>&lt;/title&gt;&lt;script&gt;one&lt;/script&gt; · Eve &amp; Co</title>" in page
+    assert page.count("<title>") == 1
+
+
 async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, held, clock):
     urls = []
     for _ in range(2):

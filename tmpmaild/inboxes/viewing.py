@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
-from tmpmaild.mail import extracts, htmlview, mime
+from tmpmaild.mail import extracts, htmlpage, htmlview, mime
 from tmpmaild.mail.htmlview import View
-from tmpmaild.model import FullMessage, Inbox, Texts
+from tmpmaild.model import FullMessage, Inbox, Message, Texts
 from tmpmaild.storage.base import Permit, Storage
 
 LIFETIME_MS = 60_000
@@ -58,7 +58,7 @@ class Viewer:
         """
         canonical = self._access.canonical_address(address, token)
         since, now_ms = self._access.last_loss, self._clock()
-        inbox, texts = await self._texts(canonical, message_id, self._access.permit(token, now_ms))
+        inbox, _, texts = await self._texts(canonical, message_id, self._access.permit(token, now_ms))
         view = await self._render(texts, {}, remote_images=remote_images)
         await self._access.confirm(inbox, message_id, since)
         self.forget_expired()
@@ -83,12 +83,12 @@ class Viewer:
     async def look(self, grant: Grant) -> View:
         """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
         since = self._access.last_loss
-        inbox, texts = await self._texts(grant.address, grant.message_id, self._permit_living)
+        inbox, message, texts = await self._texts(grant.address, grant.message_id, self._permit_living)
         images = await self._images(grant, texts.html) if texts.html else {}
         view = await self._render(texts, images, remote_images=grant.remote_images)
         await self._access.confirm(inbox, grant.message_id, since)
         self._check(grant)
-        return view
+        return View(htmlpage.titled(view.html, _title(message)), view.remote_images)
 
     def forget_expired(self) -> None:
         """Drop expired grants."""
@@ -113,12 +113,12 @@ class Viewer:
             raise MessageNotFound("no such message in this inbox")
         return inbox, full
 
-    async def _texts(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Texts]:
-        inbox, _ = await self._message(address, message_id, permit)
+    async def _texts(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Message, Texts]:
+        inbox, full = await self._message(address, message_id, permit)
         texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS)
         if not texts:
             raise MessageNotFound("it has been deleted since")
-        return inbox, texts[0]
+        return inbox, full.message, texts[0]
 
     async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
         return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)
@@ -132,6 +132,11 @@ class Viewer:
         if not source or source.raw is None:
             raise MessageNotFound("no such message in this inbox")
         return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, mime.MAX_INLINE_BYTES)
+
+
+def _title(message: Message) -> str:
+    """Return what the mail is called in the title of a tab and at the head of a printed page."""
+    return " · ".join(filter(None, (message.subject, message.from_name or message.from_address)))
 
 
 def _render(texts: Texts, images: dict[str, str], remote_images: bool) -> View:  # noqa: FBT001 - for a thread

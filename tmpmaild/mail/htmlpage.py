@@ -20,6 +20,8 @@ _HEAD = (
 _STANDARD = "<!doctype html>"
 # Images in cells leave no gap for descenders, as senders of such mails expect.
 _ALMOST_STANDARD = '<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN">'
+_END_OF_HEAD = '<base target="_blank">'
+_PRINTED = "<style>@media print{:where(body){margin:0}:where(img,tr,li){break-inside:avoid}}</style>"
 _DOCTYPE = re.compile(r"(?is)(?>(?:[\s\ufeff]++|<!--.*?-->|<\?[^>]*+>)*)<!doctype\s++html\b([^>]*+)>")
 _DOCTYPE_CHARACTERS = 10_000
 _ALMOST = re.compile(r"xhtml 1\.0 (?:transitional|frameset)|html 4\.01 (?:transitional|frameset).*http", re.DOTALL)
@@ -69,6 +71,11 @@ def mail_page(source: str, body: str, sheet: str = "", *, has_dark_styles: bool 
 def text_page(text: str, note: str = "") -> str:
     """Return a page that shows a text as it is, after a note in HTML."""
     return f"{_STANDARD}{_HEAD}{_TEXT_STYLE}{note}<pre>\n{entities.escape(text, quote=False)}</pre>"
+
+
+def titled(page: str, title: str) -> str:
+    """Return a page with a title, which browsers show for a tab and print at the head of the paper."""
+    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<title>{entities.escape(title)}</title>{_PRINTED}", 1)
 
 
 def _mode(source: str) -> tuple[str, str]:
