@@ -1,6 +1,6 @@
 // Which mail is open: opening, closing, seen or not, the step back in history on a phone, the focus.
 
-import { announce } from "./alerts.js";
+import { toast } from "./alerts.js";
 import { at } from "./dom.js";
 import { t } from "./words.js";
 
@@ -51,7 +51,7 @@ export class Reading {
     const { id } = this;
     const message = this.#list.beside(id ?? this.#list.focused, by);
     const staysInList = this.#list.focused;
-    if (!message) return announce(t("no-more-mail"));
+    if (!message) return toast(t("no-more-mail"));
     if (id) this.read(message);
     if (!id || staysInList) this.#list.focus(message.id);
   }
@@ -61,7 +61,7 @@ export class Reading {
     const place = this.#list.focused ? document.activeElement.closest("li") : at("reader");
     const found = place.querySelector(selector);
     if (found) found.click();
-    else announce(otherwise);
+    else toast(otherwise);
   }
 
   // Close the message; on a phone that is a step back in history.
