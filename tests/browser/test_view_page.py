@@ -3,6 +3,8 @@
 import random
 import re
 import socket
+import struct
+import zlib
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
@@ -118,3 +121,83 @@ async def test_images_from_elsewhere_are_fetched_only_by_who_asked_for_them_and_
     assert [request.url for request in remote] == ["https://evil.example/pixel.gif"]
     assert "referer" not in await remote[0].all_headers()
     await context.close()
+
+
+# How each is written, and its width and height on a page of 600 px; None is the height of a line.
+BLOCKED = {
+    "attributes": ("alt=Logo width=200 height=50", 200, 50),
+    "styles": ("alt=Logo style='width:200px;height:50px'", 200, 50),
+    "a share": ("alt=Logo style='display:block;width:50%;height:auto'", 300, None),
+    "at most": ("alt=Logo width=900 style='max-width:100px'", 100, None),
+    "too wide": ("alt=Logo width=900 height=80", 600, 80),
+    "a rule": ("alt=Logo class=wide width=20", 600, None),
+    "as wide as its column": ("alt=Logo style='display:block;width:100%'", 600, None),
+    "small with many words": ("alt='Our page on another site' width=24 style='display:block'", 24, None),
+    "no text size": ("alt=Logo style='width:70px'", 70, None),
+    "words only": ("alt=Logo", None, None),
+    "a pixel": ("width=1 height=1", 1, 1),
+    "a spacer": ("width=600 height=9 alt=''", 600, 9),
+    "nothing": ("", 0, 0),
+}
+
+
+@pytest.mark.parametrize("doctype", ["<!doctype html>", ""])
+async def test_a_blocked_image_has_the_size_that_the_mail_states_or_that_of_a_line(pages, doctype):
+    page = await pages.borrow(viewport={"width": 600, "height": 400})
+    images = "".join(f"<div><img src=https://x.example/ {written}></div>" for written, *_ in BLOCKED.values())
+    sheet = "<style>.wide{width:100%} @media (min-width:700px){.wide{width:10px}}</style>"
+    mail = f"{doctype}{sheet}<body style='margin:0'><div style='font-size:0'>{images}</div>"
+    await page.set_content(render(mail, {}, remote_images=False).html)
+    boxes = await page.evaluate("[...document.images].map((one) => [one.offsetWidth, one.offsetHeight])")
+    for (name, (_, width, height)), (shown_width, shown_height) in zip(BLOCKED.items(), boxes, strict=True):
+        assert (name, shown_width) == (name, shown_width if width is None else width)
+        assert 12 <= shown_height <= 24 if height is None else shown_height == height, (name, shown_height)
+    assert await page.get_by_role("img", name="Our page on another site").get_attribute("title")
+
+
+async def pixel(page, x, y):
+    """Return the red, green and blue of a point of the page."""
+    image = await page.screenshot(clip={"x": x, "y": y, "width": 1, "height": 1})
+    octets, position = b"", 8
+    while position < len(image):
+        length, kind = struct.unpack_from(">I4s", image, position)
+        octets += image[position + 8 : position + 8 + length] if kind == b"IDAT" else b""
+        position += 12 + length
+    return tuple(zlib.decompress(octets)[1:4])
+
+
+GREY = "data:image/gif;base64,R0lGODlhAQABAIAAAEBAQP///ywAAAAAAQABAAACAkQBADs="
+COLOURED = "<body style='margin:0;background:#fff8e0'><img src=cid:grey width=50 height=50 style='display:block'>"
+READY = "<style>@media (prefers-color-scheme:dark){body{background:#123456!important}}</style>"
+
+
+async def test_the_dark_view_inverts_a_mail_but_not_its_pictures_unless_the_mail_has_dark_styles(pages):
+    page = await pages.open(viewport={"width": 400, "height": 200}, color_scheme="dark")
+    paths = ["/plain", "/ready"]
+    views = [render(html, {"grey": GREY}, remote_images=False).html for html in (COLOURED, READY + COLOURED)]
+    asked = []
+
+    async def answer(route):
+        path = urlsplit(route.request.url).path
+        asked.append(path)
+        frames = "".join(f"<iframe sandbox src={one} width=200 height=100 style='border:0'></iframe>" for one in paths)
+        page_of_ours = f"<!doctype html><link rel=icon href='data:,'><body style='margin:0;display:flex'>{frames}"
+        await route.fulfill(body=dict(zip(paths, views, strict=True)).get(path, page_of_ours), content_type="text/html")
+
+    async def seen(fragment):
+        await page.evaluate(
+            "(to) => { for (const one of document.querySelectorAll('iframe')) one.contentWindow.location.replace(one.src + to) }",
+            fragment,
+        )
+        for frame in page.frames[1:]:
+            await frame.wait_for_function("(to) => location.hash === to", arg=fragment)
+        return [await pixel(page, *point) for point in ((25, 25), (150, 90), (225, 25), (350, 90))]
+
+    await page.route("**/*", answer)
+    await page.goto("http://127.0.0.1:1/")
+    picture, paper = (64, 64, 64), (255, 248, 224)
+    assert await seen("#light") == [picture, paper, picture, paper]
+    assert await seen("#dark") == [picture, (14, 7, 0), picture, (0x12, 0x34, 0x56)]
+    assert await seen("#light") == [picture, paper, picture, paper]
+    assert asked == ["/", *paths]
+    assert await page.evaluate("history.length") == 2

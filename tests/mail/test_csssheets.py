@@ -85,7 +85,8 @@ def test_a_selector_reaches_what_is_in_the_body_and_counts_what_it_counted():
         ("(width < 600px)", "(max-width:599.98px)"),
         ("(600px > width)", "(max-width:599.98px)"),
         ("(400px <= width < 600px)", "(min-width:400px) and (max-width:599.98px)"),
-        ("(prefers-color-scheme:dark)", "(prefers-color-scheme:dark)"),
+        ("(prefers-color-scheme:light)", "(prefers-color-scheme:light)"),
+        ("not (prefers-color-scheme:dark)", "not (prefers-color-scheme:dark)"),
         ("(orientation: landscape), print", "(orientation:landscape),print"),
         ("not print", "not print"),
         ("not (min-width:1px)", "not (min-width:1px)"),
@@ -106,6 +107,30 @@ def test_media_queries_that_are_known_stay(query, kept):
     expected = "" if kept is None else f"@media {kept}{{{rule}}}"
     assert written(f"@media {query}{{p{{color:red}}}}") == expected
     assert written("p{color:red}", query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "kept", "on_request"),
+    [
+        ("(prefers-color-scheme:dark)", "(prefers-color-scheme:dark)", "all"),
+        (
+            "screen and (prefers-color-scheme: dark) and (max-width:9px), print",
+            "screen and (prefers-color-scheme:dark) and (max-width:9px),print",
+            "screen and (max-width:9px)",
+        ),
+    ],
+)
+def test_rules_for_dark_readers_apply_in_the_dark_view_too_and_not_in_the_light_one(query, kept, on_request):
+    rule = f"p{IN_BODY}{{color:red}}"
+    expected = f"@media {kept}{{:root:not(:has(#light:target)){{{rule}}}}}:root:has(#dark:target){{@media {on_request}{{{rule}}}}}"
+    assert written(f"@media {query}{{p{{color:red}}}}") == expected
+    assert written("p{color:red}", query) == expected
+
+
+def test_rules_for_dark_readers_within_others_are_not_written_many_times():
+    dark = "@media (prefers-color-scheme:dark){"
+    assert written(f"{dark * 4}p{{color:red}}{'}' * 4}").count("color:red") == 2
+    assert written(f"{dark}p{{color:red}}}}", "(prefers-color-scheme:dark)").count("color:red") == 2
 
 
 @pytest.mark.parametrize(

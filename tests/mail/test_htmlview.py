@@ -332,8 +332,8 @@ def test_an_inline_image_is_put_in(source):
 @pytest.mark.parametrize("images", [{}, {"a": "https://evil.example/"}, {"a": "data:text/html,x"}])
 def test_an_image_that_cannot_be_shown_is_its_alternative_text_in_its_stated_size(images):
     for source in ("cid:a", "https://x.example/1", "logo.png", "data:image/svg+xml;base64,AAAA"):
-        page = body(f"<img src={source} alt='A &lt;' width=60 style='height:9px'>", images)
-        assert page == '<img alt="A &lt;" width="60" style="height:9px" referrerpolicy="no-referrer">'
+        page = body(f"<img src={source} alt='A &lt;' width=160 style='height:9px'>", images)
+        assert page == '<img alt="A &lt;" width="160" style="height:9px" referrerpolicy="no-referrer">'
 
 
 @pytest.mark.parametrize(
@@ -359,6 +359,13 @@ def test_images_that_repeat_stop_at_a_bound():
     page = body("<img src=cid:a alt=gone>" * 1000, {"a": image})
     assert len(page) < MAX_IMAGE_CHARACTERS + 100_000
     assert page.endswith('<img alt="gone" referrerpolicy="no-referrer">')
+
+
+def test_a_small_image_that_cannot_be_shown_keeps_its_words_on_one_line_and_tells_them_when_pointed_at():
+    page = body("<img src=https://x.example/1 width=24 height=24 alt='Our page'>")
+    assert (
+        page == '<img alt="Our page" width="24" height="24" role="img" title="Our page" referrerpolicy="no-referrer">'
+    )
 
 
 def test_remote_images_wait_until_they_are_asked_for():

@@ -23,6 +23,7 @@ WORDS: Final = {
 RATIOS: Final = names("-webkit-min-device-pixel-ratio -webkit-max-device-pixel-ratio")
 RESOLUTIONS: Final = names("resolution min-resolution max-resolution")
 
+_DARK = "(prefers-color-scheme:dark)"
 _MAX_QUERIES = 20
 _MAX_FEATURES = 8
 _UNITS = names("px em rem pt in cm mm")
@@ -42,6 +43,17 @@ def written(nodes: Iterable[Node]) -> str | None:
         except RefusedError:
             continue
     return ",".join(found) if found or not queries else None
+
+
+def is_dark(query: str) -> bool:
+    """Return whether a written list has queries for readers who prefer dark colours."""
+    return any(_DARK in one and not one.startswith("not ") for one in query.split(","))
+
+
+def without_dark(query: str) -> str:
+    """Return the queries of a written list that ask for dark colours, without asking for them."""
+    asking = [one.split(" and ") for one in query.split(",") if _DARK in one and not one.startswith("not ")]
+    return ",".join(" and ".join(part for part in one if part != _DARK) or "all" for one in asking)
 
 
 def _queries(nodes: Sequence[Node]) -> list[list[Node]]:

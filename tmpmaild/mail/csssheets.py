@@ -12,6 +12,9 @@ from tmpmaild.mail.csstokens import Node, declarations_of, nodes_of, rules_of
 # tinycss2 takes half a second for so much.
 MAX_CHARACTERS = 128 * 1024
 MAX_SELECTORS = 2000
+# The elements of the page that its URL names to ask for one view or the other.
+DARK_ID = "dark"
+LIGHT_ID = "light"
 _MAX_DEPTH = 4
 _MAX_MEDIA_CHARACTERS = 300
 _MAX_REMOTE_IMAGES = 1000
@@ -34,7 +37,8 @@ class Sheet:
         self._characters += len(text)
         query = cssmedia.written(nodes_of(media)) if len(media) <= _MAX_MEDIA_CHARACTERS else None
         if query is not None:
-            self._rules.append(_conditional(query, self._written(nodes_of(text), 0)))
+            is_dark = cssmedia.is_dark(query)
+            self._rules.append(_conditional(query, self._written(nodes_of(text), is_dark), doubled=is_dark))
 
     def written(self) -> str:
         """Return the sheet. Its end tag cannot stand in it: no "<" and no backslash are ever written."""
@@ -50,7 +54,9 @@ class Sheet:
         if node.type != "at-rule" or node.lower_at_keyword != "media" or node.content is None or depth >= _MAX_DEPTH:
             return ""
         query = cssmedia.written(node.prelude)
-        return "" if query is None else _conditional(query, self._written(node.content, depth + 1))
+        if query is None:
+            return ""
+        return _conditional(query, self._written(node.content, depth + 1), doubled=depth == 0)
 
     def _style_rule(self, node: Node) -> str:
         selectors = cssselectors.written(node.prelude, MAX_SELECTORS - self._selectors)
@@ -63,5 +69,13 @@ class Sheet:
         return f"{','.join(selectors)}{{{block}}}" if block else ""
 
 
-def _conditional(query: str, rules: str) -> str:
-    return f"@media {query}{{{rules}}}" if query and rules else rules
+def _conditional(query: str, rules: str, *, doubled: bool) -> str:
+    """Write rules that depend on the screen; what is for dark readers applies in the dark view too."""
+    if not query or not rules:
+        return rules
+    if not doubled or not cssmedia.is_dark(query):
+        return f"@media {query}{{{rules}}}"
+    return (
+        f"@media {query}{{:root:not(:has(#{LIGHT_ID}:target)){{{rules}}}}}"
+        f":root:has(#{DARK_ID}:target){{@media {cssmedia.without_dark(query)}{{{rules}}}}}"
+    )

@@ -32,6 +32,7 @@ _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
 
 _PIXELS = re.compile(r"(?<![\w-])(width|height)\s*+:\s*+([0-9]+)px")
 _MIN_PICTURE_PIXELS = 24
+_WIDE_PIXELS = 100
 
 # A parenthesis ends the unquoted form too, so that a row of unclosed ones is read once.
 _REMOTE_STYLE_URL = re.compile(r"url\(\s*+[\"']?\s*+(?:https?:)?//", re.IGNORECASE)
@@ -68,11 +69,15 @@ def link(address: str) -> str:
     return address if _LINK.match(address) else ""
 
 
-def is_picture(attributes: Mapping[str, str]) -> bool:
-    """Return whether an image is stated to be large enough to show something, not only to hold others apart."""
+def placeholder(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return what marks an image that is not shown: as a spacer without words, or as too small for its words."""
     stated = dict(_PIXELS.findall(attributes.get("style", "")))
     sizes = [stated.get(side) or attributes.get(side, "") for side in ("width", "height")]
-    return all(size.isascii() and size.isdigit() and int(size[:5]) >= _MIN_PICTURE_PIXELS for size in sizes)
+    width, height = (int(size[:5]) if size.isascii() and size.isdigit() else None for size in sizes)
+    if alt := attributes.get("alt"):
+        return {"role": "img", "title": attributes.get("title", alt)} if (width or _WIDE_PIXELS) < _WIDE_PIXELS else {}
+    is_picture = min(width or 0, height or 0) >= _MIN_PICTURE_PIXELS
+    return {} if is_picture else {"role": "presentation"}
 
 
 def remote_backgrounds(attributes: Mapping[str, str]) -> int:

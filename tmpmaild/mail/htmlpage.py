@@ -3,19 +3,19 @@
 The mail's own body is the ``<body>`` of the page, so that its background and margins reach the edges of the
 frame as in a browser. Our styles have no specificity: whatever the mail states wins.
 
-The page is light until it is loaded with the fragment ``#dark``, or its frame is led there: that costs no
-request. ``#light`` turns it back. A mail with styles of its own for dark readers shows those instead, where the
-colour scheme of the frame is dark too; any other mail is inverted, its pictures are not.
+The page is light until it is loaded with the fragment ``#dark``, or its frame is led there, which costs no request:
+``frame.contentWindow.location.replace(frame.src + "#dark")``, and ``#light`` to turn it back. A mail that has styles
+for readers who prefer dark colours shows those; any other mail is inverted, its pictures are not.
 """
 
 import html as entities
 import re
 
-DARK_ID = "dark"
+from tmpmaild.mail.csssheets import DARK_ID, LIGHT_ID
 
 _HEAD = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    '<meta name="referrer" content="no-referrer"><base target="_blank">'
+    f'<meta name="referrer" content="no-referrer" id="{LIGHT_ID}"><base target="_blank">'
 )
 _STANDARD = "<!doctype html>"
 # Images in cells leave no gap for descenders, as senders of such mails expect.
@@ -29,13 +29,14 @@ _QUIRKY = re.compile(r"html (?:2|3|4\.0\b(?!1)|4\.01 (?:transitional|frameset))"
 
 # Mails are written for white paper: their colours cannot be turned dark one by one.
 _MAIL_STYLE = (
-    ":root{color-scheme:only light;font-family:system-ui,sans-serif;overflow-wrap:break-word}"
+    ":root{color-scheme:only light;font-family:Helvetica,Arial,sans-serif;overflow-wrap:break-word}"
     ":where(body:not([bgcolor])){background:#fff}"
     # A share of a cell's width would let the cell shrink, so images in tables are held by the frame's only.
     ":where(img){max-width:100%}:where(table img){max-width:100vw}"
     # A blocked image has no address: it has the size that the mail states, or that of its alternative text.
     ":where(img:not([src])){display:inline-block;overflow:hidden;font-size:max(12px,1em);line-height:normal}"
-    ":where(img:not([src],[role])){outline:1px solid #8886;outline-offset:-1px;background:#8881}"
+    ":where(img:not([src],[role=presentation])){outline:1px solid #8886;outline-offset:-1px;background:#8881}"
+    ":where(img:not([src])[role=img]){white-space:nowrap}"
 )
 # What browsers do in the mode for pages without a doctype, where mails differ from it most.
 _QUIRKS = (
@@ -44,10 +45,6 @@ _QUIRKS = (
 )
 _INVERTED = "filter:invert(1) hue-rotate(180deg)"
 _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_INVERTED}}}"
-_NOT_INVERTED = (
-    "@media (prefers-color-scheme:dark){"
-    f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{filter:none}}}}"
-)
 _TEXT_STYLE = (
     "<style>:root{color-scheme:light dark}body{margin:16px;font:15px/1.5 system-ui,sans-serif}"
     "pre{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere}</style>"
@@ -61,11 +58,10 @@ def mail_page(source: str, body: str, sheet: str = "", *, has_dark_styles: bool 
     harmless; of ``source``, the mail as it came, only the doctype is looked at.
     """
     doctype, quirks = _mode(source)
-    dark = _DARK + (_NOT_INVERTED if has_dark_styles else "")
-    own = f'<style id="{DARK_ID}">{_MAIL_STYLE}{quirks}{dark}</style>'
-    mail = f"<style>{sheet}</style>" if sheet else ""
+    own = f"{_MAIL_STYLE}{quirks}{'' if has_dark_styles else _DARK}"
+    styles = f'<style id="{DARK_ID}">{own}</style>' + (f"<style>{sheet}</style>" if sheet else "")
     inner = body.removeprefix("<div").removesuffix("</div>")
-    return f"{doctype}{_HEAD}{own}{mail}<body{inner}</body>"
+    return f"{doctype}{_HEAD}{styles}<body{inner}</body>"
 
 
 def text_page(text: str, note: str = "") -> str:

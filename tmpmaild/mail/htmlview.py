@@ -19,7 +19,7 @@ from msgspec import Struct
 from tmpmaild import charsets
 from tmpmaild.mail import htmlattributes, htmlpage, htmltree
 from tmpmaild.mail.cssdeclarations import StyleAttributes
-from tmpmaild.mail.csssheets import Sheet
+from tmpmaild.mail.csssheets import DARK_ID, Sheet
 from tmpmaild.mail.htmltext import attributes_of, to_text, tokens, unescaped
 
 MAX_CHARACTERS = 4 * 1024 * 1024
@@ -136,7 +136,7 @@ class _Mail:
         """Return the page of what may stay, with the addresses of its images."""
         markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
         sheet = self._sheet.written()
-        return htmlpage.mail_page(source, markup, sheet, has_dark_styles="(prefers-color-scheme:dark)" in sheet)
+        return htmlpage.mail_page(source, markup, sheet, has_dark_styles=f"#{DARK_ID}:target" in sheet)
 
     def _take(self, kind: str, text: str, attributes: str) -> None:
         if kind == "text":
@@ -184,8 +184,8 @@ class _Mail:
         if source and self._source_characters <= MAX_IMAGE_CHARACTERS:
             self._sources.append(entities.escape(source))
             written = {"src": f"cid:{len(self._sources) - 1}"} | written
-        elif not written["alt"] and not htmlattributes.is_picture(written):
-            written["role"] = "presentation"
+        else:
+            written |= htmlattributes.placeholder(written)
         self._tree.void("img", htmlattributes.start_tag("img", written))
 
     def _source(self, address: str) -> str:
