@@ -1,9 +1,5 @@
 """What stays of the style sheets of a hostile mail: rules that reach no further than its body, and load nothing."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -216,62 +212,3 @@ def test_soup_never_raises_nor_leaves_what_could_load_or_end_the_sheet(rules, me
         once.encode()
         assert written(once.replace(IN_BODY, "")).replace(IN_BODY, "") == once.replace(IN_BODY, "")
     assert_harmless_style(style(rules))
-
-
-BOMBS = {
-    "round brackets": '"(" * N',
-    "square brackets": '"[" * N',
-    "curly brackets": '"{" * N',
-    "rules in rules": '"&{" * N',
-    "brackets in a value": '"p{width:calc" + "(" * N',
-    "brackets in a selector": '"p:not(" * N',
-    "an open string": '"\'" * N',
-    "selectors": '"a," * N + "a{color:red}"',
-    "one selector": '"a " * N + "a{color:red}"',
-    "rules": '"a{color:red}" * N',
-    "media": '"@media all{" * N',
-    "media in a row": '"@media all{p{color:red}}" * N',
-    "media queries": '"@media " + "(width:1px)," * N',
-    "declarations": '"p{" + "margin:1px 2px;" * N',
-    "half a declaration": '"p{" + "a:" * N',
-    "at-rules": '"@a;" * N',
-    "nothing": '";" * N',
-    "comments": '"/**/" * N',
-    "open comments": '"/*" * N',
-    "escapes": '"\\\\3c " * N',
-    "a number": '"p{width:" + "1" * N',
-    "a name": '"." + "a" * N',
-    "addresses": '"p{background:" + "url(//x)," * N',
-    "open addresses": '"url(\'" * N',
-    "unmatched": '")" * N',
-    "NULs": '"\\0" * N',
-}
-RUN = """
-import resource, sys, time
-from tmpmaild.mail.htmlview import render
-render("<style>a{color:red}</style>", {}, remote_images=True)
-used_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used_bytes + 200 * 2**20,) * 2)
-N = 200_000
-for bomb in sys.argv[1:]:
-    css = eval(bomb)[:131_000] + "}"
-    inline = "".join(f"<p style='{n}:{css[:4000]}'>" for n in range(20)).replace('"', "")
-    started = time.process_time()
-    page = render(f"<style>{css}</style>{inline}", {}, remote_images=True).html
-    print(time.process_time() - started)
-    assert len(page) < 1_000_000
-"""
-
-
-def test_bombs_burst_within_two_seconds_and_200_mib():
-    run = subprocess.run(
-        [sys.executable, "-c", RUN, *BOMBS.values()],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=90,
-    )
-    assert run.returncode == 0, run.stderr
-    seconds = dict(zip(BOMBS, map(float, run.stdout.split()), strict=True))
-    assert {bomb: cost for bomb, cost in seconds.items() if cost > 2} == {}

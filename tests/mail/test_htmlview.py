@@ -454,6 +454,15 @@ BOMBS = {
     "bodies with styles": '"<body style=color:red;width:1px>" * 19_000',
     "a doctype that never comes": '"<!---->" * 10_000 + "<!doctype html" + " " * 4_000_000',
     "a repeated image": '"<img src=cid:a alt=x>" * 19_000',
+    "brackets in a sheet": '"<style>" + "{(" * 65_000 + "}"',
+    "brackets in a value": '"<style>p{width:calc" + "(" * 131_000 + "}"',
+    "rules in rules": '"<style>" + "&{" * 65_000 + "}"',
+    "selectors": '"<style>" + "a," * 65_000 + "a{color:red}"',
+    "media": '"<style>" + "@media all{p{color:red}}" * 5400',
+    "declarations": '"<style>p{" + "margin:1px 2px;" * 8700 + "}"',
+    "at-rules": '"<style>" + "@a;" * 43_000 + "}"',
+    "a number in a sheet": '"<style>p{width:" + "1" * 131_000 + "}"',
+    "styles that differ": '"".join("<p style=x%d:y;%s>" % (n, "a:" * 2000) for n in range(60)) + "<style>" + ")" * 131_000 + "}"',
 }
 RUN = """
 import resource, sys, time
