@@ -12,14 +12,14 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
     await second.open("one")
     await second.button("Delete mail").click()
     await second.until_subjects("two")
-    await second.send_deletions()
+    await second.page.reload()  # which sends the deletion; no request of a page that is left is reported here
     for one in (tab, second):
         await one.until_subjects("two")
     async with second.page.expect_request("**/events"):
         await tab.page.close()
     tab.daemon.deliver(address, "three")
     await second.until_subjects("three", "two")
-    assert [method for method, _ in second.asked] == ["DELETE", "GET"]
+    assert [method for method, _ in second.asked] == ["GET"]
 
 
 async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab, expect):
