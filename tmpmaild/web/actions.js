@@ -2,7 +2,6 @@
 
 import { announce, toast } from "./alerts.js";
 import { ApiError } from "./api.js";
-import { extension } from "./card.js";
 import { confirmLast, confirmRemoval, showLink } from "./dialogs.js";
 import { copy, h, icon } from "./dom.js";
 import { chooseName } from "./namedialog.js";
@@ -63,9 +62,9 @@ export class Actions {
     chooseName(this.#domains, (wish) => this.#create(wish), wordsOf);
   });
 
-  extend = attempt(async () => {
+  extend = attempt(async (seconds) => {
     const { inbox } = this.#inboxes;
-    const { expires_at } = await this.#api.extend(inbox, extension(inbox, this.#api.now()));
+    const { expires_at } = await this.#api.extend(inbox, seconds);
     this.#inboxes.did(inbox, { extended: expires_at });
     announce(t("extended"));
   });

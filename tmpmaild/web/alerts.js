@@ -2,8 +2,8 @@
 
 import { at } from "./dom.js";
 import { codeOf } from "./findings.js";
-import { senderOf, subjectOf } from "./list.js";
 import { closeNotifications, notify } from "./notifications.js";
+import { senderOf, subjectOf } from "./sender.js";
 import { t } from "./words.js";
 
 const TOAST_MS = 6000;

@@ -38,7 +38,7 @@ const inboxes = new Inboxes(api, {
   extended: onExtended,
   gone: onGone,
   seen: onSeen,
-  state: (state) => status.show(state),
+  state: onState,
 });
 const actions = new Actions(api, inboxes);
 const card = new Card(at("card"), {
@@ -94,6 +94,7 @@ function onMessages(added) {
   const { isSeen } = inboxes.mailbox;
   list.add(added, isSeen);
   draw();
+  reading.reopen(added);
   const isNews = ({ id, received_at }) => !isSeen(id) && Date.parse(received_at) > inboxes.shownMs - GRACE_MS;
   const news = added.filter(isNews);
   if (added.length > 0) endWelcome();
@@ -152,6 +153,11 @@ function onSeen(id) {
   draw();
 }
 
+function onState(state) {
+  status.show(state);
+  if (state.name === "live") reader.heal();
+}
+
 // Two tabs that are opened together want one address.
 function findInTurn(wanted) {
   const found = navigator.locks?.request("tmpmaild:begin", () => inboxes.find(wanted)) ?? inboxes.find(wanted);
@@ -196,6 +202,8 @@ function draw() {
   search.update();
   at("panes").hidden = !inbox;
   at("panes").classList.toggle("nothing", messages.length === 0);
+  // Beside each other: what is on the left, and the mail. Without mail there is but one column.
+  document.body.classList.toggle("split", Boolean(inbox) && (messages.length > 0 || inboxes.all.length > 1));
 }
 
 function drawInboxes() {

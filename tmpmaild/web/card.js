@@ -1,24 +1,31 @@
 // The card with the address: how long it lives, and what can be done with it.
 
 import { button, h, redraw } from "./dom.js";
-import { duration, t } from "./words.js";
+import { menuButton } from "./menu.js";
+import { duration, lasting, moment, t } from "./words.js";
 
-const HOUR_MS = 3_600_000;
 const LAST_MS = 5 * 60_000; // the time that is shown as short
 const GAIN_MS = 60_000; // an extension worth its button
+const USUAL_SECONDS = [600, 3600, 86_400];
+const SLACK_SECONDS = 2; // our idea of the server's time is rough
 
-// Return for how many seconds from `nowMs` an inbox could be made to live, at most an hour; 0 if that gains nothing.
-export function extension({ expires_at, extendable_until, token }, nowMs) {
-  const untilMs = Math.min(nowMs + HOUR_MS, Date.parse(extendable_until));
-  const gains = token && untilMs - Date.parse(expires_at) > GAIN_MS;
-  return gains ? Math.floor((untilMs - nowMs) / 1000) - 2 : 0; // our idea of the server's time is rough
+// Return how long an inbox can be made to live from `nowMs`, as `{ seconds, label }`: the usual times, and the longest
+// one where that is none of them; nothing if it cannot be made to live longer.
+export function lifetimes({ expires_at, extendable_until, token }, nowMs) {
+  const longestMs = Date.parse(extendable_until) - nowMs;
+  if (!token || Date.parse(extendable_until) - Date.parse(expires_at) < GAIN_MS) return [];
+  const longest = Math.floor(longestMs / 1000) - SLACK_SECONDS;
+  const usual = USUAL_SECONDS.filter((seconds) => seconds <= longest).map((seconds) => ({ seconds, label: lasting(seconds) }));
+  const isUsual = longest - (usual.at(-1)?.seconds ?? 0) < GAIN_MS / 1000;
+  return isUsual ? usual : [...usual, { seconds: longest, label: t("longest") }];
 }
 
-// `actions` has what the buttons do, by the keys of their labels.
+// `actions` has what the buttons do, by the keys of their labels; `extend(seconds)` alone is given something.
 export class Card {
   #element;
   #actions;
   #inbox;
+  #nowMs;
   #time = h("span.time", { role: "timer" });
   #bar = h("div");
   #extend;
@@ -26,47 +33,77 @@ export class Card {
   constructor(element, actions) {
     this.#element = element;
     this.#actions = actions;
-    this.#extend = this.#button("time", "extend");
   }
 
   showLoading() {
-    this.#draw("", null, t("creating"), "", h("p.address.loading", "\u00a0"));
+    this.#draw("loading", null, t("creating"), h("div.address-row", h("p.address", "\u00a0")));
   }
 
   show(inbox, nowMs) {
-    const [local, domain] = inbox.address.split("@");
-    const owned = inbox.token && [this.#extend, this.#button("bin", "delete")];
-    this.#draw("", inbox, t("your-address"), [this.#time, inbox.private && h("span", t("is-private"))],
-      h("div.address-row",
-        h("p.address", { translate: "no" }, local, h("wbr"), `@${domain}`),
-        this.#button("copy", "copy", "main")),
-      h("div.more", this.#button("qr", "qr"), this.#fresh("quiet"), owned),
+    [this.#inbox, this.#nowMs] = [inbox, nowMs];
+    this.#extend = h("span", menuButton("time", t("extend"), { class: "quiet" }, () => this.#lifetimes()));
+    this.#draw("", inbox, t("your-address"),
+      h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "main")),
+      h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),
+      h("div.more", this.#labels().map((name) => this.#button(IMAGES[name], name))),
+      h("div.brief", this.#button("plus", "new", "quiet"), this.#menu()),
       h("div.life", this.#bar));
     this.tick(nowMs);
   }
 
   // Say why there is no address, and what to do.
   showTrouble(title, text, retry) {
-    this.#draw("trouble", null, title, "", h("p", text), h("div.actions", retry || this.#fresh("main")));
+    const fresh = [this.#button("plus", "new", "main"), this.#button("name", "choose-name")];
+    this.#draw("trouble", null, title, h("p", text), h("div.actions", retry || fresh));
   }
 
   tick(nowMs) {
     if (!this.#inbox) return;
+    this.#nowMs = nowMs;
     const [fromMs, untilMs] = [this.#inbox.created_at, this.#inbox.expires_at].map(Date.parse);
     const leftMs = Math.max(0, untilMs - nowMs);
-    this.#time.textContent = t("gone-in", { time: duration(Math.ceil(leftMs / 1000)) });
+    const [before, after] = t("gone-in", { time: "|" }).split("|");
+    this.#time.replaceChildren(h("span.words", before), duration(Math.ceil(leftMs / 1000)), h("span.words", after));
     this.#bar.style.transform = `scaleX(${Math.min(1, leftMs / (untilMs - fromMs))})`;
     this.#element.classList.toggle("ending", leftMs < LAST_MS);
-    this.#extend.hidden = !extension(this.#inbox, nowMs);
+    this.#extend.hidden = lifetimes(this.#inbox, nowMs).length === 0;
   }
 
-  #button = (image, name, kind = "quiet") => button(image, t(name), { class: kind, click: this.#actions[name] });
-  #fresh = (kind) => [this.#button("plus", "new", kind), this.#button("name", "choose-name")];
+  // What else can be done, by the keys of the labels.
+  #labels = () => Object.keys(IMAGES).filter((name) => this.#actions[name] && (name !== "delete" || this.#inbox?.token));
 
-  #draw(kind, inbox, title, facts, ...content) {
+  #lifetimes() {
+    const untilOf = (seconds) => t("until", { time: moment(new Date(this.#nowMs + 1000 * seconds).toISOString()) });
+    return lifetimes(this.#inbox, this.#nowMs).map(({ seconds, label }) =>
+      ({ image: "time", label, detail: untilOf(seconds), act: () => this.#actions.extend(seconds) }));
+  }
+
+  #menu() {
+    const about = { class: "quiet tool", "aria-label": t("more"), title: t("more") };
+    return menuButton("more", "", about, () => this.#labels().filter((name) => name !== "new").map((name) =>
+      ({ image: IMAGES[name], label: t(name), danger: name === "delete", act: this.#actions[name] })));
+  }
+
+  #button = (image, name, kind = "quiet") => button(image, t(name), { class: kind, title: t(name), click: this.#actions[name] });
+
+  #draw(kind, inbox, title, ...content) {
     this.#inbox = inbox;
     this.#element.className = kind;
-    const head = h("header.facts.small.soft", h("h1", { id: "card-title" }, title), facts);
-    redraw(this.#element, "button", [head, content]);
+    redraw(this.#element, "button", [h("h1", { id: "card-title" }, title), content]);
   }
+}
+
+const IMAGES = { new: "plus", qr: "qr", "choose-name": "name", rename: "label", delete: "bin" };
+
+// Draw an address; where the room is short its local part is cut, but copied is all of it.
+function addressOf({ address }) {
+  const [local, domain] = address.split("@");
+  const copy = (event) => {
+    event.clipboardData.setData("text/plain", address);
+    event.preventDefault();
+  };
+  const shown = h("p.address", { title: address, translate: "no", copy }, h("span.local", local), h("wbr"), h("span.domain", `@${domain}`));
+  shown.style.setProperty("--characters", address.length);
+  shown.style.setProperty("--longest", Math.max(local.length, domain.length + 1));
+  return shown;
 }

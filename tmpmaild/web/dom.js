@@ -46,8 +46,11 @@ export function drawing(size, d, label) {
 export const button = (image, label, about) =>
   h("button", { type: "button", ...about }, image && icon(image), label && h("span", label));
 
-// Return text without what hides or turns around the characters next to it.
-export const plain = (text) => text.replaceAll(/[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu, " ").trim();
+const HIDING = /[\p{Cc}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
+const PILED = /(\p{M}{4})\p{M}+/gu; // no script needs more marks on one letter
+
+// Return text without what hides, turns around or paints over the characters next to it.
+export const plain = (text) => text.replaceAll(HIDING, " ").replaceAll(PILED, "$1").trim();
 
 // Put text on the clipboard. Rejects when the browser does not let us.
 export async function copy(text) {

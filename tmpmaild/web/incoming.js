@@ -2,7 +2,7 @@
 
 import { button, h } from "./dom.js";
 import { codeOf } from "./findings.js";
-import { senderOf, subjectOf } from "./list.js";
+import { senderOf, subjectOf } from "./sender.js";
 import { t } from "./words.js";
 
 export class Incoming {

@@ -1,7 +1,8 @@
 // The list of messages, newest first.
 
 import { h, icon, plain } from "./dom.js";
-import { codeBox, codeOf, hostOf, leave, linkOf } from "./findings.js";
+import { found } from "./findings.js";
+import { senderOf, subjectOf } from "./sender.js";
 import { fullTime, t, timeOfDay } from "./words.js";
 
 const SNIPPET_CHARACTERS = 140;
@@ -13,9 +14,6 @@ function next(row, by) {
   while (row?.hidden);
   return row;
 }
-
-export const senderOf = ({ from, from_name }) => plain(from_name) || plain(from) || t("no-sender");
-export const subjectOf = ({ subject }) => plain(subject) || t("no-subject");
 
 // `actions` has open(message) and copy(text, event).
 export class List {
@@ -128,13 +126,7 @@ export class List {
         h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, timeOfDay(received_at)),
         h("span.subject", { dir: "auto" }, subjectOf(message)),
         h("span.snippet.small", { dir: "auto" }, snippet)),
-      this.#found(message));
-  }
-
-  #found(message) {
-    const [code, link] = [codeOf(message), linkOf(message)];
-    if (code) return codeBox(code, this.#actions.copy);
-    return link && h("p.link.small", leave(link.href, t("open-at", { host: hostOf(link.href) })));
+      found(message, this.#actions.copy, { brief: true }));
   }
 
   #onKey(event) {

@@ -2,17 +2,17 @@
 
 import { Attachments } from "./attachments.js";
 import { button, h, icon, plain, save } from "./dom.js";
-import { codeBox, codeOf, leave, linkBox, linkOf } from "./findings.js";
-import { senderOf, subjectOf } from "./list.js";
+import { found, leave } from "./findings.js";
+import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
+import { Pane } from "./pane.js";
+import { partsOf, subjectOf } from "./sender.js";
 import { fullTime, t } from "./words.js";
 
 const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s to draw
-const SPARE_REQUESTS = 3; // what the HTML, shown unasked, leaves of the rate limit
-const SANDBOX = "allow-popups allow-popups-to-escape-sandbox"; // no scripts, and no origin of ours
 const WEB_ADDRESS = /(https?:\/\/[^\s<>"'()[\]{}]*[^\s<>"'()[\]{}.,;:!?*_~])/i;
 
 const cut = (length) => length > SHOWN_CHARACTERS && h("p.soft", t("cut"));
-const bar = (image, words, label, click) => h("p.note.small", icon(image), h("span", words), button("", label, { click }));
+const tool = (image, name, about) => button(image, "", { class: "quiet tool", "aria-label": t(name), title: t(name), ...about });
 
 // `actions` has close(), step(by), remove(id), copy(text, event), words(error), and attempt(task) that shows what went wrong.
 export class Reader {
@@ -21,12 +21,15 @@ export class Reader {
   #actions;
   #inbox;
   #message;
-  #pane;
-  #turn;
+  #mode;
+  #panes; // by mode; what is drawn stays until the mail is closed
+  #body;
   #whole;
   #attachments;
+  #withImages; // as was asked for this mail
+  #measure = new ResizeObserver(() => this.#fitSubject());
   #forms = {
-    html: (remoteImages) => this.#html(remoteImages),
+    html: () => this.#html(),
     text: () => this.#text(),
     headers: () => this.#headers(),
     source: () => this.#source(),
@@ -36,6 +39,7 @@ export class Reader {
     this.#element = element;
     this.#api = api;
     this.#actions = actions;
+    addEventListener("online", () => this.heal());
   }
 
   get id() {
@@ -43,71 +47,109 @@ export class Reader {
   }
 
   show(inbox, message) {
+    if (this.#message) this.close();
     this.#inbox = inbox;
     this.#message = message;
-    this.#whole = undefined;
-    this.#attachments?.close();
     this.#attachments = new Attachments(message, inbox, this.#api, this.#actions);
-    this.#pane = h("div.pane");
+    this.#panes = new Map();
+    this.#body = h("div.body");
     this.#element.hidden = false;
-    this.#element.replaceChildren(this.#header(), this.#found(), this.#attachments.element, this.#modes(), this.#pane);
+    this.#element.replaceChildren(...this.#parts().filter(Boolean));
     this.#element.scrollTop = 0;
-    if (!message.has_html) this.#present("text");
-    else if (this.#api.msUntilLeft(SPARE_REQUESTS + 1) <= 0) this.#present("html");
-    else this.#present("text", bar("time", t("html-later"), t("as-html"), () => this.#present("html")));
+    this.#measure.observe(this.#element.querySelector("h1"));
+    this.present(message.has_html ? "html" : "text");
   }
 
   close() {
-    this.#turn = this.#message = this.#whole = undefined;
+    for (const pane of this.#panes?.values() ?? []) pane.stop();
     this.#attachments?.close();
+    this.#measure.disconnect();
+    this.#panes = this.#message = this.#whole = undefined;
+    this.#withImages = false;
     this.#element.hidden = true;
     this.#element.replaceChildren();
   }
 
-  #header() {
-    const { from, from_name, to, received_at } = this.#message;
-    const { attempt, close, remove, step } = this.#actions;
-    const tool = (image, name, click) => button(image, "", { class: "quiet tool", "aria-label": t(name), title: t(name), click });
-    return h("header",
-      h("div.tools", button("back", t("back"), { class: "quiet back", click: close }),
-        tool("up", "previous-mail", () => step(-1)), tool("down", "next-mail", () => step(1)),
-        tool("print", "print", attempt(() => this.#print())),
-        this.#inbox.token && button("bin", t("delete-mail"), { class: "quiet", click: () => remove(this.id) })),
-      h("h1", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
-      h("p", h("b", { dir: "auto" }, senderOf(this.#message)), plain(from_name) && h("span", { dir: "auto" }, ` ${plain(from)}`)),
-      h("p.soft.small", t("to", { to: plain(to) }), " · ", h("time", { datetime: received_at }, fullTime(received_at))));
+  // The service is back: draw what could not be drawn.
+  heal() {
+    this.#panes?.get(this.#mode)?.heal();
   }
 
-  #found() {
-    const { copy } = this.#actions;
-    const [code, link] = [codeOf(this.#message), linkOf(this.#message)];
-    return (code || link) ? h("div.found", code && codeBox(code, copy), link && linkBox(link, copy)) : "";
+  // Show the message in one of its forms.
+  present(mode) {
+    this.#mode = mode;
+    this.#element.dataset.shown = mode;
+    for (const one of this.#element.querySelectorAll("[data-mode]")) one.setAttribute("aria-pressed", one.dataset.mode === mode);
+    if (!this.#panes.has(mode)) {
+      this.#panes.set(mode, new Pane(this.#forms[mode], this.#actions.words));
+      this.#body.append(this.#panes.get(mode).element);
+    }
+    for (const [name, pane] of this.#panes) pane.show(name === mode);
+  }
+
+  #parts() {
+    return [this.#tools(), this.#header(), found(this.#message, this.#actions.copy), this.#attachments.element, this.#modes(), this.#body];
+  }
+
+  #tools() {
+    const { attempt, close, remove, step } = this.#actions;
+    return h("div.tools", { role: "group", "aria-label": t("actions") },
+      button("back", t("back"), { class: "quiet back", click: close }),
+      tool("up", "previous-mail", { click: () => step(-1) }), tool("down", "next-mail", { click: () => step(1) }),
+      this.#message.has_html && this.#darkButton(),
+      tool("print", "print", { click: attempt(() => this.#print()) }),
+      this.#inbox.token && tool("bin", "delete-mail", { click: () => remove(this.id) }));
+  }
+
+  #darkButton() {
+    const click = ({ currentTarget }) => {
+      setDark(!isDark());
+      currentTarget.setAttribute("aria-pressed", isDark());
+      const frame = this.#element.querySelector("iframe");
+      if (frame) applyMode(frame);
+    };
+    return tool("dark", "dark-mail", { class: "quiet tool dark-mail", "aria-pressed": String(isDark()), click });
+  }
+
+  #header() {
+    const { to, received_at } = this.#message;
+    const { name, address, claim } = partsOf(this.#message);
+    return h("header",
+      h("h1", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
+      button("", t("whole-subject"), { class: "quiet small whole", hidden: true, "aria-expanded": "false", click: (event) => this.#unfold(event) }),
+      h("p.from",
+        h("b", { dir: "auto" }, name), address && h("span.soft", { dir: "auto" }, address),
+        claim && h("span.claim", icon("warn"), h("span", { dir: "auto" }, t("calls-itself", { name: claim }))),
+        plain(to) !== this.#inbox.address && h("span.soft.small", { dir: "auto" }, t("to", { to: plain(to) })),
+        h("time.soft.small", { datetime: received_at }, fullTime(received_at))));
+  }
+
+  // A long subject is cut after three lines, with a button for the rest.
+  #fitSubject() {
+    const [title, button] = this.#element.querySelectorAll("h1, .whole");
+    if (!title.classList.contains("unfolded")) button.hidden = title.scrollHeight <= title.clientHeight + 2;
+  }
+
+  #unfold({ currentTarget }) {
+    const unfolded = this.#element.querySelector("h1").classList.toggle("unfolded");
+    currentTarget.setAttribute("aria-expanded", unfolded);
+    currentTarget.replaceChildren(t(unfolded ? "less-subject" : "whole-subject"));
   }
 
   #modes() {
     const names = Object.keys(this.#forms).filter((name) => name !== "html" || this.#message.has_html);
-    const one = (name) => button("", t(`as-${name}`), { "data-mode": name, click: () => this.#present(name) });
+    const one = (name) => button("", t(`as-${name}`), { "data-mode": name, click: () => this.present(name) });
     return h("div.modes", { role: "group", "aria-label": t("show-as") }, names.map(one));
   }
 
-  // Show the message in one of its forms, below `notice`; what comes too late is dropped.
-  async #present(mode, notice, remoteImages = false) {
-    const turn = (this.#turn = Symbol(mode));
-    const pane = this.#pane;
-    for (const one of this.#element.querySelectorAll("[data-mode]")) one.setAttribute("aria-pressed", one.dataset.mode === mode);
-    pane.setAttribute("aria-busy", true);
-    const trouble = (error) => [bar("warn", this.#actions.words(error), t("again"), () => this.#present(mode))];
-    const drawn = await this.#forms[mode](remoteImages).catch(trouble);
-    if (turn !== this.#turn) return;
-    pane.setAttribute("aria-busy", false);
-    pane.replaceChildren(...[notice, ...drawn].filter(Boolean));
+  async #html() {
+    const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, this.#withImages);
+    return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frameOf(url)];
   }
 
-  async #html(remoteImages) {
-    const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, remoteImages);
-    const frame = h("iframe", { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: url });
-    const load = () => this.#present("html", "", true);
-    return [n > 0 && !remoteImages && bar("warn", t("blocked", { n }), t("load-images"), load), frame];
+  #loadImages() {
+    this.#withImages = true;
+    this.#panes.get("html").fill();
   }
 
   async #text() {
@@ -124,14 +166,15 @@ export class Reader {
   }
 
   async #source() {
-    const blob = await this.#api.source(this.#inbox, this.id);
+    const { id } = this;
+    const blob = await this.#api.source(this.#inbox, id);
     const text = await blob.slice(0, SHOWN_CHARACTERS).text();
-    return [button("file", t("save-source"), { click: () => save(blob, `${this.id}.eml`) }), h("pre", text), cut(blob.size)];
+    return [button("file", t("save-source"), { click: () => save(blob, `${id}.eml`) }), h("pre", text), cut(blob.size)];
   }
 
   // A page without scripts cannot print itself, and a frame prints only what it shows: so it gets a tab.
   async #print() {
-    leave((await this.#api.view(this.#inbox, this.id, false)).url).click();
+    leave((await this.#api.view(this.#inbox, this.id, this.#withImages)).url).click();
   }
 
   // Return the message with all that the list does not say of it.

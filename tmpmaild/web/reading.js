@@ -2,7 +2,10 @@
 
 import { toast } from "./alerts.js";
 import { at } from "./dom.js";
+import { get, set } from "./store.js";
 import { t } from "./words.js";
+
+const OPEN = "tmpmaild:open";
 
 export const wide = matchMedia("(min-width: 60rem)");
 
@@ -10,6 +13,7 @@ export class Reading {
   #reader;
   #list;
   #inboxes;
+  #reopened = get("sessionStorage", OPEN); // what was open before a reload
 
   // A Reader, a List and Inboxes.
   constructor(reader, list, inboxes) {
@@ -27,6 +31,8 @@ export class Reading {
   }
 
   show(message) {
+    set("sessionStorage", OPEN, message.id);
+    this.#reopened = "";
     this.#reader.show(this.#inboxes.inbox, message);
     this.#list.mark(message.id);
     document.body.classList.add("reading");
@@ -38,7 +44,15 @@ export class Reading {
     if (!this.#inboxes.mailbox.find(message.id)) return;
     this.show(message);
     at("reader-title").focus();
-    if (!wide.matches && !history.state) history.pushState("reading", "");
+    this.#addStep();
+  }
+
+  // After a reload, show what was open before as soon as it is here.
+  reopen(messages) {
+    const message = messages.find(({ id }) => id === this.#reopened);
+    if (!message || this.id) return;
+    this.show(message);
+    this.#addStep();
   }
 
   // The id of the message that a key is meant for: the one in the list that has the focus, or the open one.
@@ -75,10 +89,16 @@ export class Reading {
     const { id } = this;
     if (!id) return;
     const hadFocus = at("reader").contains(document.activeElement);
+    set("sessionStorage", OPEN, "");
     this.#reader.close();
     document.body.classList.remove("reading");
     this.#list.mark(null);
     if (hadFocus) this.#list.focus(id);
+  }
+
+  // On a phone the way back to the list is a step in history.
+  #addStep() {
+    if (!wide.matches && !history.state) history.pushState("reading", "");
   }
 
   // What is open counts as seen once the page is.

@@ -49,9 +49,22 @@ class InboxTab:
         return self
 
     async def address(self):
-        shown = self.card.get_by_text("@")
+        shown = self.card.locator(".address", has_text="@")
         await shown.wait_for()
-        return await shown.inner_text()
+        return await shown.text_content()
+
+    async def choose(self, name):
+        """Press what the card offers; where the room is short that is in a menu."""
+        await self.card.get_by_role("timer").wait_for()
+        wanted = self.button(name, self.card)
+        if not await wanted.is_visible():
+            await self.button("More", self.card).click()
+            wanted = self.card.get_by_role("menuitem", name=name)
+        await wanted.click()
+
+    async def extend(self, lifetime):
+        await self.button("Extend").click()
+        await self.card.get_by_role("menuitem", name=lifetime).click()
 
     async def until_subjects(self, *subjects):
         """Wait until exactly these mails are in the list, the newest first."""

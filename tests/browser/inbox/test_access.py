@@ -57,14 +57,18 @@ class Visit:
         await self.page.get_by_role("button", name=name, exact=True).first.click()
 
     async def ask(self, name):
-        """Open the dialog of this button."""
-        await self.press(name)
+        """Open the dialog of this button, which may be in the menu."""
+        if not await self.page.get_by_role("button", name=name, exact=True).is_visible():
+            await self.press("More")
+            await self.page.get_by_role("menuitem", name=name, exact=True).click()
+        else:
+            await self.press(name)
         await self.page.locator("dialog[open]").wait_for()
 
     async def show(self, mode):
         await self.page.locator(f"[data-mode={mode}]").click()
         await self.page.locator(f"[data-mode={mode}][aria-pressed=true]").wait_for()
-        await self.page.locator(".pane[aria-busy=false]").wait_for()
+        await self.page.locator(".pane:not([hidden])[aria-busy=false]").wait_for()
 
     async def close(self):
         await self.page.keyboard.press("Escape")
@@ -220,7 +224,7 @@ OVERFLOWING = f"""
     const isSqueezed = !one.childElementCount && one.textContent.length > 2 && height > 0 && width < 24;
     return left < -0.5 || right > innerWidth + 0.5 || isCut || isSqueezed;
   }};
-  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .open > [dir]");
+  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open > [dir]");
   const clipped = [...document.querySelectorAll("body *")].filter((one) => visible(one) && !isMeant(one) && lost(one));
   return [...wider, ...clipped.map((one) => one.outerHTML.slice(0, 120))];
 }}
@@ -251,7 +255,7 @@ async def test_with_forced_colours_the_borders_and_marks_stay(visit):
     await one.open("text")
     assert await one.page.evaluate("matchMedia('(forced-colors: active)').matches")
     borders = await one.page.evaluate(
-        "() => [...document.querySelectorAll('#card, #list > li, #reader, .main')].map((one) => getComputedStyle(one).borderTopWidth)"
+        "() => [...document.querySelectorAll('#list, #list > li + li, .main')].map((one) => getComputedStyle(one).borderTopWidth)"
     )
     assert set(borders) == {"1px"}
     pressed, other = [

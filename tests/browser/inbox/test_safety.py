@@ -127,7 +127,7 @@ async (row) => {{
   const foreign = () => [
     ...document.querySelectorAll("html > :not(head, body), body :not({MADE_BY_THE_APP}), #reader :is(script, noscript)"),
     ...[...document.querySelectorAll("*")].filter((one) => one.getAttributeNames().some((name) => /^on|^srcdoc$/.test(name))),
-    ...document.querySelectorAll("[style]:not(.life div), iframe:not([src*='/view/'])"),
+    ...document.querySelectorAll("[style]:not(.life div, .address), iframe:not([src*='/view/'])"),
     ...document.querySelectorAll("#list a:not([href^='http']), #reader a:not([href^='http'])"),
   ].map((one) => one.outerHTML.slice(0, 200));
   const framed = new Promise((resolve) => document.addEventListener("load", resolve, {{ capture: true, once: true }}));
@@ -136,7 +136,7 @@ async (row) => {{
   const found = {{ html: foreign() }};
   for (const mode of ["text", "headers", "source"]) {{
     document.querySelector(`[data-mode=${{mode}}]`).click();
-    while (document.querySelector(".pane").ariaBusy === "true") await new Promise(requestAnimationFrame);
+    while (document.querySelector(".pane:not([hidden])").ariaBusy === "true") await new Promise(requestAnimationFrame);
     found[mode] = foreign();
   }}
   for (const box of document.querySelectorAll(".attachments [aria-expanded]")) {{
@@ -342,8 +342,8 @@ async def test_a_link_shows_the_host_that_it_leads_to_and_warns_of_another_in_it
     shown = {}
     for row, name in enumerate(reversed(LINKS)):
         await inbox.page.locator("#list .open").nth(row).click()
-        said = "".join(await inbox.page.locator(".found .link small").all_text_contents())
-        shown[name] = (said.removeprefix("leads to "), await inbox.page.locator(".found .warning").count() == 1)
+        said = "".join(await inbox.page.locator("#reader .found .link a").all_text_contents())
+        shown[name] = (said.removeprefix("Open "), await inbox.page.locator(".found .warning").count() == 1)
     assert shown == {name: (host, warns) for name, (*_, host, warns) in reversed(LINKS.items())}
 
 

@@ -1,0 +1,187 @@
+"""Reading a mail: how much room it has, what stays where it is, and what a sender cannot pretend."""
+
+import re
+
+import pytest
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+SMALL = {"width": 1280, "height": 720}
+SIGN_UP = "<p>Your verification code is <b>482913</b>.</p><p><a href='https://orchard.example/confirm?t=9f2c81'>Confirm</a></p>"
+REMOTE = "<img src='https://images.example/1.png'>"
+BOX = (
+    "one => { const { top, bottom, left, right } = one.getBoundingClientRect(); return { top, bottom, left, right }; }"
+)
+HEIGHTS = "rows => rows.map((one) => one.getBoundingClientRect().height)"
+MARKS = "\u0301\u0302\u0303\u0304\u0335\u0489"
+
+
+async def box(locator):
+    return await locator.evaluate(BOX)
+
+
+async def test_the_mail_gets_most_of_a_small_screen_and_nothing_jumps_when_it_opens(open_inbox, daemon, inbox, expect):
+    daemon.deliver(inbox.address, "Confirm", text="Your verification code is 482913.", html=SIGN_UP + REMOTE)
+    daemon.deliver(inbox.address, "Other")
+    tab = await open_inbox(inbox, viewport=SMALL)
+    await expect(tab.rows).to_have_count(2)
+    closed = [await tab.rows.evaluate_all(HEIGHTS), await box(tab.list), await box(tab.card)]
+    await tab.open("Confirm")
+    await expect(tab.reader.get_by_text("1 remote image blocked.")).to_be_visible()
+    frame = tab.reader.locator("iframe")
+    assert await frame.evaluate("one => one.clientHeight") >= 480
+    assert (
+        await frame.evaluate("one => [getComputedStyle(one).borderWidth, getComputedStyle(one).padding]") == ["0px"] * 2
+    )
+    assert await tab.reader.evaluate("one => one.scrollHeight - one.clientHeight") == 0
+    assert [await tab.rows.evaluate_all(HEIGHTS), await box(tab.list), await box(tab.card)] == closed
+    modes, delete = await box(tab.button("Source")), await box(tab.button("Delete mail"))
+    assert delete["top"] < modes["bottom"]
+    assert modes["top"] < delete["bottom"]
+
+
+async def test_on_a_phone_going_back_leads_to_the_same_place_in_the_list(open_inbox, daemon, inbox, expect):
+    for number in range(15):
+        daemon.deliver(inbox.address, f"mail {number:02}")
+    tab = await open_inbox(inbox, **PHONE)
+    await expect(tab.rows).to_have_count(15)
+    row = tab.row("mail 03")
+    await row.scroll_into_view_if_needed()
+    before = await box(row)
+    for go_back in (tab.page.go_back, tab.button("Back").tap):
+        await row.tap()
+        await expect(tab.heading("mail 03")).to_be_visible()
+        await expect(tab.card.locator(".address")).to_be_visible()
+        await expect(tab.button("Copy", tab.card)).to_be_in_viewport()
+        await go_back()
+        await expect(row).to_be_in_viewport()
+        assert await box(row) == pytest.approx(before, abs=2)
+
+
+@pytest.mark.parametrize("device", [{"viewport": SMALL}, PHONE], ids=["wide", "phone"])
+async def test_a_reload_opens_the_mail_again_and_a_closed_one_stays_closed(open_inbox, daemon, inbox, expect, device):
+    for subject in ("one", "two"):
+        daemon.deliver(inbox.address, subject)
+    tab = await open_inbox(inbox, **device)
+    await tab.row("one").click()
+    await tab.page.reload()
+    await expect(tab.heading("one")).to_be_visible()
+    await tab.page.keyboard.press("Escape")
+    await tab.page.reload()
+    await tab.until_live()
+    await tab.until_subjects("two", "one")
+    await expect(tab.reader).to_be_hidden()
+
+
+async def test_what_was_drawn_stays_until_the_mail_is_closed(tab, expect):
+    tab.daemon.deliver(await tab.address(), "Newsletter", html="<p>read me</p>")
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    tab.asked.clear()
+    for mode in ("Text", "HTML", "Source", "HTML"):
+        await tab.button(mode).click()
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    assert [path.rpartition("/")[2] for _, path in tab.asked] == ["raw"]
+
+
+async def test_a_view_that_failed_heals_when_the_service_is_back(tab, expect):
+    await tab.page.route("**/view", lambda route: route.fulfill(status=503, json={"code": "storage-full"}))
+    tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
+    await expect(tab.reader.get_by_text("The service is full at the moment.")).to_be_visible()
+    await tab.page.unroute("**/view")
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+
+
+async def test_the_dark_view_is_a_choice_that_is_remembered_and_costs_no_request(tab, expect):
+    tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
+    dark = tab.button("Dark mail")
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    await expect(dark).to_have_attribute("aria-pressed", "false")
+    tab.asked.clear()
+    steps = await tab.page.evaluate("history.length")
+    async with tab.page.expect_event("framenavigated"):
+        await dark.click()
+    await expect(dark).to_have_attribute("aria-pressed", "true")
+    assert tab.page.frames[-1].url.endswith("#dark")
+    assert [tab.asked, await tab.page.evaluate("history.length")] == [[], steps]
+    await tab.page.reload()
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    await expect(dark).to_have_attribute("aria-pressed", "true")
+    assert tab.page.frames[-1].url.endswith("#dark")
+
+
+CLAIMS = {
+    "security@bank.example": True,
+    "security\uff20bank.example": True,
+    "security\ufe6bbank.example": True,
+    "Bank Security bank\uff0eexample": True,
+    "bank.example": True,
+    "evil.example": False,
+    "Evil from mail.evil.example": False,
+    "a@evil.example": False,
+    "Dr. Ada L. Byron": False,
+}
+
+
+async def test_a_name_that_looks_like_an_address_stands_beside_the_real_one(open_inbox, daemon, inbox, expect):
+    for name in CLAIMS:
+        daemon.deliver(inbox.address, "Hello", sender=f'"{name}" <a@evil.example>')
+    tab = await open_inbox(inbox)
+    await expect(tab.rows).to_have_count(len(CLAIMS))
+    for number, (name, is_claim) in enumerate(reversed(CLAIMS.items())):
+        row = tab.rows.nth(number)
+        await row.get_by_role("button").first.click()
+        assert ("a@evil.example \u201c" in await row.inner_text()) == is_claim, name
+        assert ("calls itself" in await tab.reader.inner_text()) == is_claim, name
+        assert "a@evil.example" in await tab.reader.locator("header").inner_text()
+
+
+async def test_a_hostile_subject_is_cut_stays_in_its_place_and_can_be_read_whole(open_inbox, daemon, inbox, expect):
+    subjects = ["Z" + MARKS * 200 + "algo", "\u202e" + "long " * 2000, "x" * 10_000]
+    for subject in subjects:
+        daemon.deliver(inbox.address, subject, sender=f"{'n' + MARKS * 99} <a@evil.example>", text="t" + MARKS * 300)
+    tab = await open_inbox(inbox, viewport=SMALL)
+    await expect(tab.rows).to_have_count(3)
+    heights = await tab.rows.evaluate_all(HEIGHTS)
+    assert max(heights) - min(heights) <= 1  # a border
+    title, more = tab.reader.get_by_role("heading"), tab.button("Show the whole subject")
+    for number, subject in enumerate(reversed(subjects)):
+        await tab.rows.nth(number).get_by_role("button").first.click()
+        assert not re.search("\\w[\u0300-\u036f\u0489]{5}|\u202e", await title.text_content())
+        height = await title.evaluate("one => one.getBoundingClientRect().height")
+        assert height <= 80
+        if len(subject) < 5000:
+            continue
+        await more.click()
+        assert await title.evaluate("one => one.getBoundingClientRect().height") > height
+        await tab.button("Show less").click()
+        assert await title.evaluate("one => one.getBoundingClientRect().height") == height
+
+
+async def test_a_long_address_fits_with_copy_beside_it_at_every_width(open_inbox, daemon, expect):
+    inbox = daemon.create(local_part="a-very-long-local-part-" * 2 + "of-64-characters-x")
+    tab = await open_inbox(inbox, **PHONE)
+    for width in (320, 360, 768, 1024, 1440):
+        await tab.page.set_viewport_size({"width": width, "height": 740})
+        copy, address = await box(tab.button("Copy", tab.card)), await box(tab.card.locator(".address"))
+        assert address["right"] <= copy["left"]
+        assert copy["top"] < (address["top"] + address["bottom"]) / 2 < copy["bottom"]
+    assert await tab.address() == inbox.address
+    await tab.card.locator(".address").click()
+    await tab.page.keyboard.press("Control+C")
+    assert await tab.pasted() == inbox.address
+
+
+async def test_the_way_to_confirm_is_the_most_visible_thing_in_list_and_reader(open_inbox, daemon, inbox, expect):
+    host = "accounts.shop.example." * 6 + "evil.example"
+    for where in ("orchard.example", host):
+        daemon.deliver(
+            inbox.address, "Confirm your e-mail address", html=f"<a href='https://{where}/confirm?t=9f2c81'>Confirm</a>"
+        )
+    tab = await open_inbox(inbox, viewport=SMALL)
+    await tab.rows.nth(1).get_by_role("button").first.click()
+    for place in (tab.rows.nth(1), tab.reader):
+        link = place.get_by_role("link", name="Open orchard.example")
+        await expect(link).to_have_attribute("href", "https://orchard.example/confirm?t=9f2c81")
+        assert await link.evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(11, 110, 102)"
+    shown = await tab.rows.first.get_by_role("link").inner_text()
+    assert shown.endswith("evil.example")
+    assert len(shown) < 60

@@ -1,0 +1,53 @@
+// A button that opens a menu: Esc and a click elsewhere close it, arrows move in it.
+
+import { button, h, icon } from "./dom.js";
+
+const GAP_PX = 4;
+const itemsOf = (menu) => [...menu.querySelectorAll("[role=menuitem]")];
+
+// Make the button and its menu. `about` is as for `button`; `items()` is asked at each opening and returns
+// `{ image, label, detail, danger, act(event) }` for each item.
+export function menuButton(image, label, about, items) {
+  const opener = button(image, label, { ...about, "aria-haspopup": "menu", "aria-expanded": "false" });
+  const menu = h("div.menu", { popover: "auto", role: "menu", "aria-label": label || about["aria-label"] });
+  opener.popoverTargetElement = menu;
+  menu.addEventListener("beforetoggle", ({ newState }) => {
+    if (newState === "open") menu.replaceChildren(...items().map((item) => draw(item, menu)));
+  });
+  menu.addEventListener("toggle", ({ newState }) => {
+    opener.setAttribute("aria-expanded", newState === "open");
+    if (newState === "open") place(menu, opener);
+  });
+  menu.addEventListener("keydown", (event) => onKey(event, menu));
+  return [opener, menu];
+}
+
+function draw({ image, label, detail, danger, act }, menu) {
+  const click = (event) => {
+    menu.hidePopover();
+    act(event);
+  };
+  return h("button", { type: "button", role: "menuitem", tabindex: -1, class: danger ? "bad" : "plain", click },
+    icon(image), h("span", label), detail && h("small", detail));
+}
+
+// Put an open menu below its button, or above it where there is no room, and the focus into it.
+function place(menu, opener) {
+  const { top, bottom, right } = opener.getBoundingClientRect();
+  const { offsetWidth: width, offsetHeight: height } = menu;
+  const below = bottom + GAP_PX;
+  menu.style.left = `${Math.max(GAP_PX, Math.min(right, innerWidth - GAP_PX) - width)}px`;
+  menu.style.top = `${below + height > innerHeight ? Math.max(GAP_PX, top - GAP_PX - height) : below}px`;
+  itemsOf(menu)[0]?.focus();
+}
+
+function onKey(event, menu) {
+  const items = itemsOf(menu);
+  const at = items.indexOf(document.activeElement);
+  const steps = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 };
+  event.stopPropagation(); // Esc closes the menu here, not the mail
+  if (event.key === "Tab") menu.hidePopover();
+  if (!(event.key in steps)) return;
+  event.preventDefault();
+  items.at(steps[event.key] % items.length).focus();
+}
