@@ -302,6 +302,10 @@ def test_the_page_is_laid_out_in_the_mode_of_the_mail(doctype, is_standard, has_
         ("<td>1<td>2", "12"),
         ("<ul><li>a<li>b</ul><p>c<p>d", "<ul><li>a</li><li>b</li></ul><p>c</p><p>d</p>"),
         ("<o:p>&nbsp;</o:p><![if !mso]>x<![endif]><!--[if mso]>y<![endif]-->", "&nbsp;x"),
+        (
+            "<form action=x><button style='color:red' onclick=x>Go</button><label>y</form>z",
+            '<div type="form"><span type="button" style="color:red">Go</span><span type="label">y</span></div>z',
+        ),
         ("caf&eacute; &lt;b&gt; \u20ac &amp;amp;", "caf\u00e9 &lt;b&gt; \u20ac &amp;amp;"),
     ],
 )
@@ -359,6 +363,16 @@ def test_images_that_repeat_stop_at_a_bound():
     page = body("<img src=cid:a alt=gone>" * 1000, {"a": image})
     assert len(page) < MAX_IMAGE_CHARACTERS + 100_000
     assert page.endswith('<img alt="gone" referrerpolicy="no-referrer">')
+
+
+def test_a_mail_neither_switches_its_view_nor_names_what_does():
+    page = render(
+        "<style>:root:has(#dark:target) p{color:red}</style><p id=dark><a href='#light'>x", {}, remote_images=False
+    )
+    assert page.html.endswith(
+        '</style><body><p id="m_dark"><a target="_blank" rel="noopener noreferrer nofollow">x</a></p></body>'
+    )
+    assert page.html.count('id="dark"') == page.html.count('id="light"') == 1
 
 
 def test_a_small_image_that_cannot_be_shown_keeps_its_words_on_one_line_and_tells_them_when_pointed_at():

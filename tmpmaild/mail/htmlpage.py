@@ -37,6 +37,9 @@ _MAIL_STYLE = (
     ":where(img:not([src])){display:inline-block;overflow:hidden;font-size:max(12px,1em);line-height:normal}"
     ":where(img:not([src],[role=presentation])){outline:1px solid #8886;outline-offset:-1px;background:#8881}"
     ":where(img:not([src])[role=img]){white-space:nowrap}"
+    ":where(span[type=button]){display:inline-block;padding:1px 6px;border:1px solid #767676;border-radius:3px;"
+    "background:#efefef;color:#000;font:13.33px Arial,sans-serif;text-align:center}"
+    ":where(div[type=fieldset]){margin:0 2px;padding:.35em .75em .625em;border:2px groove silver}"
 )
 # What browsers do in the mode for pages without a doctype, where mails differ from it most.
 _QUIRKS = (

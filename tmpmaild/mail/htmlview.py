@@ -32,6 +32,8 @@ _MAX_CONTENT_IDS = 1000
 _MAX_BODY_CHARACTERS = 4096
 
 _ELEMENTS: Final = htmltree.FORMATTING | htmltree.INLINE | htmltree.BLOCKS | htmltree.VOIDS | htmltree.TABLE_PARTS
+# Controls work nowhere in a view, but what they hold keeps its place; ``type`` tells our style sheet what it was.
+_SHOWN_AS: Final = {"button": "span", "fieldset": "div", "form": "div", "label": "span", "legend": "div"}
 _CLEANER = nh3.Cleaner(
     tags=_ELEMENTS,
     attributes={"*": htmlattributes.ANYWHERE, "a": {"href"}, "img": {"src", "alt", "role"}},
@@ -146,11 +148,13 @@ class _Mail:
                 self._sheet.add(text, self._sheet_media)
         elif kind == "start":
             self._start(text, attributes_of(attributes))
-        elif text in _ELEMENTS:
-            self._tree.end(text)
+        elif (name := _SHOWN_AS.get(text, text)) in _ELEMENTS:
+            self._tree.end(name)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._remote_images += htmlattributes.remote_backgrounds(attributes)
+        if name in _SHOWN_AS:
+            name, attributes = _SHOWN_AS[name], attributes | {"type": name}
         if name in ("body", "html"):
             self._take_body(self._allowed(name, attributes))
         elif name == "style":
