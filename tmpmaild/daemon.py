@@ -1,6 +1,7 @@
 """Builds all parts of the daemon, runs them, and stops them in order; read it from top to bottom."""
 
 import logging
+import os
 import secrets
 import signal
 import socket
@@ -19,9 +20,11 @@ import anyio.to_thread
 from tmpmaild import __version__
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.host import allocator, listen, notify
+from tmpmaild.host import allocator, controlsocket, listen, notify
+from tmpmaild.host.control import Command, ControlServer, NoArguments
 from tmpmaild.host.looplag import LoopLag
 from tmpmaild.host.metrics import Exposition
+from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import operator_app
 from tmpmaild.http.server import HttpServer
@@ -74,32 +77,40 @@ async def _run(config: Config, announce: Announce) -> None:
     allocator.return_large_blocks()
     tls = _tls(config)
     async with _opened_storage(config) as storage:
-        sockets = _bind(config)
-        parts = _Parts(config, storage, tls)
-        async with anyio.create_task_group() as tasks:
-            with anyio.CancelScope() as running:
-                await tasks.start(_watch_signals, running, parts.smtp, config)
-                await parts.start(sockets)
-                for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
-                    tasks.start_soon(forever)
-                tasks.start_soon(_stop_when_lost, running, storage)
-                log.info("started: %s", _served(config, sockets, has_tls=tls is not None))
-                announce(*map(_names, (sockets.http, sockets.smtp)))
-                notify.notify("READY=1")
-                await anyio.sleep_forever()
-            notify.notify("STOPPING=1")
-            log.info("stopping")
-            await parts.stop()
-            tasks.cancel_scope.cancel()
-        log.info("stopped")
+        with controlsocket.bound(config, os.environ) as control:
+            await _serve(config, storage, tls, control, announce)
         if storage.is_lost():
             raise DatabaseError(f"{config.storage.path}: gone while it was in use")
+
+
+async def _serve(
+    config: Config, storage: Storage, tls: ssl.SSLContext | None, control: socket.socket | None, announce: Announce
+) -> None:
+    sockets = _bind(config)
+    parts = _Parts(config, storage, tls, sockets)
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as running:
+            await tasks.start(_watch_signals, running, parts.smtp, config)
+            await parts.start(sockets)
+            await parts.control.start(control)
+            for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
+                tasks.start_soon(forever)
+            tasks.start_soon(_stop_when_lost, running, storage)
+            log.info("started: %s", _served(config, sockets, has_tls=tls is not None))
+            announce(*map(_names, (sockets.http, sockets.smtp)))
+            notify.notify("READY=1")
+            await anyio.sleep_forever()
+        notify.notify("STOPPING=1")
+        log.info("stopping")
+        await parts.stop()
+        tasks.cancel_scope.cancel()
+    log.info("stopped")
 
 
 class _Parts:
     """The parts of the daemon over one storage, connected with each other."""
 
-    def __init__(self, config: Config, storage: Storage, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, config: Config, storage: Storage, tls: ssl.SSLContext | None, sockets: "_Sockets") -> None:
         self._storage = storage
         self._service = _service(storage, config)
         limits = _rate_limits(config)
@@ -114,8 +125,11 @@ class _Parts:
         web = HttpApp(self._service, _http_settings(config), limits, self.obstacle)
         self._http = HttpServer(web, max_connections=config.http.max_connections)
         measured = (self.smtp, web, self._http, storage, self.cleaner, self.lag)
-        metrics = Exposition(chain.from_iterable(part.measures() for part in measured))
+        measures = tuple(chain.from_iterable(part.measures() for part in measured))
+        metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
+        status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
+        self.control = ControlServer({"status": Command(NoArguments, status.answer)})
 
     async def start(self, sockets: "_Sockets") -> None:
         """Accept connections."""
@@ -137,6 +151,7 @@ class _Parts:
         async with anyio.create_task_group() as stopping:
             for server in (self.smtp, self._http, self._metrics):
                 stopping.start_soon(server.stop, _GRACE_SECONDS)
+            stopping.start_soon(self.control.stop)
 
 
 class _Sockets(NamedTuple):

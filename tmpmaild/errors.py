@@ -4,6 +4,7 @@
     ├── StartError                 the daemon or a command cannot start; one line for the operator
     │   ├── ConfigError            one or more mistakes in the configuration
     │   └── DatabaseError          the database file is damaged, foreign, newer, in use, or gone
+    ├── CommandError               a command cannot be done by the running service; one line for the operator
     └── RequestError               one request or one mail cannot be served
         ├── InvalidRequest         the client asked for something impossible
         ├── Unauthorized           a token is needed and none was given
@@ -41,6 +42,10 @@ class ConfigError(StartError):
 
 class DatabaseError(StartError):
     """The database file cannot be used, and has not been changed; or it is gone."""
+
+
+class CommandError(TmpmaildError):
+    """A command of the operator cannot be done; ``str()`` is one clear line."""
 
 
 class RequestError(TmpmaildError):

@@ -1,61 +1,25 @@
 """The operator's commands: each one reads the configuration, reports mistakes in it, and calls another module.
 
-The commands for users of a service are in ``usercommands.py``.
+The commands to a running service are in ``servicecommands.py``, those for its users in ``usercommands.py``.
 """
 
 import os
-import signal
 import sys
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import anyio
 import click
 
 from tmpmaild import __version__
-from tmpmaild.cli import console, parameters, postmaster, sending, usercommands
+from tmpmaild.cli import console, parameters, postmaster, sending, servicecommands, usercommands
+from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, load, say
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
-from tmpmaild.host import privileges
 from tmpmaild.host.logs import logging_to_stderr
 from tmpmaild.storage.sqlite.engine import operator_mail, upgrade
-
-_EXIT_NO_START = 1
-_EXIT_CTRL_C = 128 + signal.SIGINT
-
-config_option = click.option(
-    "--config",
-    "config_path",
-    type=click.Path(path_type=Path),
-    help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
-)
-
-
-def _clear_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn errors that an operator can fix into plain lines and an exit code."""
-
-    @wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except StartError as error:
-            for line in str(error).splitlines():
-                click.echo(f"tmpmaild: {line}", err=True)
-            sys.exit(_EXIT_NO_START)
-        except KeyboardInterrupt:
-            sys.exit(_EXIT_CTRL_C)
-
-    return wrapped
-
-
-def _load(config_path: Path | None) -> Config:
-    """Read the configuration, which only root may be able to read; then drop root's privileges."""
-    config = configfile.load(config_path, os.environ)
-    privileges.drop_to_owner(Path(config.storage.path))
-    return config
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -66,7 +30,7 @@ def main() -> None:
 
 @main.command()
 @config_option
-@_clear_errors
+@clear_errors
 def serve(config_path: Path | None) -> None:
     """Run the service until SIGTERM or ctrl-C.
 
@@ -75,7 +39,7 @@ def serve(config_path: Path | None) -> None:
     """
     from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
 
-    config = _load(config_path)
+    config = load(config_path)
     with logging_to_stderr(config.log.level, config.log.format):
         anyio.run(daemon.run, config, _announcer(config), backend_options={"use_uvloop": _has_uvloop()})
 
@@ -116,24 +80,24 @@ def _this_program() -> str:
 
 @main.command("check-config")
 @config_option
-@_clear_errors
+@clear_errors
 def check_config(config_path: Path | None) -> None:
     """Read the configuration and list every mistake in it."""
     source = configfile.find(config_path, os.environ)
-    _load(config_path)
-    _say(f"{source or 'defaults'}: ok")
+    load(config_path)
+    say(f"{source or 'defaults'}: ok")
 
 
 @main.command()
 @config_option
-@_clear_errors
+@clear_errors
 def migrate(config_path: Path | None) -> None:
     """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
-    config = _load(config_path)
+    config = load(config_path)
     applied = upgrade(Path(config.storage.path))
     for name in applied:
-        _say(f"applied {name}")
-    _say(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
+        say(f"applied {name}")
+    say(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
 
 
 @main.command("postmaster")
@@ -142,7 +106,7 @@ def migrate(config_path: Path | None) -> None:
     "--raw", is_flag=True, help="The mail as received, with its control characters. Redirect it to a file if in doubt."
 )
 @config_option
-@_clear_errors
+@clear_errors
 def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bool) -> None:
     """List the mail to postmaster and abuse, or show the one with ID.
 
@@ -152,14 +116,14 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
         raise click.UsageError("--raw needs the ID of a mail")
     from tmpmaild import daemon  # noqa: PLC0415 - as for serve
 
-    config = _load(config_path)
+    config = load(config_path)
     mail = operator_mail(Path(config.storage.path))
     if raw and message_id is not None:
         octets = postmaster.source(mail, message_id, daemon.hostname(config))
     else:
         text = postmaster.listing(mail) if message_id is None else postmaster.readable(mail, message_id)
         octets = text.encode(console.encoding(), "replace")
-    with console.output(_EXIT_NO_START):
+    with console.output(EXIT_FAILED):
         console.expect_output()
         click.echo(octets, nl=False)
 
@@ -181,7 +145,7 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     help="Envelope sender; may be empty.",
 )
 @config_option
-@_clear_errors
+@clear_errors
 def send(address: str, file: BinaryIO | None, server: str | None, sender: str, config_path: Path | None) -> None:
     """Send a mail to ADDRESS at a running tmpmaild over SMTP.
 
@@ -189,7 +153,7 @@ def send(address: str, file: BinaryIO | None, server: str | None, sender: str, c
     """
     target = server or _default_server(config_path)
     sending.send(_octets(file) if file else sending.sample(address), sender, address, target)
-    _say(f"sent to {address}")
+    say(f"sent to {address}")
 
 
 def _default_server(config_path: Path | None) -> str:
@@ -209,13 +173,8 @@ def _octets(file: BinaryIO) -> bytes:
 @main.command()
 def version() -> None:
     """Print the version."""
-    _say(f"tmpmaild {__version__}")
+    say(f"tmpmaild {__version__}")
 
 
-def _say(line: str) -> None:
-    with console.output(_EXIT_NO_START):
-        click.echo(line)
-
-
-for _command in usercommands.COMMANDS:
+for _command in (*servicecommands.COMMANDS, *usercommands.COMMANDS):
     main.add_command(_command)

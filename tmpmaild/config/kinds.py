@@ -13,7 +13,9 @@ MIB: Final = 1 << 20
 
 _MAX_WHOLE: Final = 10**15  # far from where SQLite's integers and a double's exactness end
 _MAX_PORT: Final = 65_535
-_MAX_SOCKET_PATH_OCTETS: Final = 107  # sun_path of unix(7), without its NUL
+MAX_SOCKET_PATH_BYTES: Final = 107
+"""What sun_path of unix(7) holds, without its NUL."""
+
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 _HOST_AND_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]+))(?::([0-9]{1,5}))?").fullmatch
@@ -70,6 +72,12 @@ def _optional_listen(text: str) -> str:
     return _listen(text) if text else text
 
 
+def _control_listen(text: str) -> str:
+    if text not in ("", "off") and not parse_endpoint(text).path:
+        raise ValueError("commands are taken on a Unix socket only")
+    return text
+
+
 def _tcp_listen(text: str) -> str:
     if parse_endpoint(text).path:
         raise ValueError("SMTP listens on TCP only")
@@ -77,7 +85,7 @@ def _tcp_listen(text: str) -> str:
 
 
 def _socket_path(path: str) -> str:
-    if not 0 < len(path.encode(errors="surrogateescape")) <= _MAX_SOCKET_PATH_OCTETS or "\0" in path:
+    if not 0 < len(path.encode(errors="surrogateescape")) <= MAX_SOCKET_PATH_BYTES or "\0" in path:
         raise ValueError("not the path of a Unix socket")
     return path
 
@@ -166,6 +174,7 @@ PUBLIC_URL = Kind("http(s)://host[:port][/path], or an empty string", str, _publ
 DOMAINS = Kind("a domain name", str, hostnames.to_ascii, many=True, least=1)
 LISTENS = Kind("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
 OPTIONAL_LISTEN = Kind("host:port, [IPv6]:port or unix:PATH, or an empty string", str, _optional_listen)
+CONTROL_LISTEN = Kind("unix:PATH, off, or an empty string", str, _control_listen)
 TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True, least=1)
 ORIGINS = Kind("scheme://host[:port]", str, _origin, many=True)
 HOSTS = Kind("a host name or an IP address, without port", str, _host, many=True)

@@ -113,6 +113,12 @@ class Metrics(Struct, frozen=True, kw_only=True):
     listen: Annotated[str, kinds.OPTIONAL_LISTEN] = ""
 
 
+class Control(Struct, frozen=True, kw_only=True):
+    """The section ``[control]``; an empty ``listen`` is left for the daemon to choose, ``off`` stands for none."""
+
+    listen: Annotated[str, kinds.CONTROL_LISTEN] = ""
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """All of it; ``domains`` are in lower case with A-labels, the first is for new addresses."""
 
@@ -126,6 +132,7 @@ class Config(Struct, frozen=True, kw_only=True):
     expiry: Expiry = Expiry()
     log: Log = Log()
     metrics: Metrics = Metrics()
+    control: Control = Control()
 
 
 SECTIONS: Final[dict[str, type[Struct]]] = {
@@ -145,14 +152,13 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield settings that contradict each other: the keys, and the text of the mistake."""
     for domain in _repeated(config.domains):
         yield ("domains",), f"expected each domain once, found {domain!r} again"
-    metrics = [config.metrics.listen] if config.metrics.listen else []
-    places = map(kinds.parse_endpoint, (*config.http.listen, *config.smtp.listen, *metrics))
+    listens = {"smtp.listen": config.smtp.listen, "http.listen": config.http.listen}
+    listens |= {"metrics.listen": (config.metrics.listen,)} if config.metrics.listen else {}
+    listens |= {"control.listen": (config.control.listen,)} if config.control.listen not in ("", "off") else {}
+    places = [kinds.parse_endpoint(text) for texts in listens.values() for text in texts]
     for place in _repeated(place for place in places if place.port or place.path):
         shown = place.path or f"{place.host} port {place.port}"
-        yield (
-            ("smtp.listen", "http.listen", *(["metrics.listen"] if metrics else [])),
-            f"expected each place to listen once, found {shown} again",
-        )
+        yield tuple(listens), f"expected each place to listen once, found {shown} again"
     if bool(config.smtp.tls_certificate) != bool(config.smtp.tls_key):
         yield ("smtp.tls_certificate", "smtp.tls_key"), "expected both or none, found only one"
     if config.smtp.accept_unknown == "create" and config.http.require_token:

@@ -25,6 +25,7 @@ _SETTINGS = {
     "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
     "TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0",
     "TMPMAILD_LOG__LEVEL": "warning",
+    "TMPMAILD_CONTROL__LISTEN": "off",
 }
 _places = re.compile(r"HTTP on (\S+)\n *SMTP on (\S+)\n").search
 

@@ -15,6 +15,8 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxChange, Listing, Message, NewInbox, NewMail, Page, Source, Texts
 
@@ -23,6 +25,18 @@ OPERATOR_INBOX_ID = "1"
 
 Permit = Callable[[Inbox], object]
 """Called with the inbox before anything else is read; raises to deny access."""
+
+
+class Summary(Struct, frozen=True):
+    """What a storage holds that no daemon is asked about; inboxes that are not swept yet, and their messages.
+
+    ``clean_stop`` is false while a daemon uses it, and after one was killed.
+    """
+
+    clean_stop: bool
+    inboxes: int
+    messages: int
+    file_bytes: int
 
 
 class OperatorMail(Protocol):

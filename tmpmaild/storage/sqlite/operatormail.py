@@ -1,4 +1,4 @@
-"""The operator's inbox, read from the file by another process than the daemon."""
+"""The operator's inbox and a summary, read from the file by another process than the daemon."""
 
 import sqlite3
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import TypeVar
 from tmpmaild import ids
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Message, Page, Source
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
 from tmpmaild.storage.sqlite import obstacles
 from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity
 from tmpmaild.storage.sqlite.files import wal_of
@@ -42,6 +42,19 @@ class SqliteOperatorMail:
     def source(self, message_id: str) -> Source | None:
         """See ``OperatorMail``."""
         return look(self._path, lambda connection: select_source(connection, OPERATOR_INBOX_ID, message_id, None))
+
+
+def summary(path: Path) -> Summary:
+    """Return what the database holds. Raises ``DatabaseError``."""
+    return look(path, partial(_summary, path=path))
+
+
+def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
+    (clean_stop,) = connection.execute("SELECT clean_stop FROM daemon").fetchone()
+    sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"  # the operator's is one
+    inboxes, messages = connection.execute(sql).fetchone()
+    files = [file for file in (path.resolve(), wal_of(path)) if file.exists()]
+    return Summary(bool(clean_stop), inboxes, messages, sum(file.stat().st_size for file in files))
 
 
 def _page(connection: sqlite3.Connection, page: Page) -> tuple[Message, ...]:

@@ -1,0 +1,300 @@
+"""The control socket: who may open it, what it answers to good and to bad requests, and where it is."""
+
+import asyncio
+import os
+import socket
+import stat
+import threading
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from tmpmaild.cli import control
+from tmpmaild.config.settings import Config, Control, Storage
+from tmpmaild.errors import CommandError, StartError
+from tmpmaild.host import controlsocket
+from tmpmaild.host.control import Command, ControlServer, NoArguments, Octets
+
+
+class Wanted(Struct, forbid_unknown_fields=True):
+    number: int
+
+
+class Line(Struct):
+    said: str
+
+
+async def count(wanted):
+    for number in range(wanted.number):
+        yield Line(str(number))
+
+
+async def refuse(_):
+    yield Line("begun")
+    raise CommandError("not today")
+
+
+async def break_down(_):
+    raise ZeroDivisionError
+    yield
+
+
+async def hand_over(_):
+    yield Octets(200_000)
+    for _ in range(2):
+        yield b"x" * 100_000
+
+
+async def flood(_):
+    while True:
+        yield b"x" * 100_000
+
+
+async def wait_for_ever(_):
+    yield Line("waiting")
+    await asyncio.Event().wait()
+
+
+COMMANDS = {
+    "count": Command(Wanted, count),
+    **{work.__name__: Command(NoArguments, work) for work in (refuse, break_down, hand_over, flood, wait_for_ever)},
+}
+
+
+@pytest.fixture
+def config(tmp_path):
+    return Config(storage=Storage(path=str(tmp_path / "mail.db")))
+
+
+@asynccontextmanager
+async def serving(config, environ=(), **settings):
+    with controlsocket.bound(config, dict(environ)) as listener:
+        server = ControlServer(COMMANDS, **settings)
+        await server.start(listener)
+        yield server
+        await server.stop()
+
+
+@pytest.fixture
+async def server(config):
+    async with serving(config) as running:
+        yield running
+
+
+async def ask(config, *request):
+    return await asyncio.to_thread(control.ask, config, *request)
+
+
+def take_octets(config):
+    with control.asked(config, "hand_over") as answer:
+        return [sum(map(len, answer.octets(line["octets"]))) for line in answer.lines()]
+
+
+async def say(config, octets):
+    """Send octets, and return all that is answered."""
+    reader, writer = await asyncio.open_unix_connection(controlsocket.place(config))
+    writer.write(octets)
+    writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.both_loops
+async def test_a_command_is_answered_by_lines_and_octets(config, server):
+    assert await ask(config, "count", {"number": 2}) == [{"said": "0"}, {"said": "1"}]
+
+    assert await asyncio.to_thread(take_octets, config) == [200_000]
+
+
+async def test_what_goes_wrong_is_one_line(config, server, caplog):
+    refused = {
+        ("refuse",): "not today",
+        ("break_down",): "a fault of the service; its log has the cause",
+        ("unknown",): "this service is tmpmaild",
+        ("count",): "missing required field `number`",
+        ("count", (("number", "many"),)): "Expected `int`",
+        ("count", (("number", 1), ("more", 1))): "unknown field `more`",
+        ("refuse", (("number", 1),)): "unknown field `number`",
+    }
+    for (command, *arguments), says in refused.items():
+        with pytest.raises(CommandError, match=says):
+            await ask(config, command, *map(dict, arguments))
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"\n",
+        b"\0\xff\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"{}\n",
+        b"[" * 60_000 + b"\n",
+        b'{"command": "\xff"}\n',
+        b"null\n",
+    ],
+)
+async def test_garbage_is_refused(config, server, octets):
+    answer = await say(config, octets)
+    assert answer.startswith(b'{"error":"')
+    assert answer.count(b"\n") == 1
+
+
+async def test_a_line_without_end_is_refused_and_half_a_line_is_left(config, server):
+    with pytest.raises(CommandError, match="at most 65536 octets"):
+        await ask(config, "x" * 10_000_000)
+    assert await say(config, b'{"command"') == b""
+    assert await say(config, b"") == b""
+
+
+async def test_more_clients_than_are_served_at_once_are_told_so(config, server):
+    waiting = [await asyncio.open_unix_connection(controlsocket.place(config)) for _ in range(16)]
+    for reader, writer in waiting:
+        writer.write(b'{"command":"wait_for_ever"}\n')
+        assert await reader.readline() == b'{"said":"waiting"}\n'
+    with pytest.raises(CommandError, match="16 commands are being done"):
+        await ask(config, "count", {"number": 1})
+    for _, writer in waiting:
+        writer.close()
+
+
+async def test_two_hundred_connections_that_say_nothing_keep_nobody_out_for_long(config, server, monkeypatch):
+    monkeypatch.setattr("tmpmaild.host.control._REQUEST_SECONDS", 0.1)
+    path = controlsocket.place(config)
+    silent = [await asyncio.open_unix_connection(path) for _ in range(200)]
+    assert all([await reader.read() is not None for reader, _ in silent])
+    assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
+    for _, writer in silent:
+        writer.close()
+
+
+async def test_a_client_that_does_not_read_is_left(config):
+    async with serving(config, drain_seconds=0.1) as server:
+        _, writer = await asyncio.open_unix_connection(controlsocket.place(config))
+        writer.write(b'{"command":"flood"}\n')
+        while not server._tasks:
+            await asyncio.sleep(0)
+        await asyncio.gather(*server._tasks)
+        writer.close()
+
+
+async def test_stopping_ends_what_is_being_done(config):
+    async with serving(config):
+        reader, writer = await asyncio.open_unix_connection(controlsocket.place(config))
+        writer.write(b'{"command":"wait_for_ever"}\n')
+        await reader.readline()
+    assert await reader.read() == b""
+    writer.close()
+    with pytest.raises(control.NotRunning):
+        await ask(config, "count")
+
+
+async def test_another_user_is_refused_on_either_side(config, server, monkeypatch):
+    monkeypatch.setattr("tmpmaild.host.control.os.geteuid", lambda: 4242)
+    if os.getuid() != 0:
+        with pytest.raises(CommandError, match="not from user"):
+            await ask(config, "count", {"number": 1})
+    monkeypatch.undo()
+    monkeypatch.setattr("tmpmaild.cli.control.os.geteuid", lambda: 4242)
+    with pytest.raises(CommandError, match="the service should be user 4242"):
+        await ask(config, "count", {"number": 1})
+
+
+async def test_only_the_owner_can_open_it_whatever_the_umask_is(config):
+    before = os.umask(0)
+    try:
+        async with serving(config):
+            assert stat.S_IMODE(controlsocket.place(config).stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+    assert not controlsocket.place(config).exists()
+
+
+def listen_at(path):
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(os.fspath(path))
+    return listener
+
+
+def test_a_socket_that_was_left_is_replaced_and_one_in_use_is_not(tmp_path, config, caplog):
+    path = controlsocket.place(config)
+    with listen_at(path):
+        pass
+    with controlsocket.bound(config, {}) as listener:
+        assert listener is not None
+        with controlsocket.bound(config, {}) as second:
+            assert second is None
+        assert "in use by another process" in caplog.text
+        named = Config(storage=config.storage, control=Control(listen=f"unix:{path}"))
+        with pytest.raises(StartError, match="in use by another process"), controlsocket.bound(named, {}):
+            pass
+        assert path.is_socket()
+
+
+def test_what_is_not_a_socket_is_left_alone(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("precious")
+    config = Config(control=Control(listen=f"unix:{path}"))
+    with pytest.raises(StartError, match="is not a socket"), controlsocket.bound(config, {}):
+        pass
+    assert path.read_text() == "precious"
+
+
+async def test_in_a_unit_it_is_in_the_runtime_directory_and_found_from_beside_the_database(tmp_path):
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    config = Config(storage=Storage(path=str(folder / "mail.db")))
+    link = controlsocket.place(config)
+    for _ in range(2):
+        async with serving(config, {"RUNTIME_DIRECTORY": f"{tmp_path}:/elsewhere"}):
+            assert link.readlink() == tmp_path / "control.sock"
+            assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
+        assert [path.name for path in tmp_path.rglob("*")] == [folder.name]
+        link.symlink_to(tmp_path / "control.sock")  # as a killed process leaves it
+
+
+def test_where_the_default_path_is_too_long_there_is_none_and_the_log_says_so(tmp_path, caplog):
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    config = Config(storage=Storage(path=str(folder / "mail.db")))
+    with controlsocket.bound(config, {}) as listener:
+        assert listener is None
+    assert "longer than the 107 octets of a socket; set control.listen" in caplog.text
+
+
+def test_it_can_be_switched_off(config):
+    off = Config(storage=config.storage, control=Control(listen="off"))
+    with controlsocket.bound(off, {}) as listener:
+        assert listener is None
+    with pytest.raises(control.NotRunning, match="off"):
+        control.ask(off, "count")
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b'{"said":', b"[]\n", b'{"octets": 5}\nabc']
+)
+def test_an_answer_that_is_none_of_ours_is_one_line(config, said):
+    with listen_at(controlsocket.place(config)) as listener:
+        listener.listen()
+
+        def answer():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(CommandError):
+            take_octets(config)
+        thread.join()
+
+
+def test_a_path_that_cannot_be_one_is_told(tmp_path):
+    config = Config(storage=Storage(path=str(tmp_path / ("x" * 200) / "mail.db")))
+    with pytest.raises(CommandError):
+        control.ask(config, "count")
+    assert Path(config.storage.path).name == "mail.db"

@@ -1,0 +1,57 @@
+"""What the operator's commands share: the option ``--config``, reading it, and errors as plain lines."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tmpmaild.cli import console
+from tmpmaild.config import file as configfile
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import CommandError, StartError
+from tmpmaild.host import privileges
+
+EXIT_FAILED = 1
+_EXIT_CTRL_C = 128 + signal.SIGINT
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
+)
+
+
+def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn errors that an operator can fix into plain lines and an exit code."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (StartError, CommandError) as error:
+            for line in str(error).splitlines():
+                click.echo(f"tmpmaild: {line}", err=True)
+            sys.exit(EXIT_FAILED)
+        except KeyboardInterrupt:
+            sys.exit(_EXIT_CTRL_C)
+
+    return wrapped
+
+
+def load(config_path: Path | None) -> Config:
+    """Read the configuration, which only root may be able to read; then drop root's privileges."""
+    config = configfile.load(config_path, os.environ)
+    privileges.drop_to_owner(Path(config.storage.path))
+    return config
+
+
+def say(line: str) -> None:
+    """Write a line to standard output."""
+    with console.output(EXIT_FAILED):
+        click.echo(line)

@@ -1,0 +1,113 @@
+"""Asks the running service on its control socket; ``tmpmaild/host/control.py`` describes what is said there."""
+
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import CommandError
+from tmpmaild.host import controlsocket
+
+_SILENCE_SECONDS = 60.0
+_MAX_LINE_BYTES = 1024 * 1024
+_CREDENTIALS = struct.Struct("3i")
+
+
+class NotRunning(CommandError):
+    """No service answers."""
+
+
+class Answer:
+    """The answer to a command, read from the socket as it comes."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield each line but the last. Raises ``CommandError`` when the service says so, or has stopped."""
+        while True:
+            line = self._line()
+            if "error" in line:
+                raise CommandError(line["error"])
+            if line.get("done") is True:
+                return
+            yield line
+
+    def octets(self, count: int) -> Iterator[bytes]:
+        """Yield the raw octets that a line has announced."""
+        while count:
+            part = self._stream.read1(min(count, 1 << 16))  # type: ignore[attr-defined]
+            if not part:
+                raise CommandError("the service has stopped before its answer was complete")
+            count -= len(part)
+            yield part
+
+    def _line(self) -> dict[str, Any]:
+        line = self._stream.readline(_MAX_LINE_BYTES)
+        if not line.endswith(b"\n"):
+            raise CommandError("the service has stopped before its answer was complete")
+        try:
+            return msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise CommandError("what answers is not tmpmaild, or not this version of it") from error
+
+
+@contextmanager
+def asked(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> Iterator[Answer]:
+    """Send a command and yield its answer. Raises ``NotRunning``, ``CommandError``."""
+    path = controlsocket.place(config)
+    if path is None:
+        raise NotRunning('control.listen is "off", so no command can reach the service')
+    request = msgspec.json.encode({"command": command, "arguments": arguments or {}}) + b"\n"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_SILENCE_SECONDS)
+        _connect(connection, path)
+        _expect_service(connection, path, Path(config.storage.path))
+        try:
+            with connection.makefile("rb") as stream:
+                _send(connection, request)
+                yield Answer(stream)
+        except TimeoutError as error:
+            raise CommandError(f"{path}: no answer within {_SILENCE_SECONDS:.0f} s") from error
+        except ConnectionError as error:
+            raise CommandError("the service has stopped before its answer was complete") from error
+
+
+def ask(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return all lines of the answer to a command. Raises as ``asked``."""
+    with asked(config, command, arguments) as answer:
+        return list(answer.lines())
+
+
+def _connect(connection: socket.socket, path: Path) -> None:
+    try:
+        # A link may be longer than the path of a socket can be.
+        connection.connect(os.fspath(path.readlink() if path.is_symlink() else path))
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise NotRunning(f"no service answers at {path}; is it running?") from error
+    except PermissionError as error:
+        raise CommandError(f"{path}: no permission; run this as root or as the user of the service") from error
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _send(connection: socket.socket, request: bytes) -> None:
+    with suppress(BrokenPipeError):  # refused before it was read: the answer says why
+        connection.sendall(request)
+
+
+def _expect_service(connection: socket.socket, path: Path, database: Path) -> None:
+    """Raise ``CommandError`` if another user than that of the service answers."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(credentials)
+    expected = os.geteuid()
+    if expected == 0:
+        expected = database.resolve().parent.stat().st_uid
+    if uid != expected:
+        raise CommandError(f"{path}: user {uid} answers there, and the service should be user {expected}")

@@ -1,0 +1,80 @@
+"""The answer of ``tmpmaild status`` as text for a person."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tmpmaild.host.status import Status
+from tmpmaild.storage.base import Summary
+
+_MIB = 1 << 20
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def of_service(found: dict[str, Any]) -> str:
+    """Return what a running service has told. Raises ``msgspec.ValidationError``."""
+    status = msgspec.convert(found, Status)
+    served, numbers = status.served, status.numbers
+    lines = [
+        f"tmpmaild {status.version} has run for {_span(status.uptime_seconds)}, "
+        + ("ready" if status.ready else f"NOT READY: {status.reason}"),
+        _row("domains", ", ".join(served.domains)),
+        _row("HTTP", ", ".join(served.http)),
+        _row("SMTP", ", ".join(served.smtp)),
+        _row("metrics", ", ".join(served.metrics) or "off"),
+        _row("holds", f"{_count(numbers.inboxes, 'inbox', 'es')}, {_count(numbers.messages, 'message')}"),
+        _row(
+            "storage",
+            f"{_mib(numbers.used_bytes)} of {_mib(numbers.max_bytes)} used, write-ahead log {_mib(numbers.wal_bytes)},"
+            f" {_mib(numbers.free_disk_bytes)} of the disk free",
+        ),
+        _row("swept", f"{_span(numbers.sweep_age_seconds)} ago"),
+        _row(
+            "open",
+            f"{_count(numbers.sessions, 'SMTP session')}, {_count(numbers.connections, 'HTTP connection')},"
+            f" {_count(numbers.streams, 'stream')}",
+        ),
+        _row(
+            "mails",
+            f"{numbers.mails_accepted:,} accepted, {numbers.mails_refused:,} refused after their content,"
+            f" {_count(numbers.smtp_refusals, 'negative SMTP reply', plural='negative SMTP replies')}",
+        ),
+        _row("requests", f"{numbers.http_requests:,}"),
+    ]
+    return "\n".join(lines)
+
+
+def of_file(path: Path, found: Summary, reason: str) -> str:
+    """Return what a database holds whose service does not answer."""
+    stopped = "cleanly" if found.clean_stop else "no: it was killed, or runs without a control socket"
+    lines = [
+        f"tmpmaild: {reason}",
+        _row("database", str(path)),
+        _row("stopped", stopped),
+        _row("holds", f"{_count(found.inboxes, 'inbox', 'es')}, {_count(found.messages, 'message')}"),
+        _row("storage", f"{_mib(found.file_bytes)} with its write-ahead log"),
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<9} {text}"
+
+
+def _count(number: int, word: str, end: str = "s", *, plural: str = "") -> str:
+    return f"{number:,} {word if number == 1 else plural or word + end}"
+
+
+def _mib(octets: int) -> str:
+    return f"{octets / _MIB:,.1f} MiB"
+
+
+def _span(seconds: int) -> str:
+    """Write a time in its two largest units."""
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
