@@ -21,7 +21,7 @@ from tmpmaild import __version__
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
 from tmpmaild.host import allocator, controlsocket, listen, notify
-from tmpmaild.host.control import Command, ControlServer, NoArguments
+from tmpmaild.host.control import ControlServer
 from tmpmaild.host.looplag import LoopLag
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.status import Served, StatusReport
@@ -129,7 +129,7 @@ class _Parts:
         metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
-        self.control = ControlServer({"status": Command(NoArguments, status.answer)})
+        self.control = ControlServer({**status.commands()})
 
     async def start(self, sockets: "_Sockets") -> None:
         """Accept connections."""

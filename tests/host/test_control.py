@@ -12,10 +12,11 @@ import pytest
 from msgspec import Struct
 
 from tmpmaild.cli import control
+from tmpmaild.commands import Command, NoArguments, Octets
 from tmpmaild.config.settings import Config, Control, Storage
 from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host import controlsocket
-from tmpmaild.host.control import Command, ControlServer, NoArguments, Octets
+from tmpmaild.host.control import ControlServer
 
 
 class Wanted(Struct, forbid_unknown_fields=True):

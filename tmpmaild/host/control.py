@@ -10,48 +10,23 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from tmpmaild import __version__
+from tmpmaild.commands import Command
 from tmpmaild.errors import CommandError, RequestError, StartError
 
 MAX_REQUEST_BYTES = 64 * 1024
 _MAX_CONNECTIONS = 16
 _REQUEST_SECONDS = 10.0
-_DRAIN_SECONDS = 30.0
+_DRAIN_SECONDS = 600.0  # a person may be reading a list in a pager
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
 log = logging.getLogger(__name__)
-
-
-class NoArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of a command that takes none."""
-
-
-class Octets(Struct, frozen=True):
-    """Announces how many raw octets follow in the answer."""
-
-    octets: int
-
-
-Answer = AsyncGenerator[Struct | bytes, None]
-"""The lines of an answer, and octets that a line has announced."""
-
-
-class Command(NamedTuple):
-    """What the server does for one command.
-
-    ``arguments`` are checked when they are read. ``CommandError``, ``StartError`` and ``RequestError`` of ``answer``
-    are told to the client; the generator is closed when the client has gone.
-    """
-
-    arguments: type[Struct]
-    answer: Callable[[Any], Answer]
 
 
 class _Request(Struct, forbid_unknown_fields=True):

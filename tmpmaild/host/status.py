@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from tmpmaild import __version__
-from tmpmaild.host.control import Answer, NoArguments
+from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.measures import Histogram, Measure
 
 
@@ -51,7 +51,7 @@ class Status(Struct, frozen=True, kw_only=True):
 
 
 class StatusReport:
-    """Answers the command. ``obstacle`` returns why the service is not ready, "" if it is."""
+    """How the service is. ``obstacle`` returns why the service is not ready, "" if it is."""
 
     def __init__(self, measures: Iterable[Measure], obstacle: Callable[[], str], served: Served) -> None:
         self._measures = {measure.name: measure for measure in measures}
@@ -59,8 +59,11 @@ class StatusReport:
         self._served = served
         self._started_at = time.monotonic()
 
-    async def answer(self, _: NoArguments) -> Answer:
-        """Tell how it is now."""
+    def commands(self) -> dict[str, Command]:
+        """Return what the control socket answers by this."""
+        return {"status": Command(NoArguments, self._answer)}
+
+    async def _answer(self, _: NoArguments) -> Answer:
         reason = self._obstacle()
         yield Status(
             version=__version__,

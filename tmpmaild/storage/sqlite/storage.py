@@ -1,0 +1,238 @@
+"""``Storage`` in one SQLite file: each method is an operation for the writer, or a function for the reader."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import aiosqlite
+
+from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.measures import Measure
+from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.storage.base import Permit
+from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
+from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
+from tmpmaild.storage.sqlite.erasing import Eraser
+from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
+from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
+from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
+from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, operator_is_full
+from tmpmaild.storage.sqlite.reader import Reader
+from tmpmaild.storage.sqlite.reading import InboxLookup, select_messages
+from tmpmaild.storage.sqlite.searching import is_search, search
+from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
+from tmpmaild.storage.sqlite.writer import OnCommitted, Pause, Writer
+
+T = TypeVar("T")
+
+
+class SqliteStorage:
+    """``Storage`` in one SQLite file. Made by ``engine.open_storage``."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        reader: Reader,
+        maintenance: aiosqlite.Connection,
+        space: DiskSpace,
+        deletion_state: DeletionState,
+        *,
+        hash_key: bytes,
+        limits: Limits,
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._maintenance = maintenance
+        self._eraser = Eraser(writer, maintenance, deletion_state)
+        self._space = space
+        self._remeasuring = Remeasuring(self._measure)
+        self._deletion_state = deletion_state
+        self._hash_key = hash_key
+        self._limits = limits
+        self._quotas = InboxQuotas(limits)
+        self._sweep_pace = sweep_pace()
+        self._finder = InboxLookup(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
+
+    def has_room(self) -> bool:
+        """See ``Storage``."""
+        if not self._space.has_room:
+            self._remeasuring.begin()
+        return self._space.has_room
+
+    async def _measure(self) -> None:
+        if self._space.wal_is_too_long:
+            await self._eraser.copy_wal()
+        await self._writer.submit(Pause())  # the writer measures after each batch
+
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        """See ``Storage``."""
+        creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
+        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash, self._limits)
+        inbox_id = await self._writer.submit(operation)
+        return Inbox(
+            id=inbox_id,
+            address=new.address,
+            created_at_ms=new.created_at_ms,
+            expires_at_ms=new.expires_at_ms,
+            private=new.private,
+            token_hash=new.token_hash,
+            message_count=0,
+            full=False,
+        )
+
+    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
+        """See ``Storage``."""
+        return await self._reader.run(self._find(address, now_ms))
+
+    def _find(
+        self, address: str, now_ms: int, permit: Permit = lambda _: None
+    ) -> Callable[[sqlite3.Connection], Inbox | None]:
+        name_hash = keyed_hash(self._hash_key, address)
+
+        def find(connection: sqlite3.Connection) -> Inbox | None:
+            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
+            if inbox is not None:
+                permit(inbox)
+            return inbox
+
+        return find
+
+    async def _read(
+        self, address: str, now_ms: int, permit: Permit, read: Callable[[sqlite3.Connection, Inbox], T]
+    ) -> tuple[Inbox, T] | None:
+        """Find an inbox and read something of it in one snapshot; None if it is not found."""
+        find = self._find(address, now_ms, permit)
+
+        def find_and_read(connection: sqlite3.Connection) -> tuple[Inbox, T] | None:
+            inbox = find(connection)
+            return (inbox, read(connection, inbox)) if inbox else None
+
+        return await self._reader.run(find_and_read)
+
+    async def operator_is_full(self) -> bool:
+        """See ``Storage``."""
+        return await self._reader.run(lambda connection: operator_is_full(connection, self._limits))
+
+    async def list_messages(
+        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
+    ) -> Listing | None:
+        """See ``Storage``."""
+        if is_search(page):
+            return await search(self._reader, self._find(address, now_ms, permit), page)
+        read = partial(select_messages, page=page)
+        found = await self._read(address, now_ms, permit, read)
+        return found[1] if found else None
+
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        keys = sorted({key for key in map(message_key, message_ids) if key is not None})
+        texts: list[Texts] = []
+        while keys and inbox_key is not None:
+            read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
+            some, keys = await self._reader.run(read)
+            texts += some
+        return tuple(texts)
+
+    async def read_message(
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """See ``Storage``."""
+
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> FullMessage | None:
+            return select_message(connection, inbox.id, message_id, up_to_bytes)
+
+        return await self._read(address, now_ms, permit, read)
+
+    async def read_source(
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
+    ) -> tuple[Inbox, Source | None] | None:
+        """See ``Storage``."""
+
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
+            return select_source(connection, inbox.id, message_id, up_to_bytes)
+
+        return await self._read(address, now_ms, permit, read)
+
+    async def add_message(self, mail: NewMail) -> str:
+        """See ``Storage``."""
+        message_id: str = await self._writer.submit(AddMessage(mail, self._quotas))
+        return message_id
+
+    async def delete_message(self, inbox_id: str, message_id: str) -> None:
+        """See ``Storage``."""
+        inbox_key, key = holders_inbox_key(inbox_id), message_key(message_id)
+        if inbox_key is None or key is None:
+            raise MessageNotFound("no such message in this inbox")
+        await self._writer.submit(DeleteMessage(inbox_key, key, self._limits, self._deletion_state))
+
+    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._writer.submit(DeleteInbox(_held(inbox_id), now_ms, self._deletion_state))
+
+    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._writer.submit(
+            MoveExpiry(_held(inbox_id), expires_at_ms, now_ms, self._limits, self._deletion_state)
+        )
+
+    async def sweep(self, now_ms: int) -> bool:
+        """See ``Storage``."""
+        more: bool = await self._writer.submit(Sweep(now_ms, self._deletion_state, self._sweep_pace))
+        return more
+
+    async def erase(self) -> bool:
+        """See ``Storage``."""
+        return await self._eraser.erase()
+
+    @property
+    def met_damage(self) -> bool:
+        """Whether the file is damaged or gone: the next start must check all of it."""
+        return self._writer.met_damage or self._writer.lost
+
+    def trouble(self) -> str:
+        """See ``Storage``."""
+        return self._writer.figures.trouble
+
+    def measures(self) -> Sequence[Measure]:
+        """See ``Storage``."""
+        return (*self._writer.figures.measures(), *self._space.measures())
+
+    def is_lost(self) -> bool:
+        """See ``Storage``."""
+        return self._writer.lost
+
+    async def wait_lost(self) -> None:
+        """See ``Storage``."""
+        await self._writer.wait_lost()
+
+    def on_committed(self, callback: OnCommitted) -> None:
+        """See ``Storage``."""
+        self._writer.on_committed(callback)
+
+    async def close(self) -> None:
+        """See ``Storage``."""
+        await self._remeasuring.close()
+        await self._writer.close()
+        await self._reader.close()
+        await self._maintenance.close()
+
+
+def _held(inbox_id: str) -> int:
+    key = holders_inbox_key(inbox_id)
+    if key is None:
+        raise AddressNotFound("no inbox that has an owner")
+    return key
