@@ -472,10 +472,9 @@ BOMBS = {
     "brackets in a value": '"<style>p{width:calc" + "(" * 131_000 + "}"',
     "rules in rules": '"<style>" + "&{" * 65_000 + "}"',
     "selectors": '"<style>" + "a," * 65_000 + "a{color:red}"',
-    "media": '"<style>" + "@media all{p{color:red}}" * 5400',
-    "declarations": '"<style>p{" + "margin:1px 2px;" * 8700 + "}"',
-    "at-rules": '"<style>" + "@a;" * 43_000 + "}"',
     "a number in a sheet": '"<style>p{width:" + "1" * 131_000 + "}"',
+    "sheets for many media": '("<style media=\\"" + "(width:1px)," * 24 + "\\">a{}</style>") * 9900',
+    "classes": '("<tr class=\\"" + "a: " * 60 + "\\">") * 19_900',
     "styles that differ": '"".join("<p style=x%d:y;%s>" % (n, "a:" * 2000) for n in range(60)) + "<style>" + ")" * 131_000 + "}"',
 }
 RUN = """
@@ -500,7 +499,7 @@ def test_bombs_burst_within_two_seconds_and_200_mib():
         capture_output=True,
         check=False,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert run.returncode == 0, run.stderr
     seconds = dict(zip(BOMBS, map(float, run.stdout.split()), strict=True))

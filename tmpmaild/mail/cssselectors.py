@@ -25,8 +25,8 @@ LOGICAL: Final = names("is not where")
 
 _MAX_DEPTH = 3
 _MAX_COMPOUNDS = 20
-_MAX_NAME_CHARACTERS = 100
-_UNSAFE = re.compile(r"[^\w-]")
+_MAX_NAMES = 24
+_UNSAFE = re.compile(r"[^\w\s-]++")
 _NTH = re.compile(r"even|odd|[+-]?[0-9]{0,4}n(?:[+-][0-9]{1,4})?|[+-]?[0-9]{1,4}")
 _ATTRIBUTE_VALUE = re.compile(r"[\w .,:;#%()+!*-]{1,100}+")
 _ATTRIBUTES = names(
@@ -38,17 +38,22 @@ _AROUND_MARKS = re.compile(r"\s*+([:;,])\s*+")
 
 def own_name(name: str) -> str:
     """Return a class or an id of the mail as it is called in this page; two may become one."""
-    name = _UNSAFE.sub(_escaped, name[:_MAX_NAME_CHARACTERS])
-    return name if name.startswith(PREFIX) else f"{PREFIX}{name}"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return f"_{ord(match[0]):x}_"
+    return _prefixed(_safe("_".join(name.split())))
 
 
 def own_names(text: str) -> str:
     """Return the classes of an attribute as they are called in this page."""
-    return " ".join(map(own_name, text.split()))
+    names_of_element = text.split(maxsplit=_MAX_NAMES)[:_MAX_NAMES]
+    return " ".join(map(_prefixed, _safe(" ".join(names_of_element)).split()))
+
+
+def _safe(text: str) -> str:
+    """Spell out what a selector would have to escape; here none is written."""
+    return _UNSAFE.sub(lambda run: f"_{ord(run[0][0]):x}_", text)
+
+
+def _prefixed(name: str) -> str:
+    return name if name.startswith(PREFIX) else f"{PREFIX}{name}"
 
 
 def written(prelude: Iterable[Node], limit: int) -> list[str]:
@@ -198,4 +203,4 @@ def _attribute_value(name: str, operator: str, value: str) -> str:
         return own_names(value)
     # It may begin within a name.
     first, *others = value.split(" ")
-    return " ".join([_UNSAFE.sub(_escaped, first), *(own_name(other) if other else "" for other in others)])
+    return " ".join([_safe(first), *(own_name(other) if other else "" for other in others)])

@@ -31,11 +31,14 @@ class Sheet:
 
     def add(self, text: str, media: str = "") -> None:
         """Take in a style element and its ``media``."""
-        left = MAX_CHARACTERS - self._characters
+        if len(media) > _MAX_MEDIA_CHARACTERS:
+            return
+        self._characters += len(media)
+        left = max(0, MAX_CHARACTERS - self._characters)
         if len(text) > left:
             text = text[: text.rfind("}", 0, left) + 1]  # a rule cut in two may say something else
         self._characters += len(text)
-        query = cssmedia.written(nodes_of(media)) if len(media) <= _MAX_MEDIA_CHARACTERS else None
+        query = cssmedia.written(nodes_of(media)) if text else None
         if query is not None:
             is_dark = cssmedia.is_dark(query)
             self._rules.append(_conditional(query, self._written(nodes_of(text), is_dark), doubled=is_dark))
