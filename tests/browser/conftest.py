@@ -148,6 +148,20 @@ class Pages:
 
 
 @pytest.fixture(scope="session")
+def keep():
+    """Return a function that puts inboxes into a browser as if it had made them: for others it asks before it opens them."""
+
+    async def keep(page, daemon, *inboxes):
+        await page.route("**/left", lambda route: route.fulfill(**LEFT))
+        await page.goto(f"{daemon.url}/left")
+        await page.unroute("**/left")
+        kept = json.dumps([{"seen": [], **vars(inbox)} for inbox in inboxes])
+        await page.evaluate("kept => localStorage.setItem('tmpmaild:/', kept)", kept)
+
+    return keep
+
+
+@pytest.fixture(scope="session")
 def left_pages():
     """Hold the empty pages that tests have left, by the options of their profiles."""
     return {}

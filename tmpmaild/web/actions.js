@@ -4,6 +4,7 @@ import { announce, toast } from "./alerts.js";
 import { ApiError } from "./api.js";
 import { confirmLast, confirmRemoval, showLink } from "./dialogs.js";
 import { copy, h, icon } from "./dom.js";
+import { askForLabel } from "./labels.js";
 import { chooseName } from "./namedialog.js";
 import { keep } from "./store.js";
 import { knows, t } from "./words.js";
@@ -72,6 +73,11 @@ export class Actions {
   confirmRemoval = () => {
     const { inbox, mailbox } = this.#inboxes;
     confirmRemoval(inbox, mailbox.messages.length, attempt(() => this.#remove(inbox)));
+  };
+
+  rename = () => {
+    const { inbox } = this.#inboxes;
+    askForLabel(inbox.label, (label) => this.#inboxes.rename(inbox, label));
   };
 
   async #create(wish) {

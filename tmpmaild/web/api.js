@@ -89,10 +89,9 @@ export class Api {
     return this.#read("blob", url, { inbox });
   }
 
-  // Return the open answer of the event stream.
-  events(inbox, lastEventId, signal) {
-    const headers = lastEventId ? { "Last-Event-ID": lastEventId } : {};
-    return this.ask(`${pathOf(inbox)}/events`, { inbox, headers, signal });
+  // Return the open answer of the event stream of inboxes, each with `after`, the id of the last message it is known to have.
+  events(inboxes, signal) {
+    return this.ask("events", { method: "POST", json: { inboxes }, signal });
   }
 
   // Return the answer to a request. Throws ApiError, or what `signal` was aborted with.

@@ -1,13 +1,14 @@
 // Puts the page together: makes its parts and connects them.
 
 import { Actions, attempt, copyText, wordsOf } from "./actions.js";
-import { announce, hush, showCount, tellOf, toast } from "./alerts.js";
+import { announce, hush, showCount, tellOf, tellOfOther, toast } from "./alerts.js";
 import { Api, ApiError } from "./api.js";
 import { Card } from "./card.js";
 import { countdown } from "./countdown.js";
 import { closeAll } from "./dialogs.js";
 import { at, button, h } from "./dom.js";
-import { GRACE_MS, Inboxes } from "./inboxes.js";
+import { askToOpen } from "./foreign.js";
+import { Inboxes } from "./inboxes.js";
 import { Incoming } from "./incoming.js";
 import { listen, setUpHelp } from "./keys.js";
 import { List } from "./list.js";
@@ -17,7 +18,7 @@ import { Reading, wide } from "./reading.js";
 import { Search } from "./search.js";
 import { Status } from "./status.js";
 import { onChange, takeLink } from "./store.js";
-import { Switcher } from "./switcher.js";
+import { nameOf, Switcher } from "./switcher.js";
 import { Removals } from "./undo.js";
 import { endWelcome, welcome } from "./welcome.js";
 import { t, translate } from "./words.js";
@@ -38,6 +39,8 @@ const inboxes = new Inboxes(api, {
   extended: onExtended,
   gone: onGone,
   seen: onSeen,
+  elsewhere: onElsewhere,
+  changed: onChanged,
   state: onState,
 });
 const actions = new Actions(api, inboxes);
@@ -46,6 +49,7 @@ const card = new Card(at("card"), {
   qr: actions.showLink,
   new: actions.create,
   "choose-name": actions.chooseName,
+  rename: actions.rename,
   extend: actions.extend,
   delete: actions.confirmRemoval,
 });
@@ -72,8 +76,8 @@ function openFromList(message) {
 function onShown(inbox) {
   card.show(inbox, api.now());
   welcome(inbox);
-  draw();
-  drawInboxes();
+  list.add(inboxes.mailbox.messages.toReversed(), inboxes.mailbox.isSeen);
+  reading.reopen(inboxes.mailbox.messages);
 }
 
 function onLeft() {
@@ -86,22 +90,24 @@ function onLeft() {
   reading.close();
   list.clear();
   search.clear();
-  status.show({});
-  draw();
 }
 
-function onMessages(added) {
-  const { isSeen } = inboxes.mailbox;
-  list.add(added, isSeen);
-  draw();
+function onMessages(added, news) {
+  list.add(added, inboxes.mailbox.isSeen);
   reading.reopen(added);
-  const isNews = ({ id, received_at }) => !isSeen(id) && Date.parse(received_at) > inboxes.shownMs - GRACE_MS;
-  const news = added.filter(isNews);
   if (added.length > 0) endWelcome();
   if (news.length === 0) return;
   if (reading.id) incoming.add(news);
   tellOf(news, (message) => reading.read(message));
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
+}
+
+function onElsewhere(news, inbox) {
+  const open = (message) => {
+    if (inboxes.inbox?.address !== inbox.address) inboxes.show(inbox);
+    reading.read(message);
+  };
+  tellOfOther(news, inbox, { open, copy: copyText });
 }
 
 function onDeleted(id) {
@@ -110,12 +116,10 @@ function onDeleted(id) {
   hush();
   incoming.remove(id);
   list.remove(id);
-  draw();
 }
 
 function onRestored(messages) {
   list.add(messages, inboxes.mailbox.isSeen);
-  draw();
   list.focus(messages.at(-1).id);
 }
 
@@ -138,19 +142,18 @@ async function searchServer(q) {
 function onExtended(inbox) {
   card.show(inbox, api.now());
   welcome(inbox);
-  drawInboxes();
 }
 
-function onGone(reason) {
+// The words for an end stand on the card only where there is no other inbox to show.
+function onGone(reason, inbox) {
+  if (inboxes.inbox) return toast(t(`ended-${reason}`, { name: nameOf(inbox) }));
   card.showTrouble(t(`gone-${reason}`), t(reason === "unknown" ? "error-address-not-found" : "gone-text"));
   announce(t(`gone-${reason}`));
-  drawInboxes();
 }
 
 function onSeen(id) {
   list.markSeen(id);
   incoming.remove(id);
-  draw();
 }
 
 function onState(state) {
@@ -165,8 +168,18 @@ function findInTurn(wanted) {
   return found.catch((error) => (error instanceof ApiError ? Promise.reject(error) : inboxes.find(wanted)));
 }
 
-// Open an inbox at the start of the page, or when a link is followed.
+// Open an inbox at the start of the page, or when a link is followed. A link that somebody else may have made is only followed
+// after a question; before the answer nothing is asked of the server.
 async function begin(wanted) {
+  const turn = (latest = Symbol("turn"));
+  clearTimeout(retrying);
+  const isRefused = wanted && !inboxes.knows(wanted) && !(await askToOpen(wanted.address));
+  if (turn !== latest || (isRefused && inboxes.inbox)) return;
+  at("app").hidden = false;
+  await open(isRefused ? undefined : wanted);
+}
+
+async function open(wanted) {
   inboxes.leave();
   card.showLoading();
   const turn = (latest = Symbol("turn"));
@@ -180,11 +193,12 @@ async function begin(wanted) {
 
 // Say why there is no inbox to open, and go on by itself where that may help.
 function showFailure(wanted, error) {
-  const retry = !error.isGone && button("", t("again"), { class: "main", click: () => begin(wanted) });
+  const own = inboxes.all.findLast(({ foreign }) => !foreign);
+  if (error.isGone && own) return inboxes.show(own), toast(wordsOf(error));
+  const retry = !error.isGone && button("", t("again"), { class: "main", click: () => open(wanted) });
   if (error.code === "rate-limited") showLimit(error);
   else card.showTrouble(t(retry ? "no-address" : "gone-unknown"), wordsOf(error), retry);
-  if (retry) retrying = setTimeout(begin, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
-  drawInboxes();
+  if (retry) retrying = setTimeout(open, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
 }
 
 // Say that the limit is why, and how long it lasts. To try again by hand would be refused.
@@ -193,10 +207,11 @@ function showLimit({ retryAfterSeconds, quota }) {
   card.showTrouble(t("limited-title"), text, h("span"));
 }
 
-function draw() {
-  const { inbox, mailbox } = inboxes;
-  const { messages, unread } = mailbox;
-  showCount(unread);
+function onChanged() {
+  const { inbox, mailbox, entries } = inboxes;
+  const { messages } = mailbox;
+  showCount(inboxes.unread);
+  switcher.draw(entries, inbox);
   at("mail-title").textContent = messages.length ? t("mails", { n: messages.length }) : t("inbox");
   at("empty-text").textContent = t("empty-text", { address: inbox?.address });
   search.update();
@@ -206,16 +221,12 @@ function draw() {
   document.body.classList.toggle("split", Boolean(inbox) && (messages.length > 0 || inboxes.all.length > 1));
 }
 
-function drawInboxes() {
-  switcher.draw(inboxes.all, inboxes.inbox);
-}
-
 const check = attempt(() => inboxes.check());
 
 function tick() {
   card.tick(api.now());
   status.tick();
-  if (switcher.isStale(inboxes.all)) drawInboxes();
+  inboxes.prune();
   check();
 }
 
@@ -233,11 +244,11 @@ listen({
 translate();
 setUpHelp(at("keys"));
 setUpBell(at("bell"), () => toast(t("notify-denied")));
-at("app").hidden = false;
 addEventListener("hashchange", () => {
   const followed = takeLink();
   if (followed) begin(followed);
 });
-onChange(drawInboxes);
+onChange(() => inboxes.sync());
+inboxes.start();
 setInterval(tick, 1000);
 begin(link);

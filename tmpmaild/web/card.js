@@ -1,6 +1,6 @@
 // The card with the address: how long it lives, and what can be done with it.
 
-import { button, h, redraw } from "./dom.js";
+import { button, h, plain, redraw } from "./dom.js";
 import { menuButton } from "./menu.js";
 import { duration, lasting, moment, t } from "./words.js";
 
@@ -19,6 +19,9 @@ export function lifetimes({ expires_at, extendable_until, token }, nowMs) {
   const isUsual = longest - (usual.at(-1)?.seconds ?? 0) < GAIN_MS / 1000;
   return isUsual ? usual : [...usual, { seconds: longest, label: t("longest") }];
 }
+
+// A foreign address is never called one's own.
+const titleOf = ({ foreign, label }) => [t(foreign ? "foreign-address" : "your-address"), plain(label ?? "")].filter(Boolean).join(" · ");
 
 // `actions` has what the buttons do, by the keys of their labels; `extend(seconds)` alone is given something.
 export class Card {
@@ -42,7 +45,7 @@ export class Card {
   show(inbox, nowMs) {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
     this.#extend = h("span", menuButton("time", t("extend"), { class: "quiet" }, () => this.#lifetimes()));
-    this.#draw("", inbox, t("your-address"),
+    this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox),
       h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "main")),
       h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),
       h("div.more", this.#labels().map((name) => this.#button(IMAGES[name], name))),

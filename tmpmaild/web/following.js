@@ -1,10 +1,12 @@
-// Follows one inbox through the network: the event stream, its failures, and waits where a proxy keeps the stream back.
-// Which tab does so is the business of live.js.
+// Follows inboxes through the network: one event stream for all of them, its failures, and requests that wait for mail
+// where a proxy holds the stream back. Which tab does so is the business of live.js.
 
 import { EventStreamParser } from "./eventstream.js";
 
-const SPARE_REQUESTS = 2; // for the reader, who opens a mail or deletes it
+const MAX_INBOXES = 20; // of one stream
+const SPARE_REQUESTS = 2; // left for what the reader does
 const TOO_LONG = new Error("the time is up");
+const CHANGED = new Error("other inboxes are to be followed");
 
 export const TIMINGS = {
   firstOctetMs: 5000,
@@ -13,35 +15,53 @@ export const TIMINGS = {
   waitSeconds: 25,
 };
 
-// Tells `{ messages }`, `{ deleted }`, `{ extended }`, `{ gone }` and `{ state }`, and `{}` as a sign of life.
+// What the events of the stream mean, without their address.
+const MEANINGS = {
+  message: (message) => ({ messages: [message] }),
+  inbox: (about) => ({ about }),
+  deleted: ({ id }) => (id ? { deleted: id } : { gone: "deleted" }),
+  extended: ({ expires_at }) => ({ extended: expires_at }),
+  expired: () => ({ gone: "expired" }),
+  unavailable: () => ({ gone: "unknown" }),
+  limited: () => ({ limited: true }),
+};
+
+// Tells `{ address, … }` with `messages`, `about`, `deleted`, `extended` or `gone`; `{ state }`; and `{}` as a sign of life.
 export class Following {
   #given;
   #state = {};
   #wasLive = false;
   #failures = 0;
   #silences = 0; // streams in a row without an octet in time; two are enough
+  #looked = false; // whether the last request was a look at another inbox than the first
+  #looks = 0;
   #isOver = false;
+  #ended = new Map(); // from the addresses of which nothing more comes to their tokens
+  #covered; // the same, of those that the request under way brings mail of; undefined between requests
   #step = new AbortController(); // ends the request or the pause it is in
   #timer;
+  #changing;
 
-  // `given` has `api`, `inbox`, `lastId`, `tell` and `timings`.
+  // `given` has `api`, `tell`, `timings`, and `inboxes()`, which returns `{ address, token, after }` for each inbox, the most
+  // important one first; `after` is the id of its newest message.
   constructor(given) {
     this.#given = given;
   }
 
-  // Follow until the inbox is gone or `stop` is called; never rejects.
+  // Follow until `stop` is called; never rejects.
   async run() {
-    this.#enter("connecting");
     while (!this.#isOver) {
-      await this.#attempt();
-      const ms = this.#wasLive && !this.#isOver && this.#given.api.msUntilLeft(SPARE_REQUESTS + 1);
-      if (ms > 0) await this.#pause(this.#isLive ? "live" : "limited", ms);
+      if (this.#wanted.length === 0) await this.#idle();
+      else await this.#attempt();
+      this.#covered = undefined;
+      if (this.#step.signal.reason !== CHANGED) await this.#spare();
     }
   }
 
   stop() {
     this.#isOver = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#changing);
     this.#step.abort();
   }
 
@@ -52,6 +72,22 @@ export class Following {
     this.#silences = 0;
   }
 
+  // Call this when the inboxes or their order may have changed. A request costs a token of the rate limit, so there is a new
+  // one only for an inbox that the last did not name.
+  change() {
+    clearTimeout(this.#changing);
+    const wanted = this.#waits ? this.#wanted.slice(0, 1) : this.#wanted;
+    if (!this.#covered || wanted.every((one) => isIn(this.#covered, one))) return;
+    const ms = this.#given.api.msUntilLeft(1);
+    if (ms <= 0) return this.#step.abort(CHANGED);
+    this.#enter("limited", Date.now() + ms);
+    this.#changing = setTimeout(() => this.change(), ms);
+  }
+
+  get #wanted() {
+    return this.#given.inboxes().filter((one) => !isIn(this.#ended, one)).slice(0, MAX_INBOXES);
+  }
+
   get #isLive() {
     return this.#state.name === "live";
   }
@@ -60,21 +96,41 @@ export class Following {
     return this.#silences >= 2;
   }
 
+  // There is nothing to follow until something changes.
+  async #idle() {
+    this.#enter("");
+    this.#covered = new Map();
+    this.#step = new AbortController();
+    clearTimeout(this.#timer);
+    await aborted(this.#step.signal);
+  }
+
+  // Leave some requests to the reader.
+  async #spare() {
+    const ms = this.#wasLive && !this.#isOver && this.#wanted.length && this.#given.api.msUntilLeft(SPARE_REQUESTS + 1);
+    if (ms > 0) await this.#pause(this.#isLive ? "live" : "limited", ms);
+  }
+
   async #attempt() {
-    if (this.#state.retryAtMs) this.#enter(this.#state.name);
+    const { name, retryAtMs } = this.#state;
+    if (!name || retryAtMs) this.#enter(name || "connecting");
     const waits = this.#waits;
-    const failure = await (waits ? this.#wait() : this.#stream()).catch((error) => error);
+    const failure = await (waits ? this.#ask() : this.#stream()).catch((error) => error);
+    const { reason } = this.#step.signal;
     if (!failure || this.#isOver) return;
-    const isSilent = this.#step.signal.reason === TOO_LONG;
-    if (waits ? !failure.status : !isSilent) this.#silences = 0;
+    if (reason === CHANGED && !waits) this.#silences = Math.max(0, this.#silences - 1); // it had not its time
+    if (reason === CHANGED) return;
+    if (waits ? !failure.status : reason !== TOO_LONG) this.#silences = 0;
     await this.#bear(failure);
   }
 
-  // Read the stream to its end, which is a failure: at the end of the inbox somebody has called `stop`.
+  // Read the stream to its end. Return nothing if it ended because nothing more comes, else the failure.
   async #stream() {
-    const { api, inbox, lastId, timings } = this.#given;
+    const { api, timings } = this.#given;
+    const inboxes = this.#wanted;
     this.#silences += 1;
-    const { body } = await api.events(inbox, lastId, this.#begin(timings.firstOctetMs));
+    this.#covered = tokensOf(inboxes);
+    const { body } = await api.events(inboxes, this.#begin(timings.firstOctetMs));
     const reader = body.getReader();
     const parser = new EventStreamParser();
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
@@ -82,16 +138,26 @@ export class Following {
       this.#expect(timings.silenceMs);
       this.#report(newsOf(parser.feed(piece.value)));
     }
-    return {};
+    if (this.#covered.size > 0) return {};
+    const isLimited = this.#wanted.some((one) => isIn(tokensOf(inboxes), one));
+    return isLimited ? { status: 429, retryAfterSeconds: api.msUntilLeft(2) / 1000 } : undefined;
   }
 
-  // Wait for mail once; before it is known that the server answers, only ask.
-  async #wait() {
-    const { api, inbox, lastId, timings } = this.#given;
-    const query = { order: "asc", wait: this.#isLive ? timings.waitSeconds : 0, ...(lastId && { after: lastId }) };
-    const signal = this.#begin(this.#isLive ? timings.silenceMs : 2 * timings.firstOctetMs);
-    const messages = await api.messages(inbox, query, signal);
-    this.#report(messages.length ? [{ messages }] : []);
+  // Wait for mail in the first inbox, in turn with a look at one of the others. Before it is known that the server answers,
+  // only look.
+  async #ask() {
+    const { api, timings } = this.#given;
+    const [first, ...others] = this.#wanted;
+    const isLook = this.#isLive && others.length > 0 && !this.#looked && api.msUntilLeft(SPARE_REQUESTS + 2) <= 0;
+    this.#looked = isLook;
+    const inbox = isLook ? others[this.#looks++ % others.length] : first;
+    const seconds = this.#isLive && !isLook ? timings.waitSeconds : 0;
+    this.#covered = tokensOf(isLook ? this.#wanted : [inbox]);
+    const query = { order: "asc", wait: seconds, ...(inbox.after && { after: inbox.after }) };
+    const signal = this.#begin(seconds ? timings.silenceMs : 2 * timings.firstOctetMs);
+    const { address } = inbox;
+    const took = (messages) => (messages.length ? [{ address, messages }] : []);
+    this.#report(await api.messages(inbox, query, signal).then(took, (error) => [{ address, gone: endOf(error) }]));
   }
 
   #report(news) {
@@ -99,25 +165,30 @@ export class Following {
     else this.#enter("live");
     this.#wasLive = true;
     for (const one of news.length ? news : [{}]) {
-      if (one.messages) this.#given.lastId = one.messages.at(-1).id;
-      if (!this.#isOver) this.#given.tell(one);
+      if (one.gone) this.#ended.set(one.address, this.#covered.get(one.address));
+      if (one.gone || one.limited) this.#covered.delete(one.address);
+      if (one.limited) this.#changeLater();
+      else if (!this.#isOver) this.#given.tell(one);
     }
   }
 
-  // Outlast a failure, or say that the inbox is gone.
-  async #bear({ isGone, status, retryAfterSeconds }) {
+  // The server asks for two tokens before an inbox is named again that it could not look up.
+  #changeLater() {
+    clearTimeout(this.#changing);
+    this.#changing = setTimeout(() => this.change(), Math.max(1000, this.#given.api.msUntilLeft(2)));
+  }
+
+  async #bear({ status, retryAfterSeconds }) {
     const { pausesMs } = this.#given.timings;
     const ownMs = pausesMs[Math.min(this.#failures++, pausesMs.length - 1)] * (0.8 + 0.4 * Math.random());
     const advisedMs = 1000 * (retryAfterSeconds || 0);
-    if (isGone) this.#given.tell({ gone: status === 410 ? "expired" : "unknown" });
-    else if (status === 429) await this.#pause("limited", Math.max(ownMs, advisedMs, 1000));
+    if (status === 429) await this.#pause("limited", Math.max(ownMs, advisedMs, 1000));
     else await this.#pause("lost", Math.max(ownMs, Math.min(advisedMs, pausesMs.at(-1))));
   }
 
   async #pause(name, ms) {
     if (name !== "live") this.#enter(name, Date.now() + ms);
-    const signal = this.#begin(ms);
-    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    await aborted(this.#begin(ms));
   }
 
   // `retryAtMs` is by this machine's clock; without it, it tries now.
@@ -139,16 +210,25 @@ export class Following {
   }
 }
 
-// Return what events tell; mail that came together is one piece of news.
+const tokensOf = (inboxes) => new Map(inboxes.map(({ address, token }) => [address, token]));
+const isIn = (tokens, { address, token }) => tokens.has(address) && tokens.get(address) === token;
+const aborted = (signal) => new Promise((resolve) => signal.addEventListener("abort", resolve));
+
+// Return how an inbox ended, if an error says that; any other error goes on.
+function endOf(error) {
+  if (!error.isGone) throw error;
+  return error.status === 410 ? "expired" : "unknown";
+}
+
+// Return what events tell; mail of an inbox that came together is one piece of news.
 function newsOf(events) {
   const news = [];
   for (const { event, data } of events) {
-    const value = JSON.parse(data);
-    const batch = news.at(-1)?.messages;
-    if (event === "message") batch ? batch.push(value) : news.push({ messages: [value] });
-    if (event === "deleted") news.push(value.id ? { deleted: value.id } : { gone: "deleted" });
-    if (event === "extended") news.push({ extended: value.expires_at });
-    if (event === "expired") news.push({ gone: "expired" });
+    const { address, ...value } = JSON.parse(data);
+    const told = MEANINGS[event]?.(value);
+    const last = news.at(-1);
+    if (told?.messages && last?.messages && last.address === address) last.messages.push(value);
+    else if (told) news.push({ address, ...told });
   }
   return news;
 }

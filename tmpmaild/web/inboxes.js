@@ -1,97 +1,153 @@
-// The inboxes of this browser: which is shown, its mail, and what happens to it. Touches nothing of the page.
+// The inboxes of this browser: the mail of each, which one is shown, and what happens to them. Touches nothing of the page.
 
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
-import { choose, chosen, forget, inboxes, keep, update } from "./store.js";
+import { choose, chosen, forget, inboxes, keep, SCOPE, update } from "./store.js";
 
 export const GRACE_MS = 3000; // between the server's clock and what we know of it
+const NOTHING = new Mailbox();
 
-// `on` has a function for each thing that happens to the shown inbox: shown(inbox) and left(), messages(added),
-// deleted(id), restored(messages), extended(inbox), gone(reason), seen(id), and state(state) as live.js says.
+// `on` has a function for each thing that happens. To the shown inbox: shown(inbox) and left(), messages(added, news),
+// deleted(id), restored(messages), extended(inbox), seen(id), gone(reason, inbox), after which the next one may be shown. To any:
+// elsewhere(news, inbox) for mail to one that is not shown, changed(), and state(state) as live.js says.
 export class Inboxes {
-  inbox; // that is shown, if any
-  mailbox = new Mailbox();
-  shownMs; // when it came on show: what came before is no news
   #api;
   #on;
   #live;
+  #entries = new Map(); // by address, oldest first: { inbox, mailbox, sinceMs }; mail from before that time is no news
+  #shown; // an entry
 
   constructor(api, on) {
     this.#api = api;
     this.#on = on;
+    const handlers = {
+      messages: (messages, address) => this.#arrive(messages, address),
+      about: (about, address) => this.#learn(about, address),
+      deleted: (id, address) => this.#with(address, (entry) => this.#drop(entry, id)),
+      extended: (expires_at, address) => this.#learn({ expires_at }, address),
+      gone: (reason, address) => this.#with(address, (entry) => this.#end(entry, reason)),
+      state: on.state,
+    };
+    this.#live = new Live({ api, name: SCOPE, inboxes: () => this.#followed(), on: handlers });
   }
 
-  // Return the living inboxes, oldest first.
+  // The inbox that is shown, if any, and its mail.
+  get inbox() {
+    return this.#shown?.inbox;
+  }
+
+  get mailbox() {
+    return this.#shown?.mailbox ?? NOTHING;
+  }
+
+  // All inboxes, oldest first, each `{ inbox, mailbox }`.
+  get entries() {
+    return [...this.#entries.values()];
+  }
+
   get all() {
-    return inboxes(this.#api.now());
+    return this.entries.map(({ inbox }) => inbox);
   }
 
-  // Return the inbox that is to be opened: that of a link, or the last one, or a new one.
+  get unread() {
+    return this.entries.reduce((sum, { mailbox }) => sum + mailbox.unread, 0);
+  }
+
+  // Follow all inboxes from now on.
+  start() {
+    this.sync();
+    this.#live.start();
+  }
+
+  // Tell whether a link names an inbox that the browser has already.
+  knows({ address }) {
+    return inboxes(this.#api.now()).some((one) => one.address === address);
+  }
+
+  // Return the inbox that is to be shown: that of a link, or the last one, or a new one.
   async find(wanted) {
-    const mine = this.all;
-    const known = mine.find(({ address }) => address === (wanted?.address ?? chosen()));
-    if (wanted && !known?.token) return keep({ ...wanted, ...(await this.#api.address(wanted)) });
-    return known ?? mine.at(-1) ?? this.#make();
+    if (wanted) return this.#take(wanted);
+    const mine = inboxes(this.#api.now());
+    const last = mine.find(({ address }) => address === chosen());
+    return last ?? mine.findLast(({ foreign }) => !foreign) ?? this.#make();
   }
 
   show(inbox) {
     this.leave();
-    this.inbox = inbox;
-    this.mailbox = new Mailbox(inbox.seen);
-    this.shownMs = this.#api.now();
-    choose(inbox.address);
-    this.#on.shown(inbox);
-    const on = {
-      messages: (messages) => this.#on.messages(this.mailbox.add(messages)),
-      deleted: (id) => this.#drop(id),
-      extended: (expiresAt) => this.#extendTo(expiresAt),
-      gone: (reason) => this.#end(reason),
-      state: this.#on.state,
-    };
-    const snapshot = () => ({ messages: this.mailbox.messages, expiresAt: this.inbox.expires_at });
-    this.#live = new Live({ api: this.#api, inbox, snapshot, on });
-    this.#live.start();
+    this.#hold(update(inbox.address, { used_ms: Date.now() }) ?? inbox);
+    this.#shown = this.#entries.get(inbox.address);
+    this.sync();
+    choose(this.inbox);
+    this.#on.shown(this.inbox);
+    this.#on.changed();
   }
 
   leave() {
-    this.#live?.stop();
-    this.#live = this.inbox = undefined;
-    this.mailbox = new Mailbox();
+    this.#shown = undefined;
     this.#on.left();
   }
 
   retry() {
-    this.#live?.retry();
+    this.#live.retry();
   }
 
   // Take what this tab has done to an inbox, `{ deleted }`, `{ extended }` or `{ gone }`, and tell the other tabs.
   did({ address }, event) {
-    if (address !== this.inbox?.address) return;
-    this.#live.tell(event);
-    if (event.deleted) this.#drop(event.deleted);
-    if (event.extended) this.#extendTo(event.extended);
-    if (event.gone) this.#end(event.gone);
+    if (!this.#entries.has(address)) return;
+    this.#live.tell({ address, ...event });
+    if (event.extended) this.#learn({ expires_at: event.extended }, address);
+    this.#with(address, (entry) => event.deleted && this.#drop(entry, event.deleted));
+    this.#with(address, (entry) => event.gone && this.#end(entry, event.gone));
   }
 
   // Take a message away before the server is asked to delete it, and return it.
   hide(id) {
     const message = this.mailbox.find(id);
-    this.#drop(id);
+    this.#drop(this.#shown, id);
     return message;
   }
 
   // Put back messages that are not deleted after all.
   restore({ address }, messages) {
-    if (address !== this.inbox?.address) return;
-    this.mailbox.restore(messages);
-    this.#on.restored(messages);
+    const entry = this.#entries.get(address);
+    entry?.mailbox.restore(messages);
+    if (entry && entry === this.#shown) this.#on.restored(messages);
+    this.#on.changed();
   }
 
   see(id) {
-    if (this.mailbox.isSeen(id)) return;
-    this.mailbox.see(id);
-    update(this.inbox.address, { seen: this.mailbox.seen });
+    const { inbox, mailbox } = this;
+    if (mailbox.isSeen(id)) return;
+    mailbox.see(id);
+    update(inbox.address, { seen: mailbox.seen });
     this.#on.seen(id);
+    this.#on.changed();
+  }
+
+  // Give an inbox a name, which only this browser knows; "" takes it away.
+  rename({ address }, label) {
+    update(address, { label: label || undefined });
+    this.sync();
+  }
+
+  // Take over what the browser keeps, which another tab may have changed.
+  sync() {
+    const kept = inboxes(this.#api.now());
+    const addresses = new Set(kept.map(({ address }) => address));
+    for (const entry of this.entries) {
+      // What happened to the shown inbox is told by the stream or another tab.
+      if (!addresses.has(entry.inbox.address) && entry !== this.#shown) this.#entries.delete(entry.inbox.address);
+    }
+    kept.forEach((inbox) => this.#hold(inbox));
+    this.#live.change();
+    this.#on.changed();
+  }
+
+  // Let go of inboxes that have ended by the clock.
+  prune() {
+    const nowMs = this.#api.now();
+    const hasEnded = (entry) => entry !== this.#shown && Date.parse(entry.inbox.expires_at) < nowMs;
+    if (this.entries.some(hasEnded)) this.sync();
   }
 
   // Return what the server finds in the shown inbox; its answer has at most a hundred messages.
@@ -102,12 +158,19 @@ export class Inboxes {
   // Ask whether the shown inbox has ended, when the clock says so and the stream does not: it may have been extended
   // while nobody looked.
   async check() {
-    const asked = this.inbox;
-    if (!asked || Date.parse(asked.expires_at) > this.#api.now() - GRACE_MS) return;
-    const found = await this.#api.address(asked, AbortSignal.timeout(GRACE_MS)).catch((error) => error);
-    if (asked !== this.inbox || found.status === 429) return;
-    if (found.expires_at) this.#extendTo(found.expires_at);
-    else this.#end("expired");
+    const asked = this.#shown;
+    if (!asked || Date.parse(asked.inbox.expires_at) > this.#api.now() - GRACE_MS) return;
+    const found = await this.#api.address(asked.inbox, AbortSignal.timeout(GRACE_MS)).catch((error) => error);
+    if (asked !== this.#shown || found.status === 429) return;
+    if (found.expires_at) this.#learn(found, asked.inbox.address);
+    else this.#end(asked, "expired");
+  }
+
+  // What live.js follows: the inbox that was used last comes first.
+  #followed() {
+    const entries = this.entries.sort((one, other) => usedMs(other) - usedMs(one));
+    return entries.map(({ inbox: { address, token, expires_at }, mailbox: { messages } }) =>
+      ({ address, token, messages, expiresAt: expires_at }));
   }
 
   async #make() {
@@ -116,23 +179,78 @@ export class Inboxes {
     return made;
   }
 
-  #drop(id) {
-    this.mailbox.remove(id);
-    this.#on.deleted(id);
+  // Take an inbox that somebody sent a link to. The mark of a foreign one stays as long as the inbox.
+  async #take(wanted) {
+    const known = inboxes(this.#api.now()).find(({ address }) => address === wanted.address);
+    if (known?.token) return known;
+    const found = { ...wanted, ...(await this.#api.address(wanted)) };
+    return keep(this.knows(found) ? found : { ...found, foreign: true });
   }
 
-  #extendTo(expiresAt) {
-    if (expiresAt === this.inbox.expires_at) return;
-    this.inbox = keep({ ...this.inbox, seen: this.mailbox.seen, expires_at: expiresAt });
-    this.#on.extended(this.inbox);
+  #hold(inbox) {
+    const entry = this.#entries.get(inbox.address);
+    if (!entry) this.#entries.set(inbox.address, { inbox, mailbox: new Mailbox(inbox.seen), sinceMs: this.#api.now() });
+    else this.#renew(entry, inbox);
   }
 
-  // Nothing of an inbox stays when it is gone, here neither.
-  #end(reason) {
-    if (!this.inbox) return;
-    forget(this.inbox.address);
-    choose("");
-    this.leave();
-    this.#on.gone(reason);
+  // Take over what is said of an inbox.
+  #renew(entry, inbox) {
+    const before = entry.inbox;
+    const seen = inbox.seen.filter((id) => !entry.mailbox.isSeen(id));
+    entry.inbox = inbox;
+    seen.forEach(entry.mailbox.see);
+    if (entry !== this.#shown) return;
+    seen.forEach(this.#on.seen);
+    if (SHOWN.some((key) => before[key] !== inbox[key])) this.#on.extended(inbox);
+  }
+
+  // Another tab may tell of an inbox before this one has read of it; what came before is asked for then.
+  #with(address, act) {
+    if (!this.#entries.has(address) && this.knows({ address })) this.sync();
+    const entry = this.#entries.get(address);
+    if (entry) act(entry);
+  }
+
+  #arrive(messages, address) {
+    this.#with(address, (entry) => {
+      const added = entry.mailbox.add(messages);
+      const isNews = ({ id, received_at }) => !entry.mailbox.isSeen(id) && Date.parse(received_at) > entry.sinceMs - GRACE_MS;
+      const news = added.filter(isNews);
+      if (entry === this.#shown) this.#on.messages(added, news);
+      else if (news.length > 0) this.#on.elsewhere(news, entry.inbox);
+      if (added.length > 0) this.#on.changed();
+    });
+  }
+
+  #learn(about, address) {
+    this.#with(address, (entry) => {
+      if (Object.keys(about).every((key) => key === "message_count" || about[key] === entry.inbox[key])) return;
+      this.#renew(entry, keep({ ...entry.inbox, ...about, seen: entry.mailbox.seen }));
+      this.#on.changed();
+    });
+  }
+
+  #drop(entry, id) {
+    entry.mailbox.remove(id);
+    if (entry === this.#shown) this.#on.deleted(id);
+    this.#on.changed();
+  }
+
+  // Nothing of an inbox stays when it is gone. If it was shown, the next own one is; a foreign one is shown only when it is
+  // asked for.
+  #end(entry, reason) {
+    const { inbox } = entry;
+    const wasShown = entry === this.#shown;
+    forget(inbox.address);
+    this.#entries.delete(inbox.address);
+    if (wasShown) this.leave();
+    if (wasShown) choose({ ...inbox, address: "" });
+    const next = wasShown && this.entries.filter((one) => !one.inbox.foreign).sort((one, other) => usedMs(other) - usedMs(one))[0];
+    if (next) this.show(next.inbox);
+    if (wasShown) this.#on.gone(reason, inbox);
+    this.#on.changed();
   }
 }
+
+const SHOWN = ["expires_at", "extendable_until", "label"]; // what the card says of an inbox and may change
+const usedMs = ({ inbox }) => inbox.used_ms ?? Date.parse(inbox.created_at);

@@ -1,14 +1,14 @@
-// Keeps one inbox up to date in this tab, by one stream for all tabs of the browser: the tab that holds the Web Lock of
-// the inbox has it (following.js) and tells the others. Touches nothing of the page.
+// Keeps the inboxes of the browser up to date in this tab, by one stream for all tabs: the tab that holds a Web Lock has it
+// (following.js) and tells the others. Touches nothing of the page.
 
 import { Following, TIMINGS } from "./following.js";
 
-const SLOTS = [0, 1, 2, 3]; // a browser opens six connections to a server, and requests need some
-const EVENTS = ["messages", "deleted", "extended", "state", "gone"];
+const EVENTS = ["messages", "about", "deleted", "extended", "gone", "state"];
 
-// `snapshot()` returns `{ messages, expiresAt }`, the newest message first. `on` has a function for each of EVENTS:
-// messages(list), deleted(id), extended(expiresAt), gone("expired" | "deleted" | "unknown") and
-// state({ name: "connecting" | "live" | "lost" | "limited" | "waiting-for-slot", retryAtMs }).
+// `inboxes()` returns `{ address, token, messages, expiresAt }` for each inbox, the most important one first, the messages
+// newest first. `on` has a function for each of EVENTS, called with what is told and the address: messages(list),
+// about(what the API says of the address), deleted(id), extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without
+// an address, state({ name: "" | "connecting" | "live" | "lost" | "limited", retryAtMs }). Tabs share what has the same `name`.
 export class Live {
   #given;
   #timings;
@@ -22,7 +22,7 @@ export class Live {
 
   constructor({ timings, ...given }) {
     this.#given = given;
-    this.#timings = { helloMs: 2000, slotMs: 3000, ...TIMINGS, ...timings };
+    this.#timings = { helloMs: 2000, ...TIMINGS, ...timings };
   }
 
   // The page names no `way`.
@@ -52,19 +52,24 @@ export class Live {
     if (!this.#leads) this.#post({ retry: true });
   }
 
-  // Tell the other tabs what this one has done: `{ deleted }`, `{ extended }` or `{ gone }`.
+  // Call this when the inboxes of the browser or their order have changed, as every tab notices for itself.
+  change() {
+    this.#following?.change();
+    this.#greet(); // the tab with the stream may have told of an inbox before this one knew it
+  }
+
+  // Tell the other tabs what this one has done: `{ address, … }` with `deleted`, `extended` or `gone`.
   tell(event) {
     this.#post(event);
   }
 
   #join(signal, options) {
-    const shared = `tmpmaild:${this.#given.inbox.address}`;
-    this.#channel = new BroadcastChannel(shared);
+    this.#channel = new BroadcastChannel(this.#given.name);
     this.#channel.onmessage = ({ data }) => this.#hear(data);
     this.#greet();
     // The lock is lost when another tab takes over, and refused where the browser grants none.
     const part = ({ name }) => signal.aborted || this.start(name === "AbortError" ? "join" : "alone");
-    navigator.locks.request(shared, options, () => this.#lead(signal)).catch(part);
+    navigator.locks.request(this.#given.name, options, () => this.#lead(signal)).catch(part);
   }
 
   #refresh() {
@@ -75,7 +80,8 @@ export class Live {
 
   #greet() {
     if (!this.#channel || this.#leads) return;
-    this.#post({ hello: this.#tab, lastId: this.#lastId });
+    const positions = Object.fromEntries(this.#given.inboxes().map(({ address, messages }) => [address, messages[0]?.id]));
+    this.#post({ hello: this.#tab, positions });
     this.#expectSign(this.#timings.helloMs);
   }
 
@@ -93,42 +99,26 @@ export class Live {
     else if (!data.to || data.to === this.#tab) this.#take(data);
   }
 
-  #welcome({ hello, lastId = "" }) {
-    const { messages, expiresAt } = this.#given.snapshot();
-    const news = messages.filter(({ id }) => id > lastId).reverse();
-    this.#post({ to: hello, messages: news, extended: expiresAt, state: this.#state });
+  // Tell a tab what it does not hold.
+  #welcome({ hello, positions }) {
+    for (const { address, messages, expiresAt } of this.#given.inboxes()) {
+      const news = messages.filter(({ id }) => id > (positions[address] ?? "")).reverse();
+      this.#post({ to: hello, address, extended: expiresAt, ...(news.length && { messages: news }) });
+    }
+    this.#post({ to: hello, state: this.#state });
   }
 
-  async #lead(signal) {
+  #lead(signal) {
     clearTimeout(this.#timer);
     this.#leads = !signal.aborted;
-    while (!signal.aborted) {
-      for (const slot of SLOTS) await this.#followInSlot(slot, signal);
-      if (!signal.aborted) await this.#waitForSlot(signal);
-    }
-  }
-
-  #followInSlot(slot, signal) {
-    const follow = (lock) => lock && !signal.aborted && this.#follow();
-    return navigator.locks.request(`tmpmaild-slot:${slot}`, { ifAvailable: true }, follow);
-  }
-
-  async #waitForSlot(signal) {
-    this.#spread({ state: { name: "waiting-for-slot" } });
-    await new Promise((resolve) => {
-      this.#timer = setTimeout(resolve, this.#timings.slotMs);
-      signal.addEventListener("abort", resolve);
-    });
+    return this.#leads && this.#follow();
   }
 
   #follow() {
-    const tell = (event) => this.#spread(event);
-    this.#following = new Following({ ...this.#given, lastId: this.#lastId, tell, timings: this.#timings });
+    const inboxes = () =>
+      this.#given.inboxes().map(({ address, token, messages }) => ({ address, token, after: messages[0]?.id }));
+    this.#following = new Following({ api: this.#given.api, inboxes, tell: (event) => this.#spread(event), timings: this.#timings });
     return this.#following.run();
-  }
-
-  get #lastId() {
-    return this.#given.snapshot().messages[0]?.id;
   }
 
   #post(data) {
@@ -136,16 +126,15 @@ export class Live {
   }
 
   #spread(event) {
-    if (event.gone !== "unknown") this.#post(event); // another tab may know the right token
+    this.#post(event);
     this.#take(event);
   }
 
   #take(event) {
     this.#state = event.state ?? this.#state;
-    if (event.gone) this.stop();
     for (const name of EVENTS.filter((one) => event[one] !== undefined)) {
       try {
-        this.#given.on[name](event[name]);
+        this.#given.on[name](event[name], event.address);
       } catch (error) {
         reportError(error); // what the page does wrong is no trouble of the connection
       }

@@ -1,9 +1,11 @@
 // Keeps the inboxes in the browser, and takes and makes the links that carry one. Knows nothing of the page's elements.
 //
-// An inbox is what the API says of an address, its `token`, and `seen`, the ids of the messages that were opened.
+// An inbox is what the API says of an address, its `token`, and `seen`, the ids of the messages that were opened. It may have
+// `label`, the reader's name for it, `used_ms`, when it was last shown, and `foreign`, if this browser did not make it but
+// followed a link to it.
 
-const KEY = `tmpmaild:${location.pathname}`;
-const CURRENT = `${KEY}:current`;
+export const SCOPE = `tmpmaild:${location.pathname}`; // a server may have several services, each at a path
+const CURRENT = `${SCOPE}:current`;
 const LINK = /^(\S+@\S+?)(?:\.([\w-]{20,}))?$/;
 const unstored = {};
 
@@ -27,13 +29,13 @@ export function set(area, key, value) {
 // What is not ours counts as nothing.
 function read() {
   try {
-    return JSON.parse(get("localStorage", KEY)).filter(({ address, seen }) => address.includes("@") && seen.at);
+    return JSON.parse(get("localStorage", SCOPE)).filter(({ address, seen }) => address.includes("@") && seen.at);
   } catch {
     return [];
   }
 }
 
-const write = (inboxes) => set("localStorage", KEY, JSON.stringify(inboxes));
+const write = (inboxes) => set("localStorage", SCOPE, JSON.stringify(inboxes));
 
 // Return the inboxes that have not ended by `nowMs`, oldest first; the others are forgotten.
 export function inboxes(nowMs) {
@@ -67,20 +69,22 @@ export const forget = (address) => write(read().filter((inbox) => inbox.address 
 // Return the address that this tab shows; a new tab starts with what was last chosen in any.
 export const chosen = () => get("sessionStorage", CURRENT) ?? get("localStorage", CURRENT);
 
-export function choose(address) {
+// A foreign inbox is chosen for this tab only: nobody is to sign up somewhere with an address that others read.
+export function choose({ address, foreign }) {
   set("sessionStorage", CURRENT, address);
-  set("localStorage", CURRENT, address);
+  if (!foreign) set("localStorage", CURRENT, address);
 }
 
 // Call back when another tab changed the inboxes.
-export const onChange = (callback) => addEventListener("storage", ({ key }) => key === KEY && callback());
+export const onChange = (callback) => addEventListener("storage", ({ key }) => key === SCOPE && callback());
 
 // Take `#address.token` or `#address` out of the address bar and return what it said, if anything.
 export function takeLink() {
   const { hash, pathname, search } = location;
   if (hash) history.replaceState(history.state, "", pathname + search);
   const [, address, token] = LINK.exec(hash.slice(1).replace("%40", "@")) ?? [];
-  return address && { address, ...(token && { token }) };
+  // As the server folds it, so that an inbox is recognised however the link writes it.
+  return address && { address: address.toLowerCase().replace(/\+.*@/, "@"), ...(token && { token }) };
 }
 
 // Return the link that opens an inbox elsewhere, with all rights to it.

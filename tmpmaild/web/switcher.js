@@ -1,12 +1,14 @@
-// The row of inboxes of this browser.
+// The row of inboxes of this browser, with what is unread in each.
 
-import { h, redraw } from "./dom.js";
+import { h, icon, plain, redraw } from "./dom.js";
 import { t, timeOfDay } from "./words.js";
+
+// Return what an inbox is called: the name that the reader gave it, else its local part.
+export const nameOf = ({ label, address }) => plain(label ?? "") || address.split("@")[0];
 
 export class Switcher {
   #element;
   #open;
-  #drawn = 0;
 
   // `open(inbox)` shows one.
   constructor(element, open) {
@@ -15,19 +17,20 @@ export class Switcher {
     element.ariaLabel = t("inboxes");
   }
 
-  // Draw living inboxes, oldest first, of which one may be shown.
-  draw(inboxes, shown) {
-    this.#drawn = inboxes.length;
-    this.#element.hidden = inboxes.every(({ address }) => address === shown?.address);
-    const isShown = (one) => one.address === shown?.address;
-    redraw(this.#element, "[aria-current=true]", [...inboxes].reverse().map((one) => this.#draw(one, isShown(one))));
+  // Draw inboxes, each `{ inbox, mailbox }` and the oldest first, of which one may be shown.
+  draw(entries, shown) {
+    const isShown = ({ inbox }) => inbox.address === shown?.address;
+    this.#element.hidden = entries.every(isShown);
+    redraw(this.#element, "[aria-current=true]", entries.toReversed().map((entry) => this.#draw(entry, isShown(entry))));
   }
 
-  // Tell whether some that are drawn have ended.
-  isStale = (inboxes) => inboxes.length < this.#drawn;
-
-  #draw(inbox, isShown) {
-    return h("button", { type: "button", "aria-current": String(isShown), click: () => this.#open(inbox) },
-      h("b", inbox.address.split("@")[0]), h("small", t("until", { time: timeOfDay(inbox.expires_at) })));
+  #draw({ inbox, mailbox: { unread } }, isShown) {
+    const about = { type: "button", title: inbox.address, "aria-current": String(isShown), click: () => this.#open(inbox) };
+    return h("button", about,
+      h("b", { dir: "auto" }, nameOf(inbox)),
+      unread > 0 && h("span.unread-count", String(unread), h("span.unseen", ` ${t("unread")}`)),
+      h("small",
+        inbox.foreign && h("span.foreign", icon("warn"), t("by-link"), " "),
+        t("until", { time: timeOfDay(inbox.expires_at) })));
   }
 }

@@ -44,6 +44,12 @@ class InboxTab:
         await self.page.goto(f"{url or self.daemon.url}/{link}")
         return self
 
+    async def follow(self, inbox, *, token=True):
+        """Follow a link to an inbox and open it, which another browser has made."""
+        await self.visit(f"#{inbox.address}" + (f".{inbox.token}" if token else ""))
+        await self.button("Open it", self.dialog).click()
+        return self
+
     async def until_live(self):
         await self.page.get_by_text("Live", exact=True).wait_for()
         return self
@@ -52,6 +58,10 @@ class InboxTab:
         shown = self.card.locator(".address", has_text="@")
         await shown.wait_for()
         return await shown.text_content()
+
+    def titled(self, title):
+        """Return the card if this is its title, which is not drawn where the room is short."""
+        return self.page.get_by_role("region", name=title, exact=True)
 
     async def choose(self, name):
         """Press what the card offers; where the room is short that is in a menu."""
@@ -165,15 +175,13 @@ def inbox(daemon):
     return daemon.create()
 
 
-def link_to(inbox):
-    return f"#{inbox.address}.{inbox.token}"
-
-
 @pytest.fixture
-def open_inbox(any_tab):
-    """Return a function that opens an inbox by its link, and waits until it is live."""
+def open_inbox(any_tab, keep):
+    """Return a function that opens an inbox in a browser that has it, and waits until it is live."""
 
     async def open_inbox(inbox, **options):
-        return await (await (await any_tab(**options)).visit(link_to(inbox))).until_live()
+        tab = await any_tab(**options)
+        await keep(tab.page, tab.daemon, inbox)
+        return await (await tab.visit()).until_live()
 
     return open_inbox

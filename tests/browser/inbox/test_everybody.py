@@ -240,5 +240,6 @@ async def test_the_page_works_below_a_path(proxy, start_daemon, any_tab, expect)
     assert link.startswith(f"{proxy.url}/#{address}.")
     elsewhere = await any_tab(at=proxy.daemon)
     await elsewhere.page.goto(link)
+    await elsewhere.button("Open it", elsewhere.dialog).click()
     await elsewhere.until_subjects("below a path")
     assert elsewhere.page.url == f"{proxy.url}/"

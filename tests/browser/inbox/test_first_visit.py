@@ -9,8 +9,7 @@ UNKNOWN_TOKEN = "a" * 22
 
 
 async def test_the_first_visit_makes_one_address_with_two_requests(tab):
-    assert [method for method, _ in tab.asked] == ["POST", "GET"]
-    assert tab.asked[1][1].endswith("/events")
+    assert tab.asked == [("POST", "addresses"), ("POST", "events")]
     address = await tab.address()
     assert tab.daemon.request(f"addresses/{address}")["message_count"] == 0
     assert await tab.page.get_by_text(f"Use {address} wherever").is_visible()
@@ -36,7 +35,7 @@ async def test_a_reload_shows_the_same_inbox_with_one_request_and_fetches_no_scr
     await tab.page.reload()
     await tab.until_subjects("one")
     assert await tab.address() == address
-    assert [method for method, _ in tab.asked] == ["GET"]
+    assert tab.asked == [("POST", "events")]
     assert await tab.page.evaluate(f"{FETCHED}.map((one) => one.name)") == []
 
 
@@ -46,15 +45,16 @@ async def test_two_tabs_that_are_opened_together_make_one_address_and_a_new_prof
     await asyncio.gather(first.visit(), second.visit())
     address = await first.address()
     assert await second.address() == address
-    assert [method for method, _ in first.asked + second.asked].count("POST") == 1
+    assert (first.asked + second.asked).count(("POST", "addresses")) == 1
     stranger = await (await any_tab()).visit()
     assert await stranger.address() != address
 
 
-async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, open_inbox, inbox):
+async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, any_tab, inbox):
     daemon.deliver(inbox.address, "one")
     urls = []
-    tab = await open_inbox(inbox)
+    tab = await any_tab()
+    await (await tab.follow(inbox)).until_live()
     tab.page.on("request", lambda request: urls.append(request.url))
     await tab.until_subjects("one")
     assert await tab.address() == inbox.address
@@ -74,7 +74,7 @@ async def test_a_link_opens_the_inbox_and_its_token_is_seen_nowhere(daemon, open
 
 async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_nothing_be_deleted(daemon, any_tab, inbox):
     daemon.deliver(inbox.address, "one")
-    tab = await (await (await any_tab()).visit(f"#{inbox.address}")).until_live()
+    tab = await (await (await any_tab()).follow(inbox, token=False)).until_live()
     await tab.until_subjects("one")
     await tab.open("one")
     assert await tab.reader.get_by_text("It works.").is_visible()
@@ -84,38 +84,14 @@ async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_nothing_be
 async def test_a_private_inbox_is_not_there_without_its_token(daemon, any_tab, expect):
     private = daemon.create(private=True)
     tab = await any_tab()
-    for token in ("", f".{UNKNOWN_TOKEN}"):
+    for private.token in ("", UNKNOWN_TOKEN):
         await tab.page.goto("about:blank")
-        await tab.visit(f"#{private.address}{token}")
+        await tab.follow(private, token=bool(private.token))
         await expect(tab.heading("There is no such inbox")).to_be_visible()
         assert await tab.kept() == []
         assert tab.page.url == f"{daemon.url}/"
-
-
-async def test_an_unknown_inbox_is_said_to_be_none_and_a_new_one_is_offered(any_tab, expect):
-    tab = await (await any_tab()).visit("#nobody@tmpmaild.example")
-    await expect(tab.heading("There is no such inbox")).to_be_visible()
     await tab.button("New address").click()
     assert "@tmpmaild.example" in await tab.address()
-
-
-async def test_a_link_that_is_put_into_an_open_page_opens_its_inbox_beside_the_one_there(tab, daemon, inbox, expect):
-    own = await tab.address()
-    daemon.deliver(inbox.address, "theirs")
-    await tab.visit(f"#{inbox.address}.{inbox.token}")
-    await tab.until_subjects("theirs")
-    assert tab.page.url == f"{daemon.url}/"
-    assert await tab.address() == inbox.address
-    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
-    assert [one["address"] for one in await tab.kept()] == [own, inbox.address]
-
-
-async def test_a_link_with_a_wrong_token_does_not_take_the_right_one_away(tab, daemon):
-    address = await tab.address()
-    token = (await tab.kept())[0]["token"]
-    await tab.visit(f"#{address}.{UNKNOWN_TOKEN}")
-    await tab.until_live()
-    assert [one["token"] for one in await tab.kept()] == [token]
 
 
 @pytest.mark.parametrize(

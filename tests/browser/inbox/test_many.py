@@ -14,13 +14,14 @@ def mails():
 
 
 @pytest.fixture
-async def page(daemon, pages):
+async def page(daemon, pages, keep):
     """Open the page on an inbox with all of them."""
     inbox = daemon.create()
     daemon.deliver_octets(inbox.address, *mails())
     page = await pages.borrow()
     page.inbox = inbox
-    await page.goto(f"{daemon.url}/#{inbox.address}.{inbox.token}")
+    await keep(page, daemon, inbox)
+    await page.goto(daemon.url)
     await page.wait_for_function("(count) => document.querySelectorAll('#list > li').length === count", arg=COUNT)
     return page
 

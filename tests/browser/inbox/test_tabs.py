@@ -19,7 +19,7 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
         await tab.page.close()
     tab.daemon.deliver(address, "three")
     await second.until_subjects("three", "two")
-    assert [method for method, _ in second.asked] == ["GET"]
+    assert second.asked == [("POST", "events")]
 
 
 async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab, expect):

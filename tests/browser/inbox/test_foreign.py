@@ -1,0 +1,97 @@
+"""A link brings an inbox that this browser did not make: whoever sent the link reads it too, so it is asked for and marked."""
+
+import pytest
+
+FOREIGN = "Somebody else's inbox, opened by a link"
+
+
+async def test_a_link_opens_nothing_before_the_question_is_answered_and_enter_refuses(tab, daemon, inbox, expect):
+    own = await tab.address()
+    daemon.deliver(inbox.address, "a trap")
+    tab.asked.clear()
+    await tab.visit(f"#{inbox.address}.{inbox.token}")
+    await expect(tab.dialog).to_contain_text("Whoever sent you this link can read this inbox too")
+    await expect(tab.dialog).to_contain_text(inbox.address)
+    await expect(tab.button("Open it", tab.dialog)).to_be_enabled()
+    assert await tab.focused() == "Cancel"
+    await tab.page.keyboard.press("Enter")
+    await expect(tab.dialog).to_have_count(0)
+    assert tab.asked == []
+    assert await tab.address() == own
+    assert [one["address"] for one in await tab.kept()] == [own]
+    await tab.visit(f"#{inbox.address}.{inbox.token}")
+    await tab.page.keyboard.press("Escape")
+    await expect(tab.dialog).to_have_count(0)
+    assert (tab.asked, await tab.address()) == ([], own)
+
+
+async def test_on_a_first_visit_nothing_is_asked_of_the_server_before_the_answer_and_cancel_makes_an_own_one(
+    any_tab, inbox, expect
+):
+    tab = await (await any_tab()).visit(f"#{inbox.address}.{inbox.token}")
+    await expect(tab.dialog).to_be_visible()
+    assert tab.asked == []
+    assert await tab.page.locator("main").is_hidden()
+    await tab.button("Cancel", tab.dialog).click()
+    assert await tab.address() != inbox.address
+    await expect(tab.titled("Your address")).to_be_visible()
+
+
+async def test_an_inbox_of_a_link_is_marked_for_ever_and_never_shown_by_a_new_tab(tab, new_tab, daemon, inbox, expect):
+    own = await tab.address()
+    await tab.follow(inbox)
+    daemon.deliver(inbox.address, "theirs")
+    await tab.until_subjects("theirs")
+    mark = tab.inboxes.get_by_role("button", name=inbox.address.partition("@")[0])
+    for _ in "12":
+        await expect(tab.heading(FOREIGN)).to_be_visible()
+        await expect(mark).to_contain_text("by a link")
+        await expect(tab.titled("Your address")).to_have_count(0)
+        await tab.page.reload()
+        await tab.until_subjects("theirs")
+    second = await (await new_tab(beside=tab)).visit()
+    assert await second.address() == own
+    await second.visit(f"#{inbox.address}.{inbox.token}")  # it was asked for
+    await expect(second.heading(FOREIGN)).to_be_visible()
+    await second.choose("New address")
+    await expect(second.titled("Your address")).to_be_visible()
+    assert [one.get("foreign") for one in await tab.kept()] == [None, True, None]
+
+
+async def test_a_link_to_an_inbox_that_this_browser_made_needs_no_question_and_a_wrong_token_changes_nothing(
+    tab, expect
+):
+    address = await tab.address()
+    token = (await tab.kept())[0]["token"]
+    await tab.button("New address").click()
+    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
+    choices = tab.inboxes.get_by_role("button")
+    for written in (address, address.upper(), address.replace("@", "+tag@")):
+        await tab.visit(f"#{written}.{'a' * 22}")
+        await tab.card.get_by_text(address, exact=True).wait_for()
+        await expect(tab.titled("Your address")).to_be_visible()
+        [kept, _] = await tab.kept()
+        assert (kept["token"], kept.get("foreign")) == (token, None)
+        await choices.first.click()
+        await tab.card.get_by_text(address, exact=True).wait_for(state="detached")
+
+
+async def test_the_end_of_the_own_inbox_never_leads_into_a_foreign_one(tab, inbox, expect):
+    await tab.follow(inbox)
+    await tab.until_live()
+    await tab.inboxes.get_by_role("button").last.click()
+    await tab.choose("Delete")
+    await tab.button("Delete now", tab.dialog).click()
+    await expect(tab.heading("This address is deleted")).to_be_visible()
+    await expect(tab.inboxes).to_contain_text("by a link")
+    await tab.inboxes.get_by_role("button").click()
+    await expect(tab.heading(FOREIGN)).to_be_visible()
+
+
+@pytest.mark.parametrize("link", ["#nobody@tmpmaild.example", "#x@[::1]"])
+async def test_a_link_to_no_inbox_leads_back_to_the_own_one(tab, link, expect):
+    own = await tab.address()
+    await tab.visit(link)
+    await tab.button("Open it", tab.dialog).click()
+    await expect(tab.page.locator("#toast")).to_contain_text("There is no such inbox")
+    assert await tab.address() == own

@@ -1,0 +1,82 @@
+"""Several inboxes in one browser are all alive: what comes to one is told wherever the reader is."""
+
+
+async def test_mail_to_another_inbox_is_counted_and_told_with_its_code_and_a_click_opens_it(tab, expect):
+    first = await tab.address()
+    await tab.button("New address").click()
+    choices = tab.inboxes.get_by_role("button")
+    await expect(choices).to_have_count(2)
+    second = await tab.address()
+    tab.daemon.deliver(first, "Sign up", text="Your verification code is 482913.")
+    toast = tab.page.locator("#toast")
+    await expect(toast).to_contain_text(f"Mail to {first.partition('@')[0]}")
+    await expect(toast).to_contain_text("Alice: Sign up")
+    await expect(choices.last).to_contain_text("1 unread")
+    await expect(tab.page).to_have_title("(1) tmpmaild")
+    await tab.until_subjects()
+    await tab.button("Copy code 482913", toast).click()
+    assert await tab.pasted() == "482913"
+    await tab.button("Open", toast).click()
+    await expect(tab.heading("Sign up")).to_be_visible()
+    assert await tab.address() == first
+    await expect(tab.page).to_have_title("tmpmaild")
+    await expect(toast).to_be_empty()
+    tab.daemon.deliver(second, "one")
+    tab.daemon.deliver(second, "two")
+    await expect(tab.page).to_have_title("(2) tmpmaild")
+    await expect(choices.first).to_contain_text("2 unread")
+    tab.asked.clear()
+    await choices.first.click()
+    await tab.until_subjects("two", "one")
+    assert tab.asked == []
+
+
+async def test_an_inbox_has_a_name_that_another_tab_shows_too(tab, new_tab, expect):
+    await tab.button("New address").click()
+    await tab.choose("Name this inbox")
+    await tab.dialog.get_by_role("textbox").fill("  Shop <b>\u202e ")
+    await tab.page.keyboard.press("Enter")
+    current = tab.inboxes.locator("[aria-current=true]")
+    await expect(current.locator("b")).to_have_text("Shop <b>")
+    await expect(tab.titled("Your address · Shop <b>")).to_be_visible()
+    second = await (await new_tab(beside=tab)).visit()
+    await expect(second.titled("Your address · Shop <b>")).to_be_visible()
+    await second.choose("Name this inbox")
+    await second.dialog.get_by_role("textbox").fill("")
+    await second.page.keyboard.press("Enter")
+    for one in (tab, second):
+        await expect(one.titled("Your address")).to_be_visible()
+
+
+async def test_after_the_end_of_an_inbox_the_next_one_is_shown_with_a_note_of_what_ended(tab, expect):
+    first = await tab.address()
+    await tab.button("New address").click()
+    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
+    second = await tab.address()
+    tab.daemon.deliver(first, "stays")
+    await tab.choose("Delete")
+    await tab.button("Delete now", tab.dialog).click()
+    await tab.card.get_by_text(first, exact=True).wait_for()
+    await tab.until_subjects("stays")
+    await expect(tab.page.locator("#toast")).to_have_text(f"{second.partition('@')[0]} is deleted, with its mail.")
+    await expect(tab.heading("This address is deleted")).to_have_count(0)
+    await expect(tab.inboxes).to_be_hidden()
+    tab.daemon.request(f"addresses/{first}", "PATCH", {"expires_in_seconds": 1}, (await tab.kept())[0]["token"])
+    await expect(tab.heading("This address has expired")).to_be_visible()
+
+
+async def test_two_tabs_share_one_stream_for_what_each_of_them_shows(tab, new_tab, expect):
+    first = await tab.address()
+    second_tab = await (await new_tab(beside=tab)).visit()
+    await second_tab.button("New address").click()
+    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
+    second = await second_tab.address()
+    assert await tab.address() == first
+    tab.daemon.deliver(first, "for the first")
+    tab.daemon.deliver(second, "for the second")
+    await tab.until_subjects("for the first")
+    await second_tab.until_subjects("for the second")
+    for one in (tab, second_tab):
+        await expect(one.page).to_have_title("tmpmaild")
+    assert second_tab.asked == [("POST", "addresses")]
+    assert tab.asked == [("POST", "addresses"), ("POST", "events"), ("POST", "events")]
