@@ -118,6 +118,25 @@ class Inbox(Struct, frozen=True):
     full: bool
 
 
+class InboxEntry(Struct, frozen=True):
+    """An inbox in a list for the operator; ``stored_bytes`` is what its mail takes on disk."""
+
+    id: str
+    address: str
+    created_at_ms: int
+    expires_at_ms: int
+    private: bool
+    message_count: int
+    stored_bytes: int
+
+
+class InboxPage(Struct, frozen=True):
+    """Some inboxes of a list; ``next`` is where the list goes on, None at its end."""
+
+    inboxes: tuple[InboxEntry, ...]
+    next: str | None
+
+
 class NewMail(Struct, frozen=True):
     """A mail to be stored for ``inbox_ids``, which pair with ``envelope.recipients``."""
 

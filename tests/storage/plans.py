@@ -51,6 +51,16 @@ SHAPES = (
         only_with=r"ORDER BY expires_at_ms LIMIT \?",
     ),
     Shape(
+        r"SEARCH inbox USING INDEX inbox_by_expiry \(swept=\? AND expires_at_ms>\? AND expires_at_ms<\?\)",
+        "a page of inboxes",
+        only_with=r"ORDER BY expires_at_ms, id LIMIT :limit",
+    ),
+    Shape(
+        r"SEARCH inbox USING INDEX inbox_by_expiry \(swept=\?\)",
+        "once, at the start: from then on commits are counted",
+        only_with=r"^SELECT count\(\*\), coalesce\(sum\(message_count\), 0\) FROM inbox WHERE swept = 0$",
+    ),
+    Shape(
         r"SEARCH i USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)",
         "the twelve inboxes that share a row of addresses",
         only_with=r"i\.id BETWEEN address\.id \* 12 AND address\.id \* 12 \+ 11",

@@ -18,7 +18,19 @@ from typing import Protocol
 from msgspec import Struct
 
 from tmpmaild.measures import Measure
-from tmpmaild.model import FullMessage, Inbox, InboxChange, Listing, Message, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.model import (
+    FullMessage,
+    Inbox,
+    InboxChange,
+    InboxPage,
+    Listing,
+    Message,
+    NewInbox,
+    NewMail,
+    Page,
+    Source,
+    Texts,
+)
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
@@ -75,6 +87,17 @@ class Storage(Protocol):
         """Find an address that is alive, or that expired less than ``NAME_HELD_MS`` before ``now_ms``.
 
         Expired and deleted addresses look alike: ``expires_at_ms`` is in the past.
+        """
+
+    async def list_inboxes(
+        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
+    ) -> InboxPage:
+        """Read some of the inboxes that are alive, or of those that have expired and are not swept yet.
+
+        The order is that of their expiry, and ``after`` is the ``next`` of the page before. With ``creator`` only those
+        that this client has created; such a page may have few inboxes or none, and another one after it. An inbox whose
+        expiry is moved between two pages may be in both or, if it now expires earlier, in none. The operator's inbox is
+        in no list.
         """
 
     async def operator_is_full(self) -> bool:

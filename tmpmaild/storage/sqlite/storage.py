@@ -9,11 +9,12 @@ import aiosqlite
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.measures import Measure
-from tmpmaild.model import FullMessage, Inbox, Listing, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
 from tmpmaild.storage.sqlite.erasing import Eraser
+from tmpmaild.storage.sqlite.inboxpages import expired_between, live_between, select_inboxes
 from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
@@ -109,6 +110,14 @@ class SqliteStorage:
             return (inbox, read(connection, inbox)) if inbox else None
 
         return await self._reader.run(find_and_read)
+
+    async def list_inboxes(
+        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
+    ) -> InboxPage:
+        """See ``Storage``."""
+        creator_hash = None if creator is None else keyed_hash(self._hash_key, creator)
+        between = expired_between(now_ms, after) if expired else live_between(now_ms, after)
+        return await self._reader.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""
