@@ -28,6 +28,7 @@ from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.health import operator_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes.commands import InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
@@ -129,7 +130,8 @@ class _Parts:
         metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
-        self.control = ControlServer({**status.commands()})
+        inboxes = InboxCommands(storage, self.cleaner, clock=clock_ms)
+        self.control = ControlServer({**status.commands(), **inboxes.commands()})
 
     async def start(self, sockets: "_Sockets") -> None:
         """Accept connections."""

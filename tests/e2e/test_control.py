@@ -5,10 +5,16 @@ import smtplib
 
 import pytest
 
+from daemons import NO_LIMITS, Daemon
+
 
 @pytest.fixture(scope="module")
-def daemon(start_in, tmp_path_factory):
-    return start_in(tmp_path_factory.mktemp("controlled"))
+def daemon(tmp_path_factory):
+    """One with limits per client, so that inboxes belong to theirs."""
+    settings = {name: value for name, value in NO_LIMITS.items() if name != "TMPMAILD_LIMITS__EXEMPT"}
+    daemon = Daemon(tmp_path_factory.mktemp("controlled"), **settings)
+    yield daemon
+    daemon.close()
 
 
 @pytest.fixture
@@ -60,3 +66,24 @@ def test_status_without_a_service_tells_what_the_database_holds(start, command, 
     daemon.database.unlink()
     done = command("status")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_inboxes_are_listed_and_purged_by_client_and_by_address(daemon, run):
+    made = [daemon.create() for _ in range(3)]
+    daemon.deliver_octets(made[0], b"Subject: one\r\n\r\nsecret-octets\r\n")
+    lines = run("inboxes").stdout.splitlines()
+    assert lines[0].split() == ["EXPIRES", "CREATED", "MESSAGES", "OCTETS", "PRIVATE", "ADDRESS"]
+    assert len({line.index("@") - len(line.split()[-1].partition("@")[0]) for line in lines[1:]}) == 1
+    of_client = [json.loads(line) for line in run("inboxes", "--json", "--client", "127.0.0.1").stdout.splitlines()]
+    assert {one["address"] for one in of_client} == {line.split()[-1] for line in lines[1:]} >= set(made)
+    assert {one["address"]: one["message_count"] for one in of_client}[made[0]] == 1
+    assert run("inboxes", "--json", "--client", "2001:db8::1").stdout == ""
+    done = run("purge", made[0])
+    assert (done.returncode, done.stdout) == (0, "1 inbox ended, their mail erased\n")
+    assert b"secret-octets" not in daemon.database.read_bytes()
+    assert daemon.request(f"/api/v1/addresses/{made[0]}").status == 410
+    done = run("purge", made[0])
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "tmpmaild: no live inbox has this address\n")
+    assert run("purge", "--client", "127.0.0.1").stdout == f"{len(of_client) - 1} inboxes ended, their mail erased\n"
+    assert run("purge", "--all", "--yes").stdout == "0 inboxes ended, their mail erased\n"
+    assert made[0].partition("@")[0] not in (daemon.folder / "stderr.txt").read_text()

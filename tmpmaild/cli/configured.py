@@ -11,12 +11,14 @@ from typing import Any
 import click
 
 from tmpmaild.cli import console
+from tmpmaild.cli.control import NotRunning
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host import privileges
 
 EXIT_FAILED = 1
+EXIT_NOT_RUNNING = 4
 _EXIT_CTRL_C = 128 + signal.SIGINT
 
 config_option = click.option(
@@ -37,7 +39,7 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
         except (StartError, CommandError) as error:
             for line in str(error).splitlines():
                 click.echo(f"tmpmaild: {line}", err=True)
-            sys.exit(EXIT_FAILED)
+            sys.exit(EXIT_NOT_RUNNING if isinstance(error, NotRunning) else EXIT_FAILED)
         except KeyboardInterrupt:
             sys.exit(_EXIT_CTRL_C)
 

@@ -75,6 +75,11 @@ def is_terminal() -> bool:
     return not _is_closed(sys.stdout) and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def can_ask() -> bool:
+    """Return whether a person can read a question and answer it."""
+    return not _is_closed(sys.stdin) and sys.stdin.isatty() and not _is_closed(sys.stderr)
+
+
 def has_colours() -> bool:
     """Return whether text may be bold or coloured (no-color.org)."""
     return is_terminal() and not os.environ.get("NO_COLOR")

@@ -14,7 +14,7 @@ from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError
 from tmpmaild.host import controlsocket
 
-_SILENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
 _CREDENTIALS = struct.Struct("3i")
 
@@ -59,14 +59,23 @@ class Answer:
 
 
 @contextmanager
-def asked(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> Iterator[Answer]:
-    """Send a command and yield its answer. Raises ``NotRunning``, ``CommandError``."""
+def asked(
+    config: Config,
+    command: str,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    patience_seconds: float = _PATIENCE_SECONDS,
+) -> Iterator[Answer]:
+    """Send a command and yield its answer, whose lines come within ``patience_seconds`` of each other.
+
+    Raises ``NotRunning``, ``CommandError``.
+    """
     path = controlsocket.place(config)
     if path is None:
         raise NotRunning('control.listen is "off", so no command can reach the service')
     request = msgspec.json.encode({"command": command, "arguments": arguments or {}}) + b"\n"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_SILENCE_SECONDS)
+        connection.settimeout(patience_seconds)
         _connect(connection, path)
         _expect_service(connection, path, Path(config.storage.path))
         try:
@@ -74,14 +83,20 @@ def asked(config: Config, command: str, arguments: Mapping[str, Any] | None = No
                 _send(connection, request)
                 yield Answer(stream)
         except TimeoutError as error:
-            raise CommandError(f"{path}: no answer within {_SILENCE_SECONDS:.0f} s") from error
+            raise CommandError(f"{path}: no answer within {patience_seconds:.0f} s") from error
         except ConnectionError as error:
             raise CommandError("the service has stopped before its answer was complete") from error
 
 
-def ask(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+def ask(
+    config: Config,
+    command: str,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    patience_seconds: float = _PATIENCE_SECONDS,
+) -> list[dict[str, Any]]:
     """Return all lines of the answer to a command. Raises as ``asked``."""
-    with asked(config, command, arguments) as answer:
+    with asked(config, command, arguments, patience_seconds=patience_seconds) as answer:
         return list(answer.lines())
 
 

@@ -2,11 +2,13 @@
 
 import os
 import re
+from ipaddress import ip_address
 from typing import IO, Any
 
 import click
 
 from tmpmaild.config.kinds import parse_endpoint
+from tmpmaild.peers import LOCAL, client_name
 
 _A_YEAR_SECONDS = 31_536_000
 _ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
@@ -19,6 +21,11 @@ def expect_address(_context: click.Context, _parameter: click.Parameter, value: 
     if not (_ADDRESS.fullmatch(value) and value.isprintable()):
         raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
     return value
+
+
+def expect_optional_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """As ``expect_address``; None stays None."""
+    return None if value is None else expect_address(context, parameter, value)
 
 
 def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -36,6 +43,19 @@ def expect_host_and_port(_context: click.Context, _parameter: click.Parameter, v
     else:
         reason = "no port"
     raise click.BadParameter(f"HOST:PORT is expected, like 127.0.0.1:1025, not {value!r} ({reason})")
+
+
+def expect_client(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Return the client as it is limited: an IPv4 address, or the /64 of an IPv6 address."""
+    if value is None or value == LOCAL:
+        return value
+    try:
+        address, _, length = value.partition("/")
+        if length in ("", "64" if ":" in address else "32"):
+            return client_name(str(ip_address(address)))
+    except ValueError:
+        pass
+    raise click.BadParameter(f"an IP address is expected (of IPv6 its /64 is the client), not {value!r}")
 
 
 class Input(click.File):

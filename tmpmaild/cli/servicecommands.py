@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict
 
-from tmpmaild.cli import control, statuspage
-from tmpmaild.cli.configured import clear_errors, config_option, say
+from tmpmaild.cli import console, control, inboxlines, parameters, statuspage
+from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, say
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.host import privileges
 from tmpmaild.storage.sqlite.operatormail import summary
 
 _EXIT_NOT_READY = 3
-_EXIT_NOT_RUNNING = 4
+_LONG_SECONDS = 3600.0
 
 
 @click.command()
@@ -34,7 +34,7 @@ def status(config_path: Path | None, *, as_json: bool) -> None:
         (found,) = control.ask(config, "status")
     except control.NotRunning as error:
         _show_file(config, str(error), as_json=as_json)
-        sys.exit(_EXIT_NOT_RUNNING)
+        sys.exit(EXIT_NOT_RUNNING)
     say(json.dumps(found) if as_json else statuspage.of_service(found))
     sys.exit(0 if found["ready"] else _EXIT_NOT_READY)
 
@@ -46,4 +46,62 @@ def _show_file(config: Config, reason: str, *, as_json: bool) -> None:
     say(json.dumps({"running": False} | asdict(stored)) if as_json else statuspage.of_file(path, stored, reason))
 
 
-COMMANDS = (status,)
+@click.command()
+@click.option("--client", metavar="IP", callback=parameters.expect_client, help="Only those that this client created.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@config_option
+@clear_errors
+def inboxes(client: str | None, config_path: Path | None, *, as_json: bool) -> None:
+    """List the inboxes that are alive, the next to expire first.
+
+    A client is an IPv4 address, or the /64 of an IPv6 address. Inboxes of clients in limits.exempt belong to no client.
+    Who knows the address of an inbox that is not private can read it: this list is for you alone.
+    """
+    config = configfile.load(config_path, os.environ)
+    with console.output(EXIT_FAILED), control.asked(config, "inboxes", {"client": client}) as answer:
+        console.expect_output()
+        if not as_json:
+            console.say(inboxlines.HEADING)
+        for line in answer.lines():
+            for entry in line["inboxes"]:
+                console.say(inboxlines.as_json(entry) if as_json else inboxlines.as_text(entry))
+
+
+@click.command()
+@click.argument("address", required=False, callback=parameters.expect_optional_address)
+@click.option("--client", metavar="IP", callback=parameters.expect_client, help="The inboxes that this client created.")
+@click.option("--expired", is_flag=True, help="Those that have expired already and are not erased yet.")
+@click.option("--all", "is_all", is_flag=True, help="All inboxes of everybody.")
+@click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
+@config_option
+@clear_errors
+def purge(
+    address: str | None, client: str | None, config_path: Path | None, *, expired: bool, is_all: bool, yes: bool
+) -> None:
+    """End the inbox ADDRESS, or several, now, and erase their mail from the disk.
+
+    Their names are not given out again for a day, as after each inbox. Mail to postmaster and abuse stays.
+    """
+    if [address is not None, client is not None, expired, is_all].count(True) != 1:
+        raise click.UsageError("exactly one of ADDRESS, --client, --expired and --all is expected")
+    if is_all and not yes:
+        _confirm("End all inboxes of everybody, and erase their mail?")
+    config = configfile.load(config_path, os.environ)
+    wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
+    last = control.ask(config, "purge", wanted, patience_seconds=_LONG_SECONDS)[-1]
+    say(f"{last['ended']} {'inbox' if last['ended'] == 1 else 'inboxes'} ended{_erased(last['erased'])}")
+
+
+def _erased(erased: bool | None) -> str:  # noqa: FBT001 - as it was answered
+    if erased:
+        return ", their mail erased"
+    return "; their mail is deleted, and erased from the file when no other process reads the database"
+
+
+def _confirm(question: str) -> None:
+    if not console.can_ask():
+        raise click.UsageError("--all needs --yes where nobody can be asked")
+    click.confirm(question, abort=True, err=True)
+
+
+COMMANDS = (status, inboxes, purge)

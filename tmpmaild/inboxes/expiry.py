@@ -59,14 +59,19 @@ class Cleaner:
         except Exception:
             log.exception("sweeping failed; next try in %s s", self._interval_seconds)
 
-    async def sweep(self) -> None:
-        """Delete all expired inboxes and erase their content from the files; deliveries run between the steps."""
+    async def sweep(self) -> bool:
+        """Delete all expired inboxes and erase their content from the files; deliveries run between the steps.
+
+        False: all is deleted, but some of it cannot be erased yet.
+        """
         begun = self._monotonic()
         while await self._storage.sweep(self._clock()):
             self._watch_duration(begun)
-        self._watch(erased=await self._erase())
+        erased = await self._erase()
+        self._watch(erased=erased)
         self._swept_at = self._monotonic()
         self._sweep_seconds.observe(self._swept_at - begun)
+        return erased
 
     def measures(self) -> tuple[Measure, ...]:
         """Return what an operator may want to know of the sweeps."""

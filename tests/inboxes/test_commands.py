@@ -1,0 +1,108 @@
+"""The operator's commands about inboxes: which they list, which they end, and that the mail is gone from the file."""
+
+import pytest
+
+from tmpmaild.errors import CommandError
+from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
+from tmpmaild.inboxes.expiry import Cleaner
+from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+
+LIFETIME_MS = 1000
+CLIENTS = ("192.0.2.1", "2001:db8::/64", None)
+
+
+@pytest.fixture
+async def storage(tmp_path, clock):
+    async with open_storage(StorageSettings(tmp_path / "mail.db", 2**28, 1024, 0, 0, 1.0), clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def commands(storage, clock):
+    cleaner = Cleaner(storage, clock=clock, interval_seconds=30)
+    return InboxCommands(storage, cleaner, clock=clock).commands()
+
+
+@pytest.fixture
+async def filled(storage, clock):
+    """Thirty inboxes of three clients, with a mail in each."""
+    for number in range(30):
+        new = NewInbox(
+            f"box{number}@tmpmaild.example",
+            clock(),
+            clock() + LIFETIME_MS + number,
+            private=False,
+            token_hash=b"",
+            creator=CLIENTS[number % 3],
+        )
+        await deliver(storage, (await storage.create_inbox(new)).id)
+
+
+async def deliver(storage, inbox_id):
+    envelope = Envelope("", ("x@tmpmaild.example",), "", "", tls=False)
+    await storage.add_message(
+        NewMail(envelope, (inbox_id,), b"secret-octets", ParsedMail("", "", "", "", None, (), (), ()))
+    )
+
+
+async def answers(commands, name, wanted):
+    return [line async for line in commands[name].answer(wanted)]
+
+
+async def listed(commands, client=None):
+    lines = await answers(commands, "inboxes", Listed(client))
+    return [inbox.address.partition("@")[0] for line in lines for inbox in line.inboxes]
+
+
+async def purged(commands, **wanted):
+    last = (await answers(commands, "purge", Purged(**wanted)))[-1]
+    assert last.erased
+    return last.ended
+
+
+@pytest.mark.usefixtures("filled")
+async def test_the_list_is_of_all_or_of_a_client_by_any_of_its_addresses(commands):
+    assert await listed(commands) == [f"box{number}" for number in range(30)]
+    for client in ("2001:db8::1", "2001:db8::ffff", "2001:db8::/64"):
+        assert await listed(commands, client) == [f"box{number}" for number in range(1, 30, 3)]
+    assert await listed(commands, "::ffff:192.0.2.1") == [f"box{number}" for number in range(0, 30, 3)]
+    assert await listed(commands, "198.51.100.1") == []
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands, storage, clock, tmp_path):
+    await deliver(storage, OPERATOR_INBOX_ID)
+    assert await purged(commands, address="BOX0+tag@tmpmaild.example") == 1
+    assert await purged(commands, client="2001:db8::5") == 10
+    assert await purged(commands, client="2001:db8::5") == 0
+    assert (await storage.find_inbox("box1@tmpmaild.example", clock())).message_count == 0
+    clock.advance(ms=LIFETIME_MS + 3)
+    assert await purged(commands, expired=True) == 2
+    assert await purged(commands, expired=True) == 0
+    assert len(await listed(commands)) == 17
+    assert await purged(commands, all=True) == 17
+    assert await listed(commands) == []
+    octets = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert octets.count(b"secret-octets") == 1  # the operator's
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"all": True, "expired": True},
+        {"address": "box0@tmpmaild.example", "client": "192.0.2.1"},
+        {"address": ""},
+        {"address": "box"},
+        {"address": "nobody@tmpmaild.example"},
+        {"address": "postmaster@tmpmaild.example"},
+        {"address": "\ud800@tmpmaild.example"},
+    ],
+)
+async def test_a_purge_that_means_nothing_is_refused(commands, wanted):
+    with pytest.raises(CommandError):
+        await answers(commands, "purge", Purged(**wanted))
+    assert len(await listed(commands)) == 30
