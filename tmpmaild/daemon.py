@@ -301,5 +301,6 @@ def _smtp_settings(config: Config) -> SmtpSettings:
         new_connections_per_minute=smtp.new_connections_per_minute,
         max_unknown_recipients=smtp.max_unknown_recipients,
         max_inflight_bytes=smtp.max_inflight_bytes,
+        trusted_proxies=smtp.trusted_proxies,
         exempt=config.limits.exempt,
     )

@@ -78,6 +78,17 @@ class Client:
             pass
         return octets.decode()
 
+    async def start_tls(self, context):
+        """Shake hands; StreamWriter.start_tls is not to be had with uvloop on Python 3.11."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            transport = await loop.start_tls(self.writer.transport, protocol, context, server_hostname="localhost")
+        reader.set_transport(transport)
+        self.plain = self.writer  # it would close the transport if it were collected
+        self.reader, self.writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
     def reset(self):
         """Close the connection with a RST."""
         raw = self.writer.get_extra_info("socket")

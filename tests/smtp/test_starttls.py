@@ -14,18 +14,6 @@ from tmpmaild.smtp import replies
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 
 
-async def start_tls(client, context):
-    """Shake hands; StreamWriter.start_tls is not to be had with uvloop on Python 3.11."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    protocol = asyncio.StreamReaderProtocol(reader)
-    async with asyncio.timeout(10):
-        transport = await loop.start_tls(client.writer.transport, protocol, context, server_hostname="localhost")
-    reader.set_transport(transport)
-    client.plain = client.writer  # it would close the transport if it were collected
-    client.reader, client.writer = reader, asyncio.StreamWriter(transport, protocol, reader, loop)
-
-
 async def test_a_mail_comes_over_tls(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours) as house:
@@ -33,7 +21,7 @@ async def test_a_mail_comes_over_tls(serve, certificate):
         await client.reply()
         await client.say("EHLO client.example", MAIL[0])
         assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
-        await start_tls(client, theirs)
+        await client.start_tls(theirs)
         assert await client.say(*MAIL) == [
             str(replies.BAD_SEQUENCE),
             str(replies.BAD_SEQUENCE),
@@ -55,7 +43,7 @@ async def test_what_comes_in_the_clear_with_starttls_is_thrown_away(serve, certi
         await client.reply()
         client.send("STARTTLS", "EHLO mallory.example", *MAIL)
         assert await client.reply() == str(replies.READY_FOR_TLS)
-        await start_tls(client, theirs)
+        await client.start_tls(theirs)
         assert await client.say("NOOP", MAIL[1]) == [str(replies.OK), str(replies.BAD_SEQUENCE)]
 
 
@@ -65,7 +53,7 @@ async def test_a_whole_mail_said_in_the_clear_behind_starttls_is_neither_answere
         client = await house.greeted()
         client.send("STARTTLS", "EHLO mallory.example", *MAIL, "Subject: injected", ".", "QUIT")
         assert await client.reply() == "220 2.0.0 Ready to start TLS"
-        await start_tls(client, theirs)
+        await client.start_tls(theirs)
         # Answers to what was injected would stand in front of these.
         assert await client.say("NOOP", *MAIL) == ["250 2.0.0 Ok", *["503 5.5.1 Bad sequence of commands"] * 3]
         (session,) = house.server.connections.open
@@ -79,7 +67,7 @@ async def test_half_a_command_said_in_the_clear_is_not_completed_under_tls(serve
         client = await house.greeted()
         client.write(b"STARTTLS\r\nMAIL FROM:<mallory@exam")
         assert await client.reply() == "220 2.0.0 Ready to start TLS"
-        await start_tls(client, theirs)
+        await client.start_tls(theirs)
         client.send("ple.com>", "EHLO client.example")
         assert await client.replies(2) == ["500 5.5.2 Command not recognized", "250 ENHANCEDSTATUSCODES"]
 
@@ -91,7 +79,7 @@ async def test_commands_in_the_clear_between_the_answer_and_the_hello_end_the_se
         assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
         client.send("EHLO mallory.example", *MAIL, "Subject: injected", ".")
         with pytest.raises((OSError, asyncio.IncompleteReadError)):  # an SSLError is an OSError
-            await start_tls(client, theirs)
+            await client.start_tls(theirs)
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
         assert house.sources() == []
 
@@ -102,7 +90,7 @@ async def test_nothing_of_a_transaction_begun_in_the_clear_goes_on_under_tls(ser
         client = await house.greeted()
         await client.say(*MAIL[:2])
         assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
-        await start_tls(client, theirs)
+        await client.start_tls(theirs)
         said = await client.say(
             "HELO sealed.example", MAIL[1], "DATA", "MAIL FROM:<>", "RCPT TO:<def@ours.test>", "DATA", "."
         )
@@ -122,7 +110,7 @@ async def test_starttls_is_offered_once_and_refused_twice_with_what_was_sent_sta
             "501 5.5.4 Bad or missing argument",
             "220 2.0.0 Ready to start TLS",
         ]
-        await start_tls(client, theirs)
+        await client.start_tls(theirs)
         client.send("EHLO client.example")
         offered = [await client.line() for _ in range(6)]
         assert offered[-1] == "250 ENHANCEDSTATUSCODES"
@@ -135,7 +123,7 @@ async def test_a_client_who_does_not_trust_us_leaves_nothing_behind(serve, certi
         client = await house.greeted()
         assert await client.say("STARTTLS") == ["220 2.0.0 Ready to start TLS"]
         with pytest.raises(ssl.SSLCertVerificationError):
-            await start_tls(client, other_certificate[1])
+            await client.start_tls(other_certificate[1])
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
         assert not house.server.connections.per_client
         assert (await (await house.connect()).reply()).startswith("220 mx.ours.test ESMTP")
@@ -145,13 +133,13 @@ async def test_a_new_certificate_drops_no_session_and_is_shown_from_then_on(serv
     async with serve(tls=certificate[0]) as house:
         sealed, clear = await house.greeted(), await house.greeted()
         await sealed.say("STARTTLS")
-        await start_tls(sealed, certificate[1])
+        await sealed.start_tls(certificate[1])
         assert (await sealed.say("EHLO client.example", *MAIL))[-1].startswith("354 ")
         house.server.connections.tls = other_certificate[0]
         assert (await sealed.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as ")
         assert (await clear.deliver("abc")).startswith("250 2.0.0 Ok: stored as ")
         await clear.say("STARTTLS")
-        await start_tls(clear, other_certificate[1])
+        await clear.start_tls(other_certificate[1])
         assert await clear.say("NOOP") == ["250 2.0.0 Ok"]
         assert await sealed.say("NOOP") == ["250 2.0.0 Ok"]
 

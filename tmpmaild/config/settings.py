@@ -54,6 +54,7 @@ class Smtp(Struct, frozen=True, kw_only=True):
     max_connections_per_client: Count = 50
     new_connections_per_minute: Count = 600
     max_unknown_recipients: Count = 100
+    trusted_proxies: Networks = ()
     accept_unknown: Annotated[str, one_of("reject", "create")] = "reject"
     max_inflight_bytes: AtLeastOne = 64 * MIB
     tls_certificate: OptionalPath = ""

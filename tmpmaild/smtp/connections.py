@@ -36,6 +36,7 @@ class SmtpSettings(Struct, frozen=True):
     max_unknown_recipients: int
     max_inflight_bytes: int
     exempt: Networks = ()
+    trusted_proxies: Networks = ()
 
 
 class Connection(Protocol):
@@ -82,17 +83,33 @@ class Connections:
         self.per_client[client] += 1
         if self.stopping:  # accepted before the listeners closed
             return replies.STOPPING
-        limit = self._exceeded_limit(connection.remote_ip, client)
+        return self._refusal(client, self._exceeded_limit(connection.remote_ip, client))
+
+    def admit_proxy(self, connection: Connection) -> Reply | None:
+        """Count a trusted proxy's connection, whose client is not known yet; return the reply that refuses it.
+
+        Only the limit in all can: the others are for the client.
+        """
+        self.open.add(connection)
+        if self.stopping:
+            return replies.STOPPING
+        return self._refusal(connection.remote_ip, "max_connections" if self._are_too_many() else "")
+
+    def _refusal(self, client: str, limit: str) -> Reply | None:
+        """Report that a limit, named by its key, refuses a client; none if it is ""."""
         if not limit:
             return None
         self.measures.count_refused_connection(limit)
         log.info("SMTP connection from %s refused: smtp.%s is reached", client, limit)
         return replies.TOO_MANY_CONNECTIONS
 
+    def _are_too_many(self) -> bool:
+        return 0 < self.settings.max_connections < len(self.open)
+
     def _exceeded_limit(self, remote_ip: str, client: str) -> str:
         """Return the key of the limit that the newest connection exceeds, or ""."""
         settings = self.settings
-        if 0 < settings.max_connections < len(self.open):
+        if self._are_too_many():
             return "max_connections"
         if self._is_exempt(remote_ip):
             return ""

@@ -9,8 +9,10 @@ import anyio
 
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Measure
+from tmpmaild.smtp.arrivals import Arrival
 from tmpmaild.smtp.connections import Connections, SmtpSettings
 from tmpmaild.smtp.handler import Handler
+from tmpmaild.smtp.proxyprotocol import Peer
 from tmpmaild.smtp.session import SmtpSession
 
 _WATCH_INTERVAL_SECONDS = 5
@@ -44,10 +46,15 @@ class SmtpServer:
         for listener in sockets:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
             for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
-                self._listeners.append(await loop.create_server(self._new_session, sock=sock, backlog=1024))
+                self._listeners.append(await loop.create_server(self._new_protocol, sock=sock, backlog=1024))
 
-    def _new_session(self) -> SmtpSession:
-        return SmtpSession(self.connections, self.handler)
+    def _new_protocol(self) -> asyncio.Protocol:
+        if self.connections.settings.trusted_proxies:
+            return Arrival(self.connections, self._new_session)
+        return self._new_session()
+
+    def _new_session(self, client: Peer | None = None) -> SmtpSession:
+        return SmtpSession(self.connections, self.handler, client)
 
     async def watch(self) -> None:
         """Close, until cancelled, connections that are idle, too slow or do not read. One timer serves all of them."""

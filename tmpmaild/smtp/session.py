@@ -17,6 +17,7 @@ from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import Connections
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
+from tmpmaild.smtp.proxyprotocol import Peer
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender, StartTls
 
@@ -32,9 +33,9 @@ log = logging.getLogger(__name__)
 
 
 class SmtpSession(SMTP):
-    """The protocol object of one connection."""
+    """The protocol object of one connection, of the client that a proxy has named or of the peer."""
 
-    def __init__(self, connections: Connections, handler: Handler) -> None:
+    def __init__(self, connections: Connections, handler: Handler, client: Peer | None = None) -> None:
         # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
         self.loop = connections.loop
         self.event_handler = handler
@@ -51,6 +52,7 @@ class SmtpSession(SMTP):
         self._handshake: asyncio.Task[Reply | None] | None = None
         self._measured_at = 0.0
         self._measured_bytes = 0
+        self._client = client
         self.remote_ip = LOCAL
         self._account = connections.new_account(LOCAL)
 
@@ -292,8 +294,8 @@ class SmtpSession(SMTP):
 
     def _new_session(self) -> Session:
         session = Session(self.loop)
-        peer = self._transport.get_extra_info("peername")
-        session.peer = peer or cast("Any", (LOCAL, 0))  # typed as a str, which it never is
+        peer = self._client or self._transport.get_extra_info("peername") or (LOCAL, 0)
+        session.peer = cast("Any", peer)  # typed as a str, which it never is
         return session
 
     async def _start_tls(self) -> None:
