@@ -249,6 +249,43 @@ async def test_nothing_is_lost_on_the_narrowest_screen_or_with_text_twice_as_lar
     assert {state: told for state, told in found.items() if told} == {}
 
 
+REFUSED = {
+    "status": 429,
+    "headers": {"Retry-After": "30", "RateLimit-Policy": '"default";q=10;w=60', "RateLimit": '"default";r=0;t=30'},
+    "json": {"code": "rate-limited"},
+}
+SMALL_GERMAN_PHONE = {
+    "viewport": {"width": 360, "height": 740},
+    "has_touch": True,
+    "is_mobile": True,
+    "locale": "de-DE",
+}
+
+
+async def test_nothing_is_cut_off_on_a_small_phone_in_german(visit):
+    one = await visit(**SMALL_GERMAN_PHONE)
+    found = {"first visit": await one.page.evaluate(OVERFLOWING)}
+    await one.receive("Bitte bestätige deine E-Mail-Adresse", **CODE)
+    await one.press("Mehr")
+    found["menu"] = await one.page.evaluate(OVERFLOWING)
+    await one.page.get_by_role("menuitem", name="Name wählen").click()
+    await one.page.get_by_role("textbox", name="Name").fill("zwei..punkte")
+    await one.press("Anlegen")
+    await one.page.get_by_role("alert").wait_for()
+    found["name"] = await one.page.evaluate(OVERFLOWING)
+    await one.close()
+    await one.open()
+    one.daemon.deliver(await one.address, "Noch eine", **CODE)
+    await one.page.locator("#incoming").get_by_role("button").first.wait_for()
+    found["new mail"] = await one.page.evaluate(OVERFLOWING)
+    await one.page.context.route("**/api/**", lambda route: route.fulfill(**REFUSED))
+    await one.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    await one.page.reload()
+    await one.page.get_by_text("Deine Adresse kommt von selbst").wait_for()
+    found["limited"] = await one.page.evaluate(OVERFLOWING)
+    assert {state: told for state, told in found.items() if told} == {}
+
+
 async def test_with_forced_colours_the_borders_and_marks_stay(visit):
     one = await visit(forced_colors="active")
     await one.receive("First", "Second")
