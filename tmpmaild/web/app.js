@@ -15,6 +15,7 @@ import { List } from "./list.js";
 import { setUpBell } from "./notifications.js";
 import { Reader } from "./reader.js";
 import { Reading, wide } from "./reading.js";
+import { Refresh } from "./refresh.js";
 import { Search } from "./search.js";
 import { Status } from "./status.js";
 import { onChange, takeLink } from "./store.js";
@@ -65,6 +66,7 @@ const removals = new Removals(at("undo"), api, {
   deleted: (inbox, id) => inboxes.did(inbox, { deleted: id }),
   restore,
 });
+const refresh = new Refresh(at("refresh"), { look: () => inboxes.look(), msUntilAllowed: () => api.msUntilLeft(1), say: toast });
 const status = new Status(at("state"), () => inboxes.retry());
 
 // Who opens a mail in the list has seen what else is new.
@@ -157,6 +159,7 @@ function onSeen(id) {
 }
 
 function onState(state) {
+  refresh.note(state);
   status.show(state);
   if (state.name === "live") reader.heal();
 }

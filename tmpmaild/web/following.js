@@ -72,6 +72,13 @@ export class Following {
     this.#silences = 0;
   }
 
+  // Ask again now, though all seems well.
+  look() {
+    if (!this.#isLive) return this.retry();
+    this.#enter("connecting");
+    this.#step.abort(CHANGED);
+  }
+
   // Call this when the inboxes or their order may have changed. A request costs a token of the rate limit, so there is a new
   // one only for an inbox that the last did not name.
   change() {

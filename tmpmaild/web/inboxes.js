@@ -91,6 +91,10 @@ export class Inboxes {
     this.#live.retry();
   }
 
+  look() {
+    this.#live.look();
+  }
+
   // Take what this tab has done to an inbox, `{ deleted }`, `{ extended }` or `{ gone }`, and tell the other tabs.
   did({ address }, event) {
     if (!this.#entries.has(address)) return;

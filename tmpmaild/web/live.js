@@ -52,6 +52,12 @@ export class Live {
     if (!this.#leads) this.#post({ retry: true });
   }
 
+  // Look for mail now, though it would come by itself.
+  look() {
+    this.#following?.look();
+    if (!this.#leads) this.#post({ look: true });
+  }
+
   // Call this when the inboxes of the browser or their order have changed, as every tab notices for itself.
   change() {
     this.#following?.change();
@@ -95,6 +101,7 @@ export class Live {
     if (!this.#leads) this.#expectSign(this.#timings.silenceMs + this.#timings.helloMs);
     else if (data.hello) this.#welcome(data);
     else if (data.retry) this.retry();
+    else if (data.look) this.look();
     if (data.state?.name === "connecting" && !data.to) this.#greet(); // nobody led when this tab did
     else if (!data.to || data.to === this.#tab) this.#take(data);
   }
