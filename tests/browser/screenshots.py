@@ -172,6 +172,8 @@ async def take_mail(studio, running):
             await open_mail(page, CODE.subject, "Not you?")
             await studio.take(page, name)
             await open_mail(page, LETTER.subject, "The harbour")
+            if options is DARK:
+                await page.get_by_role("button", name="Dark mail").click()
             await studio.take(page, f"{name}-newsletter")
     for name, options in {"phone": PHONE, "phone-dark": DARK_PHONE}.items():
         async with studio.page(running.url, options, [inbox]) as page:
