@@ -20,6 +20,7 @@ def run(tmp_path):
 WRONG = {
     "status": [["x"], ["--unknown"]],
     "inboxes": [["x"], ["--client", "x"], ["--client", "10.0.0.0/8"], ["--client", "2001:db8::/48"], ["--client"]],
+    "backup": [[], ["a", "b"]],
     "purge": [
         [],
         ["x"],

@@ -2,6 +2,7 @@
 
 import json
 import smtplib
+import stat
 
 import pytest
 
@@ -87,3 +88,26 @@ def test_inboxes_are_listed_and_purged_by_client_and_by_address(daemon, run):
     assert run("purge", "--client", "127.0.0.1").stdout == f"{len(of_client) - 1} inboxes ended, their mail erased\n"
     assert run("purge", "--all", "--yes").stdout == "0 inboxes ended, their mail erased\n"
     assert made[0].partition("@")[0] not in (daemon.folder / "stderr.txt").read_text()
+
+
+def test_a_backup_is_a_private_file_and_the_service_starts_from_it(daemon, run, start, tmp_path):
+    address = daemon.create()
+    daemon.deliver_octets(address, b"Subject: kept\r\n\r\n" + b"x" * 1_000_000)
+    file = tmp_path / "restored" / "tmpmaild.db"
+    file.parent.mkdir()
+    before = {path.name for path in daemon.folder.iterdir()}
+    done = run("backup", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{file}: {file.stat().st_size} octets\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert {path.name for path in daemon.folder.iterdir()} == before
+    assert [message["subject"] for message in start(file.parent).messages(address)] == ["kept"]
+    done = run("backup", file)
+    assert (done.returncode, done.stderr) == (1, f"tmpmaild: {file}: cannot be made: File exists\n")
+
+
+def test_a_backup_that_fails_leaves_no_file(command, tmp_path):
+    done = command("backup", tmp_path / "copy.db")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert [path.name for path in tmp_path.iterdir()] == []
+    assert command("backup", tmp_path / "missing" / "copy.db").returncode == 1

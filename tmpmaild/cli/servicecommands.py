@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from msgspec.structs import asdict
 
-from tmpmaild.cli import console, control, inboxlines, parameters, statuspage
+from tmpmaild.cli import console, control, inboxlines, parameters, receiving, statuspage
 from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, say
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
@@ -104,4 +104,19 @@ def _confirm(question: str) -> None:
     click.confirm(question, abort=True, err=True)
 
 
-COMMANDS = (status, inboxes, purge)
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@config_option
+@clear_errors
+def backup(file: Path, config_path: Path | None) -> None:
+    """Write a copy of the whole database to FILE, which must not exist yet.
+
+    Mail goes on coming in meanwhile. FILE holds all mail, also when it has expired in the service: delete it when it is
+    no longer needed.
+    """
+    config = configfile.load(config_path, os.environ)
+    size_bytes = receiving.backup(config, file)
+    say(f"{file}: {size_bytes} octets")
+
+
+COMMANDS = (status, inboxes, purge, backup)

@@ -2,18 +2,21 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
 
-from tmpmaild.commands import Answer, Command
+from tmpmaild.commands import Answer, Command, NoArguments, Octets
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.mail import addresses
 from tmpmaild.model import InboxEntry
 from tmpmaild.peers import client_name
 from tmpmaild.storage.base import Storage
+
+_PART_BYTES = 256 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +59,11 @@ class InboxCommands:
 
     def commands(self) -> dict[str, Command]:
         """Return what the control socket answers by this."""
-        return {"inboxes": Command(Listed, self._list), "purge": Command(Purged, self._purge)}
+        return {
+            "inboxes": Command(Listed, self._list),
+            "purge": Command(Purged, self._purge),
+            "backup": Command(NoArguments, self._backup),
+        }
 
     async def _list(self, wanted: Listed) -> Answer:
         async for inboxes in self._pages(wanted.client):
@@ -75,6 +82,15 @@ class InboxCommands:
                 yield Ended(ended)
         yield Ended(ended, erased=await self._cleaner.sweep())
         log.info("purge: inboxes that have been ended by the operator: %d", ended)
+
+    async def _backup(self, _: NoArguments) -> Answer:
+        async with self._storage.backup() as copy:
+            size_bytes = await asyncio.to_thread(copy.seek, 0, os.SEEK_END)
+            await asyncio.to_thread(copy.seek, 0)
+            yield Octets(size_bytes)
+            while part := await asyncio.to_thread(copy.read, _PART_BYTES):
+                yield part
+        log.info("backup: a copy of everything has been handed to the operator, %d octets", size_bytes)
 
     async def _end_address(self, text: str) -> int:
         now_ms = self._clock()

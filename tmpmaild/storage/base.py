@@ -13,7 +13,8 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import BinaryIO, Protocol
 
 from msgspec import Struct
 
@@ -183,6 +184,12 @@ class Storage(Protocol):
         """Erase what was deleted from the disk, then return some of the freed space to it; False: try again later.
 
         After True no file holds a byte of it. Only another process that reads the storage can delay this for long.
+        """
+
+    def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
+        """Make a copy of everything as of one moment, in the engine's own format; it is erased on leaving.
+
+        Mail goes on being stored meanwhile. Raises ``StorageFull`` if the disk has no room for it besides its reserve.
         """
 
     def trouble(self) -> str:

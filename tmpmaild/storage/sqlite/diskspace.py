@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from tmpmaild.errors import RequestError
 from tmpmaild.measures import Gauge, Measure
@@ -80,6 +81,18 @@ class DiskSpace:
         self._measured_wal_bytes = self._files.wal_bytes
         self._free_bytes = shutil.disk_usage(self._files.path.parent).free
         self._decide(fits=fits)
+
+    @property
+    def path(self) -> Path:
+        """The database."""
+        return self._files.path
+
+    def missing_bytes(self, wanted_bytes: int) -> int:
+        """Return how much the disk lacks for a file of that size beside its reserve; at most 0 if it fits.
+
+        Measured now; may be called in any thread.
+        """
+        return wanted_bytes + self._disk_reserve_bytes - shutil.disk_usage(self._files.path.parent).free
 
     def _decide(self, *, fits: bool) -> None:
         had_room, self.has_room = self.has_room, fits and self._free_bytes >= self._disk_reserve_bytes

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tmpmaild.storage.base import OperatorMail
 from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.sqlite.backup import remove_unfinished
 from tmpmaild.storage.sqlite.columns import forget_values
 from tmpmaild.storage.sqlite.deleting import DeletionState
 from tmpmaild.storage.sqlite.diskspace import DiskSpace
@@ -46,6 +47,7 @@ async def open_storage(settings: StorageSettings, clock: Clock) -> AsyncIterator
     """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
     path = settings.path
     with database.lock(path):
+        remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
         connection, _ = await asyncio.to_thread(prepare, path, cap_bytes, clock)
         storage: SqliteStorage | None = None

@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import aiosqlite
 
@@ -11,6 +12,7 @@ from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import Permit
+from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
 from tmpmaild.storage.sqlite.erasing import Eraser
@@ -47,6 +49,7 @@ class SqliteStorage:
         self._maintenance = maintenance
         self._eraser = Eraser(writer, maintenance, deletion_state)
         self._space = space
+        self._backups = BackupMaker(space)
         self._remeasuring = Remeasuring(self._measure)
         self._deletion_state = deletion_state
         self._hash_key = hash_key
@@ -206,6 +209,10 @@ class SqliteStorage:
     async def erase(self) -> bool:
         """See ``Storage``."""
         return await self._eraser.erase()
+
+    def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
+        """See ``Storage``."""
+        return self._backups.made()
 
     @property
     def met_damage(self) -> bool:

@@ -1,0 +1,111 @@
+"""Copies of the whole database: complete, of one moment, made beside deliveries, and gone without a trace."""
+
+import asyncio
+import shutil
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+from types import SimpleNamespace
+
+import pytest
+
+from tmpmaild.errors import StorageFull, StorageUnavailable
+from tmpmaild.model import Page
+from tmpmaild.storage.sqlite import backup
+
+TARGET = "mail.db.unfinished-copy"
+
+
+@pytest.fixture
+def files(path):
+    def files():
+        return {file.name for file in path.parent.iterdir()}
+
+    return files
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Stop the making of a copy after its first page: ``reached`` is set there, ``go`` lets it go on."""
+    gate = SimpleNamespace(reached=threading.Event(), go=threading.Event())
+
+    def pause(_seconds):
+        gate.reached.set()
+        gate.go.wait(10)
+
+    monkeypatch.setattr(backup, "_STEP_PAGES", 1)
+    monkeypatch.setattr(backup, "time", SimpleNamespace(sleep=pause))
+    yield gate
+    gate.go.set()
+
+
+async def octets(engine):
+    async with engine.storage.backup() as copy:
+        return copy.read()
+
+
+async def test_a_copy_put_in_place_of_the_database_has_all_of_it(open_engine, path, files):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada", creator="192.0.2.1")
+        await engine.add(inbox, subject="kept", raw=b"x" * 300_000)
+        before = files()
+        copied = await octets(engine)
+        assert files() == before
+        await engine.delete(inbox, (await engine.messages("ada", Page()))[0].id)
+        assert await engine.storage.erase()
+    for file in path.parent.iterdir():
+        file.unlink()
+    path.write_bytes(copied)
+    async with open_engine() as engine:
+        assert await engine.subjects("ada", Page()) == ["kept"]
+        (entry,) = (await engine.storage.list_inboxes(engine.clock(), creator="192.0.2.1")).inboxes
+        assert entry.id == inbox.id
+        await engine.add(inbox)
+        await engine.end(inbox)
+        await engine.sweep()
+
+
+async def test_while_a_copy_is_made_mail_comes_in_and_is_not_in_it(engine, path, tmp_path, gate):
+    inbox = await engine.inbox("ada")
+    old = await engine.add(inbox)
+    making = asyncio.ensure_future(octets(engine))
+    await asyncio.to_thread(gate.reached.wait, 10)
+    assert stat.S_IMODE(path.with_name(TARGET).stat().st_mode) == 0o600
+    for _ in range(3):
+        await engine.add(inbox)
+    with pytest.raises(StorageUnavailable, match="another copy"):
+        await octets(engine)
+    gate.go.set()
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(await making)
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("SELECT count(*) FROM message").fetchone() == (1,)
+    assert old in [message.id for message in await engine.messages("ada", Page())]
+
+
+async def test_who_is_cancelled_leaves_nothing(engine, files, gate):
+    before = files()
+    making = asyncio.ensure_future(octets(engine))
+    await asyncio.to_thread(gate.reached.wait, 10)
+    making.cancel()
+    gate.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    assert files() == before
+    assert len(await octets(engine)) > 4096
+
+
+async def test_without_room_there_is_no_copy(engine, files, monkeypatch):
+    before = files()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=256 * 1024 * 1024 + 4096))
+    with pytest.raises(StorageFull, match="the disk needs 1 MiB more"):
+        await octets(engine)
+    assert files() == before
+
+
+async def test_the_copy_of_a_killed_process_is_removed_by_the_next_start(open_engine, path, files):
+    path.with_name(TARGET).write_bytes(b"secret-octets")
+    async with open_engine():
+        assert TARGET not in files()

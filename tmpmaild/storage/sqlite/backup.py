@@ -1,0 +1,118 @@
+"""Copies the whole database to a file beside it, in short steps, while mail goes on coming in.
+
+The copy is one moment's: the read transaction that it is made in keeps the WAL from being emptied until it is done.
+"""
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import BinaryIO
+
+import anyio
+
+from tmpmaild.errors import Stopping, StorageFull, StorageUnavailable
+from tmpmaild.storage.sqlite.database import READER_PRAGMAS
+from tmpmaild.storage.sqlite.diskspace import DiskSpace
+from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+from tmpmaild.storage.sqlite.writer import translate
+
+_STEP_PAGES = 256
+_PAUSE_SECONDS = 0.002  # after each step, in which others use the disk and the processor
+_MIB = 1024 * 1024
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a process has left that was killed while it made a copy."""
+    _target(path).unlink(missing_ok=True)
+
+
+def _target(path: Path) -> Path:
+    return path.with_name(path.name + ".unfinished-copy")
+
+
+class BackupMaker:
+    """Makes one copy at a time."""
+
+    def __init__(self, space: DiskSpace) -> None:
+        self._path = space.path
+        self._space = space
+        self._busy = False
+
+    @asynccontextmanager
+    async def made(self) -> AsyncIterator[BinaryIO]:
+        """Make a copy, and yield it as a file without a name, so that it is gone when it is closed.
+
+        Raises ``StorageFull`` if there is no room for it, ``StorageUnavailable`` while another is being made.
+        """
+        if self._busy:
+            raise StorageUnavailable("another copy is being made")
+        self._busy = True
+        try:
+            copy = await self._make()
+            try:
+                yield copy
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await asyncio.to_thread(copy.close)  # which frees its blocks
+        finally:
+            self._busy = False
+
+    async def _make(self) -> BinaryIO:
+        stop = threading.Event()
+        copying = asyncio.ensure_future(asyncio.to_thread(self._copy, stop))
+        try:
+            return await asyncio.shield(copying)
+        except asyncio.CancelledError:
+            stop.set()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([copying])
+            if not copying.exception():
+                copying.result().close()
+            raise
+
+    def _copy(self, stop: threading.Event) -> BinaryIO:
+        target = _target(self._path)
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            try:
+                self._fill(target, stop)
+                return target.open("rb")
+            finally:
+                target.unlink()
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        except OSError as error:
+            raise StorageUnavailable(f"the copy cannot be made: {error.strerror or error}") from error
+
+    def _fill(self, target: Path, stop: threading.Event) -> None:
+        uri = f"{self._path.absolute().as_uri()}?mode=ro"
+        with (
+            closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as source,
+            closing(sqlite3.connect(target, isolation_level=None)) as copy,
+        ):
+            for statement in READER_PRAGMAS:
+                source.execute(statement)
+            source.execute("BEGIN")  # else each commit of the writer would make it begin again
+            (pages,) = source.execute("PRAGMA page_count").fetchone()
+            source.execute("SELECT clean_stop FROM daemon").fetchone()
+            copy.execute("PRAGMA synchronous = OFF")
+            copy.execute("PRAGMA journal_mode = OFF")
+
+            def pause(_status: int, remaining: int, _total: int) -> None:
+                if stop.is_set():
+                    raise Stopping("the service is stopping")
+                self._expect_room(remaining)
+                time.sleep(_PAUSE_SECONDS)
+
+            self._expect_room(pages)
+            source.backup(copy, pages=_STEP_PAGES, progress=pause)
+
+    def _expect_room(self, pages: int) -> None:
+        missing_bytes = self._space.missing_bytes(pages * PAGE_BYTES)
+        if missing_bytes > 0:
+            raise StorageFull(f"no room for a copy: the disk needs {missing_bytes // _MIB + 1} MiB more")
