@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
+from tmpmaild.host.passed import FAMILIES
 from tmpmaild.http import requests, wire
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
@@ -114,11 +115,19 @@ def test_the_pins_cover_every_dependency_and_name_no_registry():
     assert "://" not in text
 
 
+def test_the_socket_units_have_the_names_that_the_program_knows():
+    units = sorted((ROOT / "systemd").glob("*.socket"))
+    named = re.compile(r"^FileDescriptorName=(.+)$", re.MULTILINE).findall
+    assert [name for unit in units for name in named(unit.read_text())] == sorted(FAMILIES)
+    assert [unit.name for unit in units] == [f"tmpmaild-{name}.socket" for name in sorted(FAMILIES)]
+
+
 def test_the_unit_is_sound_and_tight():
     if not shutil.which("systemd-analyze"):
         pytest.skip("needs systemd-analyze (Debian package systemd)")
     unit = ROOT / "systemd/tmpmaild.service"
-    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    units = [unit, *sorted(unit.parent.glob("*.socket"))]
+    verified = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
     rated = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", unit], capture_output=True, text=True, check=False

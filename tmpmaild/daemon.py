@@ -20,7 +20,7 @@ import anyio.to_thread
 from tmpmaild import __version__
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.host import allocator, controlsocket, listen, notify
+from tmpmaild.host import allocator, controlsocket, listen, notify, passed, watchdog
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.looplag import LoopLag
 from tmpmaild.host.metrics import Exposition
@@ -66,7 +66,7 @@ async def run(config: Config, announce: Announce) -> None:
         reasons, others = group.split(StartError)
         if others is not None or reasons is None:
             raise
-        raise StartError(str(_first(reasons))) from group
+        raise _first(reasons) from None
 
 
 def _first(group: BaseException) -> BaseException:
@@ -96,6 +96,7 @@ async def _serve(
             await parts.control.start(control)
             for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
                 tasks.start_soon(forever)
+            tasks.start_soon(watchdog.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", _served(config, sockets, has_tls=tls is not None))
             announce(*map(_names, (sockets.http, sockets.smtp)))
@@ -165,11 +166,13 @@ class _Sockets(NamedTuple):
 
 
 def _bind(config: Config) -> _Sockets:
-    sockets = _Sockets([], [], [])
+    taken_over = passed.take(os.environ)
+    sockets = _Sockets(*(taken_over.get(name, []) for name in _Sockets._fields))
     metrics = [config.metrics.listen] if config.metrics.listen else []
     try:
         for bound, places in zip(sockets, (config.http.listen, config.smtp.listen, metrics), strict=True):
-            bound.extend(listen.bind_all(places))
+            if not bound:
+                bound.extend(listen.bind_all(places))
     except StartError:
         for listener in chain.from_iterable(sockets):
             listener.close()

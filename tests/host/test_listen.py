@@ -1,6 +1,8 @@
 """The sockets that the configuration names."""
 
 import contextlib
+import errno
+import os
 import socket
 import stat
 
@@ -95,3 +97,35 @@ def test_an_address_of_a_name_that_is_in_use_is_refused_and_the_others_are_let_g
             bind_all([f"mail.test:{port}"])
         with socket.create_server(("127.0.0.1", port)):
             pass
+
+
+@pytest.fixture
+def no_ipv6(monkeypatch):
+    """Take IPv6 away, as a kernel does that was started with ``ipv6.disable=1``."""
+    really = socket.socket
+
+    def make(family=-1, *arguments, **options):
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+        return really(family, *arguments, **options)
+
+    monkeypatch.setattr(socket, "socket", make)
+
+
+@pytest.mark.usefixtures("no_ipv6")
+def test_without_ipv6_every_address_of_it_may_be_missing_beside_every_address_of_ipv4(caplog):
+    (listener,) = bind_all(["[::]:0", "0.0.0.0:0"])
+    with listener:
+        assert listener.family == socket.AF_INET
+    (record,) = caplog.records
+    assert record.getMessage() == "[::]:0 is left out, there is no IPv6 here: Address family not supported by protocol"
+
+
+@pytest.mark.usefixtures("no_ipv6")
+@pytest.mark.parametrize(
+    "texts", [["[::]:0"], ["[::]:0", "127.0.0.1:0"], ["[::]:0", "0.0.0.0:1"], ["[::1]:0", "0.0.0.0:0"]]
+)
+def test_without_ipv6_any_other_address_of_it_is_refused(texts, caplog):
+    with pytest.raises(StartError, match="Address family not supported"):
+        bind_all(texts)
+    assert not caplog.records

@@ -26,6 +26,14 @@ FOREIGN = {
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "PY_COLORS"),
     *("TERM", "LANG", "LANGUAGE", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE"),
 }
+# What systemd does between fork and exec for a service with sockets.
+ACTIVATE = """
+import os, sys
+for place, descriptor in enumerate(sorted(map(int, sys.argv[1].split(","))), 3):
+    os.dup2(descriptor, place)
+listening = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(place - 2), "LISTEN_FDNAMES": sys.argv[2]}
+os.execve(sys.argv[3], sys.argv[3:], os.environ | listening)
+"""
 KNOWN = {"TERM": "xterm", "LANG": "C.UTF-8"}
 _listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)\s+SMTP on 127\.0\.0\.1:(\d+)").search
 
@@ -49,8 +57,10 @@ class Answer(NamedTuple):
 class Daemon:
     """One ``tmpmaild serve``; started again it has the ports and the folder that it had."""
 
-    def __init__(self, folder, **settings):
+    def __init__(self, folder, *, listeners=None, **settings):
+        """Start it; ``listeners`` are sockets by name, passed as systemd does."""
         self.folder = Path(folder)
+        self._listeners = listeners or {}
         self.database = self.folder / "tmpmaild.db"
         self._environ = environment(**{**FREE_PORTS, **settings})
         self.start()
@@ -58,9 +68,10 @@ class Daemon:
     def start(self):
         with (self.folder / "stderr.txt").open("ab") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tmpmaild", "serve"],
+                self._command(),
                 cwd=self.folder,
                 env=self._environ,
+                pass_fds=[listener.fileno() for listener in self._listeners.values()],
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
@@ -73,6 +84,13 @@ class Daemon:
         self.http_port, self.smtp_port = map(int, _listening(self.banner).groups())
         self._environ["TMPMAILD_HTTP__LISTEN"] = f"127.0.0.1:{self.http_port}"
         self._environ["TMPMAILD_SMTP__LISTEN"] = f"127.0.0.1:{self.smtp_port}"
+
+    def _command(self):
+        command = [sys.executable, "-m", "tmpmaild", "serve"]
+        if not self._listeners:
+            return command
+        descriptors = ",".join(str(listener.fileno()) for listener in self._listeners.values())
+        return [sys.executable, "-c", ACTIVATE, descriptors, ":".join(self._listeners), *command]
 
     @property
     def url(self):

@@ -14,11 +14,12 @@ from tmpmaild.cli import console
 from tmpmaild.cli.control import NotRunning
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
-from tmpmaild.errors import CommandError, StartError
+from tmpmaild.errors import CommandError, ConfigError, StartError
 from tmpmaild.host import privileges
 
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4
+_EXIT_CONFIG = os.EX_CONFIG  # systemd does not try again after it
 _EXIT_CTRL_C = 128 + signal.SIGINT
 
 config_option = click.option(
@@ -39,11 +40,21 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
         except (StartError, CommandError) as error:
             for line in str(error).splitlines():
                 click.echo(f"tmpmaild: {line}", err=True)
-            sys.exit(EXIT_NOT_RUNNING if isinstance(error, NotRunning) else EXIT_FAILED)
+            sys.exit(_exit_code(error))
         except KeyboardInterrupt:
             sys.exit(_EXIT_CTRL_C)
 
     return wrapped
+
+
+def _exit_code(error: StartError | CommandError) -> int:
+    match error:
+        case ConfigError():
+            return _EXIT_CONFIG
+        case NotRunning():
+            return EXIT_NOT_RUNNING
+        case _:
+            return EXIT_FAILED
 
 
 def load(config_path: Path | None) -> Config:

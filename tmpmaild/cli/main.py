@@ -3,6 +3,7 @@
 The commands to a running service are in ``servicecommands.py``, those for its users in ``usercommands.py``.
 """
 
+import faulthandler
 import os
 import sys
 from collections.abc import Callable
@@ -40,6 +41,8 @@ def serve(config_path: Path | None) -> None:
     from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
 
     config = load(config_path)
+    if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
+        faulthandler.enable()
     with logging_to_stderr(config.log.level, config.log.format):
         anyio.run(daemon.run, config, _announcer(config), backend_options={"use_uvloop": _has_uvloop()})
 

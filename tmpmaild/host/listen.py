@@ -1,10 +1,11 @@
 """Binds the sockets that the configuration names, before anything else starts; who accepts is not known here."""
 
 import errno
+import logging
 import os
 import socket
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,24 @@ from tmpmaild.errors import StartError
 # A name may have addresses that this machine has not: ::1 of localhost where IPv6 is off, or another machine's.
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
+log = logging.getLogger(__name__)
+
 
 def bind_all(texts: Sequence[str]) -> list[socket.socket]:
     """Bind every endpoint or none, a name at each of its addresses.
 
-    Raises ``StartError`` that names the one that cannot be had.
+    Raises ``StartError`` that names the one that cannot be had. On a host without IPv6 ``[::]`` may be missing where
+    0.0.0.0 is not.
     """
+    endpoints = {text: parse_endpoint(text) for text in texts}
     sockets: list[socket.socket] = []
-    for text in texts:
+    for text, endpoint in endpoints.items():
         try:
-            sockets += _bind(parse_endpoint(text))
+            sockets += _bind(endpoint)
         except OSError as error:
+            if error.errno in _NOT_OURS and _has_ipv4_twin(endpoint, endpoints.values()):
+                log.warning("%s is left out, there is no IPv6 here: %s", text, error.strerror)
+                continue
             for bound in sockets:
                 bound.close()
             raise StartError(f"cannot listen on {text}: {error.strerror or error}") from error
@@ -38,6 +46,10 @@ def name(listener: socket.socket) -> str:
         return f"unix:{listener.getsockname()}"
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{host}:{port}"
+
+
+def _has_ipv4_twin(endpoint: Endpoint, others: Iterable[Endpoint]) -> bool:
+    return endpoint.host == "::" and Endpoint(host="0.0.0.0", port=endpoint.port) in others  # noqa: S104
 
 
 def _bind(endpoint: Endpoint) -> list[socket.socket]:

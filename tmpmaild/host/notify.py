@@ -13,15 +13,18 @@ _MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
 log = logging.getLogger(__name__)
 
 
-def notify(state: str) -> None:
-    """Send a state such as ``READY=1`` to the supervisor, if there is one; that it cannot be reached is logged."""
+def notify(state: str, *, wait: bool = True) -> None:
+    """Send a state such as ``READY=1`` to the supervisor, if there is one; that it cannot be reached is logged.
+
+    Without ``wait`` so is a supervisor that is too busy to take it.
+    """
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
         return
     address = "\0" + path[1:] if path.startswith("@") else path
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
-            supervisor.sendto(state.encode(), address)
+            supervisor.sendto(state.encode(), 0 if wait else socket.MSG_DONTWAIT, address)
     except OSError as error:
         log.warning("NOTIFY_SOCKET %s cannot be told %s: %s", path, state, error.strerror or error)
 

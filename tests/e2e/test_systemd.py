@@ -1,0 +1,104 @@
+"""What the unit files rely on: sockets that are passed, the watchdog, and the exit codes."""
+
+import os
+import signal
+import socket
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+TIMEOUT_SECONDS = 30
+
+
+@pytest.fixture
+def listeners():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as smtp,
+        socket.create_server(("127.0.0.1", 0)) as http,
+    ):
+        yield {"smtp": smtp, "http": http}
+
+
+def ports(listeners):
+    return {name: listener.getsockname()[1] for name, listener in listeners.items()}
+
+
+def test_a_restart_refuses_nobody(start, listeners):
+    """Ports that cannot be bound show that the passed sockets stand in their place."""
+    nowhere = {"TMPMAILD_SMTP__LISTEN": "203.0.113.1:25", "TMPMAILD_HTTP__LISTEN": "203.0.113.1:80"}
+    daemon = start(listeners=listeners, **nowhere)
+    assert {"smtp": daemon.smtp_port, "http": daemon.http_port} == ports(listeners)
+    address = daemon.create()
+    assert daemon.stop() == 0
+    with closing(socket.create_connection(("127.0.0.1", daemon.smtp_port), timeout=TIMEOUT_SECONDS)) as waiting:
+        daemon.start()
+        assert waiting.recv(1000).startswith(b"220 ")
+    daemon.deliver_octets(address, b"Subject: after\r\n\r\nthe restart\r\n")
+    assert [mail["subject"] for mail in daemon.messages(address)] == ["after"]
+    assert "listening for smtp, http on sockets that systemd has passed" in (daemon.folder / "stderr.txt").read_text()
+
+
+def test_one_socket_may_be_passed_and_the_other_not(start, listeners):
+    daemon = start(listeners={"smtp": listeners["smtp"]})
+    assert daemon.smtp_port == ports(listeners)["smtp"]
+    assert daemon.create()
+
+
+def test_a_unix_socket_stays_where_systemd_has_made_it(start, tmp_path):
+    with closing(socket.socket(socket.AF_UNIX)) as metrics:
+        metrics.bind(f"{tmp_path}/metrics.sock")
+        metrics.listen()
+        daemon = start(listeners={"metrics": metrics})
+        with closing(socket.socket(socket.AF_UNIX)) as client:
+            client.settimeout(TIMEOUT_SECONDS)
+            client.connect(f"{tmp_path}/metrics.sock")
+            client.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert daemon.stop() == 0
+        assert (tmp_path / "metrics.sock").is_socket()
+
+
+def test_the_watchdog_hears_from_the_daemon_once_it_is_ready_and_an_abort_leaves_the_stacks(start, tmp_path):
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as supervisor:
+        supervisor.bind(f"{tmp_path}/notify")
+        supervisor.settimeout(TIMEOUT_SECONDS)
+        daemon = start(NOTIFY_SOCKET=f"{tmp_path}/notify", WATCHDOG_USEC="200000")
+        heard = []
+        while heard[-3:] != [b"WATCHDOG=1"] * 3:
+            heard.append(supervisor.recv(100))
+        assert b"READY=1" in heard
+        assert daemon.stop(signal.SIGABRT) == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in daemon.errors()
+    assert "in serve" in daemon.errors()
+
+
+@pytest.mark.parametrize("name", ["serve", "migrate", "check-config"])
+def test_a_mistake_in_the_configuration_has_an_exit_code_of_its_own(command, tmp_path, name):
+    (tmp_path / "tmpmaild.toml").write_text('[smtp]\nmax_connections = "many"\n')
+    assert command(name).returncode == os.EX_CONFIG == 78
+
+
+def taken_port(_):
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        yield {"TMPMAILD_SMTP__LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
+
+
+def missing_certificate(_):
+    yield {"TMPMAILD_SMTP__TLS_CERTIFICATE": "/no/cert", "TMPMAILD_SMTP__TLS_KEY": "/no/key"}
+
+
+def foreign_database(folder):
+    with closing(sqlite3.connect(folder / "tmpmaild.db")) as connection:
+        connection.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
+    yield {}
+
+
+def missing_folder(_):
+    yield {"TMPMAILD_STORAGE__PATH": "/nowhere/at/all/x.db"}
+
+
+@pytest.mark.parametrize("obstacle", [taken_port, missing_certificate, foreign_database, missing_folder])
+def test_what_may_pass_is_tried_again(command, tmp_path, obstacle):
+    for settings in obstacle(tmp_path):
+        assert command("serve", **settings).returncode == 1
