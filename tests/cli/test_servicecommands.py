@@ -1,9 +1,56 @@
 """What the commands to a running service say of wrong arguments, and where none runs."""
 
+import asyncio
+import json
+
 import pytest
 from click.testing import CliRunner
 
+from tmpmaild import __version__
 from tmpmaild.cli.main import main
+from tmpmaild.config.settings import Config, Storage
+from tmpmaild.host import controlsocket
+from tmpmaild.host.control import ControlServer
+from tmpmaild.host.status import Served, StatusReport
+from tmpmaild.measures import Count, Gauge
+
+
+def measures(value):
+    """Every number of a status, as a service counts them."""
+    names = {
+        *("storage_inboxes", "storage_messages", "storage_used_bytes", "storage_max_bytes", "storage_free_disk_bytes"),
+        *("storage_wal_bytes", "smtp_sessions", "http_connections", "http_streams", "sweep_age_seconds"),
+    }
+    mails = Count("smtp_mails_total", "", ("result", "status"))
+    mails.add("accepted", "2.0.0", by=1000)
+    mails.add("refused", "4.3.1", by=value)
+    counts = (mails, Count("smtp_refusals_total", "", ("code",)), Count("http_requests_total", "", ("status",)))
+    return [*counts, *(Gauge(name, "", lambda: value) for name in names)]
+
+
+async def test_a_service_that_is_not_ready_says_why_and_the_exit_code_tells(run, tmp_path):
+    config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
+    served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [])
+    with controlsocket.bound(config, {}) as listener:
+        server = ControlServer(StatusReport(measures(2), lambda: "storage full", served).commands())
+        await server.start(listener)
+        text, as_json = [await asyncio.to_thread(run, "status", *more) for more in ([], ["--json"])]
+        await server.stop()
+    assert (text.exit_code, as_json.exit_code) == (3, 3)
+    assert (json.loads(as_json.stdout)["ready"], json.loads(as_json.stdout)["reason"]) == (False, "storage full")
+    assert text.stdout == (
+        f"tmpmaild {__version__} has run for 0 s, NOT READY: storage full\n"
+        "  domains   tmp.example\n"
+        "  HTTP      127.0.0.1:8025\n"
+        "  SMTP      0.0.0.0:25, [::]:25\n"
+        "  metrics   off\n"
+        "  holds     2 inboxes, 2 messages\n"
+        "  storage   0.0 MiB of 0.0 MiB used, write-ahead log 0.0 MiB, 0.0 MiB of the disk free\n"
+        "  swept     2 s ago\n"
+        "  open      2 SMTP sessions, 2 HTTP connections, 2 streams\n"
+        "  mails     1,000 accepted, 2 refused after their content, 0 negative SMTP replies\n"
+        "  requests  0\n"
+    )
 
 
 @pytest.fixture

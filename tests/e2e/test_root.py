@@ -1,7 +1,12 @@
 """Run as root, every command becomes the owner of the database's folder before it opens a file."""
 
+import json
 import os
+import shutil
 import smtplib
+import stat
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -51,12 +56,36 @@ def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as client:
         client.sendmail("a@example.com", [address, "postmaster"], b"Subject: hello\r\n\r\nmail\r\n")
     assert "hello" in command("postmaster").stdout
+    assert command("status").stdout.startswith("tmpmaild ")
+    assert command("backup", "copy.db").returncode == 0
+    assert (daemon.folder / "copy.db").stat().st_uid == 0
     assert {owner for _, owner in owners(state)} == {NOBODY}
     daemon.process.kill()
     daemon.process.wait()
     assert "hello" in command("postmaster").stdout
     assert command("migrate").returncode == 0
     assert {owner for _, owner in owners(state)} == {NOBODY}
+
+
+def test_a_command_of_a_third_user_is_refused_even_if_it_can_open_the_socket(start, state):
+    python = shutil.which("python3", path="/usr/local/bin:/usr/bin")
+    if python is None:
+        pytest.skip("needs a Python that every user can run")
+    with tempfile.TemporaryDirectory() as public:
+        path = Path(public) / "control.sock"
+        os.chown(public, NOBODY, NOBODY)
+        start(TMPMAILD_CONTROL__LISTEN=f"unix:{path}")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        path.chmod(0o666)
+        Path(public).chmod(0o755)
+        asking = (
+            "import socket; s = socket.socket(socket.AF_UNIX); "
+            f's.connect({str(path)!r}); s.sendall(b\'{{"command":"status"}}\\n\'); print(s.makefile().read())'
+        )
+        done = subprocess.run(
+            [python, "-Ic", asking], user=1, group=1, extra_groups=[], capture_output=True, check=True
+        )
+    assert json.loads(done.stdout) == {"error": f"commands are taken from root and from user {NOBODY}, not from user 1"}
 
 
 @pytest.mark.parametrize("name", ["serve", "migrate"])

@@ -121,8 +121,9 @@ def _expect_service(connection: socket.socket, path: Path, database: Path) -> No
     """Raise ``CommandError`` if another user than that of the service answers."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
-    expected = os.geteuid()
-    if expected == 0:
-        expected = database.resolve().parent.stat().st_uid
+    try:
+        expected = os.geteuid() or database.resolve().parent.stat().st_uid
+    except OSError as error:
+        raise CommandError(f"{database}: its folder cannot be looked at: {error.strerror or error}") from error
     if uid != expected:
         raise CommandError(f"{path}: user {uid} answers there, and the service should be user {expected}")
