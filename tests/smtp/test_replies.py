@@ -64,6 +64,7 @@ CODES = {
     "GO_AHEAD": "354 End",
     "STOPPING": "421 4.3.2",
     "TIMEOUT": "421 4.4.2",
+    "IDLE": "421 4.4.2",
     "TOO_MANY_ERRORS": "421 4.7.0",
     "TOO_MANY_UNKNOWN": "421 4.7.0",
     "TOO_MANY_CONNECTIONS": "421 4.7.0",

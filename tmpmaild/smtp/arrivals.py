@@ -51,13 +51,13 @@ class Arrival(asyncio.Protocol):
             return
         if header is not None:
             rest, self._octets = self._octets[header.size_bytes :], b""
-            self._connections.open.discard(self)
+            self._connections.open.pop(self, None)
             self._hand_over(header.client, rest)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection; a health check may end without a word."""
         del error
-        self._connections.open.discard(self)
+        self._connections.open.pop(self, None)
 
     # What the server calls.
 
@@ -65,6 +65,11 @@ class Arrival(asyncio.Protocol):
         """Close the connection of a proxy that sends no header."""
         if now - self._began_at > _HEADER_SECONDS:
             self._drop("does not come")
+
+    def give_way(self, now: float) -> bool:
+        """Stay: the time for the header is short enough."""
+        del now
+        return False
 
     def stop(self) -> None:
         """Close the connection; the client is told to come again."""

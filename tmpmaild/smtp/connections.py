@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import ssl
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Protocol
@@ -19,6 +19,8 @@ from tmpmaild.smtp.memory import Account, Memory
 from tmpmaild.smtp.replies import Reply
 
 _DRAIN_SECONDS = 0.002
+# When places run out, a connection is asked to give way at most once in this time; so asking costs a constant.
+_ASK_SECONDS = 2
 # What the server closes by itself, and what ``admit`` has reported with the name of the limit.
 _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS})
 
@@ -47,6 +49,9 @@ class Connection(Protocol):
     def watch(self, now: float) -> None:
         """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
 
+    def give_way(self, now: float) -> bool:
+        """Close the connection if it has been idle for a while at loop time ``now``; return whether it does so."""
+
     def stop(self) -> None:
         """Close the connection once the answer to a mail is sent."""
 
@@ -57,6 +62,7 @@ class Connection(Protocol):
 class Connections:
     """All open SMTP connections of the process, and what they share. ``tls`` may be replaced at any time.
 
+    ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
     ``tasks`` are the answers that are being worked on; some may outlive their connection.
     """
 
@@ -65,7 +71,7 @@ class Connections:
         self.settings = settings
         self.tls = tls
         self.stopping = False
-        self.open: set[Connection] = set()
+        self.open: OrderedDict[Connection, float] = OrderedDict()
         self.tasks: set[asyncio.Task[Any]] = set()
         self.per_client: Counter[str] = Counter()
         max_bytes = settings.max_inflight_bytes
@@ -79,7 +85,7 @@ class Connections:
     def admit(self, connection: Connection) -> Reply | None:
         """Count a new connection; return the reply that refuses it if it is over a limit."""
         client = client_name(connection.remote_ip)
-        self.open.add(connection)
+        self.touch(connection)
         self.per_client[client] += 1
         if self.stopping:  # accepted before the listeners closed
             return replies.STOPPING
@@ -90,10 +96,10 @@ class Connections:
 
         Only the limit in all can: the others are for the client.
         """
-        self.open.add(connection)
+        self.touch(connection)
         if self.stopping:
             return replies.STOPPING
-        return self._refusal(connection.remote_ip, "max_connections" if self._are_too_many() else "")
+        return self._refusal(connection.remote_ip, "" if self._has_place() else "max_connections")
 
     def _refusal(self, client: str, limit: str) -> Reply | None:
         """Report that a limit, named by its key, refuses a client; none if it is ""."""
@@ -103,21 +109,36 @@ class Connections:
         log.info("SMTP connection from %s refused: smtp.%s is reached", client, limit)
         return replies.TOO_MANY_CONNECTIONS
 
-    def _are_too_many(self) -> bool:
-        return 0 < self.settings.max_connections < len(self.open)
+    def _has_place(self) -> bool:
+        return not 0 < self.settings.max_connections < len(self.open) or self._free_a_place()
+
+    def _free_a_place(self) -> bool:
+        """Ask those that have been silent longest to give way, until one does."""
+        now = self.loop.time()
+        while now - self.open[longest := next(iter(self.open))] >= _ASK_SECONDS:
+            if longest.give_way(now):
+                return True
+            self.touch(longest)
+        return False
 
     def _exceeded_limit(self, remote_ip: str, client: str) -> str:
         """Return the key of the limit that the newest connection exceeds, or ""."""
-        settings = self.settings
-        if self._are_too_many():
-            return "max_connections"
+        # The limit in all comes last: who is over a limit of its own must not cost another client its place.
+        return self._exceeded_own_limit(remote_ip, client) or ("" if self._has_place() else "max_connections")
+
+    def _exceeded_own_limit(self, remote_ip: str, client: str) -> str:
         if self._is_exempt(remote_ip):
             return ""
-        if 0 < settings.max_connections_per_client < self.per_client[client]:
+        if 0 < self.settings.max_connections_per_client < self.per_client[client]:
             return "max_connections_per_client"
         if self._buckets is not None and not self._buckets.take(client, self.loop.time()).allowed:
             return "new_connections_per_minute"
         return ""
+
+    def touch(self, connection: Connection) -> None:
+        """Note that a connection is active: it is the last to give way when places run out."""
+        self.open[connection] = self.loop.time()
+        self.open.move_to_end(connection)
 
     def report(self, remote_ip: str, refusals: Iterable[Reply]) -> None:
         """Count and log what a client was refused, by its IP address."""
@@ -129,7 +150,7 @@ class Connections:
     def forget(self, connection: Connection) -> None:
         """Stop counting a connection that was closed."""
         client = client_name(connection.remote_ip)
-        self.open.discard(connection)
+        self.open.pop(connection, None)
         self.per_client[client] -= 1
         if not self.per_client[client]:
             del self.per_client[client]

@@ -71,6 +71,11 @@ class Conversation:
         return self._data.received_bytes if self._data else 0
 
     @property
+    def in_transaction(self) -> bool:
+        """Whether a sender was accepted, and no mail has come since."""
+        return self._transaction is not None
+
+    @property
     def receiving_data(self) -> bool:
         """Whether a mail is on its way in."""
         return self._data is not None

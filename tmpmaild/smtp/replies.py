@@ -54,6 +54,7 @@ GO_AHEAD = _reply(354, "", "End data with <CR><LF>.<CR><LF>")
 
 STOPPING = _reply(421, "4.3.2", "Service is stopping")
 TIMEOUT = _reply(421, "4.4.2", "Timeout, closing")
+IDLE = _reply(421, "4.4.2", "Idle while others wait for a connection, closing")
 TOO_MANY_ERRORS = _reply(421, "4.7.0", "Too many errors, closing")
 TOO_MANY_UNKNOWN = _reply(421, "4.7.0", "Too many unknown recipients, closing")
 TOO_MANY_CONNECTIONS = _reply(421, "4.7.0", "Too many connections, try again later")

@@ -25,6 +25,10 @@ _MAX_UNSENT_BYTES = 64 * 1024
 _MAX_WAITING_BYTES = 64 * 1024
 _REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
+# When places run out; in a transaction a client may wait for whom it forwards the mail for.
+_IDLE_AMONG_MANY_SECONDS = 2
+_IDLE_IN_TRANSACTION_SECONDS = 20
+_LAST_WORD_SECONDS = 1
 _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
@@ -77,6 +81,7 @@ class SmtpSession(SMTP):
         # An incomplete command is not activity: otherwise one octet at a time could keep a connection open for days.
         if b"\n" in data or self._conversation.receiving_data:
             self._active_at = self.loop.time()
+            self._connections.touch(self)
         self._conversation.receive(data)
         if not self._waiting:
             self._pump()
@@ -141,6 +146,15 @@ class SmtpSession(SMTP):
             self._close(replies.TIMEOUT)
         elif self._conversation.receiving_data and now - self._measured_at > _RESERVED_SECONDS:
             self._account.keep(self._conversation.held_bytes)
+
+    def give_way(self, now: float) -> bool:
+        """Close the connection if the client has nothing under way and is idle; return whether it does so."""
+        limit_seconds = _IDLE_IN_TRANSACTION_SECONDS if self._conversation.in_transaction else _IDLE_AMONG_MANY_SECONDS
+        if self._busy or self._conversation.closed or now - self._active_at < limit_seconds:
+            return False
+        self._close(replies.IDLE)
+        self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # its place is another's already
+        return True
 
     def _trickles(self, now: float) -> bool:
         seconds = now - self._measured_at
