@@ -248,7 +248,11 @@ async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes
 @pytest.mark.parametrize(
     ("path", "text", "kind"),
     [
-        ("/web/app.js", INBOX["app.js"], "text/javascript; charset=utf-8"),
+        (
+            "/web/app.js",
+            f"const $app = (() => {{\n{INBOX['app.js']}return {{  }};\n}})();\n",
+            "text/javascript; charset=utf-8",
+        ),
         ("/web/inbox.css", INBOX["styles/page.css"] + "\n" + INBOX["styles/card.css"], "text/css; charset=utf-8"),
         ("/web/icon.svg", INBOX["icon.svg"], "image/svg+xml"),
         ("/manifest.webmanifest", INBOX["manifest.webmanifest"], "application/manifest+json"),

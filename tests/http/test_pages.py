@@ -10,6 +10,7 @@ import pytest
 
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import docs_files, web_files
+from tmpmaild.http.scriptbundle import bundle
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*")) if path.suffix != ".png"}
@@ -29,6 +30,7 @@ markup_sink = re.compile(
     r"|\bdocument\.write|\beval\b|\bFunction\(|\bsrcdoc\b|javascript:|setAttribute\([\"'](?:style|on)|cssText"
 ).search
 inline_markup = re.compile(r"""<[^>]*\s(?:on\w+|style)\s*=|<style|<script(?![^>]*\ssrc=)|javascript:""").search
+joined_modules = re.compile(r"^const (\$\w+) = ", re.MULTILINE).findall
 static_imports = re.compile(
     r"""^(?:import\b[^"';()]*|export\b[^"';=()]*\bfrom\s*)["']([^"']+)["']""", re.MULTILINE
 ).findall
@@ -71,8 +73,9 @@ def test_the_inbox_is_small():
 
 
 def test_a_page_load_fetches_little():
-    fetched = [text for name, text in TEXTS.items() if name != DOCS_STYLE and not re.match("messages/(?!en)", name)]
-    assert sum(len(gzip.compress(text.encode(), 9)) for text in fetched) < 75_000
+    styles = "".join(text for name, text in STYLES.items() if name != DOCS_STYLE)
+    fetched = [TEXTS["index.html"], bundle(WEB, "app"), styles, SCRIPTS["messages/en.js"]]
+    assert sum(len(gzip.compress(text.encode(), 9)) for text in fetched) < 50_000
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -146,12 +149,12 @@ def test_every_import_names_a_file_that_is_served(name):
     assert [one for one in imports if "web/" + one.removeprefix("./") not in own_paths] == []
 
 
-def test_the_page_fetches_ahead_every_module_that_another_imports():
+def test_the_page_fetches_ahead_what_its_joined_script_imports():
     """So nothing is asked for only when something else that was asked for has come."""
-    imported = {f"web/{one.removeprefix('./')}" for text in MODULES.values() for one in static_imports(text)}
-    preloaded = References(TEXTS["index.html"]).preloaded
-    assert sorted(preloaded) == sorted(imported)
-    assert "web/messages.js" in imported
+    joined = bundle(WEB, "app")
+    assert References(TEXTS["index.html"]).preloaded == ["web/messages.js"]
+    assert static_imports(joined) == ["./messages.js"]
+    assert {f"${Path(name).stem}" for name in MODULES if name != "worker.js"} == set(joined_modules(joined))
 
 
 def test_what_the_manifest_refers_to_is_there_and_the_worker_touches_no_request():

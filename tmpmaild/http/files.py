@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from tmpmaild.http.negotiation import best_language, prefers_gzip
 from tmpmaild.http.resource import Endpoint
+from tmpmaild.http.scriptbundle import bundle
 from tmpmaild.http.securityheaders import CONTENT_SECURITY_POLICY
 
 DOCS_POLICY = (
@@ -139,8 +140,8 @@ def web_files() -> dict[str, Endpoint]:
     """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
 
     Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
-    ``messages``. Scripts and styles lie below a version, which changes with any of them: a browser that has them asks
-    for none, which on a slow network is what a second visit would wait for.
+    ``messages``. The page loads all scripts as one, and all style sheets as one. They lie below a version, which
+    changes with any of them: a browser that has them asks for none.
     """
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name not in _AT_THE_ROOT]
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
@@ -151,6 +152,7 @@ def web_files() -> dict[str, Endpoint]:
         **{f"/{name}": StaticFile(name) for name in _AT_THE_ROOT},
         **{f"/web/{name}": StaticFile(name) for name in images},
         **{f"/{web}{name}": StaticFile(name, _KEPT_FOR_GOOD) for name in scripts},
+        f"/{web}app.js": StaticContent(bundle(_FOLDER, "app").encode(), "text/javascript", _KEPT_FOR_GOOD),
         f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
         f"/{web}messages.js": TranslatedScript("messages"),
     }

@@ -1,0 +1,63 @@
+"""Modules joined into one script: each runs once, in order, and what cannot be read is refused."""
+
+import pytest
+
+from tmpmaild.http.scriptbundle import UnreadableScriptError, bundle
+
+
+@pytest.fixture
+def modules(tmp_path):
+    """Return a function that writes modules and joins what ``app`` imports."""
+
+    def join(**texts):
+        for name, text in texts.items():
+            (tmp_path / f"{name}.js").write_text(text)
+        return bundle(tmp_path, "app")
+
+    return join
+
+
+def test_each_module_becomes_a_function_called_after_those_that_it_imports(modules):
+    joined = modules(
+        app='import { one as first } from "./part.js";\nimport { two } from "./other.js";\n\nfirst(two);\n',
+        part='// What it is for.\nimport { two } from "./other.js";\nexport const one = () => two;\n',
+        other="export class two {\n  // inside\n}\nexport async function three() {}\n",
+    )
+    assert joined == (
+        "const $other = (() => {\nclass two {\n}\nasync function three() {}\nreturn { two, three };\n})();\n"
+        "const $part = (() => {\nconst { two } = $other;\nconst one = () => two;\nreturn { one };\n})();\n"
+        "const $app = (() => {\nconst { one: first } = $part;\nconst { two } = $other;\nfirst(two);\nreturn {  };\n})();\n"
+    )
+
+
+def test_a_default_import_stays_and_comes_first(modules):
+    joined = modules(
+        app='import { t } from "./words.js";\nt();\n',
+        words='import messages from "./messages.js";\nexport const t = () => messages;\n',
+    )
+    assert joined.startswith('import messages from "./messages.js";\nconst $words = ')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'import * as all from "./part.js";',
+        'import "./part.js";',
+        'import { one } from "https://elsewhere.example/part.js";',
+        "export default 1;",
+        "export { one };",
+        "export let one = 1;",
+        "const text = `two",  # a line in it might look like a comment
+    ],
+)
+def test_what_it_cannot_read_is_refused(modules, line):
+    with pytest.raises(UnreadableScriptError, match=r"app\.js"):
+        modules(app=line, part="")
+
+
+def test_a_circle_is_refused(modules):
+    with pytest.raises(UnreadableScriptError, match="imports itself"):
+        modules(
+            app='import { b } from "./b.js";\nexport const a = 1;',
+            b='import { a } from "./app.js";\nexport const b = 1;',
+        )
