@@ -196,7 +196,7 @@ def _served(config: Config, sockets: _Sockets, *, has_tls: bool) -> str:
 async def _opened_storage(config: Config) -> AsyncIterator[Storage]:
     async with AsyncExitStack() as stack:
         with notify.more_time_to_start():  # migrating or checking a large database may take minutes
-            storage = await stack.enter_async_context(open_storage(_storage_settings(config), clock_ms))
+            storage = await stack.enter_async_context(open_storage(storage_settings(config), clock_ms))
         yield storage
 
 
@@ -260,7 +260,8 @@ def _rate_limits(config: Config) -> RateLimits:
     )
 
 
-def _storage_settings(config: Config) -> StorageSettings:
+def storage_settings(config: Config) -> StorageSettings:
+    """Return the settings of the database."""
     return StorageSettings(
         path=Path(config.storage.path),
         max_bytes=config.storage.max_bytes,

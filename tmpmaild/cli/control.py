@@ -24,10 +24,11 @@ class NotRunning(CommandError):
 
 
 class Answer:
-    """The answer to a command, read from the socket as it comes."""
+    """The answer to a command, read from the socket as it comes; ``pid`` is the process that gives it."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, pid: int) -> None:
         self._stream = stream
+        self.pid = pid
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield each line but the last. Raises ``CommandError`` when the service says so, or has stopped."""
@@ -77,11 +78,11 @@ def asked(
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(patience_seconds)
         _connect(connection, path)
-        _expect_service(connection, path, Path(config.storage.path))
+        pid = _expect_service(connection, path, Path(config.storage.path))
         try:
             with connection.makefile("rb") as stream:
                 _send(connection, request)
-                yield Answer(stream)
+                yield Answer(stream, pid)
         except TimeoutError as error:
             raise CommandError(f"{path}: no answer within {patience_seconds:.0f} s") from error
         except ConnectionError as error:
@@ -117,13 +118,14 @@ def _send(connection: socket.socket, request: bytes) -> None:
         connection.sendall(request)
 
 
-def _expect_service(connection: socket.socket, path: Path, database: Path) -> None:
-    """Raise ``CommandError`` if another user than that of the service answers."""
+def _expect_service(connection: socket.socket, path: Path, database: Path) -> int:
+    """Return the process that answers. Raises ``CommandError`` if its user is another than that of the service."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(credentials)
+    pid, uid, _ = _CREDENTIALS.unpack(credentials)
     try:
         expected = os.geteuid() or database.resolve().parent.stat().st_uid
     except OSError as error:
         raise CommandError(f"{database}: its folder cannot be looked at: {error.strerror or error}") from error
     if uid != expected:
         raise CommandError(f"{path}: user {uid} answers there, and the service should be user {expected}")
+    return int(pid)

@@ -16,6 +16,7 @@ import click
 from tmpmaild import __version__
 from tmpmaild.cli import console, parameters, postmaster, sending, servicecommands, usercommands
 from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, load, say
+from tmpmaild.cli.doctor.command import doctor
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
@@ -179,5 +180,5 @@ def version() -> None:
     say(f"tmpmaild {__version__}")
 
 
-for _command in (*servicecommands.COMMANDS, *usercommands.COMMANDS):
+for _command in (*servicecommands.COMMANDS, doctor, *usercommands.COMMANDS):
     main.add_command(_command)

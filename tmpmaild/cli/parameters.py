@@ -58,6 +58,16 @@ def expect_client(_context: click.Context, _parameter: click.Parameter, value: s
     raise click.BadParameter(f"an IP address is expected (of IPv6 its /64 is the client), not {value!r}")
 
 
+def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse a text that is not IP:PORT."""
+    try:
+        if value is None or (parse_endpoint(value).port and ip_address(parse_endpoint(value).host)):
+            return value
+    except ValueError:
+        pass
+    raise click.BadParameter(f"IP:PORT is expected, like 9.9.9.9:53, not {value!r}")
+
+
 class Input(click.File):
     """A file to read, or ``-`` for standard input, which may be closed."""
 

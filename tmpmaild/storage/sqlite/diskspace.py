@@ -26,6 +26,11 @@ log = logging.getLogger(__name__)
 Monotonic = Callable[[], float]
 
 
+def disk_reserve_bytes(cap_bytes: int, reserve_bytes: int) -> int:
+    """Return what must stay free on the disk; ``reserve_bytes`` is for mail that is being received."""
+    return max(256 * _MIB, cap_bytes // 10, reserve_bytes)
+
+
 class DiskSpace:
     """Whether there is space: measured in the writer's thread, answered from memory."""
 
@@ -41,7 +46,7 @@ class DiskSpace:
         self._files = files
         self._connection = connection
         self._cap_bytes = cap_bytes
-        self._disk_reserve_bytes = max(256 * 1024 * 1024, cap_bytes // 10, reserve_bytes)
+        self._disk_reserve_bytes = disk_reserve_bytes(cap_bytes, reserve_bytes)
         self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
         self._monotonic = monotonic
         self._measured_at_seconds = -math.inf

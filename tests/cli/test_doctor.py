@@ -1,0 +1,367 @@
+"""``tmpmaild doctor``: what each check says of what it is given, and the whole against a running service."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tmpmaild.cli.doctor import answering, certificate, files, machine, places, reaching, records, report
+from tmpmaild.cli.doctor.findings import ok, problem, warning
+from tmpmaild.cli.main import main
+from tmpmaild.config.settings import Config, Http, Metrics, Smtp, Storage
+from tmpmaild.storage.sqlite.engine import StorageSettings
+
+DAY = 86_400
+MIB = 1 << 20
+
+
+def levels(findings):
+    return [finding.level for finding in findings]
+
+
+def text(findings):
+    return "\n".join(f"{finding.level} {finding.text} {finding.advice}" for finding in findings)
+
+
+@pytest.fixture
+def place():
+    """Return a port that something listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        yield server
+
+
+def port(server):
+    return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+# Places
+
+
+def test_a_free_port_a_taken_one_and_an_address_of_another_machine(place):
+    config = Config(smtp=Smtp(listen=("127.0.0.1:0", port(place), "192.0.2.1:25")), http=Http(listen=("127.0.0.1:0",)))
+    found = list(places.check(config, None))
+    assert levels(found) == ["ok", "problem", "problem", "ok"]
+    assert "in use by another process" in found[1].text
+    assert "no such address" in found[2].text
+    assert places.in_use(config) == {"smtp.listen": [port(place)]}
+
+
+def test_a_unix_socket_is_looked_at_and_never_replaced(tmp_path):
+    path = tmp_path / "http.sock"
+    config = Config(smtp=Smtp(listen=("127.0.0.1:0",)), http=Http(listen=(f"unix:{path}",)))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        found = list(places.check(config, None))
+        assert (levels(found), path.exists()) == (["ok", "problem"], True)
+    assert levels(places.check(config, None)) == ["ok", "ok"]
+    assert path.exists()
+    gone = Config(smtp=Smtp(listen=("127.0.0.1:0",)), http=Http(listen=(f"unix:{tmp_path}/none/http.sock",)))
+    assert levels(places.check(gone, None)) == ["ok", "problem"]
+
+
+# Answers
+
+
+def test_what_listens_and_is_no_service_is_told(place, scripted, monkeypatch):
+    monkeypatch.setattr(answering, "_SECONDS", 0.1)
+    url = scripted((404, {}, b"")).removeprefix("http://")
+    where = {"smtp.listen": [port(place)], "http.listen": [port(place), url]}
+    found = list(answering.check(Config(), where, None))
+    assert levels(found) == ["problem"] * 3
+    assert ["no answer within" in one.text for one in found] == [True, True, False]
+    assert "answered by 404" in found[2].text
+
+
+# Files
+
+
+@pytest.fixture
+def stored(tmp_path):
+    tmp_path.chmod(0o700)
+    for name in ("tmpmaild.db", "cert.pem", "key.pem"):
+        (tmp_path / name).touch(mode=0o600)
+    smtp = Smtp(tls_certificate=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "key.pem"))
+    return Config(storage=Storage(path=str(tmp_path / "tmpmaild.db")), smtp=smtp)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "expected"),
+    [
+        ("tmpmaild.db", 0o600, ["ok", "ok", "ok"]),
+        ("tmpmaild.db", 0o640, ["problem", "ok", "ok"]),
+        (".", 0o777, ["problem", "ok", "ok"]),
+        (".", 0o755, ["ok", "ok", "ok"]),
+        ("cert.pem", 0o644, ["ok", "ok", "ok"]),
+        ("cert.pem", 0o666, ["ok", "problem", "ok"]),
+        ("key.pem", 0o644, ["ok", "ok", "problem"]),
+        ("key.pem", 0o640, ["ok", "ok", "ok"]),
+    ],
+)
+def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, expected):
+    (tmp_path / name).chmod(mode)
+    assert levels(files.check(stored)) == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_files_of_another_user_are_told(stored, tmp_path):
+    os.chown(tmp_path, 65534, 65534)
+    found = list(files.check(stored))
+    assert levels(found) == ["problem", "warning", "warning"]
+    assert found[0].advice == f"chown 65534 {tmp_path}/tmpmaild.db"
+    assert "cannot read it" in found[1].text
+
+
+def test_missing_files(stored, tmp_path):
+    (tmp_path / "key.pem").unlink()
+    assert levels(files.check(stored)) == ["ok", "ok", "problem"]
+    credential = Smtp(tls_certificate=str(tmp_path / "cert.pem"), tls_key="/run/credentials/none.service/key.pem")
+    handed = Config(storage=stored.storage, smtp=credential)
+    assert levels(files.check(handed)) == ["ok", "ok", "ok"]
+    assert levels(files.check(Config(storage=Storage(path=str(tmp_path / "none/tmpmaild.db"))))) == ["problem"]
+
+
+# The machine
+
+
+def test_the_free_space_is_held_against_the_cap_and_the_reserve(tmp_path):
+    def found(cap, reserve):
+        return next(machine.space(StorageSettings(tmp_path / "tmpmaild.db", cap, reserve, 100, 1, 1.0)))
+
+    assert found(MIB, MIB).level == "ok"
+    assert found(MIB, 1 << 60).level == "problem"
+    assert found(shutil.disk_usage(tmp_path).free, MIB).level == "warning"
+
+
+def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount():
+    mounts = "22 1 0:21 / / rw shared:1 - ext4 /dev/vda1 rw\n"
+    mounts += "23 22 0:22 / /srv/a\\040b rw - nfs4 host:/x rw\n"
+    mounts += "24 22 0:23 / /srv rw master:3 - tmpfs tmpfs rw\n"
+    kinds = [machine.file_system(mounts, Path(path)) for path in ("/srv/a b/c", "/srv/a", "/var/lib")]
+    assert kinds == ["nfs4", "tmpfs", "ext4"]
+
+
+def test_a_clock_before_the_installation_is_wrong(monkeypatch):
+    assert levels(machine.clock(0)) == ["problem"]
+    for state, level in ((True, "ok"), (False, "warning"), (None, "ok")):
+        monkeypatch.setattr(machine, "_is_synchronised", lambda state=state: state)
+        assert levels(machine.clock()) == [level]
+
+
+def test_the_limits_of_the_process_are_held_against_the_configuration():
+    limits = "Max core file size        0                    unlimited            bytes     \n"
+    limits += "Max open files            1024                 524288               files     \n"
+    limits += "Max processes             unlimited            unlimited            processes \n"
+    soft = [machine.soft_limit(limits, name) for name in ("Max open files", "Max core file size", "Max processes")]
+    assert soft == [1024, 0, None]
+    assert [machine.open_files(Config(), limit).level for limit in (1024, 16384, None)] == ["warning", "ok", "ok"]
+    assert machine.open_files(Config(smtp=Smtp(max_connections=0)), 16384).level == "warning"
+    assert [machine.memory(Config(), limit).level for limit in (200 * MIB, 1 << 30, None)] == ["warning", "ok", "ok"]
+
+
+# The certificate
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory):
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl (Debian package openssl)")
+    folder = tmp_path_factory.mktemp("pem")
+    for name in ("one", "other"):
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        command += ["-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "30", "-subj", "/CN=tmpmaild"]
+        command += ["-addext", "subjectAltName=DNS:mx.example.org,DNS:*.example.net"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (folder / "locked.key").write_text(
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("key", "hostname", "days", "expected"),
+    [
+        ("one.key", "mx.example.org", 0, ["ok", "ok"]),
+        ("one.key", "MX.example.net", 0, ["ok", "ok"]),
+        ("one.key", "a.mx.example.net", 0, ["warning", "ok"]),
+        ("one.key", "mx.example.com", 0, ["warning", "ok"]),
+        ("one.key", "mx.example.org", 20, ["ok", "warning"]),
+        ("one.key", "mx.example.org", 31, ["ok", "problem"]),
+        ("one.key", "mx.example.org", -1, ["ok", "problem"]),
+        ("other.key", "mx.example.org", 0, ["problem"]),
+        ("locked.key", "mx.example.org", 0, ["problem"]),
+        ("none.key", "mx.example.org", 0, ["problem"]),
+    ],
+)
+def test_key_names_and_dates_of_a_certificate(pem, key, hostname, days, expected):
+    config = Config(smtp=Smtp(tls_certificate=str(pem / "one.pem"), tls_key=str(pem / key)))
+    assert levels(certificate.check(config, hostname, time.time() + days * DAY)) == expected
+
+
+def test_without_a_certificate_mail_comes_in_clear_text():
+    assert levels(certificate.check(Config(), "mx.example.org")) == ["warning"]
+
+
+# Names, port 25, the proxy
+
+
+@pytest.mark.parametrize("name", ["vm", "localhost", "vm.local", "vm.localdomain", "192.0.2.1", "2001:db8::1"])
+def test_a_name_that_no_mx_record_can_have_is_told(name):
+    assert levels(reaching.hostname(name)) == ["warning"]
+    assert levels(reaching.hostname("mx.example.org")) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("listen", "level"), [("127.0.0.1:25", "warning"), ("0.0.0.0:1025", "warning"), ("[::]:25", "ok")]
+)
+def test_senders_take_port_25(listen, level):
+    assert levels(reaching.port_25(Config(smtp=Smtp(listen=(listen,))), "mx.example.org")) == [level]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, []),
+        ({"public_url": "https://tmp.example.org", "trusted_proxies": (ip_network("127.0.0.1"),)}, ["ok"]),
+        ({"public_url": "https://tmp.example.org"}, ["ok", "warning"]),
+        ({"public_url": "https://tmp.example.org", "listen": ("unix:/run/x/http.sock",)}, ["ok"]),
+        ({"public_url": "http://tmp.example.org", "trusted_proxies": (ip_network("127.0.0.1"),)}, ["warning"]),
+        ({"listen": ("0.0.0.0:80",)}, ["warning"]),
+        ({"trusted_proxies": (ip_network("0.0.0.0/0"),)}, ["problem"]),
+        ({"trusted_proxies": (ip_network("10.0.0.0/8"), ip_network("::/0"))}, ["problem"]),
+    ],
+)
+def test_what_stands_in_front_of_http(settings, expected):
+    assert levels(reaching.proxy(Config(http=Http(**settings)))) == expected
+
+
+def test_reserved_domains_and_public_metrics_are_told():
+    assert levels(reaching.domains(Config(domains=("mail.test", "example.org")))) == ["warning"]
+    assert levels(reaching.domains(Config(domains=("example.org",)))) == ["ok"]
+    places_of_metrics = ["127.0.0.1:9025", "10.0.0.1:9025", "0.0.0.0:9025", ""]
+    found = [levels(reaching.metrics(Config(metrics=Metrics(listen=one)))) for one in places_of_metrics]
+    assert found == [[], [], ["warning"], []]
+
+
+# The records to publish
+
+
+def test_the_records_of_each_domain_and_of_the_mail_server():
+    addresses = [ip_address(one) for one in ("9.9.9.9", "10.0.0.1", "2620:fe::fe")]
+    found = records.wanted(Config(domains=("a.example", "b.example")), "mx.a.example", addresses)
+    assert list(records.zone(found)) == [
+        "mx.a.example. A 9.9.9.9",
+        "mx.a.example. AAAA 2620:fe::fe",
+        *(
+            f"{name} {value}"
+            for domain in ("a.example", "b.example")
+            for name, value in [
+                (f"{domain}.", "MX 10 mx.a.example."),
+                (f"{domain}.", 'TXT "v=spf1 -all"'),
+                (f"_dmarc.{domain}.", 'TXT "v=DMARC1; p=reject"'),
+                (f"*._domainkey.{domain}.", 'TXT "v=DKIM1; p="'),
+            ]
+        ),
+    ]
+
+
+def test_an_address_that_cannot_be_known_is_a_comment():
+    found = records.wanted(Config(), "mx.example.org", [ip_address("10.0.0.1")])
+    assert next(records.zone(found)) == "mx.example.org. A ; the public IP address of this machine"
+
+
+def test_the_addresses_are_those_that_smtp_listens_on():
+    smtp = Smtp(listen=("127.0.0.1:25", "203.0.113.7:25", "[2001:db8::7]:25", "203.0.113.7:2525"))
+    assert list(map(str, records.own_addresses(Config(smtp=smtp)))) == ["203.0.113.7", "2001:db8::7"]
+
+
+# The report
+
+
+def test_a_line_for_each_finding_without_control_characters_and_a_summary():
+    findings = [ok("a", "fine"), warning("b", "odd\x1b[31m", "do"), problem("c", "bad")]
+    assert report.text(findings, []).splitlines() == [
+        "ok       a: fine",
+        "warning  b: odd\ufffd[31m -> do",
+        "problem  c: bad",
+        "1 problem, 1 warning",
+    ]
+    found = json.loads(report.as_json(findings, records.wanted(Config(), "mx.example.org", [])))
+    assert found["ok"] is False
+    assert found["findings"][1] == {"check": "b", "level": "warning", "text": "odd\x1b[31m", "advice": "do"}
+    assert found["records"][0] == {"name": "mx.example.org", "type": "A", "value": ""}
+
+
+# The command
+
+
+@pytest.fixture
+def examine(daemon, tmp_path):
+    """Return a function that runs the command with the configuration of the running service."""
+    (tmp_path / "tmpmaild.toml").touch()
+
+    def examine(*arguments, **settings):
+        environ = {
+            "TMPMAILD_HTTP__LISTEN": f"127.0.0.1:{daemon.http_port}",
+            "TMPMAILD_SMTP__LISTEN": f"127.0.0.1:{daemon.smtp_port}",
+            "TMPMAILD_STORAGE__PATH": str(daemon.database),
+            "TMPMAILD_SMTP__HOSTNAME": "mx.example.org",
+            **settings,
+        }
+        return CliRunner().invoke(main, ["doctor", *arguments], env=environ)
+
+    return examine
+
+
+def test_a_running_service_holds_its_places_and_answers(daemon, examine):
+    found = json.loads(examine("--json").stdout)
+    said = {(one["check"], one["level"]): one["text"] for one in found["findings"]}
+    assert said["service", "ok"] == f"runs as process {daemon.process.pid} and is ready"
+    assert said["smtp.listen", "ok"].endswith(f"held by the service, process {daemon.process.pid}")
+    assert "greeting and EHLO" in said["SMTP answers", "ok"]
+    assert said["HTTP answers", "ok"].endswith("/healthz")
+    assert ("open files", "ok") in said or ("open files", "warning") in said
+
+
+def test_the_exit_code_tells_whether_there_is_a_problem(examine):
+    done = examine()
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "DNS records to publish:\n  mx.example.org. A " in done.stdout
+    assert "\n0 problems, " in done.stdout
+    done = examine(TMPMAILD_HTTP__TRUSTED_PROXIES="0.0.0.0/0")
+    assert (done.exit_code, "\n1 problem, " in done.stdout) == (1, True)
+
+
+def test_a_service_that_runs_with_another_configuration_is_told(examine):
+    done = examine(TMPMAILD_SMTP__LISTEN="127.0.0.1:0,127.0.0.2:1", TMPMAILD_DOMAINS="example.org")
+    assert "warning  service: runs with other domains: tmpmaild.example -> systemctl reload" in done.stdout
+    assert "warning  smtp.listen: 127.0.0.2:1: the running service is not there, but on 127.0.0.1:" in done.stdout
+
+
+def test_every_mistake_of_the_configuration_is_a_problem(examine):
+    done = examine("--json", TMPMAILD_SMTP__LISTEN="nowhere", TMPMAILD_LOG__LEVEL="loud")
+    assert done.exit_code == 1
+    assert [one["level"] for one in json.loads(done.stdout)["findings"]] == ["problem", "problem"]
+
+
+@pytest.mark.parametrize("resolver", ["9.9.9.9", "dns.example.org:53", "9.9.9.9:0"])
+def test_a_resolver_is_an_ip_address_and_a_port(examine, resolver):
+    done = examine("--dns", "--resolver", resolver)
+    assert (done.exit_code, "IP:PORT is expected" in done.stderr) == (2, True)
+    assert examine("--resolver", "9.9.9.9:53").exit_code == 2
+
+
+def test_a_missing_dnspython_is_named_with_what_to_install():
+    code = 'import sys; sys.modules["dns"] = None; from tmpmaild.cli.main import main; main(["doctor", "--dns"])'
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tmpmaild: --dns needs dnspython: {sys.executable} -m pip install dnspython\n"

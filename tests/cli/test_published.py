@@ -1,0 +1,133 @@
+"""``tmpmaild doctor --dns``: the records to publish against those that a DNS server on this machine has."""
+
+import socket
+import threading
+from ipaddress import ip_address
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+
+from tmpmaild.cli.doctor.published import Dns, Unknown, compare
+from tmpmaild.cli.doctor.records import wanted
+from tmpmaild.config.settings import Config
+
+MX = "mx.example.org"
+RIGHT = {
+    ("mx.example.org.", "A"): ["9.9.9.9"],
+    ("example.org.", "MX"): ["10 mx.example.org."],
+    ("example.org.", "TXT"): ['"other things"', '"v=spf1 " "-all"'],
+    ("_dmarc.example.org.", "TXT"): ['"v=DMARC1;p=reject; adkim=s"'],
+}
+
+
+class Server:
+    """A DNS server for UDP that knows some records; a name without any does not exist."""
+
+    def __init__(self):
+        self.records = dict(RIGHT)
+        self.is_silent = False
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.address = self._socket.getsockname()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self):
+        while len(octets_and_peer := self._socket.recvfrom(4096)) and octets_and_peer[0]:
+            if not self.is_silent:
+                answer = self._answer(dns.message.from_wire(octets_and_peer[0]))
+                self._socket.sendto(answer.to_wire(), octets_and_peer[1])
+
+    def _answer(self, query):
+        answer = dns.message.make_response(query)
+        answer.flags |= dns.flags.RA
+        (question,) = query.question
+        name, kind = question.name.to_text(), dns.rdatatype.to_text(question.rdtype)
+        if values := self.records.get((name, kind)):
+            answer.answer.append(dns.rrset.from_text(name, 60, "IN", kind, *values))
+        elif name not in {known for known, _ in self.records}:
+            answer.set_rcode(dns.rcode.NXDOMAIN)
+        return answer
+
+    def close(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"", self.address)
+        self._thread.join()
+        self._socket.close()
+
+
+@pytest.fixture
+def server():
+    one = Server()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def found(server):
+    """Return a function that compares the records of example.org with those of the server, some of them changed."""
+
+    def found(changes=None, addresses=("9.9.9.9",)):
+        server.records |= changes or {}
+        records = wanted(Config(domains=("example.org",)), MX, map(ip_address, addresses))
+        return {one.check: one for one in compare(records, MX, Dns(server.address).ask)}
+
+    return found
+
+
+def test_what_is_published_as_it_should_be_is_fine(found):
+    assert {check: one.level for check, one in found().items()} == {
+        "DNS A mx.example.org": "ok",
+        "DNS MX example.org": "ok",
+        "DNS TXT example.org": "ok",
+        "DNS TXT _dmarc.example.org": "ok",
+        "DNS TXT *._domainkey.example.org": "ok",
+    }
+
+
+@pytest.mark.parametrize(
+    ("record", "values", "level", "said"),
+    [
+        ("A mx.example.org", [], "problem", "none"),
+        ("A mx.example.org", ["198.51.100.7"], "warning", "this machine has 9.9.9.9"),
+        ("A mx.example.org", ["198.51.100.7", "9.9.9.9"], "ok", ""),
+        ("AAAA mx.example.org", ["2001:db8::1"], "warning", "on no IPv6 address"),
+        ("MX example.org", [], "problem", "none"),
+        ("MX example.org", ["10 mail.example.com."], "problem", "mail goes elsewhere"),
+        ("MX example.org", ["0 ."], "problem", "null MX"),
+        ("MX example.org", ["10 MX.example.org.", "20 b.example.org."], "warning", "some mail goes elsewhere"),
+        ("TXT example.org", ['"v=spf1 a mx ~all"'], "warning", "lets others send"),
+        ("TXT example.org", ['"v=spf1 -all"', '"v=spf1 mx -all"'], "warning", "none counts"),
+        ("TXT example.org", [], "warning", "none, so others"),
+        ("TXT _dmarc.example.org", ['"v=DMARC1; p=none"'], "warning", "lets others send"),
+        ("TXT *._domainkey.example.org", ['"v=DKIM1; p="'], "ok", "published"),
+    ],
+)
+def test_what_differs_is_told(found, record, values, level, said):
+    kind, name = record.split()
+    one = found({(f"{name}.", kind): values})[f"DNS {record}"]
+    assert one.level == level
+    assert said in one.text
+
+
+def test_a_domain_that_nobody_has_registered(found, server):
+    server.records.clear()
+    assert found()["DNS MX example.org"].text == "there is no such domain"
+
+
+def test_an_address_behind_nat_is_not_held_against_the_record(found):
+    assert found(addresses=["10.0.0.1"])["DNS A mx.example.org"].level == "ok"
+
+
+def test_a_server_that_does_not_answer_is_asked_for_a_limited_time(server):
+    server.is_silent = True
+    with pytest.raises(Unknown, match=r"\S"):
+        Dns(server.address, all_seconds=0.1).ask("example.org", "MX")
+    with pytest.raises(Unknown, match="the time is up"):
+        Dns(server.address, all_seconds=0).ask("example.org", "MX")
+    records = wanted(Config(domains=("example.org",)), MX, [])
+    found = list(compare(records, MX, Dns(server.address, all_seconds=0).ask))
+    assert {one.level for one in found} == {"warning"}
