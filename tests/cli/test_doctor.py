@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import daemons
 from tmpmaild.cli.doctor import answering, certificate, files, machine, places, reaching, records, report
 from tmpmaild.cli.doctor.findings import ok, problem, warning
 from tmpmaild.cli.main import main
@@ -365,3 +366,16 @@ def test_a_missing_dnspython_is_named_with_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"tmpmaild: --dns needs dnspython: {sys.executable} -m pip install dnspython\n"
+
+
+@pytest.fixture
+def trusting_daemon(tmp_path):
+    one = daemons.Daemon(tmp_path, TMPMAILD_SMTP__TRUSTED_PROXIES="127.0.0.0/8")
+    yield one
+    one.close()
+
+
+def test_a_service_that_expects_a_header_of_a_proxy_gets_one(trusting_daemon):
+    name = f"127.0.0.1:{trusting_daemon.smtp_port}"
+    config = Config(smtp=Smtp(trusted_proxies=(ip_network("127.0.0.0/8"),)))
+    assert levels(answering.check(config, {"smtp.listen": [name]}, None)) == ["ok"]

@@ -12,6 +12,7 @@ from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
 from tmpmaild.cli.doctor.places import connectable
 from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config
+from tmpmaild.peers import belongs
 
 _SECONDS = 5.0
 _DONE, _OK = 250, 200
@@ -22,16 +23,34 @@ _SEE_LOG = "journalctl -u tmpmaild"
 def check(config: Config, where: Mapping[str, Sequence[str]], leaf: bytes | None) -> Iterator[Finding]:
     """Connect to each place of the service. ``leaf`` is its certificate in the file, as DER, None if it has none."""
     for name in where.get("smtp.listen", ()):
-        yield _smtp(name, leaf)
+        yield _smtp(name, leaf, _header(config, connectable(parse_endpoint(name))[0]))
     for key in ("http.listen", "metrics.listen"):
         for name in where.get(key, ()):
             yield _http(name, config.http.allowed_hosts if key == "http.listen" else ())
 
 
-def _smtp(name: str, leaf: bytes | None) -> Finding:
+def _header(config: Config, host: str) -> bytes:
+    """Return the header that a trusted proxy must send before it is greeted, if this machine counts as one."""
+    return b"PROXY UNKNOWN\r\n" if belongs(host, config.smtp.trusted_proxies) else b""
+
+
+class _Sender(smtplib.SMTP):
+    """A client that may have to send something before the greeting comes."""
+
+    def __init__(self, host: str, port: int, header: bytes) -> None:
+        self._header = header
+        super().__init__(host, port, local_hostname="localhost", timeout=_SECONDS)
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        connection = socket.create_connection((host, port), timeout)
+        connection.sendall(self._header)
+        return connection
+
+
+def _smtp(name: str, leaf: bytes | None, header: bytes) -> Finding:
     try:
         host, port = connectable(parse_endpoint(name))
-        with closing(smtplib.SMTP(host, port, local_hostname="localhost", timeout=_SECONDS)) as client:
+        with closing(_Sender(host, port, header)) as client:
             return _greeted(client, name, leaf)
     except smtplib.SMTPResponseException as error:
         return problem(_SMTP, f"{name}: {error.smtp_code} {_text(error.smtp_error)}", _SEE_LOG)

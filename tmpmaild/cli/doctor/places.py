@@ -112,6 +112,8 @@ def _refused(place: Place, error: BaseException | None, *, has_control: bool) ->
         case errno.EADDRINUSE:
             return problem(place.key, f"{place.text}: in use by another process", _WHO)
         case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:
+            if place.endpoint.host == "::":
+                return warning(place.key, f"{place.text}: this machine has no IPv6", "fine if it need not have it")
             return problem(place.key, f"{place.text}: this machine has no such address", "ip address lists them")
         case errno.EACCES | errno.EPERM:
             return warning(

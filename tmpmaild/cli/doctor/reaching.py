@@ -79,14 +79,15 @@ def proxy(config: Config) -> Iterator[Finding]:
     if url and tcp and not public and not config.http.trusted_proxies:
         text = "empty, although a proxy must be in front: all its clients share one rate limit"
         yield warning("http.trusted_proxies", text, '["127.0.0.1/32", "::1/128"] for a proxy on this machine')
-    yield from _trusted(config.http.trusted_proxies)
+    yield from _trusted("http.trusted_proxies", config.http.trusted_proxies)
+    yield from _trusted("smtp.trusted_proxies", config.smtp.trusted_proxies)
 
 
-def _trusted(networks: Iterable[Network]) -> Iterator[Finding]:
+def _trusted(key: str, networks: Iterable[Network]) -> Iterator[Finding]:
     wide = [network for network in networks if network.prefixlen < _WIDEST_PREFIX[network.version]]
     if wide:
         text = f"{', '.join(map(str, wide))}: whoever is in there can pretend to be any client"
-        yield problem("http.trusted_proxies", text, "name the addresses of your proxies only")
+        yield problem(key, text, "name the addresses of your proxies only")
 
 
 def metrics(config: Config) -> Iterator[Finding]:
