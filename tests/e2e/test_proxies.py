@@ -1,0 +1,149 @@
+"""The files in docs/proxy as they are, but for ports and certificate, before a real daemon."""
+
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+PROXY = Path(__file__).parents[2] / "docs/proxy"
+FORGED = {"X-Forwarded-For": "192.0.2.1"}
+MAIN = "daemon off; error_log stderr; pid {0}/pid; events {{}} http {{ {1} include {0}/site.conf; }}"
+FOLDERS = " ".join(f"{kind}_temp_path {{0}}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+@pytest.fixture(params=["nginx", "caddy"])
+def proxy(request, tmp_path, start):
+    """Return a daemon and the port of a proxy before it."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl (Debian package openssl)")
+    program = shutil.which(request.param, path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
+    if not program:
+        pytest.skip(f"needs {request.param} (Debian package {request.param})")
+    make_certificate(tmp_path)
+    daemon = start(TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32", TMPMAILD_HTTP__PUBLIC_URL="https://tmp.example.org")
+    port = free_port()
+    arrange = {"nginx": nginx, "caddy": caddy}[request.param]
+    process = subprocess.Popen([program, *arrange(tmp_path, daemon.http_port, port)], env={"HOME": str(tmp_path)})
+    try:
+        wait_for(process, port)
+        yield daemon, port
+    finally:
+        # Asked to end, Caddy waits for its event streams; killed, nginx leaves its workers behind.
+        process.send_signal(signal.SIGTERM if request.param == "nginx" else signal.SIGKILL)
+        process.wait(30)
+
+
+def make_certificate(folder):
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem", "-subj", "/CN=tmp.example.org"),
+            *("-addext", "subjectAltName=DNS:tmp.example.org"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+
+
+def changed(text, changes):
+    """Return a text with replacements, each of which must be possible: the documentation's file has not another shape."""
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def nginx(folder, daemon_port, port):
+    site = changed(
+        re.sub(r"\n    listen \[::\].*", "", (PROXY / "nginx.conf").read_text()),
+        {
+            "listen 80;": f"listen 127.0.0.1:{free_port()};",
+            "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
+            "127.0.0.1:8025": f"127.0.0.1:{daemon_port}",
+            "/etc/letsencrypt/live/tmp.example.org": str(folder),
+        },
+    )
+    (folder / "site.conf").write_text(site)
+    (folder / "nginx.conf").write_text(MAIN.format(folder, FOLDERS.format(folder)))
+    return ["-c", folder / "nginx.conf", "-e", "stderr"]
+
+
+def caddy(folder, daemon_port, port):
+    site = changed(
+        (PROXY / "Caddyfile").read_text(),
+        {
+            "{$DOMAIN:tmp.example.org} {": f"https://tmp.example.org:{port} {{\n\ttls {folder}/fullchain.pem {folder}/privkey.pem",
+            "127.0.0.1:8025": f"127.0.0.1:{daemon_port}",
+        },
+    )
+    (folder / "Caddyfile").write_text(f"{{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}}\n{site}")
+    return ["run", "--adapter", "caddyfile", "--config", folder / "Caddyfile"]
+
+
+def wait_for(process, port):
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        assert process.poll() is None
+        with socket.socket() as probe:
+            if not probe.connect_ex(("127.0.0.1", port)):
+                return
+        time.sleep(0.02)
+    pytest.fail("the proxy does not listen")
+
+
+class Visitor(http.client.HTTPSConnection):
+    """A client of the proxy from an address of its own."""
+
+    def __init__(self, folder, port, client):
+        context = ssl.create_default_context(cafile=folder / "fullchain.pem")
+        super().__init__("tmp.example.org", port, timeout=30, source_address=(client, 0), context=context)
+
+    def connect(self):
+        plain = socket.create_connection(("127.0.0.1", self.port), self.timeout, self.source_address)
+        self.sock = self._context.wrap_socket(plain, server_hostname=self.host)
+
+    def ask(self, method, path, **headers):
+        self.request(method, path, headers={"Host": "tmp.example.org", **headers})
+        return self.getresponse()
+
+
+def test_events_come_at_once_and_limits_count_the_real_client(proxy, tmp_path):
+    daemon, port = proxy
+    with (
+        closing(Visitor(tmp_path, port, "127.0.0.2")) as visitor,
+        closing(Visitor(tmp_path, port, "127.0.0.3")) as other,
+    ):
+        # Said by a page of the same origin, so Host must have been passed on; what a client forges is not believed.
+        made = visitor.ask("POST", "/api/v1/addresses", Origin="https://tmp.example.org", **FORGED)
+        address = json.loads(made.read())["address"]
+        made_by_other = other.ask("POST", "/api/v1/addresses", **FORGED)
+        assert made.headers["RateLimit"] == made_by_other.headers["RateLimit"]
+        with visitor.ask("GET", f"/api/v1/addresses/{address}/events") as stream:
+            assert stream.headers["Content-Type"].startswith("text/event-stream")
+            daemon.deliver_octets(address, b"Subject: through the proxy\r\n\r\nmail\r\n")
+            assert any(b"through the proxy" in line for line in iter(stream.readline, b""))
+
+
+def test_browsers_are_offered_http_2(proxy, tmp_path):
+    _, port = proxy
+    context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with (
+        socket.create_connection(("127.0.0.1", port), 30) as plain,
+        context.wrap_socket(plain, server_hostname="tmp.example.org") as connection,
+    ):
+        assert connection.selected_alpn_protocol() == "h2"
