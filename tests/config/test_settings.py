@@ -109,6 +109,7 @@ def test_a_byte_order_mark_is_forgiven(written):
     ("text", "said"),
     [
         ("[http\n", "is not TOML: .*line 1"),
+        ("[http]\n[smtp]\n[http]\n", "is not TOML: Cannot declare .*http.*; a .section. may be there once"),
         ("domains = ['a']\ndomains = ['b']\n", "is not TOML: "),
         # int() refuses so many digits by an error of its own
         (f"x = {'9' * 5000}", "is not TOML: "),

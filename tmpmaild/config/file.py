@@ -15,6 +15,7 @@ USUAL_PLACES: Final = (Path("tmpmaild.toml"), Path("/etc/tmpmaild/config.toml"))
 
 _KINDS: Final = kinds_by_key()
 _MAX_FOUND_CHARACTERS: Final = 80
+_ONCE: Final = "; a [section] may be there once: move its keys below the first"
 _SWITCHES: Final = {"true": True, "false": False}
 
 
@@ -111,7 +112,8 @@ def _read(source: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ConfigError([f"{source}: is not UTF-8 (at byte {error.start})"]) from error
     except ValueError as error:  # TOMLDecodeError, and numbers of thousands of digits
-        raise ConfigError([f"{source}: is not TOML: {error}"]) from error
+        hint = _ONCE if str(error).startswith("Cannot declare") else ""
+        raise ConfigError([f"{source}: is not TOML: {error}{hint}"]) from error
     except RecursionError as error:
         raise ConfigError([f"{source}: is nested too deeply"]) from error
 
