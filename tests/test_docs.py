@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
+from tmpmaild.config.settings import Config, kinds_by_key
 from tmpmaild.host.passed import FAMILIES
 from tmpmaild.http import requests, wire
 from tmpmaild.http.apioperations import OPERATIONS
@@ -21,7 +22,7 @@ from tmpmaild.http.problems import PROBLEMS
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 API = (ROOT / "docs/api.md").read_text()
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_every_route_stands_in_the_api_reference():
@@ -78,6 +79,43 @@ def test_every_test_that_the_architecture_names_exists():
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert named
     assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+def _attacks():
+    """Yield what the tables of ``docs/security.md`` say, row by row: settings, their defaults, tests."""
+    for line in (ROOT / "docs/security.md").read_text().splitlines():
+        cells = line.split(" | ")
+        if len(cells) == 5 and not cells[0].startswith("| attack"):
+            yield cells[0], cells[2], *(re.findall(r"`(.+?)`", cell) for cell in cells[2:])
+
+
+def test_every_attack_has_an_answer_that_a_test_shows():
+    attacks = list(_attacks())
+    assert len(attacks) > 60
+    found = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    named = [(attack, *test.split("::")) for attack, _, _, _, tests in attacks for test in tests]
+    missing = [row for row in named if f"def {row[2]}(" not in found.get(ROOT / "tests" / row[1], "")]
+    assert missing == []
+    assert [attack for attack, _, _, _, tests in attacks if not tests] == []
+
+
+def test_every_setting_against_an_attack_has_the_default_that_is_told():
+    tree, unit = msgspec.to_builtins(Config()), (ROOT / "systemd/tmpmaild.service").read_text()
+
+    def default(setting):
+        if setting not in kinds_by_key():
+            return re.search(rf"^{setting}=(.*)$", unit, re.MULTILINE)[1]
+        section, _, name = setting.rpartition(".")
+        return (tree[section] if section else tree)[name]
+
+    for attack, text, settings, defaults, _ in _attacks():
+        assert bool(settings) == (text != "fixed"), attack
+        real = [default(setting) for setting in settings]
+        told = [
+            one if isinstance(value, str) and one == value else tomllib.loads(f"x = {one}")["x"]
+            for one, value in zip(defaults, real, strict=True)
+        ]
+        assert told == [list(value) if isinstance(value, tuple) else value for value in real], attack
 
 
 def test_every_known_issue_says_what_helps_and_quotes_the_log_as_it_is():
