@@ -9,6 +9,7 @@ from tmpmaild.host.status import Status
 from tmpmaild.storage.base import Summary
 
 _MIB = 1 << 20
+_GIB = 1 << 30
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -26,8 +27,8 @@ def of_service(found: dict[str, Any]) -> str:
         _row("holds", f"{_count(numbers.inboxes, 'inbox', 'es')}, {_count(numbers.messages, 'message')}"),
         _row(
             "storage",
-            f"{_mib(numbers.used_bytes)} of {_mib(numbers.max_bytes)} used, write-ahead log {_mib(numbers.wal_bytes)},"
-            f" {_mib(numbers.free_disk_bytes)} of the disk free",
+            f"{_size(numbers.used_bytes)} of {_size(numbers.max_bytes)} used, write-ahead log"
+            f" {_size(numbers.wal_bytes)}, {_size(numbers.free_disk_bytes)} of the disk free",
         ),
         _row("swept", f"{_span(numbers.sweep_age_seconds)} ago"),
         _row(
@@ -53,7 +54,7 @@ def of_file(path: Path, found: Summary, reason: str) -> str:
         _row("database", str(path)),
         _row("stopped", stopped),
         _row("holds", f"{_count(found.inboxes, 'inbox', 'es')}, {_count(found.messages, 'message')}"),
-        _row("storage", f"{_mib(found.file_bytes)} with its write-ahead log"),
+        _row("storage", f"{_size(found.file_bytes)} with its write-ahead log"),
     ]
     return "\n".join(lines)
 
@@ -66,8 +67,10 @@ def _count(number: int, word: str, end: str = "s", *, plural: str = "") -> str:
     return f"{number:,} {word if number == 1 else plural or word + end}"
 
 
-def _mib(octets: int) -> str:
-    return f"{octets / _MIB:,.1f} MiB"
+def _size(octets: int) -> str:
+    if octets < 10 * _GIB:
+        return f"{octets / _MIB:,.1f} MiB"
+    return f"{octets / _GIB:,.1f} GiB"
 
 
 def _span(seconds: int) -> str:
