@@ -26,6 +26,7 @@ runpy.run_module("tmpmaild", run_name="__main__", alter_sys=True)
 def serve(folder, program, *arguments):
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TMPMAILD_")}
     environ |= {"TMPMAILD_HTTP__LISTEN": "127.0.0.1:0", "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0"}
+    environ["TMPMAILD_LOG__LEVEL"] = "warning"
     command = [sys.executable, *program, "serve", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=folder, env=environ, text=True, **pipes) as process:

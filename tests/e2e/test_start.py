@@ -106,7 +106,7 @@ def test_damage_that_shows_later_is_logged_and_found_by_the_next_start(start, co
     assert command("migrate").returncode == 0
     database = tmp_path / "tmpmaild.db"
     with closing(sqlite3.connect(database)) as connection:
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'inbox_by_expiry'").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'message_by_inbox'").fetchone()
     octets = bytearray(database.read_bytes())
     octets[(page - 1) * 4096 : (page - 1) * 4096 + 200] = b"\xff" * 200
     database.write_bytes(octets)
