@@ -135,6 +135,12 @@ CREATE TRIGGER message_deleted AFTER DELETE ON message BEGIN
         WHERE id = OLD.inbox_id;
 END;
 
+-- The domains of the configuration, and those that were in it while their addresses may live.
+CREATE TABLE domain (
+    name TEXT PRIMARY KEY,
+    kept_until_ms INTEGER                          -- NULL: it takes new addresses
+) STRICT, WITHOUT ROWID;
+
 -- The operator's inbox (postmaster, abuse): it has no name that the HTTP API could find.
 INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private)
     VALUES (1, zeroblob(16), 0, 9223372036854775807, 1);

@@ -27,7 +27,7 @@ async def send(port, address, body):
 
 @pytest.mark.both_loops
 async def test_no_call_blocks_the_loop(tmp_path, clock):
-    settings = StorageSettings(tmp_path / "mail.db", 2**30, 2**21, 0, 0, 1.0)
+    settings = StorageSettings(2**30, 2**21, 0, 0, 1.0, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as storage:
         service = InboxService(
             storage,

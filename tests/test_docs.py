@@ -18,6 +18,7 @@ from tmpmaild.host.passed import FAMILIES
 from tmpmaild.http import requests, wire
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
+from tmpmaild.roomsettings import NEED_RESTART
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -47,6 +48,13 @@ def test_every_problem_stands_in_the_api_reference_with_its_status():
     assert missing == []
     documented = set(re.findall(r"`([a-z-]+)`", " ".join(text.split(", with")[0] for text in rows.values())))
     assert documented - PROBLEMS.keys() == set()
+
+
+def test_the_keys_that_need_a_restart_are_named():
+    text = (ROOT / "docs/configuration.md").read_text()
+    named = re.search(r"Five keys need a restart; .*?: (.*?)\.\n", text, re.DOTALL)[1]
+    assert tuple(re.findall(r"`([\w.]+)`", named)) == NEED_RESTART
+    assert set(NEED_RESTART) <= kinds_by_key().keys()
 
 
 def test_every_command_stands_in_the_documentation():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.ratelimit import Decision, TokenBuckets
+from tmpmaild.ratelimit import Decision, TokenBuckets, changed_buckets
 
 
 def test_a_burst_passes_and_then_a_token_comes_back_every_six_seconds():
@@ -91,3 +91,12 @@ def test_who_waits_as_told_is_let_in(burst, rate):
     while decision.allowed:
         decision = buckets.take("ada", 0)
     assert buckets.take("ada", decision.next_token_seconds).allowed
+
+
+def test_buckets_are_kept_while_their_rate_is_the_same():
+    known = changed_buckets(None, 10, 5)
+    assert changed_buckets(known, 10, 5) is known
+    assert changed_buckets(known, 10) is not known
+    assert changed_buckets(known, 11, 5).take("ada", 0.0).remaining == 4
+    assert changed_buckets(known, 0, 5) is None
+    assert changed_buckets(None, 0) is None

@@ -11,35 +11,34 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 
-from tmpmaild import __version__
+from tmpmaild import __version__, roomsettings
+from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.config.settings import Config
-from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.host import allocator, controlsocket, listen, notify, passed, watchdog
+from tmpmaild.errors import DatabaseError, RequestError, StartError
+from tmpmaild.host import allocator, certificate, controlsocket, listen, logs, notify, passed, watchdog
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.looplag import LoopLag
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.status import Served, StatusReport
-from tmpmaild.http.app import HttpApp, HttpSettings
+from tmpmaild.http.app import HttpApp
 from tmpmaild.http.health import operator_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.commands import InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService, Rules
-from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.smtp.connections import SmtpSettings
+from tmpmaild.ratelimit import RateLimits
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
-from tmpmaild.times import clock_ms
+from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.times import clock_ms, rfc3339
 
 _GRACE_SECONDS = 3.0
-_PAGE_REQUESTS_PER_MINUTE = 120
 _MAX_METRICS_CONNECTIONS = 100
 # How long a thread keeps the GIL from others. A thread that parses 10 MiB would with Python's 5 ms let the event loop
 # do one thing every 5 ms.
@@ -48,20 +47,17 @@ _SWITCH_SECONDS = 0.0005
 log = logging.getLogger(__name__)
 
 Announce = Callable[[list[str], list[str]], None]
+ReadConfig = Callable[[], Config]
 
 
-def hostname(config: Config) -> str:
-    """Return our name in the greeting and in ``Received`` lines."""
-    return config.smtp.hostname or socket.gethostname()
-
-
-async def run(config: Config, announce: Announce) -> None:
+async def run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
     """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP and SMTP once both listen.
 
-    Raises ``StartError`` when it cannot begin, ``DatabaseError`` when the database is gone.
+    ``read_again`` is called in a thread when the configuration is to be read again. Raises ``StartError`` when it
+    cannot begin, ``DatabaseError`` when the database is gone.
     """
     try:
-        await _run(config, announce)
+        await _run(config, announce, read_again)
     except BaseExceptionGroup as group:
         reasons, others = group.split(StartError)
         if others is not None or reasons is None:
@@ -73,32 +69,33 @@ def _first(group: BaseException) -> BaseException:
     return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
 
 
-async def _run(config: Config, announce: Announce) -> None:
+async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     allocator.return_large_blocks()
-    tls = _tls(config)
+    tls = certificate.load(config)
     async with _opened_storage(config) as storage:
+        rules = await _noted_rules(config, storage)
         with controlsocket.bound(config, os.environ) as control:
-            await _serve(config, storage, tls, control, announce)
+            sockets = _bind(config)
+            parts = _Parts(config, rules, storage, tls, sockets=sockets, read_again=read_again)
+            await _serve(parts, storage, sockets, control, announce)
         if storage.is_lost():
             raise DatabaseError(f"{config.storage.path}: gone while it was in use")
 
 
 async def _serve(
-    config: Config, storage: Storage, tls: ssl.SSLContext | None, control: socket.socket | None, announce: Announce
+    parts: "_Parts", storage: Storage, sockets: "_Sockets", control: socket.socket | None, announce: Announce
 ) -> None:
-    sockets = _bind(config)
-    parts = _Parts(config, storage, tls, sockets)
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
-            await tasks.start(_watch_signals, running, parts.smtp, config)
+            await tasks.start(_watch_signals, running, parts)
             await parts.start(sockets)
             await parts.control.start(control)
             for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
                 tasks.start_soon(forever)
             tasks.start_soon(watchdog.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
-            log.info("started: %s", _served(config, sockets, has_tls=tls is not None))
+            log.info("started: %s", parts.served)
             announce(*map(_names, (sockets.http, sockets.smtp)))
             notify.notify("READY=1")
             await anyio.sleep_forever()
@@ -112,27 +109,52 @@ async def _serve(
 class _Parts:
     """The parts of the daemon over one storage, connected with each other."""
 
-    def __init__(self, config: Config, storage: Storage, tls: ssl.SSLContext | None, sockets: "_Sockets") -> None:
+    def __init__(
+        self,
+        config: Config,
+        rules: Rules,
+        storage: Storage,
+        tls: ssl.SSLContext | None,
+        *,
+        sockets: "_Sockets",
+        read_again: ReadConfig,
+    ) -> None:
+        self._started_with = config
+        self._read_again = read_again
+        self._reloading = anyio.Lock()
+        self._reloads = 0
         self._storage = storage
-        self._service = _service(storage, config)
-        limits = _rate_limits(config)
-        self.smtp = SmtpServer(self._service, _smtp_settings(config), tls)
+        self._sockets = sockets
+        self._service = _service(storage, rules)
+        self._limits = RateLimits()
+        roomsettings.set_rates(self._limits, config)
+        self.smtp = SmtpServer(self._service, roomsettings.smtp(config), tls)
         self.cleaner = Cleaner(
             storage,
             clock=clock_ms,
             interval_seconds=config.expiry.interval_seconds,
-            chores=[self._service.forget_expired, lambda: limits.forget_idle(time.monotonic())],
+            chores=[self._service.forget_expired, lambda: self._limits.forget_idle(time.monotonic())],
         )
         self.lag = LoopLag()
-        web = HttpApp(self._service, _http_settings(config), limits, self.obstacle)
-        self._http = HttpServer(web, max_connections=config.http.max_connections)
-        measured = (self.smtp, web, self._http, storage, self.cleaner, self.lag)
+        self._web = HttpApp(self._service, roomsettings.http(config), self._limits, self.obstacle)
+        self._http = HttpServer(self._web, max_connections=config.http.max_connections)
+        measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag)
         measures = tuple(chain.from_iterable(part.measures() for part in measured))
         metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
-        status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
+        self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
         inboxes = InboxCommands(storage, self.cleaner, clock=clock_ms)
-        self.control = ControlServer({**status.commands(), **inboxes.commands()})
+        reload = {"reload": Command(NoArguments, self._answer_reload)}
+        self.control = ControlServer({**self._status.commands(), **inboxes.commands(), **reload})
+
+    @property
+    def served(self) -> str:
+        """What is served and where, as text."""
+        domains = ", ".join(self._service.domains)
+        http, smtp, metrics = (", ".join(_names(some)) for some in self._sockets)
+        tls = " with STARTTLS" if self.smtp.connections.tls is not None else ""
+        more = f"; metrics on {metrics}" if metrics else ""
+        return f"tmpmaild {__version__}, {domains}; HTTP on {http}; SMTP on {smtp}{tls}{more}"
 
     async def start(self, sockets: "_Sockets") -> None:
         """Accept connections."""
@@ -148,6 +170,48 @@ class _Parts:
             return "the database is gone"
         return self._storage.trouble() or ("" if self._storage.has_room() else "storage full")
 
+    async def reload(self) -> list[str]:
+        """Read the configuration again and go by it; return the keys that need a restart. Says so in the log.
+
+        Raises ``StartError`` and ``RequestError``, and everything stays as it was.
+        """
+        self._reloads += 1  # for the log: no reload is a repetition of another
+        try:
+            async with self._reloading:
+                config = await self._reload()
+        except (StartError, RequestError) as error:
+            for line in str(error).splitlines():
+                log.error(  # noqa: TRY400 - the operator's mistake
+                    "the configuration stays as it was: %s", line, extra={"about": (self._reloads, line)}
+                )
+            raise
+        log.info("reloaded: %s", self.served, extra={"about": self._reloads})
+        keys = roomsettings.needing_restart(self._started_with, config)
+        if keys:
+            log.warning("changed, and needs a restart: %s", ", ".join(keys), extra={"about": self._reloads})
+        return keys
+
+    async def _reload(self) -> Config:
+        config = await anyio.to_thread.run_sync(self._read_again)
+        tls = await anyio.to_thread.run_sync(certificate.load, config)
+        smtp, web = roomsettings.smtp(config), roomsettings.http(config)
+        use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
+        rules = await _noted_rules(config, self._storage)
+        await self._storage.change_limits(roomsettings.storage(config))
+        # Nothing below can fail or wait: a configuration is never applied by half.
+        self._service.change_rules(rules)
+        self.smtp.change_settings(smtp, tls)
+        use_web()
+        self._http.max_connections = config.http.max_connections
+        roomsettings.set_rates(self._limits, config)
+        self.cleaner.interval_seconds = config.expiry.interval_seconds
+        self._status.change_domains(config.domains)
+        logs.set_up(config.log.level, config.log.format)
+        return config
+
+    async def _answer_reload(self, _: NoArguments) -> Answer:
+        yield Reloaded(await self.reload())
+
     async def stop(self) -> None:
         """Accept no more connections, and give those that are open the grace time to end."""
         self._service.stop_waiting()
@@ -155,6 +219,12 @@ class _Parts:
             for server in (self.smtp, self._http, self._metrics):
                 stopping.start_soon(server.stop, _GRACE_SECONDS)
             stopping.start_soon(self.control.stop)
+
+
+class Reloaded(Struct, frozen=True):
+    """The answer to the command ``reload``."""
+
+    needs_restart: list[str]
 
 
 class _Sockets(NamedTuple):
@@ -184,26 +254,31 @@ def _names(sockets: Iterable[socket.socket]) -> list[str]:
     return [listen.name(one) for one in sockets]
 
 
-def _served(config: Config, sockets: _Sockets, *, has_tls: bool) -> str:
-    domains = ", ".join(config.domains)
-    http, smtp, metrics = (", ".join(_names(some)) for some in sockets)
-    tls = " with STARTTLS" if has_tls else ""
-    more = f"; metrics on {metrics}" if metrics else ""
-    return f"tmpmaild {__version__}, {domains}; HTTP on {http}; SMTP on {smtp}{tls}{more}"
-
-
 @asynccontextmanager
 async def _opened_storage(config: Config) -> AsyncIterator[Storage]:
     async with AsyncExitStack() as stack:
         with notify.more_time_to_start():  # migrating or checking a large database may take minutes
-            storage = await stack.enter_async_context(open_storage(storage_settings(config), clock_ms))
+            storage = await stack.enter_async_context(open_storage(roomsettings.storage(config), clock_ms))
         yield storage
 
 
-def _service(storage: Storage, config: Config) -> InboxService:
+async def _noted_rules(config: Config, storage: Storage) -> Rules:
+    """Return the rules for addresses, once the storage has noted the domains. Raises ``StartError``."""
+    now_ms = clock_ms()
+    until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
+    try:
+        retired = await storage.policy.serve_domains(config.domains, now_ms, until_ms)
+    except RequestError as error:
+        raise StartError(f"{config.storage.path}: the domains cannot be noted: {error}") from error
+    for domain, kept_until_ms in retired.items():
+        log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
+    return roomsettings.rules(config, retired)
+
+
+def _service(storage: Storage, rules: Rules) -> InboxService:
     return InboxService(
         storage,
-        _rules(config),
+        rules,
         clock=clock_ms,
         choice=secrets.choice,
         new_token=secrets.token_urlsafe,
@@ -216,95 +291,21 @@ async def _stop_when_lost(running: anyio.CancelScope, storage: Storage) -> None:
     running.cancel()
 
 
-async def _watch_signals(
-    running: anyio.CancelScope, smtp: SmtpServer, config: Config, *, task_status: anyio.abc.TaskStatus[None]
-) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        task_status.started()
-        async for number in signals:
-            if number == signal.SIGHUP:
-                await _reload_tls(smtp, config)
-            else:
-                running.cancel()
+async def _watch_signals(running: anyio.CancelScope, parts: _Parts, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+    async with anyio.create_task_group() as reloads:  # so that a slow one does not delay the stop
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            task_status.started()
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    reloads.start_soon(_reload, parts)
+                else:
+                    running.cancel()
 
 
-async def _reload_tls(smtp: SmtpServer, config: Config) -> None:
+async def _reload(parts: _Parts) -> None:
     try:
-        smtp.connections.tls = await anyio.to_thread.run_sync(_tls, config)
-        log.info("certificate reloaded")
-    except StartError as error:
-        log.error("the certificate stays the old one: %s", error)  # noqa: TRY400 - the operator's mistake
-
-
-def _tls(config: Config) -> ssl.SSLContext | None:
-    if not config.smtp.tls_certificate:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(config.smtp.tls_certificate, config.smtp.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise StartError(
-            f"smtp.tls_certificate {config.smtp.tls_certificate}, smtp.tls_key {config.smtp.tls_key}: {error}"
-        ) from error
-    return context
-
-
-def _rate_limits(config: Config) -> RateLimits:
-    rate = config.rate_limit
-    if not rate.requests_per_minute:
-        return RateLimits()
-    return RateLimits(
-        TokenBuckets(rate.requests_per_minute, rate.burst),
-        TokenBuckets(_PAGE_REQUESTS_PER_MINUTE, _PAGE_REQUESTS_PER_MINUTE, name="page"),
-    )
-
-
-def storage_settings(config: Config) -> StorageSettings:
-    """Return the settings of the database."""
-    return StorageSettings(
-        path=Path(config.storage.path),
-        max_bytes=config.storage.max_bytes,
-        reserve_bytes=4 * config.smtp.max_message_bytes,
-        max_messages_per_inbox=config.addresses.max_messages,
-        max_bytes_per_inbox=config.addresses.max_bytes,
-        max_share_per_creator=config.addresses.max_share_per_client,
-    )
-
-
-def _rules(config: Config) -> Rules:
-    return Rules(
-        domains=config.domains,
-        lifetime_ms=config.addresses.lifetime_seconds * 1000,
-        require_token=config.http.require_token,
-        hostname=hostname(config),
-        max_lifetime_ms=config.addresses.max_lifetime_seconds * 1000,
-        accept_unknown=config.smtp.accept_unknown == "create",
-    )
-
-
-def _http_settings(config: Config) -> HttpSettings:
-    return HttpSettings(
-        public_url=config.http.public_url,
-        trusted_proxies=config.http.trusted_proxies,
-        exempt=config.limits.exempt,
-        allowed_hosts=config.http.allowed_hosts,
-        cors_origins=config.http.cors_origins,
-        max_streams_per_client=config.http.max_streams_per_client,
-        access_log=config.log.access,
-    )
-
-
-def _smtp_settings(config: Config) -> SmtpSettings:
-    smtp = config.smtp
-    return SmtpSettings(
-        hostname=hostname(config),
-        max_message_bytes=smtp.max_message_bytes,
-        max_connections=smtp.max_connections,
-        max_connections_per_client=smtp.max_connections_per_client,
-        new_connections_per_minute=smtp.new_connections_per_minute,
-        max_unknown_recipients=smtp.max_unknown_recipients,
-        max_inflight_bytes=smtp.max_inflight_bytes,
-        trusted_proxies=smtp.trusted_proxies,
-        exempt=config.limits.exempt,
-    )
+        await parts.reload()
+    except (StartError, RequestError):
+        pass  # it is in the log
+    except Exception:
+        log.exception("reloading failed")

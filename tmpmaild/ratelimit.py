@@ -30,8 +30,8 @@ class TokenBuckets:
     ) -> None:
         self.name = name
         self.tokens_per_minute = tokens_per_minute
+        self.burst = burst
         self._refill_seconds = 60 / tokens_per_minute
-        self._burst = burst
         self._max_clients = max_clients
         self._full_at: OrderedDict[str, float] = OrderedDict()
 
@@ -41,7 +41,7 @@ class TokenBuckets:
     def take(self, client: str, now_seconds: float) -> Decision:
         """Take a token if there is one; a refusal takes none."""
         missing_seconds = max(self._full_at.get(client, 0.0) - now_seconds, 0.0) + self._refill_seconds
-        wait_seconds = missing_seconds - self._burst * self._refill_seconds
+        wait_seconds = missing_seconds - self.burst * self._refill_seconds
         if wait_seconds > _ROUNDING_SECONDS:
             return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
         self._full_at[client] = now_seconds + missing_seconds
@@ -60,13 +60,26 @@ class TokenBuckets:
         next_token_seconds = (missing_tokens - math.floor(missing_tokens)) * self._refill_seconds
         return Decision(
             allowed=True,
-            remaining=self._burst - math.ceil(missing_tokens),
+            remaining=self.burst - math.ceil(missing_tokens),
             next_token_seconds=max(math.ceil(next_token_seconds), 1),
         )
 
     def _forget(self, now_seconds: float) -> None:
         while len(self._full_at) > self._max_clients or next(iter(self._full_at.values())) <= now_seconds:
             self._full_at.popitem(last=False)
+
+
+def changed_buckets(
+    known: TokenBuckets | None, tokens_per_minute: int, burst: int = 0, *, name: str = "default"
+) -> TokenBuckets | None:
+    """Return buckets for a rate, the known ones if theirs is the same; None for 0, which is no limit.
+
+    ``burst`` 0 is as many as come back in a minute.
+    """
+    burst = burst or tokens_per_minute
+    if known is not None and (known.tokens_per_minute, known.burst) == (tokens_per_minute, burst):
+        return known
+    return TokenBuckets(tokens_per_minute, burst, name=name) if tokens_per_minute else None
 
 
 class RateLimits:

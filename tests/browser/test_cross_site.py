@@ -118,7 +118,7 @@ async def serve_app():
 
 @pytest.fixture
 async def house(tmp_path, clock, serve_app):
-    async with open_storage(StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as storage:
+    async with open_storage(StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
         service = InboxService(
             storage,

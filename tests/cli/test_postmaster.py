@@ -38,7 +38,7 @@ class Box:
         self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.tmpmaild.example"}
 
     def open(self):
-        return open_storage(StorageSettings(self.path, 1 << 28, 0, 0, 0, 1.0), self.clock)
+        return open_storage(StorageSettings(1 << 28, 0, 0, 0, 1.0, path=self.path), self.clock)
 
     async def deliver(self, storage, raw=MAIL, *recipients):
         rules = Rules(("tmpmaild.example",), 1000)

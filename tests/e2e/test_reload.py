@@ -1,5 +1,6 @@
-"""SIGHUP takes a new certificate, and keeps the old one when the new one is none."""
+"""A reload takes the whole configuration or nothing of it: domains, limits, certificates, the log."""
 
+import re
 import shutil
 import signal
 import smtplib
@@ -7,6 +8,47 @@ import ssl
 import subprocess
 
 import pytest
+
+OURS = "one.test"
+BOTH = 'domains = ["one.test", "two.test"]\n'
+ONE = 'domains = ["one.test"]\n'
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes the configuration."""
+    return (tmp_path / "tmpmaild.toml").write_text
+
+
+def log_of(daemon):
+    return (daemon.folder / "stderr.txt").read_text()
+
+
+def until(daemon, text, *, times=1):
+    """Wait for a line in the log."""
+    while log_of(daemon).count(text) < times:
+        assert daemon.process.poll() is None
+
+
+def reload(daemon, text):
+    """Send SIGHUP, and wait for one more line with this text."""
+    times = log_of(daemon).count(text) + 1
+    daemon.process.send_signal(signal.SIGHUP)
+    until(daemon, text, times=times)
+
+
+def said(daemon, *commands):
+    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as client:
+        return [client.docmd(command) for command in ("EHLO localhost", *commands)]
+
+
+def answer_to(daemon, recipient):
+    return said(daemon, "MAIL FROM:<a@example.com>", f"RCPT TO:<{recipient}>")[-1]
+
+
+def create(daemon, domain, **members):
+    body = b'{"domain": "%s", "local_part": "%s"}' % (domain.encode(), members.get("name", "alice").encode())
+    return daemon.request("/api/v1/addresses", "POST", body, {"Content-Type": "application/json"})
 
 
 def make_certificate(folder, name):
@@ -31,20 +73,119 @@ def presented(port):
         return client.sock.getpeercert(binary_form=True)
 
 
-def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, tmp_path):
+def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_path):
     make_certificate(tmp_path, "one")
-    daemon = start(
-        TMPMAILD_SMTP__TLS_CERTIFICATE=str(tmp_path / "cert.pem"), TMPMAILD_SMTP__TLS_KEY=str(tmp_path / "key.pem")
-    )
+    tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
+    write(ONE + tls)
+    daemon = start()
     first = presented(daemon.smtp_port)
     make_certificate(tmp_path, "two")
     assert presented(daemon.smtp_port) == first
-    daemon.process.send_signal(signal.SIGHUP)
-    while (second := presented(daemon.smtp_port)) == first:
-        assert daemon.process.poll() is None
+    reload(daemon, "reloaded: ")
+    second = presented(daemon.smtp_port)
+    assert second != first
     (tmp_path / "cert.pem").write_text("no certificate")
-    daemon.process.send_signal(signal.SIGHUP)
-    while "the certificate stays the old one" not in daemon.errors():
-        assert daemon.process.poll() is None
+    write(BOTH + tls)
+    reload(daemon, f"the configuration stays as it was: smtp.tls_certificate {tmp_path}/cert.pem, ")
     assert presented(daemon.smtp_port) == second
+    assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
+    write(ONE)
+    reload(daemon, "reloaded: ")
+    assert b"STARTTLS" not in said(daemon)[0][1]
+    assert daemon.stop() == 0
+
+
+def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start, write, no_limits):
+    write(BOTH)
+    daemon = start(**no_limits)
+    address = create(daemon, "two.test").json
+    write(ONE)
+    reload(daemon, "INFO tmpmaild.daemon: two.test takes no new addresses; it is kept for those that live until 20")
+    until(daemon, "INFO tmpmaild.daemon: reloaded: ")
+    for _ in range(2):
+        assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
+        assert create(daemon, "two.test", name="bob").status == 422
+        daemon.deliver_octets("Alice+tag@two.test", b"Subject: hello\r\n\r\n")
+        assert len(daemon.messages("alice@two.test")) >= 1
+        assert answer_to(daemon, "bob@two.test") == (550, b"5.1.1 No such address here")
+        assert answer_to(daemon, "postmaster@two.test")[0] == 250
+        assert answer_to(daemon, "alice@three.test") == (550, b"5.7.1 Relaying denied")
+        daemon.restart()
+    token = {"Authorization": f"Bearer {address['token']}"}
+    request = b'{"expires_in_seconds": 1}'
+    answer = daemon.request(
+        "/api/v1/addresses/alice@two.test", "PATCH", request, {**token, "Content-Type": "application/json"}
+    )
+    assert answer.status == 200
+    write(BOTH)
+    reload(daemon, "reloaded: ")
+    assert create(daemon, "two.test", name="bob").status == 201
+    assert daemon.stop() == 0
+
+
+def test_limits_and_what_the_api_says_of_itself_change_at_once(start, write, command):
+    write(ONE)
+    daemon = start()
+    with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30) as open_session:
+        open_session.ehlo()
+        write(
+            'domains = ["two.test"]\n'
+            '[smtp]\nmax_message_bytes = 2048\nhostname = "mx.two.test"\n'
+            "[addresses]\nlifetime_seconds = 60\nmax_lifetime_seconds = 120\nmax_messages = 1\n"
+            "[rate_limit]\nrequests_per_minute = 600\nburst = 50\n"
+            '[http]\ncors_origins = ["https://app.example"]\nallowed_hosts = ["127.0.0.1"]\n'
+            '[log]\nlevel = "debug"\nformat = "json"\naccess = true\n'
+        )
+        done = command("reload")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "reloaded\n", "")
+        assert open_session.docmd("MAIL FROM:<a@example.com> SIZE=5000")[0] == 250
+    greeting = said(daemon)[0][1].decode()
+    assert greeting.startswith("mx.two.test\n")
+    assert "SIZE 2048" in greeting
+    domains = daemon.request("/api/v1/domains")
+    assert domains.headers["ratelimit-policy"] == '"default";q=600;w=60'
+    assert domains.json["domains"] == ["two.test"]
+    assert domains.json["lifetime_seconds"] == 60
+    assert "@two.test" in str(daemon.request("/api/v1/openapi.json").json)
+    assert daemon.request("/api/v1/domains", headers={"Host": "elsewhere.example"}).status == 400
+    answer = daemon.request("/api/v1/domains", headers={"Origin": "https://app.example"})
+    assert answer.headers["access-control-allow-origin"] == "https://app.example"
+    assert create(daemon, "two.test").status == 201
+    daemon.deliver_octets("alice@two.test", b"Subject: one\r\n\r\n")
+    assert answer_to(daemon, "alice@two.test")[0] == 452
+    until(daemon, '"logger":"tmpmaild.access","message":"127.0.0.1 GET /api/v1/domains 400')
+    assert '"level":"debug"' in log_of(daemon)
+    assert daemon.stop() == 0
+
+
+def test_a_mistake_changes_nothing_and_is_told_as_at_the_start(start, write, command):
+    write(BOTH)
+    daemon = start()
+    broken = '[http]\nrequire_token = true\n[smtp]\nmax_message_bytes = "10M"\n[log]\nlevel = "loud"\n'
+    write(ONE + broken)
+    mistakes = command("check-config").stderr.removesuffix("\n").split("\n")
+    assert len(mistakes) == 2
+    for mistake in mistakes:
+        reload(daemon, "the configuration stays as it was: " + mistake.removeprefix("tmpmaild: "))
+    assert command("reload").stderr.removesuffix("\n").split("\n") == mistakes
+    write("domains = [")
+    reload(daemon, "the configuration stays as it was: tmpmaild.toml: is not TOML: ")
+    assert daemon.request("/api/v1/domains").json["domains"] == ["one.test", "two.test"]
+    assert b"SIZE 10485760" in said(daemon)[0][1]
+    address = create(daemon, OURS).json["address"]
+    assert daemon.messages(address) == []  # no token is required
+    assert daemon.stop() == 0
+
+
+def test_what_needs_a_restart_is_named(start, write, command):
+    write(ONE)
+    daemon = start()
+    metrics = '[metrics]\nlisten = "127.0.0.1:9"\n'
+    write(BOTH + metrics)
+    for _ in range(2):
+        assert command("reload").stdout == "reloaded\nchanged, and needs a restart: metrics.listen\n"
+    assert len(re.findall(r"WARNING .*: changed, and needs a restart: metrics\.listen\n", log_of(daemon))) == 2
+    assert daemon.request("/api/v1/domains").json["domains"] == ["one.test", "two.test"]
+    write(BOTH)
+    assert command("reload").stdout == "reloaded\n"
     assert daemon.stop() == 0

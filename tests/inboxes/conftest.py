@@ -54,7 +54,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path, clock):
-    storage_settings = StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0)
+    storage_settings = StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db")
     async with open_storage(storage_settings, clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)

@@ -12,7 +12,7 @@ OPEN, SECRET = "open@tmpmaild.example", "secret@tmpmaild.example"
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    async with open_storage(StorageSettings(tmp_path / "mail.db", 1 << 30, 0, 0, 0, 1.0), clock) as opened:
+    async with open_storage(StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as opened:
         for address, private in ((OPEN, False), (SECRET, True)):
             new = NewInbox(address, clock(), clock() + 1000, private=private, token_hash=digest("token"), creator=None)
             await opened.create_inbox(new)

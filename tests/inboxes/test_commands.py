@@ -15,7 +15,7 @@ CLIENTS = ("192.0.2.1", "2001:db8::/64", None)
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    async with open_storage(StorageSettings(tmp_path / "mail.db", 2**28, 1024, 0, 0, 1.0), clock) as opened:
+    async with open_storage(StorageSettings(2**28, 1024, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as opened:
         yield opened
 
 

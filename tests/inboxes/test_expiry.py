@@ -22,7 +22,7 @@ def path(tmp_path):
 
 @pytest.fixture
 async def storage(path, clock):
-    async with open_storage(StorageSettings(path, 2**28, 1024, 0, 0, 1.0), clock) as opened:
+    async with open_storage(StorageSettings(2**28, 1024, 0, 0, 1.0, path=path), clock) as opened:
         yield opened
 
 

@@ -69,7 +69,7 @@ def _mailbox(address):
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    settings = StorageSettings(tmp_path / "mail.db", 2**24, 2**21, 2, 2**20, 1.0)
+    settings = StorageSettings(2**24, 2**21, 2, 2**20, 1.0, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as opened:
         yield opened
 
@@ -131,6 +131,40 @@ async def test_an_address_is_over_to_the_millisecond(world):
         with pytest.raises(AddressExpired) as refusal:
             await look
         assert refusal.value.expired_at_ms == inbox.expires_at_ms
+
+
+async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(world):
+    inbox, token = await world.create(local_part="ada", domain="second.test")
+    kept_until_ms = inbox.expires_at_ms + 5000
+    rules = Rules(
+        ("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, retired={"second.test": kept_until_ms}
+    )
+    world.service.change_rules(rules)
+    with pytest.raises(InvalidRequest):
+        await world.create(domain="second.test")
+    await world.deliver("ada@second.test")
+    assert await world.service.recipient(_mailbox("postmaster@second.test")) == OPERATOR_INBOX_ID
+    assert world.service.extendable_until_ms(inbox) == kept_until_ms
+    assert (await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 5)).expires_at_ms == kept_until_ms
+    world.clock.advance(ms=LIFETIME_MS + 4999)
+    assert world.service.mail_domains == ("tmpmaild.example", "second.test")
+    await world.deliver("ada@second.test")
+    world.clock.advance(ms=1)
+    assert world.service.mail_domains == ("tmpmaild.example",)
+
+
+async def test_other_rules_hold_at_once(world):
+    inbox, token = await world.create()
+    await world.service.mail.list(inbox.address, Page())
+    world.service.change_rules(Rules(DOMAINS, 1000, require_token=True, hostname="mx.new.test"))
+    with pytest.raises(Unauthorized):
+        await world.service.mail.list(inbox.address, Page())
+    await world.deliver(inbox.address)
+    (message,) = (await world.service.mail.list(inbox.address, Page(), token)).messages
+    fields, _ = await world.service.mail.source(inbox.address, message.id, token)
+    assert b"by mx.new.test" in fields
+    other, _ = await world.create()
+    assert other.expires_at_ms - other.created_at_ms == 1000
 
 
 async def test_an_address_can_be_extended_to_that_moment_and_no_millisecond_further(storage, clock):

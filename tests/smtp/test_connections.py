@@ -4,6 +4,9 @@ import socket
 from ipaddress import ip_network
 
 import pytest
+from msgspec.structs import replace
+
+from tmpmaild.smtp import replies
 
 REFUSED = "421 4.7.0 Too many connections, try again later\r\n"
 GREETING = "220 mx.ours.test ESMTP"
@@ -42,6 +45,33 @@ async def test_a_place_is_free_again_however_the_connection_ended(serve, how):
         _, said = await greeting(house)
         assert said.startswith(GREETING)
         assert house.server.connections.per_client == {"127.0.0.1": 1}
+
+
+async def test_other_settings_hold_for_the_next_connection_and_a_rate_that_stays_is_not_given_anew(serve):
+    async with serve(max_connections_per_client=1, new_connections_per_minute=3) as house:
+        server = house.server
+        client, _ = await greeting(house)
+        assert await is_refused(house)
+        server.change_settings(replace(server.connections.settings, max_connections_per_client=9), None)
+        await greeting(house)
+        await greeting(house)
+        assert await is_refused(house)  # the fourth in this minute
+        server.change_settings(replace(server.connections.settings, exempt=(ip_network("127.0.0.0/8"),)), None)
+        await greeting(house)
+        server.change_settings(replace(server.connections.settings, exempt=(), new_connections_per_minute=1), None)
+        await greeting(house)
+        assert await is_refused(house)
+        assert await client.say("NOOP") == ["250 2.0.0 Ok"]
+
+
+async def test_an_open_session_keeps_the_size_that_it_was_told(serve):
+    async with serve(max_message_bytes=4000) as house:
+        client = await house.greeted()
+        house.server.change_settings(replace(house.server.connections.settings, max_message_bytes=2000), None)
+        mail = "x" * 3000
+        assert (await client.deliver("abc", mail=mail)).startswith("250")
+        other = await house.greeted()
+        assert await other.deliver("abc", mail=mail) == str(replies.MESSAGE_TOO_BIG)
 
 
 async def test_a_refused_client_takes_no_place(serve):

@@ -144,6 +144,16 @@ async def test_a_new_certificate_drops_no_session_and_is_shown_from_then_on(serv
         assert await sealed.say("NOOP") == ["250 2.0.0 Ok"]
 
 
+async def test_a_session_that_was_offered_starttls_gets_it_when_it_has_been_switched_off(serve, certificate):
+    async with serve(tls=certificate[0]) as house:
+        client = await house.greeted()
+        house.server.change_settings(house.server.connections.settings, None)
+        await client.say("STARTTLS")
+        await client.start_tls(certificate[1])
+        assert await client.say("NOOP") == ["250 2.0.0 Ok"]
+        assert await (await house.greeted()).say("STARTTLS") == ["502 5.5.1 Command not implemented"]
+
+
 async def test_aiosmtplib_upgrades_and_sends(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours) as house:

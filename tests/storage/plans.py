@@ -78,6 +78,18 @@ SHAPES = (
         "never begun: what is wanted to be in an empty list is not there",
         only_with=r"^(?:SELECT id FROM|DELETE FROM|UPDATE) [^(]*\bWHERE id IN \(\)(?: AND .*)?$",
     ),
+    Shape(
+        r"SEARCH inbox USING COVERING INDEX inbox_by_expiry \(swept=\? AND expires_at_ms<\?\)",
+        "the inbox that expires last",
+        only_with=r"ORDER BY expires_at_ms DESC LIMIT 1$",
+    ),
+    Shape(
+        r"SEARCH inbox USING INDEX inbox_by_expiry \(swept=\?\)",
+        "all inboxes, counted once at the start",
+        only_with=r"^SELECT count\(\*\), coalesce\(sum\(message_count\), 0\) FROM inbox WHERE swept = 0$",
+    ),
+    Shape(r"SEARCH domain USING PRIMARY KEY \(name=\?\)", "a row for each value"),
+    Shape(r"SCAN domain", "as many rows as the operator has had domains lately"),
     Shape(r"SCAN sqlite_(?:master|schema)", "the schema"),
     Shape(r"SCAN daemon", "a table of one row"),
 )

@@ -285,7 +285,7 @@ async def test_the_mail_of_a_cancelled_sender_is_stored_and_told(engine):
 
 
 async def test_a_full_storage_refuses_and_takes_mail_again_after_a_sweep(open_engine):
-    async with open_engine(max_bytes=4 * 1024 * 1024, max_share_per_creator=1) as engine:
+    async with open_engine(max_bytes=4 * 1024 * 1024, max_share_per_creator=1, reserve_bytes=1 << 17) as engine:
         inbox, stays = await engine.inbox("ada"), await engine.inbox("stays", lifetime_ms=10 * LIFETIME_MS)
         kept = await engine.add(stays)
         assert engine.storage.has_room()

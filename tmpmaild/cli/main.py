@@ -7,6 +7,7 @@ import faulthandler
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,7 +46,8 @@ def serve(config_path: Path | None) -> None:
     if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
         faulthandler.enable()
     with logging_to_stderr(config.log.level, config.log.format):
-        anyio.run(daemon.run, config, _announcer(config), backend_options={"use_uvloop": _has_uvloop()})
+        read_again = partial(configfile.load, config_path, os.environ)
+        anyio.run(daemon.run, config, _announcer(config), read_again, backend_options={"use_uvloop": _has_uvloop()})
 
 
 def _has_uvloop() -> bool:
@@ -118,12 +120,12 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     """
     if raw and message_id is None:
         raise click.UsageError("--raw needs the ID of a mail")
-    from tmpmaild import daemon  # noqa: PLC0415 - as for serve
+    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
 
     config = load(config_path)
     mail = operator_mail(Path(config.storage.path))
     if raw and message_id is not None:
-        octets = postmaster.source(mail, message_id, daemon.hostname(config))
+        octets = postmaster.source(mail, message_id, roomsettings.hostname(config))
     else:
         text = postmaster.listing(mail) if message_id is None else postmaster.readable(mail, message_id)
         octets = text.encode(console.encoding(), "replace")

@@ -119,4 +119,19 @@ def backup(file: Path, config_path: Path | None) -> None:
     say(f"{file}: {size_bytes} octets")
 
 
-COMMANDS = (status, inboxes, purge, backup)
+@click.command()
+@config_option
+@clear_errors
+def reload(config_path: Path | None) -> None:
+    """Let the service read its configuration again, as SIGHUP does.
+
+    All of it takes effect. If anything in it is wrong, nothing does, and the mistakes are listed.
+    """
+    config = configfile.load(config_path, os.environ)
+    (done,) = control.ask(config, "reload")
+    say("reloaded")
+    if done["needs_restart"]:
+        say(f"changed, and needs a restart: {', '.join(done['needs_restart'])}")
+
+
+COMMANDS = (status, inboxes, purge, backup, reload)

@@ -19,6 +19,7 @@ _QUIET = ("mail.log", "asyncio", "aiosqlite", "hypercorn.error")
 _MAX_WAITING = 5000  # records, each about a kilobyte
 _STOP_SECONDS = 1.0
 _TELL_EVERY_SECONDS = 1.0
+_TEXT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 class JsonFormatter(logging.Formatter):
@@ -128,14 +129,21 @@ class _Lines(logging.Handler):
                 self._dropped += record.name != __name__
 
 
+def set_up(level: str, log_format: str) -> None:
+    """Set what is logged, and as what."""
+    root = logging.getLogger()
+    root.setLevel(level.upper())
+    for handler in root.handlers:
+        if isinstance(handler, _Lines):
+            handler.setFormatter(JsonFormatter() if log_format == "json" else _TEXT)
+
+
 @contextmanager
 def logging_to_stderr(level: str, log_format: str) -> Iterator[None]:
     """Set logging up, and write out what is left when done. A slow reader of stderr never holds the event loop."""
-    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    lines = _Lines(JsonFormatter() if log_format == "json" else text)
-    root = logging.getLogger()
-    root.handlers = [lines]
-    root.setLevel(level.upper())
+    lines = _Lines(_TEXT)
+    logging.getLogger().handlers = [lines]
+    set_up(level, log_format)
     logging.getLogger(ACCESS).setLevel(logging.INFO)  # log.access decides whether it has records
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

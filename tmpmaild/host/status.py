@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tmpmaild import __version__
 from tmpmaild.commands import Answer, Command, NoArguments
@@ -58,6 +59,10 @@ class StatusReport:
         self._obstacle = obstacle
         self._served = served
         self._started_at = time.monotonic()
+
+    def change_domains(self, domains: Sequence[str]) -> None:
+        """Tell of other domains from now on."""
+        self._served = replace(self._served, domains=domains)
 
     def commands(self) -> dict[str, Command]:
         """Return what the control socket answers by this."""

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.cors import Cors
 from tmpmaild.http.crosssite import CrossSite
-from tmpmaild.http.files import docs_files, web_files
+from tmpmaild.http.files import StaticFile, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.measures import Counting, HttpMeasures
 from tmpmaild.http.messageendpoints import MessageEndpoints
@@ -56,10 +56,31 @@ class HttpApp:
     def __init__(
         self, service: InboxService, settings: HttpSettings, limits: RateLimits, ready: Ready = lambda: ""
     ) -> None:
-        streams = StreamSlots(settings.max_streams_per_client)
-        self._measures = HttpMeasures(streams)
-        app = Counting(_application(service, settings, limits, streams, ready), self._measures)
-        self._app: ASGIApp = AccessLog(app, key=secrets.token_bytes()) if settings.access_log else app
+        self._service = service
+        self._limits = limits
+        self._streams = StreamSlots(0)
+        self._slots = LargeAnswerSlots()
+        # Read once: after an upgrade the files on disk are those of another version.
+        self._pages = {path: Resource(get=file) for path, file in web_files().items()} | health.public_paths(ready)
+        self._docs_style = StaticFile("docs.css")
+        self._measures = HttpMeasures(self._streams)
+        self._access_key = secrets.token_bytes()
+        self.prepare(settings, service.domains[0])()
+
+    def prepare(self, settings: HttpSettings, domain: str) -> Callable[[], None]:
+        """Build the application for these settings; return a function that begins to use it.
+
+        Building takes long for the event loop. ``domain`` is for examples. Requests that are being answered end as they
+        began.
+        """
+        counting = Counting(self._build(settings, domain), self._measures)
+        app: ASGIApp = AccessLog(counting, key=self._access_key) if settings.access_log else counting
+
+        def use() -> None:
+            self._app = app
+            self._streams.max_per_client = settings.max_streams_per_client
+
+        return use
 
     def measures(self) -> Iterable[Measure]:
         """Return what is counted of requests."""
@@ -69,46 +90,48 @@ class HttpApp:
         """Serve one request."""
         await self._app(scope, receive, send)
 
+    def _build(self, settings: HttpSettings, domain: str) -> ASGIApp:
+        base_path = urlsplit(settings.public_url).path.rstrip("/")
+        problems = Problems(base_path)
+        description = openapi.document(domain)
+        endpoints = _endpoints(self._service, base_path, self._slots, self._streams, description)
+        docs = docs_files(docspage.page(description, settings.public_url), self._docs_style)
+        pages = self._pages | {path: Resource(get=file) for path, file in docs.items()}
+        app = Starlette(
+            routes=[
+                *_api_routes(endpoints),
+                _Route("/problems/{code}", Resource(get=problems.page)),
+                *[_Route(path, resource) for path, resource in pages.items()],
+            ],
+            exception_handlers={
+                RequestError: problems.on_request_error,
+                HTTPException: problems.on_http_exception,
+                Exception: problems.on_fault,
+            },
+        )
+        # The default redirects to where the client's Host header points.
+        app.router.redirect_slashes = False
+        return self._guarded(app, settings, problems)
 
-def _application(
-    service: InboxService, settings: HttpSettings, limits: RateLimits, streams: StreamSlots, ready: Ready
-) -> ASGIApp:
-    base_path = urlsplit(settings.public_url).path.rstrip("/")
-    problems = Problems(base_path)
-    description = openapi.document(service.domains[0])
-    pages = docs_files(docspage.page(description, settings.public_url)) | web_files()
-    app = Starlette(
-        routes=[
-            *_api_routes(_endpoints(service, base_path, streams, description)),
-            _Route("/problems/{code}", Resource(get=problems.page)),
-            *[_Route(path, Resource(get=file)) for path, file in pages.items()],
-            *[_Route(path, resource) for path, resource in health.public_paths(ready).items()],
-        ],
-        exception_handlers={
-            RequestError: problems.on_request_error,
-            HTTPException: problems.on_http_exception,
-            Exception: problems.on_fault,
-        },
-    )
-    # The default redirects to where the client's Host header points.
-    app.router.redirect_slashes = False
-    guarded = Guard(app, problems=problems, allowed_hosts=settings.allowed_hosts)
-    limited = RateLimit(
-        guarded,
-        limits=limits,
-        problems=problems,
-        trusted_proxies=settings.trusted_proxies,
-        exempt=settings.exempt,
-    )
-    checked = CrossSite(limited, problems=problems, public_url=settings.public_url, cors_origins=settings.cors_origins)
-    return Cors(checked, origins=settings.cors_origins) if settings.cors_origins else checked
+    def _guarded(self, app: ASGIApp, settings: HttpSettings, problems: Problems) -> ASGIApp:
+        guarded = Guard(app, problems=problems, allowed_hosts=settings.allowed_hosts)
+        limited = RateLimit(
+            guarded,
+            limits=self._limits,
+            problems=problems,
+            trusted_proxies=settings.trusted_proxies,
+            exempt=settings.exempt,
+        )
+        origins = settings.cors_origins
+        checked = CrossSite(limited, problems=problems, public_url=settings.public_url, cors_origins=origins)
+        return Cors(checked, origins=origins) if origins else checked
 
 
 def _endpoints(
-    service: InboxService, base_path: str, stream_slots: StreamSlots, description: bytes
+    service: InboxService, base_path: str, slots: LargeAnswerSlots, stream_slots: StreamSlots, description: bytes
 ) -> dict[str, Endpoint]:
     """Return the endpoint of each operation, by its id."""
-    wire, slots = Wire(base_path), LargeAnswerSlots()
+    wire = Wire(base_path)
     addresses = AddressEndpoints(service, wire)
     messages = MessageEndpoints(service, wire, slots, stream_slots)
     views = ViewEndpoints(service.viewer, wire, slots)

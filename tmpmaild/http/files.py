@@ -128,11 +128,14 @@ class TranslatedScript:
         return await self._files[best_language(wanted, tuple(self._files), _DEFAULT_LANGUAGE)](request)
 
 
-def docs_files(page: bytes) -> dict[str, Endpoint]:
-    """Return what ``/docs`` consists of by path: ``page``, the API's description as HTML, and its style sheet."""
+def docs_files(page: bytes, style: StaticFile | None = None) -> dict[str, Endpoint]:
+    """Return what ``/docs`` consists of by path: ``page``, the API's description as HTML, and its style sheet.
+
+    That is read here if it is not given.
+    """
     return {
         "/docs": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": DOCS_POLICY}),
-        "/docs.css": StaticFile("docs.css"),
+        "/docs.css": style or StaticFile("docs.css"),
     }
 
 

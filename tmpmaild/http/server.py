@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 class HttpServer:
-    """All HTTP connections of the process. ``max_connections`` 0 means no limit."""
+    """All HTTP connections of the process. ``max_connections``, which may be changed, is 0 for no limit."""
 
     def __init__(self, app: ASGIApp, *, max_connections: int) -> None:
         self._app: Any = app
-        self._max_connections = max_connections
+        self.max_connections = max_connections
         self._config = _hypercorn_config()
         self._context = WorkerContext(max_requests=None)
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
@@ -73,7 +73,7 @@ class HttpServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if 0 < self._max_connections <= len(self._connections):
+        if 0 < self.max_connections <= len(self._connections):
             log.info("HTTP connection refused: http.max_connections is reached")
             writer.transport.abort()
             return

@@ -9,24 +9,24 @@ from tmpmaild.http.resource import Client
 
 
 class StreamSlots:
-    """The slots in use, by client. ``max_per_client`` 0 means no limit; exempt clients take no slot.
+    """The slots in use, by client; exempt clients take none. ``max_per_client`` may be changed; 0 means no limit.
 
     ``taken`` counts all streams and waits, those of exempt clients too.
     """
 
     def __init__(self, max_per_client: int) -> None:
-        self._max_per_client = max_per_client
+        self.max_per_client = max_per_client
         self._taken: Counter[str] = Counter()
         self.taken = 0
 
     @contextmanager
     def take(self, client: Client) -> Iterator[None]:
         """Hold a slot. Raises ``BadRequest`` ("too-many-streams")."""
-        if client.exempt or not self._max_per_client:
+        if client.exempt or not self.max_per_client:
             with self._counted():
                 yield
             return
-        if self._taken[client.name] >= self._max_per_client:
+        if self._taken[client.name] >= self.max_per_client:
             raise BadRequest("too-many-streams", "")
         self._taken[client.name] += 1
         try:

@@ -12,7 +12,7 @@ from tmpmaild.storage.base import Storage
 
 
 class Access:
-    """Finds live inboxes and checks tokens. With ``require_token`` every inbox is private.
+    """Finds live inboxes and checks tokens. With ``require_token``, which may be changed, every inbox is private.
 
     ``clock`` gives Unix milliseconds.
     """
@@ -20,7 +20,7 @@ class Access:
     def __init__(self, storage: Storage, clock: Callable[[], int], *, require_token: bool) -> None:
         self._storage = storage
         self._clock = clock
-        self._require_token = require_token
+        self.require_token = require_token
         self._losses = Losses()
         storage.on_committed(self._losses.update)
 
@@ -50,7 +50,7 @@ class Access:
 
     def canonical_address(self, address: str, token: str | None) -> str:
         """Return the address of the inbox that a client names. Raises ``AddressNotFound``, ``Unauthorized``."""
-        if self._require_token and token is None:
+        if self.require_token and token is None:
             raise Unauthorized("every inbox needs its token here")
         canonical = addresses.canonical(address)
         if canonical is None:
@@ -71,7 +71,7 @@ class Access:
         """
         if inbox is None:
             raise AddressNotFound("no such address")
-        if (inbox.private or self._require_token) and not _token_matches(inbox, token):
+        if (inbox.private or self.require_token) and not _token_matches(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)
 

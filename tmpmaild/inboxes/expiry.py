@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Sweeps the storage every ``interval_seconds``; ``chores`` are small things to do as often.
+    """Sweeps the storage every ``interval_seconds``, which may be changed; ``chores`` are small things to do as often.
 
     ``clock`` gives Unix milliseconds, ``monotonic`` seconds that never step.
     """
@@ -36,7 +36,7 @@ class Cleaner:
     ) -> None:
         self._storage = storage
         self._clock = clock
-        self._interval_seconds = interval_seconds
+        self.interval_seconds = interval_seconds
         self._chores = chores
         self._monotonic = monotonic
         self._unerased_since: float | None = None
@@ -49,15 +49,15 @@ class Cleaner:
             await self._sweep_or_log()
             for chore in self._chores:
                 _do_or_log(chore)
-            await anyio.sleep(self._interval_seconds)
+            await anyio.sleep(self.interval_seconds)
 
     async def _sweep_or_log(self) -> None:
         try:
             await self.sweep()
         except RequestError as error:
-            log.warning("sweeping failed (%s); next try in %s s", error, self._interval_seconds)
+            log.warning("sweeping failed (%s); next try in %s s", error, self.interval_seconds)
         except Exception:
-            log.exception("sweeping failed; next try in %s s", self._interval_seconds)
+            log.exception("sweeping failed; next try in %s s", self.interval_seconds)
 
     async def sweep(self) -> bool:
         """Delete all expired inboxes and erase their content from the files; deliveries run between the steps.

@@ -33,13 +33,16 @@ class ShownMessage(Struct, frozen=True):
 
 
 class MailReader:
-    """Reads mail for clients. ``clock`` gives Unix milliseconds, ``hostname`` is our name in ``Received`` lines."""
+    """Reads mail for clients. ``clock`` gives Unix milliseconds.
+
+    ``hostname``, which may be changed, is our name in ``Received`` lines.
+    """
 
     def __init__(self, storage: Storage, access: Access, *, clock: Callable[[], int], hostname: str) -> None:
         self._storage = storage
         self._access = access
         self._clock = clock
-        self._hostname = hostname
+        self.hostname = hostname
         self._listings = ListingCache()
         self._detector = Detector(storage)
         self._extractors = anyio.CapacityLimiter(2)
@@ -157,7 +160,7 @@ class MailReader:
         since = self.last_loss
         inbox, source = await self._read_source(address, message_id, token, up_to_bytes)
         await self.confirm(inbox, message_id, since)
-        return tracefields.fields(source, self._hostname), source.raw
+        return tracefields.fields(source, self.hostname), source.raw
 
     async def _read_source(
         self, address: str, message_id: str, token: str | None, up_to_bytes: int | None

@@ -50,11 +50,15 @@ class RecipientCache:
         Creators are not known here, so when a creator's share is full all entries are dropped.
         """
         if any(change.share_full for change in changes):
-            self._inboxes.clear()
-            self._addresses.clear()
+            self.clear()
         for change in changes:
             if change.full or isinstance(change.notice, InboxDeleted | ExpiryMoved):
                 self.forget(change.inbox_id)
+
+    def clear(self) -> None:
+        """Drop all inboxes."""
+        self._inboxes.clear()
+        self._addresses.clear()
 
     def forget(self, inbox_id: str) -> None:
         """Drop one inbox, so that it is read from disk next time."""

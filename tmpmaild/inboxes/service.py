@@ -1,6 +1,6 @@
 """The use cases: create an address, deliver mail to it, read the mail. No SMTP, no HTTP, no SQL."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -44,6 +44,7 @@ class NewAddress(Struct, frozen=True):
 class Rules(Struct, frozen=True):
     """What the operator has configured: the domains (the first is the default), the lifetime, who may read.
 
+    ``retired`` domains take no new addresses; each is kept until a time for those that it has.
     ``hostname`` is our name in the ``Received`` lines of sources. An address may live up to ``max_lifetime_ms`` after
     its creation, if that is more than ``lifetime_ms``. With ``accept_unknown`` mail to an address that never existed
     creates it.
@@ -55,6 +56,7 @@ class Rules(Struct, frozen=True):
     hostname: str = "localhost"
     max_lifetime_ms: int = 0
     accept_unknown: bool = False
+    retired: Mapping[str, int] = {}
 
 
 class InboxService:
@@ -88,10 +90,26 @@ class InboxService:
         self.follower = Follower(self.mail, self._access, self._bus, clock=clock)
         storage.on_committed(self._on_committed)
 
+    def change_rules(self, rules: Rules) -> None:
+        """Go by other rules from now on. Addresses and streams that exist go on."""
+        self._rules = rules
+        self._access.require_token = rules.require_token
+        self.mail.hostname = rules.hostname
+        self._recipients.clear()  # they may be full by the new limits
+
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains whose mail is accepted."""
+        """The domains that new addresses can have; the first is the default."""
         return self._rules.domains
+
+    @property
+    def mail_domains(self) -> Sequence[str]:
+        """The domains whose mail is accepted: also those that were retired while their addresses may live."""
+        rules = self._rules
+        if not rules.retired:
+            return rules.domains
+        now_ms = self._clock()
+        return (*rules.domains, *(domain for domain, until_ms in rules.retired.items() if now_ms < until_ms))
 
     @property
     def lifetime_ms(self) -> int:
@@ -154,8 +172,10 @@ class InboxService:
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
         """Return the latest expiry that ``extend`` may set, never before the present one."""
+        last_ms = inbox.created_at_ms + self.max_lifetime_ms
+        kept_until_ms = self._rules.retired.get(inbox.address.rpartition("@")[2], last_ms)
         # The operator may have allowed more when it was created or extended.
-        return max(inbox.created_at_ms + self.max_lifetime_ms, inbox.expires_at_ms)
+        return max(min(last_ms, kept_until_ms), inbox.expires_at_ms)
 
     async def delete(self, address: str, token: str) -> None:
         """Delete an address and its mail. Raises ``AddressNotFound``, ``AddressExpired``."""
@@ -177,11 +197,11 @@ class InboxService:
 
         Raises ``AddressNotFound`` alike for what never existed, has expired, or was deleted; ``MailboxFull``.
         """
-        if addresses.is_operator(mailbox, self._rules.domains):
+        if addresses.is_operator(mailbox, self.mail_domains):
             return await self._operator()
         now_ms, address = self._clock(), addresses.inbox_address(mailbox)
         inbox = await self._storage.find_inbox(address, now_ms)
-        if inbox is None and self._rules.accept_unknown and _may_be_created(address):
+        if inbox is None and self._may_be_created(mailbox, address):
             return UnknownAddress(address)
         if inbox is None or inbox.expires_at_ms <= now_ms:
             raise AddressNotFound("no live address")
@@ -189,6 +209,16 @@ class InboxService:
             raise MailboxFull("the inbox takes no more")
         self._recipients.put(inbox)
         return inbox.id
+
+    def _may_be_created(self, mailbox: Mailbox, address: str) -> bool:
+        """Return whether mail creates this address, which never was."""
+        if not self._rules.accept_unknown or mailbox.domain not in self._rules.domains:
+            return False
+        try:
+            addresses.check_local_part(address.rpartition("@")[0])
+        except LocalPartError:
+            return False
+        return True
 
     async def _operator(self) -> str:
         if await self._storage.operator_is_full():
@@ -203,9 +233,9 @@ class InboxService:
         ``creator`` is the client whose share pays for inboxes that the mail creates, None for nobody's. Raises
         ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
         """
-        if self._rules.accept_unknown:
+        if any(isinstance(destination, UnknownAddress) for destination in destinations):
             envelope, inbox_ids = await self._with_unknown_created(envelope, destinations, creator)
-        else:  # without it ``recipient`` returns nothing but ids
+        else:
             inbox_ids = cast("Sequence[str]", destinations)
         return await self._deliverer.deliver(envelope, inbox_ids, raw)
 
@@ -273,14 +303,6 @@ class InboxService:
             creator=creator,
         )
         return await self._storage.create_inbox(new), token
-
-
-def _may_be_created(address: str) -> bool:
-    try:
-        addresses.check_local_part(address.rpartition("@")[0])
-    except LocalPartError:
-        return False
-    return True
 
 
 def _checked(local_part: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from tmpmaild.peers import Networks, belongs, client_name
-from tmpmaild.ratelimit import TokenBuckets
+from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.measures import SmtpMeasures
@@ -62,24 +62,30 @@ class Connection(Protocol):
 class Connections:
     """All open SMTP connections of the process, and what they share. ``tls`` may be replaced at any time.
 
+    ``settings`` are changed by ``change_settings``.
     ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
     ``tasks`` are the answers that are being worked on; some may outlive their connection.
     """
 
     def __init__(self, settings: SmtpSettings, tls: ssl.SSLContext | None = None) -> None:
         self.loop = asyncio.get_running_loop()
-        self.settings = settings
         self.tls = tls
         self.stopping = False
         self.open: OrderedDict[Connection, float] = OrderedDict()
         self.tasks: set[asyncio.Task[Any]] = set()
         self.per_client: Counter[str] = Counter()
-        max_bytes = settings.max_inflight_bytes
-        self.memory = Memory(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
+        self.memory = Memory()
         self.measures = SmtpMeasures(lambda: len(self.open), lambda: self.memory.held_bytes)
         self._next_drain_at = 0.0
-        rate = settings.new_connections_per_minute
-        self._buckets = TokenBuckets(rate, rate) if rate else None
+        self._buckets: TokenBuckets | None = None
+        self.change_settings(settings)
+
+    def change_settings(self, settings: SmtpSettings) -> None:
+        """Go by other settings. What an open session was told, such as the SIZE, stays as it is."""
+        self.settings = settings
+        max_bytes = settings.max_inflight_bytes
+        self.memory.limit(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
+        self._buckets = changed_buckets(self._buckets, settings.new_connections_per_minute)
         self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
 
     def admit(self, connection: Connection) -> Reply | None:

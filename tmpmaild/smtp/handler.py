@@ -62,7 +62,7 @@ class Handler:
     async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
         """Accept a recipient that is a live inbox here, or the operator."""
         mailbox = recipient.mailbox
-        if mailbox.domain and mailbox.domain not in self._service.domains:
+        if mailbox.domain and mailbox.domain not in self._service.mail_domains:
             return replies.NOT_OURS
         try:
             return envelope.accept(recipient.forward_path, await self._service.recipient(mailbox))

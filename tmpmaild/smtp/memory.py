@@ -9,11 +9,15 @@ ALLOWANCE_BYTES = 64 * 1024
 class Memory:
     """The octets that sessions hold of unfinished and unstored mail, without their allowances."""
 
-    def __init__(self, max_bytes: int, max_share_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._max_share_bytes = max_share_bytes
+    def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
+        self.limit(max_bytes, max_share_bytes)
         self._shares: Counter[str] = Counter()
         self.held_bytes = 0
+
+    def limit(self, max_bytes: int, max_share_bytes: int) -> None:
+        """Set the limits; what is held already stays."""
+        self._max_bytes = max_bytes
+        self._max_share_bytes = max_share_bytes
 
     def take(self, client: str | None, more_bytes: int) -> bool:
         """Take more octets, or return them if negative; False, and nothing is taken, if it is over a limit.

@@ -24,12 +24,17 @@ _LISTENERS_PER_SOCKET = 8
 
 
 class SmtpServer:
-    """The SMTP listeners of the process. ``connections.tls`` may be replaced while it runs."""
+    """The SMTP listeners of the process."""
 
     def __init__(self, service: InboxService, settings: SmtpSettings, tls: ssl.SSLContext | None = None) -> None:
         self.connections = Connections(settings, tls)
         self.handler = Handler(service, self.connections.client, self.connections.measures)
         self._listeners: list[asyncio.Server] = []
+
+    def change_settings(self, settings: SmtpSettings, tls: ssl.SSLContext | None) -> None:
+        """Go by other settings and another certificate; open sessions keep what they were told."""
+        self.connections.change_settings(settings)
+        self.connections.tls = tls
 
     def measures(self) -> Iterable[Measure]:
         """Return what is counted of connections and mails."""

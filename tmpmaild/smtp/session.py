@@ -46,6 +46,7 @@ class SmtpSession(SMTP):
         self.hostname = connections.settings.hostname
         self._connections = connections
         self._conversation = connections.new_conversation()
+        self._offered_tls = connections.tls
         self._handler = handler
         self._envelope = SmtpEnvelope()
         self._waiting = False
@@ -314,13 +315,14 @@ class SmtpSession(SMTP):
 
     async def _start_tls(self) -> None:
         """Do the TLS handshake, and discard everything received in the clear (RFC 3207 §4.2)."""
-        assert self._connections.tls is not None
+        context = self._connections.tls or self._offered_tls
+        assert context is not None
         if self.transport is None or self._transport.is_closing():  # a handshake would never end on it
             self.connection_lost(None)
             return
         self._conversation.tls_started()  # now: the first commands may come with the end of the handshake
         try:
-            transport = await self.loop.start_tls(self._transport, self, self._connections.tls, server_side=True)
+            transport = await self.loop.start_tls(self._transport, self, context, server_side=True)
         except (OSError, ssl.SSLError) as error:
             log.debug("TLS handshake failed: %s", error)
             transport = None
@@ -331,4 +333,4 @@ class SmtpSession(SMTP):
         self.transport = self._transport = transport
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
-        self.session.ssl = {"context": self._connections.tls}
+        self.session.ssl = {"context": context}

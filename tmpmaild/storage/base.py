@@ -12,7 +12,7 @@
   by every method, others where they are named.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Protocol
 
@@ -52,6 +52,19 @@ class Summary(Struct, frozen=True):
     file_bytes: int
 
 
+class StorageLimits(Struct, frozen=True):
+    """What may be stored; 0 means no limit, for ``max_bytes`` the default of the engine.
+
+    ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``.
+    """
+
+    max_bytes: int
+    reserve_bytes: int
+    max_messages_per_inbox: int
+    max_bytes_per_inbox: int
+    max_share_per_creator: float
+
+
 class OperatorMail(Protocol):
     """The operator's inbox, read from another process than the one that uses the storage, and without disturbing it.
 
@@ -68,8 +81,26 @@ class OperatorMail(Protocol):
         """Read the source of one message; None when the inbox does not hold it."""
 
 
+class Policy(Protocol):
+    """What the operator has decided and the storage must remember. Its changes work when the storage is full."""
+
+    async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+        """Remember which domains take new addresses; return those that no longer do, and until when each is kept.
+
+        A domain that was among them the last time and is not now is kept until ``until_ms``, or until the last of all
+        inboxes expires if that is later; then it is forgotten.
+        """
+
+
 class Storage(Protocol):
     """Inboxes and their mail, on disk."""
+
+    @property
+    def policy(self) -> Policy:
+        """What the operator has decided."""
+
+    async def change_limits(self, limits: StorageLimits) -> None:
+        """Go by other limits from now on. What is stored stays, even if it is more than they allow."""
 
     def has_room(self) -> bool:
         """Return whether new inboxes and mail are accepted: neither the cap nor the disk's reserve is reached.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tmpmaild import daemon
+from tmpmaild import roomsettings
 from tmpmaild.cli.doctor import answering, certificate, files, machine, places, reaching, records, running
 from tmpmaild.cli.doctor.findings import Finding
 from tmpmaild.cli.doctor.records import Record
@@ -11,14 +11,14 @@ from tmpmaild.config.settings import Config
 
 def examine(config: Config) -> Iterator[Finding]:
     """Check everything that can be checked without connecting to another machine."""
-    hostname = daemon.hostname(config)
+    hostname = roomsettings.hostname(config)
     service, finding = running.look(config)
     yield finding
     yield from places.check(config, service)
     held = places.served(service) if service else places.in_use(config)
     yield from answering.check(config, held, certificate.leaf(config))
     yield from files.check(config)
-    yield from machine.space(daemon.storage_settings(config))
+    yield from machine.space(roomsettings.storage(config))
     yield from machine.clock()
     yield from certificate.check(config, hostname)
     yield from machine.limits(config, service)
@@ -31,7 +31,7 @@ def examine(config: Config) -> Iterator[Finding]:
 
 def records_to_publish(config: Config) -> list[Record]:
     """Return the records for the DNS; none while the mail server has no name that can be published."""
-    hostname = daemon.hostname(config)
+    hostname = roomsettings.hostname(config)
     if not reaching.is_public_name(hostname):
         return []
     return records.wanted(config, hostname, records.own_addresses(config))

@@ -23,7 +23,11 @@ class DeletionState:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.unerased = True  # an earlier process may have left some
         self._connection = connection
-        (self._max_pages,) = connection.execute("PRAGMA max_page_count").fetchone()
+        self.note_cap()
+
+    def note_cap(self) -> None:
+        """Take the connection's present cap for the one that is to be raised."""
+        (self._max_pages,) = self._connection.execute("PRAGMA max_page_count").fetchone()
 
     @contextmanager
     def spare_pages(self) -> Iterator[None]:

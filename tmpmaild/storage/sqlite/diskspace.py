@@ -45,17 +45,21 @@ class DiskSpace:
     ) -> None:
         self._files = files
         self._connection = connection
-        self._cap_bytes = cap_bytes
-        self._disk_reserve_bytes = disk_reserve_bytes(cap_bytes, reserve_bytes)
-        self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
         self._monotonic = monotonic
-        self._measured_at_seconds = -math.inf
+        self.change(cap_bytes=cap_bytes, reserve_bytes=reserve_bytes)
         self._moved_bytes = 0.0
         self._measured_wal_bytes = 0
         self._used_bytes = self._free_bytes = 0
         self.has_room = True
         self.wal_is_too_long = False
         self.measure()
+
+    def change(self, *, cap_bytes: int, reserve_bytes: int) -> None:
+        """Set the cap and what must stay free; the next ``measure`` measures in any case."""
+        self._cap_bytes = cap_bytes
+        self._disk_reserve_bytes = disk_reserve_bytes(cap_bytes, reserve_bytes)
+        self._cap_reserve_bytes = min(cap_bytes // 10, reserve_bytes)
+        self._measured_at_seconds = -math.inf
 
     def measures(self) -> tuple[Measure, ...]:
         """Return what is known of the space, as last measured."""

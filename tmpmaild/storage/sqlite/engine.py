@@ -8,9 +8,8 @@ from pathlib import Path
 
 import aiosqlite
 import anyio
-from msgspec import Struct
 
-from tmpmaild.storage.base import OperatorMail
+from tmpmaild.storage.base import OperatorMail, StorageLimits
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.backup import remove_unfinished
 from tmpmaild.storage.sqlite.columns import forget_values
@@ -19,27 +18,18 @@ from tmpmaild.storage.sqlite.diskspace import DiskSpace
 from tmpmaild.storage.sqlite.files import Files
 from tmpmaild.storage.sqlite.operatormail import SqliteOperatorMail
 from tmpmaild.storage.sqlite.preparing import close, prepare, sensible_cap_bytes
-from tmpmaild.storage.sqlite.quotas import Limits
+from tmpmaild.storage.sqlite.quotas import inbox_limits
 from tmpmaild.storage.sqlite.reader import Reader, connect
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.writer import Clock, Writer
 
-_NO_LIMIT = 1 << 62
 _REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
 
 
-class StorageSettings(Struct, frozen=True):
-    """The settings of the engine; 0 means no limit, for ``max_bytes`` the default limit.
-
-    ``reserve_bytes`` must stay free for mail that is being received.
-    """
+class StorageSettings(StorageLimits, frozen=True, kw_only=True):
+    """The settings of the engine."""
 
     path: Path
-    max_bytes: int
-    reserve_bytes: int
-    max_messages_per_inbox: int
-    max_bytes_per_inbox: int
-    max_share_per_creator: float
 
 
 @asynccontextmanager
@@ -119,9 +109,6 @@ def _put_together(
         space,
         deletion_state,
         hash_key=hash_key,
-        limits=Limits(
-            max_messages=settings.max_messages_per_inbox or _NO_LIMIT,
-            max_bytes=settings.max_bytes_per_inbox or _NO_LIMIT,
-            max_creator_bytes=int(settings.max_share_per_creator * cap_bytes),
-        ),
+        path=settings.path,
+        limits=inbox_limits(settings, cap_bytes),
     )

@@ -30,7 +30,7 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
     try:
         applied = bring_up_to_date(connection, steps, clock())
         if max_bytes:  # not earlier: a step may need a page more than the cap
-            connection.execute(f"PRAGMA max_page_count = {max(max_bytes // PAGE_BYTES, 1)}")
+            cap_pages(connection, max_bytes)
         connection.execute("UPDATE daemon SET clean_stop = 0")
     except (OSError, sqlite3.Error) as error:
         connection.close()
@@ -39,6 +39,11 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
         connection.close()
         raise DatabaseError(f"{path}: {error}") from error
     return connection, applied
+
+
+def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
+    """Let the file grow no further than this, or than it is now."""
+    connection.execute(f"PRAGMA max_page_count = {max(cap_bytes // PAGE_BYTES, 1)}")
 
 
 def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now_ms: int) -> list[str]:

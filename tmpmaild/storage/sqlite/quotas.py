@@ -8,11 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, StorageLimits
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 from tmpmaild.storage.sqlite.writer import Batch
 
 _MAX_INBOXES = 10_000
+_NO_LIMIT = 1 << 62
 
 # One row for any number of inboxes: the GIL is released and taken again for each row. The plus keeps SQLite from using
 # the index over swept, in which it would scan all live inboxes.
@@ -36,6 +37,15 @@ class Limits(Struct, frozen=True):
     max_creator_bytes: int
     operator_max_messages: int = 200
     operator_max_bytes: int = 50 * 1024 * 1024
+
+
+def inbox_limits(limits: StorageLimits, cap_bytes: int) -> Limits:
+    """Return what the inboxes of a database that may grow to ``cap_bytes`` may hold."""
+    return Limits(
+        max_messages=limits.max_messages_per_inbox or _NO_LIMIT,
+        max_bytes=limits.max_bytes_per_inbox or _NO_LIMIT,
+        max_creator_bytes=int(limits.max_share_per_creator * cap_bytes),
+    )
 
 
 class _Holder:
@@ -102,7 +112,7 @@ class InboxQuotas:
             inbox_id = str(key)
             inbox = _Holder(messages, stored_bytes, *self._maxima(inbox_id))
             if creator and creator not in self._creators:
-                self._creators[creator] = _Holder(0, creator_bytes, 1 << 62, self._limits.max_creator_bytes)
+                self._creators[creator] = _Holder(0, creator_bytes, _NO_LIMIT, self._limits.max_creator_bytes)
             holders = (inbox, self._creators[creator]) if creator else (inbox,)
             self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
 

@@ -1,9 +1,11 @@
 """``Storage`` in one SQLite file: each method is an operation for the writer, or a function for the reader."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import aiosqlite
@@ -11,7 +13,7 @@ import aiosqlite
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
-from tmpmaild.storage.base import Permit
+from tmpmaild.storage.base import Permit, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
@@ -20,7 +22,9 @@ from tmpmaild.storage.sqlite.inboxpages import expired_between, live_between, se
 from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
-from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, operator_is_full
+from tmpmaild.storage.sqlite.policy import ChangeCap, SqlitePolicy
+from tmpmaild.storage.sqlite.preparing import sensible_cap_bytes
+from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, inbox_limits, operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import InboxLookup, select_messages
 from tmpmaild.storage.sqlite.searching import is_search, search
@@ -42,8 +46,10 @@ class SqliteStorage:
         deletion_state: DeletionState,
         *,
         hash_key: bytes,
+        path: Path,
         limits: Limits,
     ) -> None:
+        self.policy = SqlitePolicy(writer, deletion_state)
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
@@ -53,10 +59,20 @@ class SqliteStorage:
         self._remeasuring = Remeasuring(self._measure)
         self._deletion_state = deletion_state
         self._hash_key = hash_key
+        self._path = path
+        self._sweep_pace = sweep_pace()
+        self._go_by(limits)
+
+    def _go_by(self, limits: Limits) -> None:
         self._limits = limits
         self._quotas = InboxQuotas(limits)
-        self._sweep_pace = sweep_pace()
         self._finder = InboxLookup(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
+
+    async def change_limits(self, limits: StorageLimits) -> None:
+        """See ``Storage``."""
+        cap_bytes = limits.max_bytes or await asyncio.to_thread(sensible_cap_bytes, self._path)
+        await self._writer.submit(ChangeCap(cap_bytes, limits.reserve_bytes, self._space, self._deletion_state))
+        self._go_by(inbox_limits(limits, cap_bytes))
 
     def has_room(self) -> bool:
         """See ``Storage``."""

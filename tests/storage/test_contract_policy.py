@@ -1,0 +1,120 @@
+"""What every storage engine promises of what the operator decides: only ``Storage`` is known here."""
+
+import pytest
+
+from tmpmaild.errors import MailboxFull
+from tmpmaild.storage.base import StorageLimits
+
+from .conftest import LIFETIME_MS, until_full
+
+DAY_MS = 86_400_000
+LIMITS = StorageLimits(
+    max_bytes=256 * 1024 * 1024,
+    reserve_bytes=1024,
+    max_messages_per_inbox=100,
+    max_bytes_per_inbox=30 * 1024 * 1024,
+    max_share_per_creator=0.5,
+)
+
+
+async def serve(engine, *domains, until_ms=0):
+    return await engine.storage.policy.serve_domains(domains, engine.clock(), until_ms)
+
+
+async def test_a_domain_that_is_left_out_is_kept_until_the_time_that_was_given_then(engine):
+    now_ms = engine.clock()
+    assert await serve(engine, "one.test", "two.test", until_ms=now_ms + 1) == {}
+    assert await serve(engine, "one.test", until_ms=now_ms + DAY_MS) == {"two.test": now_ms + DAY_MS}
+    assert await serve(engine, "one.test", until_ms=now_ms + 2 * DAY_MS) == {"two.test": now_ms + DAY_MS}
+    engine.clock.advance(ms=DAY_MS - 1)
+    assert await serve(engine, "one.test") == {"two.test": now_ms + DAY_MS}
+    engine.clock.advance(ms=1)
+    assert await serve(engine, "one.test") == {}
+    assert await serve(engine, "one.test", until_ms=engine.clock() + DAY_MS) == {}
+
+
+async def test_it_is_kept_as_long_as_an_inbox_lives(engine):
+    await serve(engine, "tmpmaild.example")
+    inbox = await engine.inbox("ada", lifetime_ms=5000)
+    await engine.move(await engine.inbox("bob"), inbox.expires_at_ms + 4000)
+    assert await serve(engine, "one.test", until_ms=engine.clock()) == {"tmpmaild.example": inbox.expires_at_ms + 4000}
+
+
+async def test_it_may_come_back_and_be_left_out_again(engine):
+    until_ms = engine.clock() + DAY_MS
+    await serve(engine, "one.test", "two.test")
+    await serve(engine, "one.test", until_ms=until_ms)
+    assert await serve(engine, "two.test", until_ms=until_ms + 1) == {"one.test": until_ms + 1}
+    assert await serve(engine, "two.test", "one.test") == {}
+    assert await serve(engine, "one.test", until_ms=until_ms + 2) == {"two.test": until_ms + 2}
+
+
+async def test_the_domains_outlive_a_restart(open_engine):
+    async with open_engine() as engine:
+        until_ms = engine.clock() + DAY_MS
+        await serve(engine, "one.test", "two.test", "three.test")
+        await serve(engine, "one.test", "two.test", until_ms=until_ms)
+    async with open_engine() as engine:
+        assert await serve(engine, "one.test", until_ms=until_ms + 1) == {
+            "two.test": until_ms + 1,
+            "three.test": until_ms,
+        }
+
+
+async def test_domains_can_be_changed_when_the_storage_is_full(open_engine):
+    async with open_engine(max_bytes=400_000, max_messages_per_inbox=0) as engine:
+        inbox = await engine.inbox("ada")
+        await until_full(lambda _: engine.add(inbox, body="x" * 3000))
+        domains = [f"{number}.test" for number in range(300)]
+        assert await serve(engine, *domains) == {}
+        assert len(await serve(engine, "one.test", until_ms=engine.clock() + DAY_MS)) == len(domains)
+
+
+async def test_another_limit_of_messages_holds_at_once_and_takes_nothing_away(engine):
+    inbox = await engine.inbox("ada")
+    for _ in range(3):
+        await engine.add(inbox)
+    await engine.storage.change_limits(StorageLimits(LIMITS.max_bytes, 1024, 2, 0, 0.5))
+    with pytest.raises(MailboxFull):
+        await engine.add(inbox)
+    found = await engine.find("ada")
+    assert (found.message_count, found.full) == (3, True)
+    await engine.storage.change_limits(LIMITS)
+    await engine.add(inbox)
+    assert (await engine.find("ada")).message_count == 4
+
+
+async def test_another_share_of_a_creator_holds_at_once(engine):
+    inbox = await engine.inbox("ada", creator="192.0.2.1")
+    await engine.add(inbox)
+    await engine.storage.change_limits(StorageLimits(LIMITS.max_bytes, 1024, 0, 0, 1 / LIMITS.max_bytes))
+    with pytest.raises(MailboxFull):
+        await engine.add(inbox)
+    with pytest.raises(MailboxFull):
+        await engine.inbox("bob", creator="192.0.2.1")
+    await engine.add(await engine.inbox("carol"))
+
+
+async def test_a_full_storage_has_room_again_when_it_may_grow(open_engine):
+    async with open_engine(max_bytes=400_000, max_messages_per_inbox=0, reserve_bytes=8192) as engine:
+        inbox = await engine.inbox("ada")
+        stored = await until_full(lambda _: engine.add(inbox, body="x" * 3000))
+        assert not engine.storage.has_room()
+        await engine.storage.change_limits(StorageLimits(4_000_000, 1024, 0, 0, 0.5))
+        assert engine.storage.has_room()
+        for _ in stored:
+            await engine.add(inbox, body="x" * 3000)
+
+
+async def test_a_storage_that_holds_more_than_it_may_is_full_until_mail_has_gone(open_engine):
+    async with open_engine(max_bytes=4_000_000, max_messages_per_inbox=0) as engine:
+        inbox = await engine.inbox("ada")
+        for _ in range(100):
+            await engine.add(inbox, body="x" * 10_000)
+        await engine.storage.change_limits(StorageLimits(1_000_000, 1024, 0, 0, 0.5))
+        assert not engine.storage.has_room()
+        assert (await engine.find("ada")).message_count == 100
+        engine.clock.advance(ms=LIFETIME_MS)
+        await engine.sweep()
+        assert engine.storage.has_room()
+        await engine.add(await engine.inbox("bob"))

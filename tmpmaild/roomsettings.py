@@ -1,0 +1,89 @@
+"""What each room is given of the configuration, and which keys are read at the start only."""
+
+import socket
+from collections.abc import Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+from tmpmaild.config.settings import Config
+from tmpmaild.http.app import HttpSettings
+from tmpmaild.inboxes.service import Rules
+from tmpmaild.ratelimit import RateLimits, changed_buckets
+from tmpmaild.smtp.connections import SmtpSettings
+from tmpmaild.storage.sqlite.engine import StorageSettings
+
+NEED_RESTART: Final = ("http.listen", "smtp.listen", "metrics.listen", "control.listen", "storage.path")
+_PAGE_REQUESTS_PER_MINUTE = 120
+
+
+def needing_restart(running: Config, wanted: Config) -> list[str]:
+    """Return the keys whose new values take effect at the next start only."""
+    return [key for key in NEED_RESTART if attrgetter(key)(running) != attrgetter(key)(wanted)]
+
+
+def hostname(config: Config) -> str:
+    """Return our name in the greeting and in ``Received`` lines."""
+    return config.smtp.hostname or socket.gethostname()
+
+
+def set_rates(limits: RateLimits, config: Config) -> None:
+    """Set the rate limits; a client keeps what it has left where they are the same as before."""
+    rate = config.rate_limit
+    per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0
+    limits.default = changed_buckets(limits.default, rate.requests_per_minute, rate.burst)
+    limits.page = changed_buckets(limits.page, per_page, name="page")
+
+
+def storage(config: Config) -> StorageSettings:
+    """Return where mail is stored, and how much of it."""
+    return StorageSettings(
+        path=Path(config.storage.path),
+        max_bytes=config.storage.max_bytes,
+        reserve_bytes=4 * config.smtp.max_message_bytes,
+        max_messages_per_inbox=config.addresses.max_messages,
+        max_bytes_per_inbox=config.addresses.max_bytes,
+        max_share_per_creator=config.addresses.max_share_per_client,
+    )
+
+
+def rules(config: Config, retired: Mapping[str, int]) -> Rules:
+    """Return the rules for addresses; ``retired`` domains are in ``Rules``."""
+    return Rules(
+        domains=config.domains,
+        lifetime_ms=config.addresses.lifetime_seconds * 1000,
+        require_token=config.http.require_token,
+        hostname=hostname(config),
+        max_lifetime_ms=config.addresses.max_lifetime_seconds * 1000,
+        accept_unknown=config.smtp.accept_unknown == "create",
+        retired=retired,
+    )
+
+
+def http(config: Config) -> HttpSettings:
+    """Return the settings of the HTTP application."""
+    return HttpSettings(
+        public_url=config.http.public_url,
+        trusted_proxies=config.http.trusted_proxies,
+        exempt=config.limits.exempt,
+        allowed_hosts=config.http.allowed_hosts,
+        cors_origins=config.http.cors_origins,
+        max_streams_per_client=config.http.max_streams_per_client,
+        access_log=config.log.access,
+    )
+
+
+def smtp(config: Config) -> SmtpSettings:
+    """Return the name and the limits of the SMTP server."""
+    smtp = config.smtp
+    return SmtpSettings(
+        hostname=hostname(config),
+        max_message_bytes=smtp.max_message_bytes,
+        max_connections=smtp.max_connections,
+        max_connections_per_client=smtp.max_connections_per_client,
+        new_connections_per_minute=smtp.new_connections_per_minute,
+        max_unknown_recipients=smtp.max_unknown_recipients,
+        max_inflight_bytes=smtp.max_inflight_bytes,
+        trusted_proxies=smtp.trusted_proxies,
+        exempt=config.limits.exempt,
+    )
