@@ -35,6 +35,7 @@ def shop_url(tmp_path):
     serving = pytest.importorskip("werkzeug.serving", reason="needs the Python package flask")
     create_app = runpy.run_path(str(EXAMPLES / "flask/shop.py"))["create_app"]
     with services.embedded(tmp_path, accept_unknown=False) as service:
+        assert not (tmp_path / "tmpmaild.db.control").exists()
         server = serving.make_server("127.0.0.1", 0, create_app(*service.smtp), threaded=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
