@@ -22,12 +22,13 @@ def check(config: Config) -> Iterator[Finding]:
         folder = path.resolve().parent
         owner_uid = folder.stat().st_uid
     except OSError as error:
-        yield problem(
-            _DATABASE, f"{path.parent}: {error.strerror}", "start the service by its unit, or create the folder"
+        advice = (
+            "run this command as root" if isinstance(error, PermissionError) else "systemctl start tmpmaild creates it"
         )
+        yield problem(_DATABASE, f"{path.parent}: {error.strerror}", advice)
         return
     found = [*_folder(folder), *_database(path, owner_uid)]
-    yield from found or [ok(_DATABASE, f"{path}: of user {_name(owner_uid)}, for nobody else")]
+    yield from found or [ok(_DATABASE, f"{path}: for user {_name(owner_uid)} alone")]
     if config.smtp.tls_key:
         yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), owner_uid, stat.S_IWOTH)
         yield _pem(_KEY, Path(config.smtp.tls_key), owner_uid, stat.S_IRWXO | stat.S_IWGRP)

@@ -65,7 +65,7 @@ def space(settings: StorageSettings) -> Iterator[Finding]:
         used = sum(file.stat().st_size for file in (settings.path, wal_of(settings.path)) if file.exists())
         cap = settings.max_bytes or sensible_cap_bytes(settings.path)
     except OSError as error:
-        yield problem(_SPACE, f"{folder}: {error.strerror}", "correct storage.path")
+        yield problem(_SPACE, f"{folder}: {error.strerror}", "correct storage.path, or run this command as root")
         return
     yield _judged(folder, free, max(cap - used, 0), disk_reserve_bytes(cap, settings.reserve_bytes))
     kind = file_system(Path("/proc/self/mountinfo").read_text("utf-8", "replace"), folder)

@@ -13,6 +13,7 @@ from tmpmaild.cli.doctor.records import DMARC, SPF, Record
 
 _QUERY_SECONDS = 5.0
 _ALL_SECONDS = 60.0
+_MAX_SILENCES = 2
 _MAX_ANSWERS = 50
 _NULL_MX = "."
 
@@ -27,23 +28,35 @@ class Unknown(Exception):
 
 
 class Dns:
-    """Asks a resolver, for a limited time in all."""
+    """Asks a resolver, for a limited time in all, and no more once it has been silent twice."""
 
-    def __init__(self, server: tuple[str, int] | None = None, *, all_seconds: float = _ALL_SECONDS) -> None:
+    def __init__(
+        self,
+        server: tuple[str, int] | None = None,
+        *,
+        query_seconds: float = _QUERY_SECONDS,
+        all_seconds: float = _ALL_SECONDS,
+    ) -> None:
         self._server = server
+        self._query_seconds = query_seconds
         self._ends_at = time.monotonic() + all_seconds
+        self._silences = 0
 
     def ask(self, name: str, kind: str) -> Published:
         """Return what is published. Raises ``Unknown``."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise Unknown("not asked, the time is up")
+        if self._silences >= _MAX_SILENCES:
+            raise Unknown("not asked, since the resolver does not answer")
+        seconds = min(left, self._query_seconds)
         try:
-            answer = self._resolver().resolve(
-                f"{name}.", kind, lifetime=min(left, _QUERY_SECONDS), raise_on_no_answer=False
-            )
+            answer = self._resolver().resolve(f"{name}.", kind, lifetime=seconds, raise_on_no_answer=False)
         except dns.resolver.NXDOMAIN:
             return None
+        except dns.exception.Timeout as error:
+            self._silences += 1
+            raise Unknown(f"no answer within {seconds:.1f} s") from error
         except dns.exception.DNSException as error:
             raise Unknown(" ".join(str(error).split()) or type(error).__name__) from error
         return [_text(one) for one in list(answer.rrset or ())[:_MAX_ANSWERS]]
