@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 QUICK ?=
 
-.PHONY: run test proof check format client bench attack screenshots constraints clean
+.PHONY: run test proof proof-systemd check format client bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -18,6 +18,10 @@ test: $(VENV)/.dev
 # What takes too long for each run of the tests: all of it, or with QUICK=1 what takes half a minute.
 proof: $(VENV)/.dev
 	QUICK=$(QUICK) $(BIN)/python -m pytest tests/proofs $(ARGS)
+
+# The units on a Debian 12 that boots in a container. As root; needs systemd-container and debootstrap, and once the network.
+proof-systemd: $(VENV)/.dev
+	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted.py -n0 -rs $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
