@@ -136,7 +136,9 @@ def test_missing_files(stored, tmp_path):
 
 def test_the_free_space_is_held_against_the_cap_and_the_reserve(tmp_path):
     def found(cap, reserve):
-        return next(machine.space(StorageSettings(tmp_path / "tmpmaild.db", cap, reserve, 100, 1, 1.0)))
+        limits = {"max_messages_per_inbox": 100, "max_bytes_per_inbox": 1, "max_share_per_creator": 1.0}
+        path = tmp_path / "tmpmaild.db"
+        return next(machine.space(StorageSettings(path=path, max_bytes=cap, reserve_bytes=reserve, **limits)))
 
     assert found(MIB, MIB).level == "ok"
     assert found(MIB, 1 << 60).level == "problem"
