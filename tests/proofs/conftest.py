@@ -1,16 +1,67 @@
-"""What takes too long for each run of the tests: ``make proof``, and ``make proof QUICK=1`` for less of it."""
+"""What takes too long for each run of the tests: ``make proof``, and ``make proof QUICK=1`` for less of it.
+
+Each test says what it has measured with ``figure``; all figures stand in a table at the end.
+"""
 
 import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from daemons import Daemon
 
+IS_QUICK = bool(os.environ.get("QUICK"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Write the table of all figures, with the commit and the machine they are of."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ())]
+    rows = [value for report in reports for name, value in report.user_properties if name == "figure"]
+    if not rows:
+        return
+    terminalreporter.section("what is proved" + (", quickly" if IS_QUICK else ""))
+    for proof, found, wanted in rows:
+        terminalreporter.line(f"| {proof} | {found} | {wanted} |")
+    terminalreporter.line(f"commit {_commit()}; {_machine()}")
+
+
+def _commit():
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=9"]
+    return subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def _machine():
+    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    model = names[0].partition(":")[2].strip() if names else platform.machine()
+    return f"{os.cpu_count()} cores of {model}, {platform.platform(terse=True)}, Python {platform.python_version()}"
+
 
 @pytest.fixture(scope="session")
 def amount():
     """Return a function that chooses between all and, when there is little time, less."""
-    return lambda whole, quick: quick if os.environ.get("QUICK") else whole
+    return lambda whole, quick: quick if IS_QUICK else whole
+
+
+@pytest.fixture
+def figure(record_property):
+    """Return a function that notes a line of the table: what was proved, what was found, what is wanted."""
+
+    def note(proof, found, wanted):
+        record_property("figure", (proof, found, wanted))
+
+    return note
+
+
+@pytest.fixture
+def disk():
+    """Return a folder on a disk: the usual one may be in memory, where an fsync costs nothing."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("PROOF_DIR", "/var/tmp"), prefix="tmpmaild-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -18,8 +69,8 @@ def start(tmp_path):
     """Return a function that starts the daemon, each time on the same database."""
     started = []
 
-    def start(**settings):
-        started.append(Daemon(tmp_path, **settings))
+    def start(folder=tmp_path, **settings):
+        started.append(Daemon(folder, **settings))
         return started[-1]
 
     yield start

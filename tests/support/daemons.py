@@ -57,9 +57,13 @@ class Answer(NamedTuple):
 class Daemon:
     """One ``tmpmaild serve``; started again it has the ports and the folder that it had."""
 
-    def __init__(self, folder, *, listeners=None, **settings):
-        """Start it; ``listeners`` are sockets by name, passed as systemd does."""
+    def __init__(self, folder, *, listeners=None, tracer=(), **settings):
+        """Start it; ``listeners`` are sockets by name, passed as systemd does.
+
+        ``tracer`` is a command that runs it and leaves it our child.
+        """
         self.folder = Path(folder)
+        self._tracer = tracer
         self._listeners = listeners or {}
         self.database = self.folder / "tmpmaild.db"
         self._environ = environment(**{**FREE_PORTS, **settings})
@@ -68,7 +72,7 @@ class Daemon:
     def start(self):
         with (self.folder / "stderr.txt").open("ab") as stderr:
             self.process = subprocess.Popen(
-                self._command(),
+                [*self._tracer, *self._command()],
                 cwd=self.folder,
                 env=self._environ,
                 pass_fds=[listener.fileno() for listener in self._listeners.values()],

@@ -12,10 +12,14 @@ from contextlib import closing, suppress
 from tmpmaild import ids
 
 SENDERS = 6
+ACCEPTED = 250
 
 
 class Sender(threading.Thread):
-    """Sends mail after mail, large and small, until the server is gone; notes what was acknowledged."""
+    """Sends mail after mail, large and small, until the server is gone or it is over; notes what was acknowledged.
+
+    ``sent`` are the digests of all mails that may be stored, ``refused`` says how many were not taken.
+    """
 
     def __init__(self, port, addresses, seed):
         super().__init__()
@@ -23,13 +27,16 @@ class Sender(threading.Thread):
         self._addresses = addresses
         self._random = random.Random(seed)
         self.acknowledged = {}
+        self.sent = set()
+        self.refused = 0
+        self.over = threading.Event()
 
     def run(self):
         with suppress(OSError, smtplib.SMTPException):
             client = smtplib.SMTP("127.0.0.1", self._port, local_hostname="localhost", timeout=30)
             client.helo()
-            with suppress(OSError, smtplib.SMTPException):
-                while True:
+            with suppress(OSError, smtplib.SMTPServerDisconnected):
+                while not self.over.is_set():
                     self._send(client)
             client.close()
 
@@ -38,11 +45,24 @@ class Sender(threading.Thread):
         filling = self._random.randbytes(self._random.choice([10, 500, 40_000])).hex()
         lines = "\r\n".join(filling[start : start + 76] for start in range(0, len(filling), 76))
         octets = f"Subject: {self._random.random()}\r\n\r\n{lines}\r\n".encode()
-        client.mail("a@example.com")
-        client.rcpt(address)
-        code, reply = client.data(octets)
-        assert code == 250
-        self.acknowledged[re.search(rb"msg_\w+", reply)[0].decode()] = hashlib.sha256(octets).digest()
+        self.sent.add(hashlib.sha256(octets).digest())
+        code, reply = self._transaction(client, address, octets)
+        if code == ACCEPTED:
+            self.acknowledged[re.search(rb"msg_\w+", reply)[0].decode()] = hashlib.sha256(octets).digest()
+        else:
+            assert 400 <= code < 500, (code, reply)
+            self.refused += 1
+            client.rset()
+
+    def _transaction(self, client, address, octets):
+        """Return the first refusal, or what was said at the end."""
+        for answer in (client.mail("a@example.com"), client.rcpt(address)):
+            if answer[0] != ACCEPTED:
+                return answer
+        try:
+            return client.data(octets)
+        except smtplib.SMTPDataError as error:
+            return error.smtp_code, error.smtp_error
 
 
 def stored(database):
@@ -55,8 +75,17 @@ def stored(database):
         }
 
 
+def damage(database):
+    """Return what SQLite finds wrong in the file: "ok" is nothing."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return "\n".join(line for (line,) in connection.execute("PRAGMA integrity_check"))
+
+
 def prove_promise(start, kills):
-    """Kill a daemon again and again while mail comes in; ``start`` starts the next one on the same database."""
+    """Kill a daemon again and again while mail comes in; ``start`` starts the next one on the same database.
+
+    Return how many mails were acknowledged.
+    """
     promised = {}
     addresses = []
     for kill in range(kills):
@@ -65,10 +94,12 @@ def prove_promise(start, kills):
         promised |= acknowledged_before_kill_9(daemon, addresses, kill)
     daemon = start()
     kept = stored(daemon.database)
+    assert damage(daemon.database) == "ok"
     assert {name: kept.get(name) for name in promised} == promised
     listed = {message["id"] for address in addresses for message in everything(daemon, address)}
     assert promised.keys() <= listed
     assert listed == kept.keys()
+    return len(promised)
 
 
 def acknowledged_before_kill_9(daemon, addresses, seed):
@@ -83,6 +114,7 @@ def acknowledged_before_kill_9(daemon, addresses, seed):
     acknowledged = {}
     for sender in senders:
         sender.join()
+        assert not sender.refused
         acknowledged |= sender.acknowledged
     return acknowledged
 
