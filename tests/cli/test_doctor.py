@@ -171,6 +171,14 @@ def test_the_limits_of_the_process_are_held_against_the_configuration():
     assert [machine.memory(Config(), limit).level for limit in (200 * MIB, 1 << 30, None)] == ["warning", "ok", "ok"]
 
 
+def test_without_a_service_the_limits_are_those_of_the_unit():
+    text = "LoadState=loaded\nLimitNOFILESoft=16384\nLimitCORESoft=0\nMemoryMax=1073741824\n"
+    assert machine.limits_of_unit(text) == machine.Limits(16384, 0, 1 << 30)
+    assert machine.limits_of_unit(text.replace("1073741824", "infinity")) == machine.Limits(16384, 0, None)
+    assert machine.limits_of_unit("LoadState=not-found\nMemoryMax=infinity\n") is None
+    assert machine.limits_of_unit("") is None
+
+
 # The certificate
 
 

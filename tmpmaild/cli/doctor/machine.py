@@ -3,10 +3,13 @@
 import ctypes
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 import tmpmaild
 from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
@@ -27,6 +30,7 @@ _OTHER_FILES = 200  # the database, threads, the ports for metrics and commands
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs")
 _VOLATILE = ("tmpfs", "ramfs")
 _CGROUPS = Path("/sys/fs/cgroup")
+_SYSTEMCTL_SECONDS = 5.0
 
 
 def clock(now_seconds: float | None = None) -> Iterator[Finding]:
@@ -96,20 +100,55 @@ def file_system(mounts: str, folder: Path) -> str:
     return kind
 
 
+class Limits(Struct, frozen=True):
+    """What a process is allowed; None: no limit."""
+
+    open_files: int | None
+    core_bytes: int | None
+    memory_bytes: int | None
+
+
 def limits(config: Config, service: Running | None) -> Iterator[Finding]:
-    """Hold the limits of the running process against what the configuration lets it use."""
-    if service is None:
-        yield ok(_FILES, "limits of the process can be told only while the service runs")
-        return
+    """Hold the limits of the running process, or else of the unit, against what the configuration lets it use."""
     try:
-        text = Path(f"/proc/{service.pid}/limits").read_text()
+        found = limits_of_unit(_shown_unit()) if service is None else _limits_of_process(service.pid)
     except OSError as error:
-        yield warning(_FILES, f"process {service.pid}: {error.strerror}", "run this command as root")
+        yield warning(_FILES, f"the limits of the process cannot be read: {error.strerror}", "run this command as root")
         return
-    yield open_files(config, soft_limit(text, "Max open files"))
-    if soft_limit(text, "Max core file size"):
+    if found is None:
+        yield ok(_FILES, "limits can be told only while the service runs")
+        return
+    yield open_files(config, found.open_files)
+    if found.core_bytes != 0:
         yield warning(_DUMPS, "a core dump would keep mail on the disk", "LimitCORE=0 in the unit")
-    yield memory(config, _memory_max(service.pid))
+    yield memory(config, found.memory_bytes)
+
+
+def _limits_of_process(pid: int) -> Limits:
+    text = Path(f"/proc/{pid}/limits").read_text()
+    return Limits(soft_limit(text, "Max open files"), soft_limit(text, "Max core file size"), _memory_max(pid))
+
+
+def _shown_unit() -> str:
+    """Return what systemd says of the unit, "" without systemd."""
+    names = "--property=LoadState,LimitNOFILESoft,LimitCORESoft,MemoryMax"
+    command = ["systemctl", "show", "tmpmaild.service", names]
+    try:
+        done = subprocess.run(  # noqa: S603 - nothing of it comes from outside
+            command, capture_output=True, text=True, check=False, timeout=_SYSTEMCTL_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
+
+
+def limits_of_unit(text: str) -> Limits | None:
+    """Return the limits that a unit sets, None if there is no such unit; ``text`` is from ``systemctl show``."""
+    found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    if found.get("LoadState") != "loaded":
+        return None
+    numbers = {name: int(value) for name, value in found.items() if value.isdigit()}
+    return Limits(numbers.get("LimitNOFILESoft"), numbers.get("LimitCORESoft"), numbers.get("MemoryMax"))
 
 
 def soft_limit(limits: str, name: str) -> int | None:
