@@ -3,6 +3,8 @@
 import socket
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tmpmaild.smtp.proxyprotocol import BadHeader, ProxyHeader, parse
 
@@ -116,3 +118,19 @@ def test_what_is_no_header_is_refused(octets):
 def test_what_cannot_become_a_header_is_refused_at_once(octets):
     with pytest.raises(BadHeader, match="there is none"):
         parse(octets)
+
+
+@given(
+    start=st.sampled_from([b"", b"PROXY ", b"PROXY TCP4 192.0.2.1 ", SIGNATURE, SIGNATURE + b"\x21\x11\0\x0c"]),
+    rest=st.binary(max_size=120),
+)
+def test_whatever_comes_what_was_said_of_its_beginning_holds(start, rest):
+    """Nothing else is raised, and neither a header nor a refusal is taken back when more comes."""
+    said = None
+    for size in range(len(start + rest) + 1):
+        try:
+            now = parse((start + rest)[:size])
+        except BadHeader as error:
+            now = str(error)
+        assert said in (None, now)
+        said = now

@@ -1,0 +1,60 @@
+"""SMTP through HAProxy: the mail is from the client, and HAProxy's own health checks are answered."""
+
+import shutil
+import smtplib
+import socket
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+
+CONFIG = """
+global
+    log stdout format raw local0
+defaults
+    log global
+    mode tcp
+    timeout connect 10s
+    timeout client 30s
+    timeout server 30s
+frontend smtp
+    bind fd@{descriptor}
+    default_backend tmpmaild
+backend tmpmaild
+    option log-health-checks
+    option tcp-check
+    tcp-check expect rstring ^220
+    server one 127.0.0.1:{port} {how} check check-send-proxy inter 2s
+"""
+CHECKED = "Health check for server tmpmaild/one succeeded"
+CLIENT = "127.0.0.5"
+
+
+@contextmanager
+def balancing(daemon, how):
+    if not shutil.which("haproxy"):
+        pytest.skip("needs haproxy (Debian package haproxy)")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = daemon.folder / "haproxy.cfg"
+        config.write_text(CONFIG.format(descriptor=listener.fileno(), port=daemon.smtp_port, how=how))
+        command = ["haproxy", "-db", "-f", config]
+        with subprocess.Popen(command, pass_fds=[listener.fileno()], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                yield listener.getsockname()[1], process.stdout
+            finally:
+                process.terminate()
+
+
+@pytest.mark.parametrize("how", ["send-proxy", "send-proxy-v2"])
+def test_mail_through_haproxy_is_from_the_client(start, how):
+    daemon = start(TMPMAILD_SMTP__TRUSTED_PROXIES="127.0.0.1/32")
+    address = daemon.create()
+    with balancing(daemon, how) as (port, log):
+        assert next(line for line in log if "Health check" in line).startswith(CHECKED)
+        source = (CLIENT, 0)
+        with smtplib.SMTP("127.0.0.1", port, local_hostname="localhost", timeout=30, source_address=source) as client:
+            client.sendmail("a@example.com", [address], b"Subject: balanced\r\n\r\n")
+    (mail,) = daemon.messages(address)
+    message = daemon.request(f"/api/v1/addresses/{address}/messages/{mail['id']}").json
+    assert message["envelope"]["remote_ip"] == CLIENT
+    assert daemon.errors() == ""
