@@ -52,6 +52,7 @@ async def browser():
 
 
 # Our pages part from others, so coming from about:blank each would start a process of its own.
+PATIENCE_MS = 15_000  # other tests have the processor too
 LEFT = {
     "body": "<!doctype html><link rel=icon href='data:,'>",
     "content_type": "text/html",
@@ -101,7 +102,7 @@ class Pages:
 
     async def _new_context(self, options):
         context = await self._browser.new_context(**{"viewport": WIDE, **options})
-        context.set_default_timeout(5000)
+        context.set_default_timeout(PATIENCE_MS)
         return context
 
     async def close(self):

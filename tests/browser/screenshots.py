@@ -173,7 +173,7 @@ async def take_mail(studio, running):
             await studio.take(page, name)
             await open_mail(page, LETTER.subject, "The harbour")
             if options is DARK:
-                await page.get_by_role("button", name="Dark mail").click()
+                await page.get_by_role("button", name="Show mails in dark colors").click()
             await studio.take(page, f"{name}-newsletter")
     for name, options in {"phone": PHONE, "phone-dark": DARK_PHONE}.items():
         async with studio.page(running.url, options, [inbox]) as page:

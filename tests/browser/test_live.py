@@ -491,7 +491,7 @@ async def test_of_many_inboxes_the_first_twenty_are_followed_and_the_limit_leave
 
 
 async def test_inboxes_that_the_rate_limit_left_out_are_asked_for_again(tab, start_daemon):
-    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="60", TMPMAILD_RATE_LIMIT__BURST="2")
+    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="120", TMPMAILD_RATE_LIMIT__BURST="2")
     inbox = daemon.create()
     unknown = [SimpleNamespace(address=f"{name}@tmpmaild.example") for name in ("one", "two")]
     await tab.follow(daemon, *unknown, inbox)
@@ -522,7 +522,7 @@ async def test_without_web_locks_each_tab_has_a_stream(pages, daemon, inbox, scr
     await tab.page.context.add_init_script(script)
     second = Tab(await pages.open(tab.page))
     for one in (tab, second):
-        await (await one.follow(daemon, inbox, helloMs=1, silenceMs=1000)).until_state("live")
+        await (await one.follow(daemon, inbox, helloMs=1, silenceMs=3000)).until_state("live")
     daemon.deliver(inbox.address, "one")
     for one in (tab, second):
         await one.until_subjects("one")

@@ -81,10 +81,11 @@ async def test_a_mail_without_html_is_shown_as_its_text(world, client, held):
 
 
 async def test_the_title_for_tab_and_paper_is_who_writes_and_what_and_never_markup(world, client, held):
-    raw = b"From: Eve & Co <eve@evil.example>\r\nSubject: </title><script>one</script>\r\n\r\n<base target=_blank>\r\n"
+    raw = b'From: Eve & Co <eve@evil.example>\r\nSubject: </title>"</style>\\\r\n\r\n<base target=_blank>\r\n'
     message_id = await world.deliver(held["address"], raw)
     page = (await client.get((await view(client, held["address"], message_id)).json()["url"])).body.decode()
-    assert "<title>&lt;/title&gt;&lt;script&gt;one&lt;/script&gt; · Eve &amp; Co</title>" in page
+    assert "<title>&lt;/title&gt;&quot;&lt;/style&gt;\\ · Eve &amp; Co</title>" in page
+    assert r'content:"\3c \2f title\3e \22 \3c \2f style\3e \5c  \b7  Eve \26  Co \b7  20' in page
     assert page.count("<title>") == 1
 
 

@@ -17,6 +17,7 @@ from tmpmaild.mail import extracts, htmlpage, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import FullMessage, Inbox, Message, Texts
 from tmpmaild.storage.base import Permit, Storage
+from tmpmaild.times import rfc3339
 
 LIFETIME_MS = 60_000
 _MAX_GRANTS = 10_000
@@ -88,7 +89,8 @@ class Viewer:
         view = await self._render(texts, images, remote_images=grant.remote_images)
         await self._access.confirm(inbox, grant.message_id, since)
         self._check(grant)
-        return View(htmlpage.titled(view.html, _title(message)), view.remote_images)
+        page = htmlpage.titled(view.html, _title(message), _time(message))
+        return View(page, view.remote_images)
 
     def forget_expired(self) -> None:
         """Drop expired grants."""
@@ -137,6 +139,11 @@ class Viewer:
 def _title(message: Message) -> str:
     """Return what the mail is called in the title of a tab and at the head of a printed page."""
     return " · ".join(filter(None, (message.subject, message.from_name or message.from_address)))
+
+
+def _time(message: Message) -> str:
+    date, _, time = rfc3339(message.received_at_ms).partition("T")
+    return f"{date} {time[:5]} UTC"
 
 
 def _render(texts: Texts, images: dict[str, str], remote_images: bool) -> View:  # noqa: FBT001 - for a thread

@@ -21,7 +21,13 @@ _STANDARD = "<!doctype html>"
 # Images in cells leave no gap for descenders, as senders of such mails expect.
 _ALMOST_STANDARD = '<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN">'
 _END_OF_HEAD = '<base target="_blank">'
-_PRINTED = "<style>@media print{:where(body){margin:0}:where(img,tr,li){break-inside:avoid}}</style>"
+_PRINTED = (
+    "<style>@media print{:where(body){margin:0}:where(img,tr,li){break-inside:avoid}"
+    # An element of its own would no longer leave the mail's first one the first.
+    "body::before{content:%s;display:block;margin-bottom:1em;border-bottom:1px solid;"
+    "font:13px/2 sans-serif;overflow-wrap:anywhere}}</style>"
+)
+_HEAD_CHARACTERS = 300
 _DOCTYPE = re.compile(r"(?is)(?>(?:[\s\ufeff]++|<!--.*?-->|<\?[^>]*+>)*)<!doctype\s++html\b([^>]*+)>")
 _DOCTYPE_CHARACTERS = 10_000
 _ALMOST = re.compile(r"xhtml 1\.0 (?:transitional|frameset)|html 4\.01 (?:transitional|frameset).*http", re.DOTALL)
@@ -72,9 +78,15 @@ def text_page(text: str, note: str = "") -> str:
     return f"{_STANDARD}{_HEAD}{_TEXT_STYLE}{note}<pre>\n{entities.escape(text, quote=False)}</pre>"
 
 
-def titled(page: str, title: str) -> str:
-    """Return a page with a title, which browsers show for a tab and print at the head of the paper."""
-    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<title>{entities.escape(title)}</title>{_PRINTED}", 1)
+def titled(page: str, title: str, time: str) -> str:
+    """Return a page with a title for its tab; on paper the title and the time stand above the mail."""
+    printed = _PRINTED % _css_string(f"{title[:_HEAD_CHARACTERS]} · {time}")
+    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<title>{entities.escape(title)}</title>{printed}", 1)
+
+
+def _css_string(text: str) -> str:
+    """Write a text as a string of CSS, with nothing in it that could end the string or its element."""
+    return '"' + re.sub(r"[^\w .@:-]", lambda match: f"\\{ord(match[0]):x} ", text, flags=re.ASCII) + '"'
 
 
 def _mode(source: str) -> tuple[str, str]:

@@ -75,6 +75,8 @@ export class Actions {
     confirmRemoval(inbox, mailbox.messages.length, attempt(() => this.#remove(inbox)));
   };
 
+  forget = () => this.#inboxes.forget(this.#inboxes.inbox);
+
   rename = () => {
     const { inbox } = this.#inboxes;
     askForLabel(inbox.label, (label) => this.#inboxes.rename(inbox, label));

@@ -51,6 +51,7 @@ const card = new Card(at("card"), {
   new: actions.create,
   "choose-name": actions.chooseName,
   rename: actions.rename,
+  forget: actions.forget,
   extend: actions.extend,
   delete: actions.confirmRemoval,
 });
@@ -105,6 +106,7 @@ function onMessages(added, news) {
 }
 
 function onElsewhere(news, inbox) {
+  endWelcome();
   const open = (message) => {
     if (inboxes.inbox?.address !== inbox.address) inboxes.show(inbox);
     reading.read(message);
@@ -149,7 +151,8 @@ function onExtended(inbox) {
 // The words for an end stand on the card only where there is no other inbox to show.
 function onGone(reason, inbox) {
   if (inboxes.inbox) return toast(t(`ended-${reason}`, { name: nameOf(inbox) }));
-  card.showTrouble(t(`gone-${reason}`), t(reason === "unknown" ? "error-address-not-found" : "gone-text"));
+  const text = { unknown: "error-address-not-found", forgotten: "forgotten-text" }[reason] ?? "gone-text";
+  card.showTrouble(t(`gone-${reason}`), t(text));
   announce(t(`gone-${reason}`));
 }
 
@@ -216,7 +219,7 @@ function onChanged() {
   showCount(inboxes.unread);
   switcher.draw(entries, inbox);
   at("mail-title").textContent = messages.length ? t("mails", { n: messages.length }) : t("inbox");
-  at("empty-text").textContent = t("empty-text", { address: inbox?.address });
+  at("empty-text").textContent = t(inbox?.foreign ? "empty-foreign" : "empty-text", { address: inbox?.address });
   search.update();
   at("panes").hidden = !inbox;
   at("panes").classList.toggle("nothing", messages.length === 0);

@@ -73,7 +73,10 @@ export class Card {
   }
 
   // What else can be done, by the keys of the labels.
-  #labels = () => Object.keys(IMAGES).filter((name) => this.#actions[name] && (name !== "delete" || this.#inbox?.token));
+  #labels() {
+    const cannot = { delete: !this.#inbox.token, forget: !this.#inbox.foreign };
+    return Object.keys(IMAGES).filter((name) => !cannot[name]);
+  }
 
   #lifetimes() {
     const untilOf = (seconds) => t("until", { time: moment(new Date(this.#nowMs + 1000 * seconds).toISOString()) });
@@ -96,7 +99,7 @@ export class Card {
   }
 }
 
-const IMAGES = { new: "plus", qr: "qr", "choose-name": "name", rename: "label", delete: "bin" };
+const IMAGES = { new: "plus", qr: "qr", "choose-name": "name", rename: "label", forget: "close", delete: "bin" };
 
 // Draw an address; where the room is short its local part is cut, but copied is all of it.
 function addressOf({ address }) {

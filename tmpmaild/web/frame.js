@@ -14,9 +14,18 @@ export const setDark = (dark) => set("localStorage", DARK, dark ? "on" : "off");
 // The part after the `#` is never sent: changing it asks for nothing.
 const withMode = (url) => `${url}#${isDark() ? "dark" : "light"}`;
 
-// Make the frame of a view.
-export const frameOf = (url) =>
-  h("iframe", { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: withMode(url), "data-url": url });
+// Make the frame of a view. `doubt()` is called if the browser does not say that the view has come: a frame tells nothing itself.
+export function frameOf(url, doubt) {
+  const about = { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: withMode(url), "data-url": url };
+  const frame = h("iframe", about, { class: isDark() && "dark", load: () => frame.isConnected && !hasCome(frame) && doubt() });
+  return frame;
+}
+
+function hasCome({ src }) {
+  const status = performance.getEntriesByName(src).at(-1)?.responseStatus;
+  performance.clearResourceTimings(); // the browser keeps but a few hundred
+  return status >= 200 && status < 300;
+}
 
 // Make a frame follow the choice of the dark view; setting `src` would add a step to the history.
 export function applyMode(frame) {

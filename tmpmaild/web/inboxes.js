@@ -5,6 +5,7 @@ import { Mailbox } from "./mailbox.js";
 import { choose, chosen, forget, inboxes, keep, SCOPE, update } from "./store.js";
 
 export const GRACE_MS = 3000; // between the server's clock and what we know of it
+const PAGE_MESSAGES = 100; // the most that the server lists at once
 const NOTHING = new Mailbox();
 
 // `on` has a function for each thing that happens. To the shown inbox: shown(inbox) and left(), messages(added, news),
@@ -22,7 +23,8 @@ export class Inboxes {
     this.#on = on;
     const handlers = {
       messages: (messages, address) => this.#arrive(messages, address),
-      about: (about, address) => this.#learn(about, address),
+      about: (about, address) => (this.#learn(about, address), this.#compare(about.message_count, address)),
+      seen: (id, address) => this.#with(address, (entry) => this.#takeSeen(entry, id)),
       deleted: (id, address) => this.#with(address, (entry) => this.#drop(entry, id)),
       extended: (expires_at, address) => this.#learn({ expires_at }, address),
       gone: (reason, address) => this.#with(address, (entry) => this.#end(entry, reason)),
@@ -124,6 +126,7 @@ export class Inboxes {
     if (mailbox.isSeen(id)) return;
     mailbox.see(id);
     update(inbox.address, { seen: mailbox.seen });
+    this.#live.tell({ address: inbox.address, seen: id });
     this.#on.seen(id);
     this.#on.changed();
   }
@@ -152,6 +155,11 @@ export class Inboxes {
     const nowMs = this.#api.now();
     const hasEnded = (entry) => entry !== this.#shown && Date.parse(entry.inbox.expires_at) < nowMs;
     if (this.entries.some(hasEnded)) this.sync();
+  }
+
+  // Take an inbox off this browser; the server keeps it.
+  forget(inbox) {
+    this.did(inbox, { gone: "forgotten" });
   }
 
   // Return what the server finds in the shown inbox; its answer has at most a hundred messages.
@@ -231,6 +239,24 @@ export class Inboxes {
       if (Object.keys(about).every((key) => key === "message_count" || about[key] === entry.inbox[key])) return;
       this.#renew(entry, keep({ ...entry.inbox, ...about, seen: entry.mailbox.seen }));
       this.#on.changed();
+    });
+  }
+
+  // What two tabs store at the same time may be lost, so what another has seen is stored here too.
+  #takeSeen(entry, id) {
+    this.#renew(entry, update(entry.inbox.address, { seen: [id] }) ?? entry.inbox);
+    this.#on.changed();
+  }
+
+  // What was deleted while nobody listened is still here: then the server has fewer messages. One tab asks which for all.
+  #compare(count, address) {
+    this.#with(address, async ({ inbox, mailbox }) => {
+      const held = mailbox.messages;
+      if (held.length <= count || !this.#live.hasStream) return;
+      const found = await this.#api.messages(inbox, { limit: PAGE_MESSAGES }).catch(() => held);
+      const ids = new Set(found.map(({ id }) => id));
+      const oldest = found.length < PAGE_MESSAGES ? "" : found.at(-1).id;
+      for (const { id } of held) if (id >= oldest && !ids.has(id)) this.did(inbox, { deleted: id });
     });
   }
 

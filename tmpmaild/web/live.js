@@ -3,11 +3,11 @@
 
 import { Following, TIMINGS } from "./following.js";
 
-const EVENTS = ["messages", "about", "deleted", "extended", "gone", "state"];
+const EVENTS = ["messages", "about", "seen", "deleted", "extended", "gone", "state"];
 
 // `inboxes()` returns `{ address, token, messages, expiresAt }` for each inbox, the most important one first, the messages
 // newest first. `on` has a function for each of EVENTS, called with what is told and the address: messages(list),
-// about(what the API says of the address), deleted(id), extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without
+// about(what the API says of the address), seen(id), deleted(id), extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without
 // an address, state({ name: "" | "connecting" | "live" | "lost" | "limited", retryAtMs }). Tabs share what has the same `name`.
 export class Live {
   #given;
@@ -46,6 +46,11 @@ export class Live {
     clearTimeout(this.#timer);
   }
 
+  // Whether this tab has the stream, of all tabs that share one.
+  get hasStream() {
+    return Boolean(this.#following);
+  }
+
   // Try again now.
   retry() {
     this.#following?.retry();
@@ -64,7 +69,7 @@ export class Live {
     this.#greet(); // the tab with the stream may have told of an inbox before this one knew it
   }
 
-  // Tell the other tabs what this one has done: `{ address, … }` with `deleted`, `extended` or `gone`.
+  // Tell the other tabs what this one has done: `{ address, … }` with `seen`, `deleted`, `extended` or `gone`.
   tell(event) {
     this.#post(event);
   }

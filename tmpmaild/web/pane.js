@@ -13,11 +13,13 @@ const isPassing = ({ status }) => status === 0 || status === 429 || status >= 50
 export class Pane {
   #draw;
   #words;
-  #turn;
+  #turn; // none before the first drawing and after the end
   #timer;
   #failures = 0;
+  #canHeal = false;
+  #hasRedrawn = false;
 
-  // `draw()` resolves to elements or rejects with an ApiError, and `words(error)` is what to say of that.
+  // `draw(pane)` resolves to elements or rejects with an ApiError, and `words(error)` is what to say of that.
   constructor(draw, words) {
     this.#draw = draw;
     this.#words = words;
@@ -29,21 +31,41 @@ export class Pane {
   async fill() {
     const turn = (this.#turn = Symbol("turn"));
     clearTimeout(this.#timer);
+    this.#canHeal = false;
     this.element.setAttribute("aria-busy", true);
-    const drawn = await this.#draw().catch((error) => this.#fail(error, turn));
-    if (turn !== this.#turn) return;
-    this.element.setAttribute("aria-busy", false);
-    this.element.replaceChildren(...drawn.filter(Boolean));
+    try {
+      const drawn = await this.#draw(this);
+      if (turn === this.#turn) this.#put(drawn);
+    } catch (error) {
+      if (turn === this.#turn) this.fail(error);
+    }
+  }
+
+  // Draw it anew because of a doubt whether it was drawn; a doubt that stays is none.
+  redraw() {
+    if (this.#hasRedrawn || !this.#turn) return;
+    this.#hasRedrawn = true;
+    this.fill();
+  }
+
+  // Say that it could not be drawn, and try again later where that may help.
+  fail(error) {
+    if (!this.#turn) return;
+    this.#put([bar("warn", this.#words(error), t("again"), () => this.fill())]);
+    this.#canHeal = isPassing(error);
+    if (!this.#canHeal) return;
+    const waitSeconds = error.retryAfterSeconds || Math.min(LONGEST_WAIT_SECONDS, 2 ** this.#failures++);
+    this.#timer = setTimeout(() => this.heal(), 1000 * waitSeconds);
   }
 
   show(isShown) {
     this.element.hidden = !isShown;
-    if (isShown) this.heal();
+    this.heal();
   }
 
   // Try again now, if it failed and somebody sees it.
   heal() {
-    if (this.#failures && !this.element.hidden) this.fill();
+    if (this.#canHeal && !this.element.hidden) this.fill();
   }
 
   stop() {
@@ -51,12 +73,8 @@ export class Pane {
     clearTimeout(this.#timer);
   }
 
-  #fail(error, turn) {
-    const words = this.#words(error);
-    if (turn === this.#turn && isPassing(error)) {
-      const waitSeconds = error.retryAfterSeconds || Math.min(LONGEST_WAIT_SECONDS, 2 ** this.#failures++);
-      this.#timer = setTimeout(() => this.heal(), 1000 * waitSeconds);
-    }
-    return [bar("warn", words, t("again"), () => this.fill())];
+  #put(elements) {
+    this.element.setAttribute("aria-busy", false);
+    this.element.replaceChildren(...elements.filter(Boolean));
   }
 }

@@ -29,7 +29,7 @@ export class Reader {
   #withImages; // as was asked for this mail
   #measure = new ResizeObserver(() => this.#fitSubject());
   #forms = {
-    html: () => this.#html(),
+    html: (pane) => this.#html(pane),
     text: () => this.#text(),
     headers: () => this.#headers(),
     source: () => this.#source(),
@@ -142,9 +142,16 @@ export class Reader {
     return h("div.modes", { role: "group", "aria-label": t("show-as") }, names.map(one));
   }
 
-  async #html() {
+  async #html(pane) {
     const { url, remote_images: n } = await this.#api.view(this.#inbox, this.id, this.#withImages);
-    return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frameOf(url)];
+    return [!this.#withImages && blockedNote(n, () => this.#loadImages()), frameOf(url, () => this.#ascertain(url, pane))];
+  }
+
+  // Ask why the frame of a view did not come; a view that has ended is asked for anew.
+  async #ascertain(url, pane) {
+    const failure = await this.#api.ask(url).then(() => undefined, (error) => error);
+    if (failure && failure.status !== 404) pane.fail(failure);
+    else pane.redraw();
   }
 
   #loadImages() {

@@ -31,6 +31,6 @@ export class Switcher {
       unread > 0 && h("span.unread-count", String(unread), h("span.unseen", ` ${t("unread")}`)),
       h("small",
         inbox.foreign && h("span.foreign", icon("warn"), t("by-link"), " "),
-        t("until", { time: timeOfDay(inbox.expires_at) })));
+        h("span.until", t("until", { time: timeOfDay(inbox.expires_at) }))));
   }
 }

@@ -58,6 +58,34 @@ async def test_an_inbox_of_a_link_is_marked_for_ever_and_never_shown_by_a_new_ta
     assert [one.get("foreign") for one in await tab.kept()] == [None, True, None]
 
 
+async def test_on_a_phone_the_address_of_an_open_mail_is_in_sight_and_marked(open_inbox, daemon, inbox):
+    inbox.foreign = True
+    daemon.deliver(inbox.address, "theirs")
+    tab = await open_inbox(inbox, viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    await tab.inboxes.get_by_role("button").last.tap()
+    await tab.row("theirs").tap()
+    card, address = [await one.bounding_box() for one in (tab.card, tab.card.locator(".address"))]
+    assert 0 <= address["y"] < address["y"] + address["height"] <= card["height"]
+    mark = "getComputedStyle(document.querySelector('.address'), '::before').content"
+    assert "\u26a0" in await tab.page.evaluate(mark)
+
+
+async def test_a_foreign_inbox_is_taken_off_this_browser_and_stays_on_the_server(tab, new_tab, daemon, inbox, expect):
+    own = await tab.address()
+    await tab.follow(inbox)
+    second = await (await new_tab(beside=tab)).visit()
+    await expect(second.inboxes).to_contain_text("by a link")
+    await tab.choose("Remove from this browser")
+    for one in (tab, second):
+        await expect(one.titled("Your address")).to_be_visible()
+        await expect(one.inboxes).to_be_hidden()
+    assert await tab.address() == own
+    assert [one["address"] for one in await tab.kept()] == [own]
+    assert daemon.request(f"addresses/{inbox.address}")["address"] == inbox.address
+    await tab.visit(f"#{inbox.address}.{inbox.token}")
+    await expect(tab.dialog).to_be_visible()
+
+
 async def test_a_link_to_an_inbox_that_this_browser_made_needs_no_question_and_a_wrong_token_changes_nothing(
     tab, expect
 ):

@@ -90,9 +90,22 @@ async def test_a_view_that_failed_heals_when_the_service_is_back(tab, expect):
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
 
 
+async def test_a_frame_that_stays_empty_heals_by_itself(tab, expect):
+    await tab.page.route("**/view/*", lambda route: route.abort())
+    tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
+    await expect(tab.reader.get_by_text("The service cannot be reached.")).to_be_visible()
+    await tab.page.unroute("**/view/*")
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    tab.asked.clear()
+    await tab.button("Text").click()
+    await tab.button("HTML").click()
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    assert tab.asked == []
+
+
 async def test_the_dark_view_is_a_choice_that_is_remembered_and_costs_no_request(tab, expect):
     tab.daemon.deliver(await tab.address(), "Hello", html="<p>read me</p>")
-    dark = tab.button("Dark mail")
+    dark = tab.button("Show mails in dark colors")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
     await expect(dark).to_have_attribute("aria-pressed", "false")
     tab.asked.clear()

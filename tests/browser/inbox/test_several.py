@@ -1,6 +1,24 @@
 """Several inboxes in one browser are all alive: what comes to one is told wherever the reader is."""
 
 
+async def test_mail_deleted_while_the_connection_was_lost_leaves_the_list(open_inbox, daemon, inbox, expect):
+    for subject in ("one", "two", "three"):
+        daemon.deliver(inbox.address, subject)
+    tab = await open_inbox(inbox)
+    await tab.until_subjects("three", "two", "one")
+    await tab.page.route("**/events", lambda route: route.abort())
+    await tab.button("Check for mail now").click()
+    await expect(tab.state).to_contain_text("Connection lost")
+    [_, two, _] = daemon.request(f"addresses/{inbox.address}/messages", token=inbox.token)["messages"]
+    daemon.delete(inbox, two["id"])
+    tab.asked.clear()
+    await tab.page.unroute("**/events")
+    await tab.until_subjects("three", "one")
+    daemon.deliver(inbox.address, "four")
+    await tab.until_subjects("four", "three", "one")
+    assert [method for method, path in tab.asked if "messages" in path] == ["GET"]
+
+
 async def test_mail_to_another_inbox_is_counted_and_told_with_its_code_and_a_click_opens_it(tab, expect):
     first = await tab.address()
     await tab.button("New address").click()
@@ -29,6 +47,19 @@ async def test_mail_to_another_inbox_is_counted_and_told_with_its_code_and_a_cli
     await choices.first.click()
     await tab.until_subjects("two", "one")
     assert tab.asked == []
+
+
+async def test_on_a_phone_the_counts_are_in_sight_and_nothing_is_cut_off(any_tab, expect):
+    tab = await (await any_tab(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)).visit()
+    first = await tab.address()
+    await tab.button("New address").tap()
+    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
+    tab.daemon.deliver(first, "Sign up", text="Your verification code is 482913.")
+    await tab.page.get_by_text("Alice: Sign up").wait_for()
+    for inside in ("#toast", "#toast button:last-child", ".unread-count"):
+        box = await tab.page.locator(inside).bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 360, inside
+        assert box["y"] + box["height"] <= 740, inside
 
 
 async def test_an_inbox_has_a_name_that_another_tab_shows_too(tab, new_tab, expect):
