@@ -141,6 +141,18 @@ CREATE TABLE domain (
     kept_until_ms INTEGER                          -- NULL: it takes new addresses
 ) STRICT, WITHOUT ROWID;
 
+-- What the operator has blocked.
+CREATE TABLE block (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,                            -- client, name or sender
+    value TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER,                         -- NULL: never
+    UNIQUE (kind, value)
+) STRICT;
+
+CREATE INDEX block_by_expiry ON block (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+
 -- The operator's inbox (postmaster, abuse): it has no name that the HTTP API could find.
 INSERT INTO inbox (id, name_hash, created_at_ms, expires_at_ms, private)
     VALUES (1, zeroblob(16), 0, 9223372036854775807, 1);

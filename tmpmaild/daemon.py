@@ -8,7 +8,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
 from typing import NamedTuple
@@ -29,9 +29,11 @@ from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp
 from tmpmaild.http.health import operator_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.inboxes.blockcommands import BlockCommands
 from tmpmaild.inboxes.commands import InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.model import Block
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
@@ -74,10 +76,11 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     allocator.return_large_blocks()
     tls = certificate.load(config)
     async with _opened_storage(config) as storage:
-        rules = await _noted_rules(config, storage)
+        service = _service(storage, await _noted_rules(config, storage))
+        service.blocks.add(await _known_blocks(config, storage))
         with controlsocket.bound(config, os.environ) as control:
             sockets = _bind(config)
-            parts = _Parts(config, rules, storage, tls, sockets=sockets, read_again=read_again)
+            parts = _Parts(config, service, storage, tls, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control, announce)
         if storage.is_lost():
             raise DatabaseError(f"{config.storage.path}: gone while it was in use")
@@ -112,7 +115,7 @@ class _Parts:
     def __init__(
         self,
         config: Config,
-        rules: Rules,
+        service: InboxService,
         storage: Storage,
         tls: ssl.SSLContext | None,
         *,
@@ -125,7 +128,7 @@ class _Parts:
         self._reloads = 0
         self._storage = storage
         self._sockets = sockets
-        self._service = _service(storage, rules)
+        self._service = service
         self._limits = RateLimits()
         roomsettings.set_rates(self._limits, config)
         self.smtp = SmtpServer(self._service, roomsettings.smtp(config), tls)
@@ -143,9 +146,13 @@ class _Parts:
         metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
+        own = roomsettings.own_networks(config)
+        self._blocks = BlockCommands(storage.policy, self._service.blocks, own, clock=clock_ms)
         inboxes = InboxCommands(storage, self.cleaner, clock=clock_ms)
         reload = {"reload": Command(NoArguments, self._answer_reload)}
-        self.control = ControlServer({**self._status.commands(), **inboxes.commands(), **reload})
+        self.control = ControlServer(
+            {**self._status.commands(), **inboxes.commands(), **self._blocks.commands(), **reload}
+        )
 
     @property
     def served(self) -> str:
@@ -206,6 +213,7 @@ class _Parts:
         roomsettings.set_rates(self._limits, config)
         self.cleaner.interval_seconds = config.expiry.interval_seconds
         self._status.change_domains(config.domains)
+        self._blocks.own = roomsettings.own_networks(config)
         logs.set_up(config.log.level, config.log.format)
         return config
 
@@ -273,6 +281,13 @@ async def _noted_rules(config: Config, storage: Storage) -> Rules:
     for domain, kept_until_ms in retired.items():
         log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
     return roomsettings.rules(config, retired)
+
+
+async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
+    try:
+        return await storage.policy.blocks()
+    except RequestError as error:
+        raise StartError(f"{config.storage.path}: the blocks cannot be read: {error}") from error
 
 
 def _service(storage: Storage, rules: Rules) -> InboxService:

@@ -49,6 +49,18 @@ class ParsedMail(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
+class Block(Struct, frozen=True, gc=False):
+    """What the operator keeps out: ``kind`` is "client" (a network), "name" (a local part) or "sender" (a domain).
+
+    ``expires_at_ms`` is None for one that stays until it is removed.
+    """
+
+    kind: str
+    value: str
+    created_at_ms: int
+    expires_at_ms: int | None = None
+
+
 class Envelope(Struct, frozen=True):
     """One SMTP transaction without its content (RFC 5321 §2.3.1).
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-Networks = Sequence[IPv4Network | IPv6Network]
+Network = IPv4Network | IPv6Network
+Networks = Sequence[Network]
 LOCAL = "local"
 """The client behind a Unix socket that names none."""
 
@@ -29,6 +30,11 @@ def belongs(ip: str, networks: Networks) -> bool:
         return False
     address = _parse(ip)
     return address is not None and any(address in network for network in networks)
+
+
+def parse_ip(ip: str) -> IPv4Address | IPv6Address | None:
+    """Return an IP address, an IPv4-mapped one as that IPv4 address; None for a text that is none."""
+    return _parse(ip)
 
 
 def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from tmpmaild.config.settings import Config
 from tmpmaild.http.app import HttpSettings
 from tmpmaild.inboxes.service import Rules
+from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits, changed_buckets
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.storage.sqlite.engine import StorageSettings
@@ -33,6 +34,11 @@ def set_rates(limits: RateLimits, config: Config) -> None:
     per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0
     limits.default = changed_buckets(limits.default, rate.requests_per_minute, rate.burst)
     limits.page = changed_buckets(limits.page, per_page, name="page")
+
+
+def own_networks(config: Config) -> Networks:
+    """Return the networks that the operator trusts."""
+    return (*config.http.trusted_proxies, *config.smtp.trusted_proxies, *config.limits.exempt)
 
 
 def storage(config: Config) -> StorageSettings:

@@ -88,6 +88,16 @@ SHAPES = (
         "all inboxes, counted once at the start",
         only_with=r"^SELECT count\(\*\), coalesce\(sum\(message_count\), 0\) FROM inbox WHERE swept = 0$",
     ),
+    Shape(
+        r"SEARCH block USING COVERING INDEX block_by_expiry \(expires_at_ms<\?\)",
+        "blocks that have expired, up to a limit",
+        only_with=r"ORDER BY expires_at_ms LIMIT \?",
+    ),
+    Shape(
+        r"SEARCH block USING (COVERING )?INDEX sqlite_autoindex_block_1 \(kind=\? AND value=\?\)",
+        "a row for each value",
+    ),
+    Shape(r"SCAN block USING INDEX sqlite_autoindex_block_1", "all blocks, read once at the start"),
     Shape(r"SEARCH domain USING PRIMARY KEY \(name=\?\)", "a row for each value"),
     Shape(r"SCAN domain", "as many rows as the operator has had domains lately"),
     Shape(r"SCAN sqlite_(?:master|schema)", "the schema"),

@@ -12,8 +12,8 @@ from tmpmaild.peers import LOCAL, client_name
 
 _A_YEAR_SECONDS = 31_536_000
 _ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|m|h|)", re.ASCII)
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|m|h|d|)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def expect_address(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
@@ -85,7 +85,7 @@ class Input(click.File):
 
 
 class Duration(click.ParamType[float]):
-    """A time in seconds, or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``; a year at most."""
+    """A time in seconds, or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``, ``1d``; a year at most."""
 
     name = "duration"
 

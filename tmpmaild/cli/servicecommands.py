@@ -3,7 +3,9 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from msgspec.structs import asdict
@@ -12,8 +14,10 @@ from tmpmaild.cli import console, control, inboxlines, parameters, receiving, st
 from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, say
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
+from tmpmaild.errors import CommandError
 from tmpmaild.host import privileges
 from tmpmaild.storage.sqlite.operatormail import summary
+from tmpmaild.times import rfc3339
 
 _EXIT_NOT_READY = 3
 _LONG_SECONDS = 3600.0
@@ -134,4 +138,64 @@ def reload(config_path: Path | None) -> None:
         say(f"changed, and needs a restart: {', '.join(done['needs_restart'])}")
 
 
-COMMANDS = (status, inboxes, purge, backup, reload)
+def _named(command: Callable[..., None]) -> Callable[..., None]:
+    for name, metavar, text in (
+        ("--sender", "DOMAIN", "Envelope senders of this domain and those below it."),
+        ("--name", "NAME", "Addresses with this local part: nobody can create one."),
+        ("--client", "NET", "An IP address or a network, such as 192.0.2.0/24."),
+    ):
+        command = click.option(name, f"{name[2:]}s", metavar=metavar, multiple=True, help=text)(command)
+    return command
+
+
+@click.command()
+@_named
+@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it: for good.")
+@click.option("--force", is_flag=True, help="Also this machine, trusted proxies, and who is exempt from limits.")
+@config_option
+@clear_errors
+def block(config_path: Path | None, *, seconds: float | None, **wanted: Any) -> None:
+    """Block clients, names or senders from now on. Each option may be given more than once.
+
+    Clients can neither connect to SMTP nor create addresses; what they have created already stays (see purge).
+    """
+    config = configfile.load(config_path, os.environ)
+    until = None if seconds is None else max(int(seconds), 1)
+    (done,) = control.ask(config, "block", {**wanted, "seconds": until})
+    say(f"{done['count']} blocked")
+
+
+@click.command()
+@_named
+@config_option
+@clear_errors
+def unblock(config_path: Path | None, **wanted: Any) -> None:
+    """End blocks, named as they were for block."""
+    config = configfile.load(config_path, os.environ)
+    (done,) = control.ask(config, "unblock", wanted)
+    if not done["count"]:
+        raise CommandError("nothing of this was blocked")
+    say(f"{done['count']} unblocked")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@config_option
+@clear_errors
+def blocks(config_path: Path | None, *, as_json: bool) -> None:
+    """List what is blocked, and until when."""
+    config = configfile.load(config_path, os.environ)
+    with console.output(EXIT_FAILED), control.asked(config, "blocks") as answer:
+        console.expect_output()
+        for line in answer.lines():
+            for entry in line["blocks"]:
+                console.say(json.dumps(entry) if as_json else _as_text(entry))
+
+
+def _as_text(entry: dict[str, Any]) -> str:
+    expires_at_ms = entry["expires_at_ms"]
+    until = "" if expires_at_ms is None else f"  until {rfc3339(expires_at_ms)}"
+    return f"{entry['kind']:<6}  {entry['value']}{until}"
+
+
+COMMANDS = (status, inboxes, purge, backup, block, unblock, blocks, reload)

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild.http.answers import JsonResponse
+from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import CreateRequest, ExtendRequest, read_body
 from tmpmaild.http.resource import body, client, holder_token, token
 from tmpmaild.http.wire import DomainList, Wire
@@ -22,6 +23,9 @@ class AddressEndpoints:
 
     async def create(self, request: Request) -> Response:
         """Create an address; the answer has its token."""
+        who = client(request)
+        if self._service.blocks.has_client(who.ip):
+            raise BadRequest("blocked", "")
         asked = read_body(await body(request), request.headers.get("content-type"), CreateRequest)
         wanted = NewAddress(
             local_part=None if asked.local_part is UNSET else asked.local_part,
@@ -29,7 +33,6 @@ class AddressEndpoints:
             private=asked.private,
             lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
         )
-        who = client(request)
         inbox, new_token = await self._service.create(wanted, None if who.exempt else who.name)
         return JsonResponse(self._encoded(inbox, new_token), 201, {"Location": self._wire.address_path(inbox.address)})
 

@@ -71,7 +71,7 @@ OPERATIONS = (
         security="none",
         body=CreateRequest,
         answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
-        problems=("address-taken", "storage-full", "storage-unavailable", *_OF_BODY, *_OF_API),
+        problems=("blocked", "address-taken", "storage-full", "storage-unavailable", *_OF_BODY, *_OF_API),
     ),
     Operation(
         id="getAddress",

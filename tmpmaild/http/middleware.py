@@ -92,7 +92,7 @@ class RateLimit:
         if peer == LOCAL or belongs(peer, self._trusted_proxies):
             forwarded_for = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
         ip = client_ip(peer, forwarded_for, self._trusted_proxies)
-        return Client(client_name(ip), belongs(ip, self._exempt))
+        return Client(client_name(ip), belongs(ip, self._exempt), ip)
 
     def _buckets(self, scope: Scope) -> TokenBuckets | None:
         if scope["method"] == "OPTIONS":

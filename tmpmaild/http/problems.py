@@ -44,6 +44,7 @@ PROBLEMS: dict[str, Problem] = {
         "A web page of another origin sent this. http.cors_origins names the origins that may; behind a proxy that "
         "changes the Host header http.public_url names the server's own.",
     ),
+    "blocked": Problem(403, "Blocked", "The operator gives no addresses to this client."),
     "address-not-found": Problem(404, "Address not found", "There is no such address, or not for you."),
     "message-not-found": Problem(404, "Message not found", "This inbox holds no message with that id."),
     "not-found": Problem(404, "Not found", "There is nothing at this path."),
@@ -82,7 +83,7 @@ _CODES: dict[type[errors.RequestError], str] = {
 }
 _FRAMEWORK_CODES = {404: "not-found", 405: "method-not-allowed", 413: "body-too-large"}
 # Limits that a client has reached, or the service: the log tells of them.
-_REPORTED = frozenset({"too-many-streams", "busy", "storage-full"})
+_REPORTED = frozenset({"blocked", "too-many-streams", "busy", "storage-full"})
 _EXTRA_HEADERS = {
     "unauthorized": {"WWW-Authenticate": "Bearer"},
     "request-timeout": {"Connection": "close"},

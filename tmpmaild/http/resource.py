@@ -56,6 +56,7 @@ class Client(Struct, frozen=True):
 
     name: str
     exempt: bool
+    ip: str = ""
 
 
 def client(request: Request) -> Client:

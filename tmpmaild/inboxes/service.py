@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, MailboxFull, StorageFull
 from tmpmaild.inboxes.access import Access, digest
+from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.delivering import Deliverer
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower
@@ -81,6 +82,7 @@ class InboxService:
         self._clock = clock
         self._choice = choice
         self._new_token = new_token
+        self.blocks = Blocks(clock)
         self._recipients = RecipientCache()
         self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
         self._bus = Bus()
@@ -139,7 +141,7 @@ class InboxService:
             raise StorageFull("no room for a new address")
         domain = self._domain(wanted.domain)
         if wanted.local_part is not None:
-            return await self._create(_checked(wanted.local_part), domain, wanted, creator)
+            return await self._create(self._checked(wanted.local_part), domain, wanted, creator)
         for _ in range(_RANDOM_NAME_TRIES):
             try:
                 return await self._create(addresses.random_local_part(self._choice), domain, wanted, creator)
@@ -215,10 +217,19 @@ class InboxService:
         if not self._rules.accept_unknown or mailbox.domain not in self._rules.domains:
             return False
         try:
-            addresses.check_local_part(address.rpartition("@")[0])
-        except LocalPartError:
+            self._checked(address.rpartition("@")[0])
+        except InvalidRequest:
             return False
         return True
+
+    def _checked(self, local_part: str) -> str:
+        try:
+            name = addresses.check_local_part(local_part)
+        except LocalPartError as error:
+            raise InvalidRequest(("/local_part", str(error))) from error
+        if self.blocks.has_name(name):
+            raise InvalidRequest(("/local_part", "this name is reserved"))  # who asks need not know by whom
+        return name
 
     async def _operator(self) -> str:
         if await self._storage.operator_is_full():
@@ -269,6 +280,7 @@ class InboxService:
         """Drop expired entries from memory."""
         now_ms = self._clock()
         self._recipients.forget_expired(now_ms)
+        self.blocks.forget_expired()
         self.mail.forget_expired()
         self.viewer.forget_expired()
 
@@ -303,10 +315,3 @@ class InboxService:
             creator=creator,
         )
         return await self._storage.create_inbox(new), token
-
-
-def _checked(local_part: str) -> str:
-    try:
-        return addresses.check_local_part(local_part)
-    except LocalPartError as error:
-        raise InvalidRequest(("/local_part", str(error))) from error

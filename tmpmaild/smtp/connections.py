@@ -4,7 +4,7 @@ import asyncio
 import logging
 import ssl
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ _DRAIN_SECONDS = 0.002
 # When places run out, a connection is asked to give way at most once in this time; so asking costs a constant.
 _ASK_SECONDS = 2
 # What the server closes by itself, and what ``admit`` has reported with the name of the limit.
-_NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS})
+_NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
 
 log = logging.getLogger(__name__)
 
@@ -62,14 +62,20 @@ class Connection(Protocol):
 class Connections:
     """All open SMTP connections of the process, and what they share. ``tls`` may be replaced at any time.
 
-    ``settings`` are changed by ``change_settings``.
+    ``settings`` are changed by ``change_settings``; ``is_blocked`` tells which IP addresses are refused.
     ``open`` has them in the order of their activity, each with the loop time of it, or of being asked to give way.
     ``tasks`` are the answers that are being worked on; some may outlive their connection.
     """
 
-    def __init__(self, settings: SmtpSettings, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        settings: SmtpSettings,
+        tls: ssl.SSLContext | None = None,
+        is_blocked: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.tls = tls
+        self._is_blocked = is_blocked
         self.stopping = False
         self.open: OrderedDict[Connection, float] = OrderedDict()
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -95,6 +101,10 @@ class Connections:
         self.per_client[client] += 1
         if self.stopping:  # accepted before the listeners closed
             return replies.STOPPING
+        if self._is_blocked(connection.remote_ip):
+            self.measures.count_refused_connection("blocked")
+            log.info("SMTP connection from %s refused: blocked", client)
+            return replies.BLOCKED_CLIENT
         return self._refusal(client, self._exceeded_limit(connection.remote_ip, client))
 
     def admit_proxy(self, connection: Connection) -> Reply | None:

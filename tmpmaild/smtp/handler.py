@@ -44,9 +44,12 @@ class Handler:
         self._measures = measures
         self._creator = creator
 
-    def answer_sender(self) -> Reply:
-        """Return, without waiting, whether a mail can be stored now."""
+    def answer_sender(self, reverse_path: str, remote_ip: str) -> Reply:
+        """Return, without waiting, whether a mail of this sender can be stored now."""
         try:
+            # The client too: it may have been blocked since it connected.
+            if self._service.blocks.has_sender(reverse_path) or self._service.blocks.has_client(remote_ip):
+                return replies.BLOCKED_SENDER
             return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)

@@ -20,7 +20,7 @@ class SmtpMeasures:
             "smtp_refusals_total", "Negative replies, by code and enhanced status code.", ("code", "status")
         )
         self._limits = Count(
-            "smtp_refused_connections_total", "Connections refused, by the limit they met.", ("limit",)
+            "smtp_refused_connections_total", "Connections refused, by the limit they met, or blocked.", ("limit",)
         )
         self._store_seconds = Histogram("smtp_store_seconds", "From the final dot of a mail to its reply.")
         self._gauges = (

@@ -27,7 +27,7 @@ class SmtpServer:
     """The SMTP listeners of the process."""
 
     def __init__(self, service: InboxService, settings: SmtpSettings, tls: ssl.SSLContext | None = None) -> None:
-        self.connections = Connections(settings, tls)
+        self.connections = Connections(settings, tls, service.blocks.has_client)
         self.handler = Handler(service, self.connections.client, self.connections.measures)
         self._listeners: list[asyncio.Server] = []
 

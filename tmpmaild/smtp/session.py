@@ -209,7 +209,7 @@ class SmtpSession(SMTP):
     def _answer_sender(self, request: Sender) -> Reply:
         self._envelope = SmtpEnvelope()
         self._envelope.mail_from = request.reverse_path
-        return self._handler.answer_sender()
+        return self._handler.answer_sender(request.reverse_path, self.remote_ip)
 
     def _answer_recipient(self, request: Recipient) -> Reply | None:
         reply = self._handler.answer_recipient_now(self._envelope, request)

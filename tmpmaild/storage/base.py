@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from tmpmaild.measures import Measure
 from tmpmaild.model import (
+    Block,
     FullMessage,
     Inbox,
     InboxChange,
@@ -90,6 +91,15 @@ class Policy(Protocol):
         A domain that was among them the last time and is not now is kept until ``until_ms``, or until the last of all
         inboxes expires if that is later; then it is forgotten.
         """
+
+    async def blocks(self) -> Sequence[Block]:
+        """Read all blocks, in the order of their kinds and values. The sweep deletes those that have expired."""
+
+    async def add_blocks(self, blocks: Sequence[Block]) -> None:
+        """Store blocks, each in place of one of the same kind and value."""
+
+    async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
+        """Delete the blocks of these kinds and values; those that do not exist are ignored."""
 
 
 class Storage(Protocol):

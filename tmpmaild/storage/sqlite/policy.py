@@ -1,12 +1,16 @@
-"""What the operator decides: the domains and the cap of the file. Both can be changed while the daemon runs."""
+"""What the operator decides: the domains, what is blocked, the cap of the file. It can change while the daemon runs."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from msgspec.structs import astuple
+
+from tmpmaild.model import Block
 from tmpmaild.storage.sqlite.deleting import DeletionState
 from tmpmaild.storage.sqlite.diskspace import DiskSpace
 from tmpmaild.storage.sqlite.preparing import cap_pages
+from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer
 
 _NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
@@ -15,8 +19,9 @@ _NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
 class SqlitePolicy:
     """``Policy`` in the tables of the engine."""
 
-    def __init__(self, writer: Writer, deletion_state: DeletionState) -> None:
+    def __init__(self, writer: Writer, reader: Reader, deletion_state: DeletionState) -> None:
         self._writer = writer
+        self._reader = reader
         self._deletion_state = deletion_state
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
@@ -24,6 +29,41 @@ class SqlitePolicy:
         operation = ServeDomains(domains, now_ms, until_ms, self._deletion_state)
         retired: Mapping[str, int] = await self._writer.submit(operation)
         return retired
+
+    async def blocks(self) -> Sequence[Block]:
+        """See ``Policy``."""
+        sql = "SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind, value"
+        return await self._reader.run(lambda connection: [Block(*row) for row in connection.execute(sql)])
+
+    async def add_blocks(self, blocks: Sequence[Block]) -> None:
+        """See ``Policy``."""
+        sql = "REPLACE INTO block (kind, value, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)"
+        await self._writer.submit(ChangeBlocks(sql, [astuple(block) for block in blocks], self._deletion_state))
+
+    async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
+        """See ``Policy``."""
+        sql = "DELETE FROM block WHERE kind = ? AND value = ?"
+        await self._writer.submit(ChangeBlocks(sql, blocks, self._deletion_state))
+
+
+class ChangeBlocks(Operation):
+    """Run a statement for each of some blocks."""
+
+    keeps_generation = True
+
+    def __init__(self, sql: str, rows: Sequence[tuple[Any, ...]], deletion_state: DeletionState) -> None:
+        self.sql = sql
+        self.rows = rows
+        self.deletion_state = deletion_state
+
+    @classmethod
+    def run(cls, batch: Batch, operations: Sequence["ChangeBlocks"]) -> list[Any]:
+        """Change the blocks of each."""
+        with operations[0].deletion_state.spare_pages():
+            for operation in operations:
+                batch.connection.executemany(operation.sql, operation.rows)
+        operations[0].deletion_state.unerased = True
+        return [None for _ in operations]
 
 
 class ServeDomains(Operation):

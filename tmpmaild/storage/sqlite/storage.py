@@ -49,7 +49,7 @@ class SqliteStorage:
         path: Path,
         limits: Limits,
     ) -> None:
-        self.policy = SqlitePolicy(writer, deletion_state)
+        self.policy = SqlitePolicy(writer, reader, deletion_state)
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance

@@ -75,10 +75,11 @@ class Sweep(Operation):
         batch.added_inboxes -= len(emptied)
         most_forgotten = max(most_emptied - len(emptied), 1)
         forgotten = _delete_tombstones(connection, self.now_ms, most_forgotten)
+        unblocked = _delete_blocks(connection, self.now_ms, most_forgotten)
         all_emptied = len(emptied) == len(inbox_ids) < most_expired
-        done = chosen_units + (len(emptied) + forgotten) * _INBOX_UNITS
+        done = chosen_units + (len(emptied) + forgotten + unblocked) * _INBOX_UNITS
         # A step that finds nothing it can delete is the last, also in a damaged file.
-        return done, done > 0 and not (all_chosen and all_emptied and forgotten < most_forgotten)
+        return done, done > 0 and not (all_chosen and all_emptied and max(forgotten, unblocked) < most_forgotten)
 
 
 def _expired_inboxes(connection: sqlite3.Connection, now_ms: int, limit: int) -> list[int]:
@@ -150,6 +151,11 @@ def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) 
         " (SELECT id FROM inbox WHERE swept = 1 AND expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
     )
     return connection.execute(sql, (now_ms - NAME_HELD_MS, limit)).rowcount
+
+
+def _delete_blocks(connection: sqlite3.Connection, now_ms: int, limit: int) -> int:
+    sql = "DELETE FROM block WHERE id IN (SELECT id FROM block WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
+    return connection.execute(sql, (now_ms, limit)).rowcount
 
 
 class Vacuum(Operation):

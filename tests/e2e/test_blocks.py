@@ -1,0 +1,80 @@
+"""``tmpmaild block``: at SMTP, at create, at once, and after a restart."""
+
+import json
+import smtplib
+
+import pytest
+
+THERE = ("127.0.0.2", 0)
+
+
+@pytest.fixture
+def run(command, tmp_path):
+    """Run a command with the configuration of the daemon; return what it printed."""
+
+    def run(*arguments, code=0):
+        done = command(*arguments)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def connect(daemon, source=None):
+    return smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost", timeout=30, source_address=source)
+
+
+def create(daemon, client, name=None):
+    body = json.dumps({"local_part": name} if name else {}).encode()
+    headers = {"X-Forwarded-For": client, "Content-Type": "application/json"}
+    return daemon.request("/api/v1/addresses", "POST", body, headers)
+
+
+def test_a_client_is_refused_at_once_and_after_a_restart(start, run, no_limits):
+    no_limits["TMPMAILD_LIMITS__EXEMPT"] = ""
+    daemon = start(**no_limits, TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32")
+    address = create(daemon, "192.0.2.1").json["address"]
+    with connect(daemon, THERE) as open_session:
+        open_session.ehlo()
+        assert "--force blocks it all the same" in run("block", "--client", "127.0.0.2", code=1)
+        assert run("block", "--client", "127.0.0.2", "--client", "192.0.2.0/24", "--force") == "2 blocked\n"
+        assert open_session.docmd("MAIL FROM:<a@example.com>") == (550, b"5.7.1 Sender not accepted here")
+    for _ in range(2):
+        with pytest.raises(smtplib.SMTPConnectError) as refusal:
+            connect(daemon, THERE)
+        assert (refusal.value.smtp_code, refusal.value.smtp_error) == (554, b"5.7.1 Access denied")
+        with connect(daemon) as other:
+            assert other.noop()[0] == 250
+        refused = create(daemon, "192.0.2.77")
+        assert (refused.status, refused.json["code"]) == (403, "blocked")
+        assert create(daemon, "198.51.100.1").status == 201
+        assert daemon.messages(address) == []  # what was created stays
+        daemon.restart()
+    log = (daemon.folder / "stderr.txt").read_text()
+    assert "SMTP connection from 127.0.0.2 refused: blocked" in log
+    assert "HTTP from 192.0.2.77 refused: blocked" in log
+    assert run("blocks") == "client  127.0.0.2/32\nclient  192.0.2.0/24\n"
+    assert run("unblock", "--client", "192.0.2.0/24") == "1 unblocked\n"
+    assert create(daemon, "192.0.2.77").status == 201
+    assert "nothing of this was blocked" in run("unblock", "--client", "192.0.2.0/24", code=1)
+
+
+def test_names_and_senders(start, run, no_limits):
+    daemon = start(**no_limits, TMPMAILD_SMTP__ACCEPT_UNKNOWN="create")
+    assert run("block", "--name", "Shop", "--sender", "spam.example", "--for", "1d") == "2 blocked\n"
+    refused = create(daemon, "192.0.2.1", "SHOP")
+    assert refused.status == 422
+    assert refused.json["errors"] == [{"pointer": "/local_part", "detail": "this name is reserved"}]
+    with connect(daemon) as client:
+        client.ehlo()
+        assert client.docmd("MAIL FROM:<a@mail.spam.example>") == (550, b"5.7.1 Sender not accepted here")
+        assert client.docmd("MAIL FROM:<a@example.com>")[0] == 250
+        assert client.docmd("RCPT TO:<shop@tmpmaild.example>")[0] == 550
+        assert client.docmd("RCPT TO:<work@tmpmaild.example>")[0] == 250
+    listed = [json.loads(line) for line in run("blocks", "--json").splitlines()]
+    assert [(block["kind"], block["value"]) for block in listed] == [("name", "shop"), ("sender", "spam.example")]
+    assert {block["expires_at_ms"] - block["created_at_ms"] for block in listed} == {86_400_000}
+    assert "  until 20" in run("blocks")
+    assert "is expected" in run("block", "--name", "a@b", code=1)
+    assert "is expected" in run("block", code=1)
+    assert "Invalid value" in run("block", "--name", "x", "--for", "soon", code=2)

@@ -1,0 +1,164 @@
+"""What is blocked: which clients, names and senders, until when, and that looking it up costs the same for 100,000."""
+
+from ipaddress import IPv4Address, IPv6Address
+
+import pytest
+
+from tmpmaild.errors import CommandError
+from tmpmaild.inboxes import blocks
+from tmpmaild.inboxes.blockcommands import BlockCommands, Blocked, Named
+from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.model import Block
+from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+
+
+def blocking(clock, *places, expires_at_ms=None):
+    return Blocks(clock, [Block(kind, value, 0, expires_at_ms) for kind, value in places])
+
+
+@pytest.mark.parametrize(
+    ("network", "inside", "outside"),
+    [
+        ("192.0.2.1/32", ["192.0.2.1", "::ffff:192.0.2.1"], ["192.0.2.0", "192.0.2.2", "::c000:201"]),
+        ("192.0.2.0/23", ["192.0.2.0", "192.0.3.255"], ["192.0.1.255", "192.0.4.0"]),
+        ("0.0.0.0/0", ["0.0.0.0", "255.255.255.255"], ["::1", "local", "not an address"]),
+        ("2001:db8::/32", ["2001:db8::", "2001:db8:ffff::1", "2001:db8::1%eth0"], ["2001:db9::", "32.1.13.184"]),
+        ("2001:db8::1/128", ["2001:db8::1"], ["2001:db8::2"]),
+    ],
+)
+def test_a_network_holds_its_addresses_and_no_others(clock, network, inside, outside):
+    known = blocking(clock, ("client", network))
+    assert [ip for ip in inside if not known.has_client(ip)] == []
+    assert [ip for ip in outside if known.has_client(ip)] == []
+
+
+def test_a_look_up_in_100_000_networks_looks_once_at_each_length_of_prefix(clock):
+    v4 = [("client", f"{IPv4Address((10 << 24) + 256 * number)}/24") for number in range(60_000)]
+    v6 = [("client", f"{IPv6Address((0x2001_0DB8 << 96) + (number << 64))}/64") for number in range(40_000)]
+    known = blocking(clock, *v4, *v6, ("client", "198.51.100.7/32"))
+
+    class Counting(dict):
+        looks = 0
+
+        def __contains__(self, key):
+            Counting.looks += 1
+            return super().__contains__(key)
+
+    known._networks = {place: Counting(table) for place, table in known._networks.items()}
+    for ip, expected in (("10.1.2.3", True), ("198.51.100.7", True), ("203.0.113.9", False), ("2001:db8::9", True)):
+        Counting.looks = 0
+        assert known.has_client(ip) is expected
+        assert Counting.looks <= 2
+
+
+def test_a_sender_is_blocked_with_the_domains_below_it(clock):
+    known = blocking(clock, ("sender", "spam.example"), ("sender", "[192.0.2.1]"), ("sender", "xn--bcher-kva.example"))
+    for path in ("a@spam.example", "a@SPAM.example", "a@x.y.spam.example", '"a@b"@spam.example', "a@bücher.example"):
+        assert known.has_sender(path), path
+    for path in (
+        "",
+        "a@notspam.example",
+        "a@example",
+        "spam.example@ok.example",
+        "a@[192.0.2.2]",
+        "a@spam.example.com",
+    ):
+        assert not known.has_sender(path), path
+    assert known.has_sender("a@[192.0.2.1]")
+
+
+def test_a_block_ends_to_the_millisecond_and_is_forgotten(clock):
+    places = [("client", "192.0.2.0/24"), ("name", "shop"), ("sender", "spam.example")]
+    known = blocking(clock, *places, expires_at_ms=clock() + 10)
+    known.add([Block("name", "stays", 0)])
+    clock.advance(ms=9)
+    assert (known.has_client("192.0.2.1"), known.has_name("shop"), known.has_sender("a@spam.example")) == (True,) * 3
+    clock.advance(ms=1)
+    assert (known.has_client("192.0.2.1"), known.has_name("shop"), known.has_sender("a@spam.example")) == (False,) * 3
+    assert [block.value for block in known] == ["stays"]
+    known.forget_expired()
+    assert known.remove(places) == 0
+    assert len(known._blocks) == 1
+
+
+def test_what_is_blocked_again_has_the_new_end_and_can_be_removed(clock):
+    known = blocking(clock, ("name", "shop"))
+    known.add([Block("name", "shop", 0, clock() + 10)])
+    clock.advance(ms=10)
+    assert not known.has_name("shop")
+    known.add([Block("name", "shop", 0)])
+    assert known.remove([("name", "shop"), ("name", "nobody")]) == 1
+    assert not known.has_name("shop")
+
+
+def test_values_have_one_form():
+    assert str(blocks.network("192.0.2.1")) == "192.0.2.1/32"
+    assert str(blocks.network("::ffff:192.0.2.0/120")) == "192.0.2.0/24"
+    assert blocks.name("Shop+tag") == "shop"
+    assert blocks.domain("@Bücher.EXAMPLE") == "xn--bcher-kva.example"
+
+
+class Control:
+    """The commands over a storage, as the control socket calls them."""
+
+    def __init__(self, storage, known, clock):
+        own = [blocks.network("10.0.0.0/8")]
+        self.commands = BlockCommands(storage.policy, known, own, clock=clock).commands()
+
+    async def __call__(self, name, wanted):
+        return [line async for line in self.commands[name].answer(wanted)]
+
+
+@pytest.fixture
+async def storage(tmp_path, clock):
+    async with open_storage(StorageSettings(2**28, 1024, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as opened:
+        yield opened
+
+
+async def test_commands_change_the_memory_and_the_storage(storage, clock):
+    known = Blocks(clock)
+    control = Control(storage, known, clock)
+    wanted = Blocked(clients=["192.0.2.0/24", "192.0.2.0/24"], names=["Shop"], senders=["Spam.example"], seconds=60)
+    assert [line.count for line in await control("block", wanted)] == [3]
+    assert known.has_client("192.0.2.9")
+    (line,) = await control("blocks", None)
+    assert [(block.kind, block.value) for block in line.blocks] == [
+        ("client", "192.0.2.0/24"),
+        ("name", "shop"),
+        ("sender", "spam.example"),
+    ]
+    assert {block.expires_at_ms for block in line.blocks} == {clock() + 60_000}
+    assert list(Blocks(clock, await storage.policy.blocks())) == line.blocks
+    assert [line.count for line in await control("unblock", Named(names=["SHOP", "other"]))] == [1]
+    assert [block.kind for block in await storage.policy.blocks()] == ["client", "sender"]
+
+
+@pytest.mark.parametrize("network", ["127.0.0.1", "0.0.0.0/0", "::/0", "::1", "10.1.0.0/16", "::ffff:127.0.0.1"])
+async def test_what_is_the_operators_own_needs_force(storage, clock, network):
+    known = Blocks(clock)
+    control = Control(storage, known, clock)
+    with pytest.raises(CommandError, match="--force blocks it all the same"):
+        await control("block", Blocked(clients=["192.0.2.1", network]))
+    assert not list(known)
+    assert not await storage.policy.blocks()
+    await control("block", Blocked(clients=[network], force=True))
+    assert len(list(known)) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({}, "a network of clients, a name or a domain of senders is expected"),
+        ({"clients": ["192.0.2.1/24"]}, "without host bits is expected, not '192.0.2.1/24'"),
+        ({"clients": ["example.com"]}, "is expected, not 'example.com'"),
+        ({"names": ["a@b"]}, "a local part is expected, not 'a@b'"),
+        ({"names": [""]}, "a local part is expected, not ''"),
+        ({"senders": ["not a domain"]}, "a domain is expected, not 'not a domain'"),
+    ],
+)
+async def test_what_is_none_is_refused_with_what_was_expected(storage, clock, wanted, expected):
+    control = Control(storage, Blocks(clock), clock)
+    for command, kind in (("block", Blocked), ("unblock", Named)):
+        with pytest.raises(CommandError) as refusal:
+            await control(command, kind(**wanted))
+        assert expected in str(refusal.value)

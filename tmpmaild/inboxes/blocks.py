@@ -1,0 +1,125 @@
+"""What the operator has blocked, in memory: clients by network, names of inboxes, domains of senders. No I/O."""
+
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_network
+
+from tmpmaild import hostnames
+from tmpmaild.mail import addresses
+from tmpmaild.mail.addresses import PathSyntaxError
+from tmpmaild.model import Block
+from tmpmaild.peers import Network, parse_ip
+
+CLIENT, NAME, SENDER = "client", "name", "sender"
+
+_Table = dict[int | str, int | None]
+"""When each block expires, by what is looked up: None is never."""
+
+
+class Blocks:
+    """All blocks. A look-up costs the same however many there are. ``clock`` gives Unix milliseconds.
+
+    Networks are in a table for each length of prefix, so that one look at each finds every network around an address.
+    """
+
+    def __init__(self, clock: Callable[[], int], blocks: Iterable[Block] = ()) -> None:
+        self._clock = clock
+        self._blocks: dict[tuple[str, str], Block] = {}
+        self._networks: dict[tuple[int, int], _Table] = {}
+        self._names: _Table = {}
+        self._senders: _Table = {}
+        self.add(blocks)
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks that have not expired."""
+        return (block for block in self._blocks.values() if self._is_on(block.expires_at_ms))
+
+    def add(self, blocks: Iterable[Block]) -> None:
+        """Block more, each in place of one of the same kind and value."""
+        for block in blocks:
+            table, key = self._place(block.kind, block.value)
+            table[key] = block.expires_at_ms
+            self._blocks[block.kind, block.value] = block
+
+    def remove(self, blocks: Iterable[tuple[str, str]]) -> int:
+        """Block these kinds and values no longer; return how many of them were blocked."""
+        count = 0
+        for kind, value in blocks:
+            block = self._blocks.pop((kind, value), None)
+            if block is not None:
+                table, key = self._place(kind, value)
+                del table[key]
+                count += self._is_on(block.expires_at_ms)
+        return count
+
+    def forget_expired(self) -> None:
+        """Drop what has expired."""
+        now_ms = self._clock()
+        ended = [
+            place
+            for place, block in self._blocks.items()
+            if block.expires_at_ms is not None and block.expires_at_ms <= now_ms
+        ]
+        self.remove(ended)
+
+    def has_client(self, ip: str) -> bool:
+        """Return whether an IP address is in a network that is blocked."""
+        address = parse_ip(ip) if self._networks else None
+        if address is None:
+            return False
+        number, bits = int(address), address.max_prefixlen
+        return any(
+            version == address.version and self._holds(networks, number >> (bits - length))
+            for (version, length), networks in self._networks.items()
+        )
+
+    def has_name(self, local_part: str) -> bool:
+        """Return whether a local part, folded as an inbox has it, is blocked."""
+        return self._holds(self._names, local_part)
+
+    def has_sender(self, reverse_path: str) -> bool:
+        """Return whether the domain of an envelope sender, or one above it, is blocked; a null path is not."""
+        if not self._senders or not reverse_path:
+            return False
+        try:
+            domain = addresses.parse_path(reverse_path.encode(), utf8=True).domain
+        except PathSyntaxError:
+            return False
+        labels = domain.split(".")
+        return any(self._holds(self._senders, ".".join(labels[start:])) for start in range(len(labels)))
+
+    def _holds(self, table: _Table, key: int | str) -> bool:
+        return key in table and self._is_on(table[key])
+
+    def _is_on(self, expires_at_ms: int | None) -> bool:
+        return expires_at_ms is None or self._clock() < expires_at_ms
+
+    def _place(self, kind: str, value: str) -> tuple[_Table, int | str]:
+        if kind == NAME:
+            return self._names, value
+        if kind == SENDER:
+            return self._senders, value
+        network = ip_network(value)
+        table = self._networks.setdefault((network.version, network.prefixlen), {})
+        return table, int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
+
+
+def network(text: str) -> Network:
+    """Return a network, of one address without a length; an IPv4-mapped one is that IPv4 network. Raises ValueError."""
+    found = ip_network(text.strip())
+    mapped = parse_ip(str(found.network_address))
+    if mapped is not None and mapped.version < found.version:
+        return ip_network(f"{mapped}/{max(found.prefixlen - 96, 0)}")
+    return found
+
+
+def name(text: str) -> str:
+    """Return a local part as an inbox has it. Raises ValueError."""
+    found = addresses.canonical(f"{text}@tmpmaild.example")
+    if found is None:
+        raise ValueError("not a local part")
+    return found.rpartition("@")[0]
+
+
+def domain(text: str) -> str:
+    """Return a domain in lower case with A-labels. Raises ValueError."""
+    return hostnames.to_ascii(text.removeprefix("@"))
