@@ -103,6 +103,15 @@ def test_a_file_of_roots_is_named_with_what_it_is_and_should_be(command, state, 
     assert "damaged" not in line
 
 
+def test_a_reload_can_read_what_only_root_may(start, command, state, tmp_path):
+    daemon = start()
+    config = tmp_path / "tmpmaild.toml"
+    config.write_text('domains = ["one.test"]\n' + config.read_text())
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert command("reload").stdout == "reloaded\n"
+    assert daemon.request("/api/v1/domains").json["domains"] == ["one.test"]
+
+
 def test_a_folder_of_roots_changes_nothing(command, tmp_path):
     assert command("migrate").returncode == 0
     assert {owner for name, owner in owners(tmp_path) if name.startswith("tmpmaild.db")} == {0}
