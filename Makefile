@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 QUICK ?=
+MINUTES ?= 30
 
 .PHONY: run test proof proof-systemd check format client bench attack screenshots constraints clean
 
@@ -22,6 +23,10 @@ proof: $(VENV)/.dev
 # The units on a Debian 12 that boots in a container. As root; needs systemd-container and debootstrap, and once the network.
 proof-systemd: $(VENV)/.dev
 	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted.py -n0 -rs $(ARGS)
+
+# A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
+soak: $(VENV)/.dev
+	SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n0 tests/proofs/test_soak.py $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

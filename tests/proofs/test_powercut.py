@@ -4,10 +4,11 @@ import random
 import shutil
 import tempfile
 import time
+from pathlib import Path
 
-import powercut
 import pytest
 
+import powercut
 from daemons import NO_LIMITS
 from senders import SENDERS, Sender, damage, stored
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
@@ -82,8 +83,8 @@ async def prove(disk, promised, sent, place):
     """Open what is left of the disk, and look for all that was promised."""
     with tempfile.TemporaryDirectory() as folder:
         disk.cut(folder, random.Random(place))
-        path = f"{folder}/tmpmaild.db"
-        settings = StorageSettings(powercut.Path(path), 2**30, 1024, 0, 2**40, 1.0)
+        path = Path(folder, "tmpmaild.db")
+        settings = StorageSettings(2**30, 1024, 0, 2**40, 1.0, path=path)
         async with open_storage(settings, now_ms):
             kept = stored(path)
             assert {name: kept.get(name) for name in promised} == promised, f"cut at {place}"

@@ -24,6 +24,8 @@ _SEND_BUFFER_BYTES = 256 * 1024
 _USER_TIMEOUT_MS = 30_000
 _IDLE_SECONDS = 15
 _CUT_SECONDS = 1
+# uvloop accepts one connection per iteration from each listener; with one, a client would wait long behind a crowd.
+_LISTENERS_PER_SOCKET = 8
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,8 @@ class HttpServer:
         """Accept connections on sockets that are bound already."""
         for listener in sockets:
             _limit_unread_data(listener)
-            self._listeners.append(await asyncio.start_server(self._serve, sock=listener, backlog=1024))
+            for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
+                self._listeners.append(await asyncio.start_server(self._serve, sock=sock, backlog=1024))
 
     async def stop(self, grace_seconds: float) -> None:
         """Accept no more, close idle connections, and give running requests the grace time to end."""

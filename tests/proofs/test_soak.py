@@ -1,0 +1,98 @@
+"""Under a steady load for half an hour nothing grows and nothing waits: ``make soak MINUTES=30`` draws it too."""
+
+import asyncio
+import os
+import platform
+from pathlib import Path
+
+import pytest
+
+import plot
+from daemons import NO_LIMITS
+from soaking import SETTINGS, STREAMS, Soak, descriptors, p99, slope
+
+ROOT = Path(__file__).parents[2]
+SETTLED_SECONDS = 300
+QUICK_SECONDS = 40
+
+
+class Bounds:
+    """What is wanted of half an hour; in 40 seconds memory still warms up, and a shared machine is slow now and then."""
+
+    def __init__(self, minutes):
+        is_short = minutes * 60 <= 2 * SETTLED_SECONDS
+        self.settled_seconds = minutes * 30 if is_short else SETTLED_SECONDS
+        self.mib_per_minute = 30 if is_short else 1
+        self.p99_seconds = 0.5 if is_short else 0.05
+        self.file_ratio = 4 if is_short else 2
+
+
+@pytest.fixture
+def minutes(amount):
+    return float(os.environ.get("SOAK_MINUTES") or amount(whole=30, quick=QUICK_SECONDS / 60))
+
+
+@pytest.mark.serial
+async def test_a_steady_load_leaves_nothing_behind(start, disk, minutes, figure):
+    daemon = start(disk, **(NO_LIMITS | SETTINGS))
+    daemon.deliver_octets(daemon.create(), b"Subject: the first\r\n\r\nopens what is opened once\r\n")
+    await settle(daemon, 0)
+    before = descriptors(daemon)
+    soak, bounds = Soak(daemon), Bounds(minutes)
+    await soak.run(minutes * 60)
+    draw(soak, minutes)
+    settled = [sample for sample in soak.samples if sample.at_seconds >= bounds.settled_seconds]
+    growth = slope([(sample.at_seconds / 60, sample.resident_mib) for sample in settled])
+    ratio = max((sample.file_mib + sample.wal_mib) / sample.live_mib for sample in settled)
+    mail_seconds, get_seconds = p99(soak.mail_seconds), p99(soak.get_seconds)
+    await settle(daemon, before)
+    after = descriptors(daemon)
+    figure(
+        f"soak of {minutes:.1f} min, {soak.mails:,} mails, {soak.requests:,} GETs, {STREAMS} streams",
+        f"{growth:+.2f} MiB a minute, {settled[-1].resident_mib:.0f} MiB; descriptors {before}, {after} at the end; "
+        f"p99 250 {mail_seconds * 1000:.0f} ms, GET {get_seconds * 1000:.0f} ms; file {ratio:.1f} x live data",
+        f"<= {bounds.mib_per_minute} MiB a minute, constant, <= {bounds.p99_seconds * 1000:.0f} ms, <= {bounds.file_ratio} x",
+    )
+    assert not soak.failed
+    assert growth <= bounds.mib_per_minute
+    assert after <= before
+    assert max(mail_seconds, get_seconds) <= bounds.p99_seconds
+    assert ratio <= bounds.file_ratio
+
+
+async def settle(daemon, wanted):
+    """Give the daemon some seconds to notice that its clients have left."""
+    for _ in range(50):
+        if descriptors(daemon) <= wanted:
+            break
+        await asyncio.sleep(0.1)
+
+
+def draw(soak, minutes):
+    """Write the picture for the documentation, if this is a long one."""
+    samples = soak.samples[1:]
+    charts = [
+        plot.Chart("MiB", {"resident memory": [sample.resident_mib for sample in samples]}),
+        plot.Chart(
+            "MiB",
+            {
+                "database": [sample.file_mib for sample in samples],
+                "its WAL": [sample.wal_mib for sample in samples],
+                "live mail": [sample.live_mib for sample in samples],
+            },
+        ),
+        plot.Chart(
+            "slowest of a second, ms",
+            {
+                "from the dot to 250": [sample.mail_seconds * 1000 for sample in samples],
+                "GET": [sample.get_seconds * 1000 for sample in samples],
+            },
+        ),
+        plot.Chart("descriptors", {"open": [sample.descriptors for sample in samples]}),
+    ]
+    title = f"{soak.mails:,} mails, {soak.requests:,} requests and {STREAMS} streams in {minutes:.0f} minutes"
+    title += f", Python {platform.python_version()}"
+    target = os.environ.get("SOAK_SVG") or (ROOT / "docs/soak.svg" if minutes >= 10 else "")
+    if target:
+        times = [sample.at_seconds / 60 for sample in samples]
+        Path(target).write_text(plot.svg(times, charts, title))
