@@ -8,7 +8,7 @@ ARGS ?=
 QUICK ?=
 MINUTES ?= 30
 
-.PHONY: run test proof proof-systemd check format client bench attack screenshots constraints clean
+.PHONY: run test proof proof-systemd proof-wheel soak check format client bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -27,6 +27,10 @@ proof-systemd: $(VENV)/.dev
 # A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
 soak: $(VENV)/.dev
 	SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n0 tests/proofs/test_soak.py $(ARGS)
+
+# All tests, with what a wheel installs that was built from the sdist; with QUICK=1 some of them.
+proof-wheel: $(VENV)/.dev
+	QUICK=$(QUICK) $(BIN)/python -m pytest tests/proofs/test_wheel.py -n0 $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -11,8 +11,10 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from blocks import shell_blocks
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
+from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config, kinds_by_key
 from tmpmaild.host.passed import FAMILIES
 from tmpmaild.http import requests, wire
@@ -60,6 +62,34 @@ def test_the_keys_that_need_a_restart_are_named():
 def test_every_command_stands_in_the_documentation():
     text = README + (ROOT / "docs/operations.md").read_text() + (ROOT / "docs/commands.md").read_text()
     assert [name for name in main.commands if name not in text] == []
+
+
+def test_every_shell_block_of_the_operator_is_run_somewhere():
+    """A block below another heading needs an entry here: the test that runs it, or why none can."""
+    elsewhere = {
+        "Try it": "CI runs it, and the tests are what the second line starts",
+        "The API in one minute": "tests/e2e/test_readme.py",
+        "In your tests": "tests/e2e/test_readme.py",
+        "Development": "developers and CI run it; test_every_make_target_of_the_readme_exists",
+    }
+    proof = (ROOT / "tests/proofs/test_install.py").read_text()
+    assert 'shell_blocks("docs/operations.md")' in proof
+    headings = {block.heading for block in shell_blocks("README.md")}
+    assert headings == {"Install on a server", *elsewhere}
+    assert len(shell_blocks("docs/operations.md")) > 12
+    fences = (ROOT / "docs/operations.md").read_text().count("```sh\n")
+    assert len(shell_blocks("docs/operations.md")) == fences
+
+
+def test_the_files_that_the_operator_copies_are_there_and_good():
+    text = README + (ROOT / "docs/operations.md").read_text()
+    copied = set(re.findall(r"/opt/tmpmaild/src/([\w./-]+)", text))
+    assert {"systemd/config.toml", "docs/proxy/Caddyfile", "docs/proxy/nginx.conf"} <= copied
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    config = configfile.load(ROOT / "systemd/config.toml", {})
+    assert config.domains == ("tmp.example.org",)
+    assert config.smtp.listen == ("0.0.0.0:25", "[::]:25")
+    assert config.http.trusted_proxies
 
 
 def test_every_make_target_of_the_readme_exists():

@@ -66,8 +66,10 @@ def debian(packages: Sequence[str] = PYTHON) -> Path:
     kept = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / f"tmpmaild/{SUITE}-{name}"
     if not kept.exists():
         making = kept.with_suffix(f".{os.getpid()}")
-        making.parent.mkdir(parents=True, exist_ok=True)
-        _run("debootstrap", "--variant=minbase", f"--include={','.join(packages)}", SUITE, making)
+        fetched = making.with_name("packages")
+        fetched.mkdir(parents=True, exist_ok=True)
+        options = ("--variant=minbase", f"--cache-dir={fetched}", f"--include={','.join(packages)}")
+        _run("debootstrap", *options, SUITE, making)
         for path in filter(os.path.exists, _REACHING):
             shutil.copyfile(path, f"{making}{path}")
         making.rename(kept)

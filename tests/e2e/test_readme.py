@@ -5,9 +5,12 @@ import re
 import shutil
 import smtplib
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from daemons import environment
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -57,3 +60,28 @@ def test_the_answer_shown_has_the_fields_of_a_real_one(daemon, command):
     assert shown.keys() == message.keys()
     assert shown["size"] == message["size"]
     assert [code["value"] for code in shown["codes"]] == [code["value"] for code in message["codes"]]
+
+
+def test_in_your_tests_from_a_shell(daemon):
+    new, wait = re.findall(r"^\S*\.venv/bin/tmpmaild.*|^code=.*", block("In your tests"), re.MULTILINE)
+    program = f"{sys.executable} -m tmpmaild"
+    new, wait = (line.split("  #")[0].replace(".venv/bin/tmpmaild", program) for line in (new, wait))
+    script = f"""
+        mkfifo mail
+        {new} > mail & pid=$!
+        exec 3< mail && read -r address <&3
+        {program} send "$address" --server 127.0.0.1:{daemon.smtp_port} > /dev/null
+        {wait}
+        kill "$pid"
+        echo "$code"
+    """
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=daemon.folder,
+        env=environment(TMPMAILD_URL=daemon.url),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "481516\n"

@@ -1,9 +1,11 @@
-"""What is installed from the built wheel has all it needs and serves."""
+"""What is installed from the built wheel has all it needs and serves; the sdist gives the same wheel."""
 
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -11,22 +13,47 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+def built(kind, source, folder):
+    """Build a wheel or an sdist without network; return the file."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (made,) = folder.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return made
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """Build the wheel without network and unpack it as pip would."""
-    folder = tmp_path_factory.mktemp("wheel")
-    built = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    (wheel,) = folder.glob("*.whl")
+def wheel(tmp_path_factory):
+    return built("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel):
+    """Unpack the wheel as pip would."""
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "site")
-    return folder / "site"
+        archive.extractall(wheel.parent / "site")
+    return wheel.parent / "site"
+
+
+def test_the_sdist_has_what_tests_need_and_gives_the_same_wheel(wheel, tmp_path):
+    with tarfile.open(built("sdist", ROOT, tmp_path)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.glob("tmpmaild-*/")
+    assert all((source / name).exists() for name in ("tests/conftest.py", "constraints.txt", "Makefile", "systemd"))
+    with zipfile.ZipFile(built("wheel", source, tmp_path)) as again, zipfile.ZipFile(wheel) as first:
+        assert {(one.filename, one.CRC) for one in again.infolist()} == {
+            (one.filename, one.CRC) for one in first.infolist()
+        }
+
+
+def test_the_metadata_says_what_an_index_shows(installed):
+    (path,) = installed.glob("*.dist-info/METADATA")
+    about = message_from_string(path.read_text())
+    assert about["License-Expression"] == "MIT"
+    assert about["Description-Content-Type"] == "text/markdown"
+    assert about.get_payload().startswith("# tmpmaild")
+    assert {one.split(",")[0] for one in about.get_all("Project-URL")} >= {"Homepage", "Documentation", "Changelog"}
+    assert (path.parent / "licenses/LICENSE").exists()
 
 
 def test_the_wheel_carries_the_migrations_and_the_types(installed):

@@ -1,0 +1,124 @@
+"""An operator installs, runs and upgrades by README.md and docs/operations.md as they stand, on a Debian 12 with systemd.
+
+Everything is real but two programs that need the internet: apt-get only looks whether what it is asked for is there, since
+the machine was made with it, and certbot makes a certificate of its own. pip and git get what is on the internet from
+this machine.
+"""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import machines
+from blocks import ROOT, shell_blocks
+
+INSTALL = [block for block in shell_blocks("README.md") if block.heading == "Install on a server"]
+OPERATIONS = shell_blocks("docs/operations.md")
+BASE = ("ca-certificates", "dbus", "python3", "systemd", "systemd-sysv")
+PYTHON = "3.11"
+APT_GET = """#!/bin/sh
+for word in "$@"; do
+    case $word in update|install|certbot|-*) ;; *) dpkg --status "$word" > /dev/null || exit 1 ;; esac
+done
+"""
+CERTBOT = """#!/bin/sh
+while [ "$1" != --cert-name ]; do shift; done
+folder=/etc/letsencrypt/live/$2
+mkdir -p "$folder"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=mx.$2" \
+    -addext "subjectAltName=DNS:$2,DNS:mx.$2" -keyout "$folder/privkey.pem" -out "$folder/fullchain.pem"
+"""
+MAIL = """
+import json, smtplib, sys, urllib.request
+api = "http://127.0.0.1:8025/api/v1/addresses"
+body = json.dumps({"domain": sys.argv[1]}).encode()
+made = urllib.request.Request(api, body, {"Content-Type": "application/json"})
+address = json.load(urllib.request.urlopen(made))["address"]
+smtplib.SMTP("127.0.0.1", 25).sendmail("a@example.com", [address, "postmaster"], b"Subject: by the README\\r\\n\\r\\n")
+assert b"by the README" in urllib.request.urlopen(f"{api}/{address}/messages").read()
+print(address)
+"""
+OFFERS_TLS = """
+import smtplib, ssl
+client = smtplib.SMTP("127.0.0.1", 25)
+context = ssl.create_default_context(cafile="/etc/letsencrypt/live/tmp.example.org/fullchain.pem")
+client._host = "mx.tmp.example.org"
+client.starttls(context=context)
+"""
+# doctor finds that no DNS answers here, and that nobody outside can reach port 25.
+MAY_FAIL = {"tmpmaild doctor"}
+
+
+def packages():
+    asked = re.findall(r"^apt-get install (.+)$", "".join(block.script for block in INSTALL + OPERATIONS), re.MULTILINE)
+    words = {word for line in asked for word in line.split() if not word.startswith("-")}
+    return sorted({*BASE, *words, "curl", "sqlite3"} - {"certbot"})
+
+
+@pytest.fixture(scope="module")
+def internet(tmp_path_factory):
+    """Return a folder with what pip and git would fetch."""
+    folder = tmp_path_factory.mktemp("internet")
+    subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, folder / "tmpmaild.git"], check=True)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dns"], "hatchling"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", f"--python-version={PYTHON}"]
+    command += ["--constraint", ROOT / "constraints.txt", "--dest", folder / "wheels"]
+    subprocess.run([*command, *wanted], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def machine(amount, internet, tmp_path_factory):
+    if amount(whole=False, quick=True):
+        pytest.skip("takes minutes; run without QUICK")
+    if reason := machines.missing():
+        pytest.skip(reason)
+    console = tmp_path_factory.mktemp("console") / "console.txt"
+    with machines.booted(packages(), {"/internet": internet}, console) as machine:
+        machine.write("/usr/local/sbin/apt-get", APT_GET, "0755")
+        machine.write("/usr/local/sbin/certbot", CERTBOT, "0755")
+        machine.write("/etc/pip.conf", "[global]\nno-index = true\nfind-links = /internet/wheels\n")
+        address = "https://github.com/tmpmaild/tmpmaild"
+        instead = f'[url "/internet/tmpmaild.git"]\n    insteadOf = {address}\n[safe]\n    directory = *\n'
+        machine.write("/etc/gitconfig", instead)
+        machine.run("systemctl", "disable", "--now", "nginx")  # the machine was made with all packages; here is Caddy
+        yield machine
+
+
+def perform(machine, block, changes=()):
+    """Run a block, each command of which must succeed."""
+    script = block.script
+    for old, new in dict(changes).items():
+        script = script.replace(old, new)
+    script = "".join(
+        f"{line.split('#')[0].rstrip()} || true\n" if line.startswith(tuple(MAY_FAIL)) else f"{line}\n"
+        for line in script.splitlines()
+    )
+    done = machine.run("bash", "-euo", "pipefail", "-c", script, check=False)
+    log = machine.run("journalctl", "--no-pager", "--lines=30", check=False).stdout if done.returncode else ""
+    assert done.returncode == 0, f"{block.heading}\n{script}\n{done.stdout}\n{done.stderr}\n{log}"
+    return done.stdout
+
+
+def test_every_block_of_the_operator_works_as_it_stands(machine, figure):
+    for block in INSTALL:
+        perform(machine, block)
+    address = machine.python(MAIL, "tmp.example.org")
+    for block in OPERATIONS:
+        changes = {"name@tmp.example.org": address}
+        if block.heading == "Mail to postmaster and abuse":
+            (changes["ID"],) = set(re.findall(r"^msg_\w+", machine.run("tmpmaild", "postmaster").stdout, re.MULTILINE))
+        if block.heading == "Behind nginx":
+            machine.run("systemctl", "disable", "--now", "caddy")
+        perform(machine, block, changes)
+    asked = ["curl", "--silent", "--insecure", "--resolve", "tmp.example.org:443:127.0.0.1"]
+    assert machine.run(*asked, "https://tmp.example.org/readyz").stdout == "ok\n"
+    machine.python(MAIL, "tmp.example.net")
+    machine.python(OFFERS_TLS)
+    figure(
+        "shell blocks of README.md and docs/operations.md on a Debian 12", f"{len(INSTALL + OPERATIONS)} work", "all"
+    )

@@ -1,0 +1,62 @@
+"""The tests pass with what is installed from a wheel that was built from the sdist, and no other tmpmaild in reach."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# They build a wheel of their own, from sources that are not there.
+BUILDING = ("tests/http/test_files.py::test_the_wheel_carries_the_files", "tests/e2e/test_wheel.py")
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Return a copy of the repository, in which ``tmpmaild/`` is what was installed."""
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path], cwd=ROOT, check=True)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, sdist], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([*pip, "--python", tmp_path / "venv", "install", "--no-deps", wheel], check=True)
+    (site,) = tmp_path.glob("venv/lib/python3.*/site-packages")
+    # What tests depend on is already installed here; paths in a .pth are searched, but further .pth files in them
+    # are not read, so the checkout stays out of reach.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    (tmp_path / "copy").mkdir()
+    files = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-x", "--exclude=tmpmaild", "-C", tmp_path / "copy"], input=files, check=True)
+    (tmp_path / "copy/tmpmaild").symlink_to(site / "tmpmaild")
+    return tmp_path / "copy"
+
+
+def test_the_tests_pass_with_what_the_wheel_installs(copy, amount, figure):
+    whole, some = ["tests"], ["tests/http/test_pages.py", "tests/e2e/test_start.py"]
+    python = copy.parent / "venv/bin/python"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    where = subprocess.run(
+        [python, "-c", "import tmpmaild; print(tmpmaild.__file__)"],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert where.stdout.startswith(str(copy.parent))
+    # -P: not the folder that it is run in.
+    done = subprocess.run(
+        [python, "-P", "-m", "pytest", "-q", *amount(whole, some), *map("--deselect={}".format, BUILDING)],
+        cwd=copy,
+        env=clean,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    figure(
+        "the tests with what a wheel from the sdist installs", re.search(r"\d+ passed.*", done.stdout)[0], "0 failed"
+    )

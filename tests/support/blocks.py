@@ -1,0 +1,23 @@
+"""The shell blocks of the documentation, as they stand."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+
+
+class Block(NamedTuple):
+    page: str
+    heading: str
+    script: str
+
+
+def shell_blocks(page):
+    """Return the shell blocks of a page below the repository's folder, each with the heading that it is below."""
+    heading, found = "", []
+    for match in re.finditer(r"^##+ ([^\n]+)$|^```sh\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL):
+        heading = match[1] or heading
+        if match[2]:
+            found.append(Block(page, heading, match[2]))
+    return found

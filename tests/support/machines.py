@@ -1,0 +1,73 @@
+"""A fresh Debian 12 that boots with systemd in a container of its own, without any network but its loopback device."""
+
+import os
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import chroot_image
+
+PATIENCE_SECONDS = 120
+PROGRAMS = ("systemd-nspawn", "nsenter", "debootstrap")
+
+
+def missing():
+    """Return why no machine can be booted here, "" if it can be tried."""
+    absent = [name for name in PROGRAMS if not shutil.which(name)]
+    if absent:
+        return f"needs {', '.join(absent)} (Debian packages systemd-container, util-linux, debootstrap)"
+    return "" if os.geteuid() == 0 else "only root can boot a container"
+
+
+class Machine:
+    """The container that has booted; what is run in it is run as its root."""
+
+    def __init__(self, leader):
+        self._enter = ["nsenter", "--target", str(leader), "--all"]
+        self._environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+    def run(self, *command, stdin=None, check=True):
+        done = subprocess.run(
+            [*self._enter, *command], env=self._environ, input=stdin, capture_output=True, text=True, check=False
+        )
+        assert not check or done.returncode == 0, (command, done.stdout, done.stderr)
+        return done
+
+    def python(self, script, *arguments):
+        return self.run("/usr/bin/python3", "-c", script, *arguments).stdout.strip()
+
+    def write(self, path, text, mode="0644"):
+        self.run("/bin/sh", "-c", 'mkdir -p "${0%/*}" && cat > "$0" && chmod "$1" "$0"', path, mode, stdin=text)
+
+
+@contextmanager
+def booted(packages, mounts, console):
+    """Boot a Debian with these packages, and these folders of ours (place in there to place out here); yield a Machine.
+
+    Raises OSError if no container boots on this machine. ``console`` is a file for what it prints.
+    """
+    command = ["systemd-nspawn", "--quiet", "--directory", chroot_image.debian(packages), "--volatile=overlay"]
+    command += ["--private-network", "--register=no", "--keep-unit", "--console=read-only", "--boot"]
+    command += [f"--bind-ro={ours}:{inside}" for inside, ours in mounts.items()]
+    with console.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        yield _when_up(process, console)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def _when_up(process, console):
+    end = time.monotonic() + PATIENCE_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        machine = Machine(children[0]) if children else None
+        if machine:
+            state = machine.run("systemctl", "is-system-running", check=False).stdout.strip()
+            if state in ("running", "degraded"):
+                return machine
+        time.sleep(0.2)
+    raise OSError(f"no container boots here: {console.read_text(errors='replace')[-500:]}")
