@@ -195,3 +195,16 @@ def test_every_language_says_the_same_with_the_same_names_in_it(language):
 def test_every_word_that_the_inbox_asks_for_is_there():
     asked = {one or other for text in [*MODULES.values(), TEXTS["index.html"]] for one, other in asked_words(text)}
     assert sorted(asked - messages("en").keys()) == []
+
+
+def test_no_word_and_no_drawing_is_left_over_and_no_word_is_there_twice():
+    page = TEXTS["index.html"]
+    code = "\n".join([*MODULES.values(), re.sub(r'<symbol id="[\w-]+"', "", page)])
+    families = ("language", *re.findall(r"`([\w-]+-)\$\{", code))
+    unused = [key for key in messages("en") if not re.search(rf'"{key}"|(?<!-)\b{key}:', code)]
+    assert [key for key in unused if not key.startswith(families)] == []
+    drawings = re.findall(r'<symbol id="i-([\w-]+)"', page)
+    assert [one for one in drawings if f'"{one}"' not in code and f"#i-{one}" not in code] == []
+    for language in LANGUAGES:
+        keys = re.findall(r'^  "?([\w-]+)"?:', SCRIPTS[f"messages/{language}.js"], re.MULTILINE)
+        assert sorted(keys) == sorted(messages(language))
