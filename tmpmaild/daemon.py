@@ -1,5 +1,6 @@
 """Builds all parts of the daemon, runs them, and stops them in order; read it from top to bottom."""
 
+import asyncio
 import logging
 import os
 import secrets
@@ -41,6 +42,7 @@ from tmpmaild.storage.sqlite.engine import open_storage
 from tmpmaild.times import clock_ms, rfc3339
 
 _GRACE_SECONDS = 3.0
+_RELOAD_PAUSE_SECONDS = 0.5
 _MAX_METRICS_CONNECTIONS = 100
 # How long a thread keeps the GIL from others. A thread that parses 10 MiB would with Python's 5 ms let the event loop
 # do one thing every 5 ms.
@@ -91,11 +93,13 @@ async def _serve(
 ) -> None:
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
-            await tasks.start(_watch_signals, running, parts)
+            reload_wanted = asyncio.Event()
+            await tasks.start(_watch_signals, running, reload_wanted)
             await parts.start(sockets)
             await parts.control.start(control)
             for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
                 tasks.start_soon(forever)
+            tasks.start_soon(_reload_when, reload_wanted, parts)
             tasks.start_soon(watchdog.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served)
@@ -306,21 +310,27 @@ async def _stop_when_lost(running: anyio.CancelScope, storage: Storage) -> None:
     running.cancel()
 
 
-async def _watch_signals(running: anyio.CancelScope, parts: _Parts, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-    async with anyio.create_task_group() as reloads:  # so that a slow one does not delay the stop
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-            task_status.started()
-            async for number in signals:
-                if number == signal.SIGHUP:
-                    reloads.start_soon(_reload, parts)
-                else:
-                    running.cancel()
+async def _watch_signals(
+    running: anyio.CancelScope, reload_wanted: asyncio.Event, *, task_status: anyio.abc.TaskStatus[None]
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            if number == signal.SIGHUP:
+                reload_wanted.set()
+            else:
+                running.cancel()
 
 
-async def _reload(parts: _Parts) -> None:
-    try:
-        await parts.reload()
-    except (StartError, RequestError):
-        pass  # it is in the log
-    except Exception:
-        log.exception("reloading failed")
+async def _reload_when(wanted: asyncio.Event, parts: _Parts) -> None:
+    """Reload, never twice at once: one reload answers all signals that came before it began."""
+    while True:
+        await wanted.wait()
+        wanted.clear()
+        try:
+            await parts.reload()
+        except (StartError, RequestError):
+            pass  # it is in the log
+        except Exception:
+            log.exception("reloading failed")
+        await asyncio.sleep(_RELOAD_PAUSE_SECONDS)

@@ -189,3 +189,17 @@ def test_what_needs_a_restart_is_named(start, write, command):
     write(BOTH)
     assert command("reload").stdout == "reloaded\n"
     assert daemon.stop() == 0
+
+
+def test_a_storm_of_signals_is_few_reloads(start, write, command):
+    write(ONE)
+    daemon = start()
+    signals = 40
+    for _ in range(signals):
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.request("/api/v1/domains")  # so that each signal is seen alone
+    write(BOTH)
+    assert command("reload").stdout == "reloaded\n"
+    assert daemon.request("/api/v1/domains").json["domains"] == ["one.test", "two.test"]
+    assert 2 <= log_of(daemon).count("INFO tmpmaild.daemon: reloaded: ") <= signals // 2
+    assert daemon.stop() == 0
