@@ -110,6 +110,18 @@ async def test_a_command_is_answered_by_lines_and_octets(config, server):
     assert await asyncio.to_thread(take_octets, config) == [200_000]
 
 
+async def test_a_failure_of_the_caller_is_not_one_of_the_service(config, server):
+    """Such as ``tmpmaild inboxes | head``, whose output is closed while the answer is read."""
+
+    def write_to_a_closed_pipe():
+        with control.asked(config, "count", {"number": 2}) as answer:
+            for _ in answer.lines():
+                raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        await asyncio.to_thread(write_to_a_closed_pipe)
+
+
 async def test_what_goes_wrong_is_one_line(config, server, caplog):
     refused = {
         ("refuse",): "not today",

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from tmpmaild.host import controlsocket
 
 _PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
-_CREDENTIALS = struct.Struct("3i")
+_CUT_OFF = "the service has stopped before its answer was complete"
 
 
 class NotRunning(CommandError):
@@ -26,9 +25,10 @@ class NotRunning(CommandError):
 class Answer:
     """The answer to a command, read from the socket as it comes; ``pid`` is the process that gives it."""
 
-    def __init__(self, stream: BinaryIO, pid: int) -> None:
+    def __init__(self, stream: BinaryIO, pid: int, patience_seconds: float) -> None:
         self._stream = stream
         self.pid = pid
+        self._patience_seconds = patience_seconds
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield each line but the last. Raises ``CommandError`` when the service says so, or has stopped."""
@@ -43,16 +43,18 @@ class Answer:
     def octets(self, count: int) -> Iterator[bytes]:
         """Yield the raw octets that a line has announced."""
         while count:
-            part = self._stream.read1(min(count, 1 << 16))  # type: ignore[attr-defined]
+            with _talking(self._patience_seconds):
+                part = self._stream.read1(min(count, 1 << 16))  # type: ignore[attr-defined]
             if not part:
-                raise CommandError("the service has stopped before its answer was complete")
+                raise CommandError(_CUT_OFF)
             count -= len(part)
             yield part
 
     def _line(self) -> dict[str, Any]:
-        line = self._stream.readline(_MAX_LINE_BYTES)
+        with _talking(self._patience_seconds):
+            line = self._stream.readline(_MAX_LINE_BYTES)
         if not line.endswith(b"\n"):
-            raise CommandError("the service has stopped before its answer was complete")
+            raise CommandError(_CUT_OFF)
         try:
             return msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.DecodeError as error:
@@ -79,14 +81,10 @@ def asked(
         connection.settimeout(patience_seconds)
         _connect(connection, path)
         pid = _expect_service(connection, path, Path(config.storage.path))
-        try:
-            with connection.makefile("rb") as stream:
+        with connection.makefile("rb") as stream:
+            with _talking(patience_seconds):
                 _send(connection, request)
-                yield Answer(stream, pid)
-        except TimeoutError as error:
-            raise CommandError(f"{path}: no answer within {patience_seconds:.0f} s") from error
-        except ConnectionError as error:
-            raise CommandError("the service has stopped before its answer was complete") from error
+            yield Answer(stream, pid, patience_seconds)
 
 
 def ask(
@@ -113,6 +111,20 @@ def _connect(connection: socket.socket, path: Path) -> None:
         raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
+@contextmanager
+def _talking(patience_seconds: float) -> Iterator[None]:
+    """Wrap use of the connection alone: what a caller does with an answer, such as writing to a pipe, fails as it is.
+
+    Raises ``CommandError``.
+    """
+    try:
+        yield
+    except TimeoutError as error:
+        raise CommandError(f"no answer within {patience_seconds:.0f} s") from error
+    except ConnectionError as error:
+        raise CommandError(_CUT_OFF) from error
+
+
 def _send(connection: socket.socket, request: bytes) -> None:
     with suppress(BrokenPipeError):  # refused before it was read: the answer says why
         connection.sendall(request)
@@ -120,12 +132,11 @@ def _send(connection: socket.socket, request: bytes) -> None:
 
 def _expect_service(connection: socket.socket, path: Path, database: Path) -> int:
     """Return the process that answers. Raises ``CommandError`` if its user is another than that of the service."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, uid, _ = _CREDENTIALS.unpack(credentials)
+    peer = controlsocket.peer(connection)
     try:
         expected = os.geteuid() or database.resolve().parent.stat().st_uid
     except OSError as error:
         raise CommandError(f"{database}: its folder cannot be looked at: {error.strerror or error}") from error
-    if uid != expected:
-        raise CommandError(f"{path}: user {uid} answers there, and the service should be user {expected}")
-    return int(pid)
+    if peer.uid != expected:
+        raise CommandError(f"{path}: user {peer.uid} answers there, and the service should be user {expected}")
+    return peer.pid

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import socket
-import struct
 from collections.abc import Mapping
 from contextlib import aclosing
 
@@ -19,12 +18,12 @@ from msgspec import Raw, Struct
 from tmpmaild import __version__
 from tmpmaild.commands import Command
 from tmpmaild.errors import CommandError, RequestError, StartError
+from tmpmaild.host import controlsocket
 
 MAX_REQUEST_BYTES = 64 * 1024
 _MAX_CONNECTIONS = 16
 _REQUEST_SECONDS = 10.0
 _DRAIN_SECONDS = 600.0  # a person may be reading a list in a pager
-_CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ class ControlServer:
         await self._write(writer, last)
 
     def _admit(self, writer: asyncio.StreamWriter) -> None:
-        uid = _peer_uid(writer.get_extra_info("socket"))
+        uid = controlsocket.peer(writer.get_extra_info("socket")).uid
         if uid not in (0, os.geteuid()):
             log.warning("control socket: user %d refused", uid)
             raise CommandError(f"commands are taken from root and from user {os.geteuid()}, not from user {uid}")
@@ -132,9 +131,3 @@ def _close(writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()  # what is left would be kept for a client that does not read
     else:
         writer.close()
-
-
-def _peer_uid(connection: socket.socket) -> int:
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(credentials)
-    return int(uid)

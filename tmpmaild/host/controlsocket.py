@@ -9,9 +9,11 @@ import logging
 import os
 import socket
 import stat
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tmpmaild.config.kinds import MAX_SOCKET_PATH_BYTES, parse_endpoint
 from tmpmaild.config.settings import Config
@@ -20,8 +22,22 @@ from tmpmaild.errors import StartError
 _MODE = 0o600
 _BACKLOG = 16
 _SUFFIX = ".control"
+_CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
 log = logging.getLogger(__name__)
+
+
+class Peer(NamedTuple):
+    """The process at the other end of a connection, and its user."""
+
+    pid: int
+    uid: int
+
+
+def peer(connection: socket.socket) -> Peer:
+    """Return who has connected, or who listens, as the kernel has noted it."""
+    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return Peer(pid, uid)
 
 
 def place(config: Config) -> Path | None:
