@@ -1,6 +1,8 @@
 """Each event is one line a minute, and all of them together a bounded number."""
 
 import logging
+import math
+import time
 
 from tmpmaild.host.repeats import MAX_LINES, Repeats
 
@@ -22,6 +24,14 @@ def test_what_repeats_within_a_minute_is_counted_and_told_once():
     assert said(repeats.due(60)) == ["refused: 192.0.2.1 (2 more times within a minute)"]
     assert repeats.is_idle
     assert repeats.passes(record("refused: %s", "192.0.2.1"), 60)
+
+
+def test_no_line_is_from_the_future_when_the_process_ends_within_the_minute():
+    repeats = Repeats()
+    for _ in range(2):
+        repeats.passes(record("refused"), 0)
+    (counted,) = repeats.due(math.inf)
+    assert counted.created <= time.time()
 
 
 def test_what_came_once_is_not_told_again():

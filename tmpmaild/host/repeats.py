@@ -5,6 +5,7 @@ A hostile client must not fill the disk with lines about itself, and a full disk
 
 import copy
 import logging
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -94,7 +95,7 @@ def _counted(events: Iterable[_Event]) -> Iterable[logging.LogRecord]:
             record.msg = f"{event.record.getMessage()} ({event.count} more times within a minute)"
             record.args = ()
             record.exc_info = record.exc_text = None
-            record.created += WINDOW_SECONDS
+            record.created = min(record.created + WINDOW_SECONDS, time.time())  # the process may end before that
             record.repeated = event.count
             yield record
 
