@@ -64,6 +64,7 @@ async def test_without_scripts_the_page_is_whole_also_below_a_prefix(pages, orig
     await page.locator("#createAddress summary").click()
     await problem.click()
     assert page.url == f"{origin}/some/prefix/problems/address-taken"
+    assert (await page.get_by_role("heading").first.bounding_box())["width"] > 400
 
 
 async def test_a_link_of_the_contents_leads_to_an_operation(pages, origin):

@@ -17,7 +17,9 @@ const withMode = (url) => `${url}#${isDark() ? "dark" : "light"}`;
 // Make the frame of a view. `doubt()` is called if the browser does not say that the view has come: a frame tells nothing itself.
 export function frameOf(url, doubt) {
   const about = { sandbox: SANDBOX, referrerpolicy: "no-referrer", title: t("mail-as-html"), src: withMode(url), "data-url": url };
-  const frame = h("iframe", about, { class: isDark() && "dark", load: () => frame.isConnected && !hasCome(frame) && doubt() });
+  const frame = h("iframe", about, { class: isDark() && "dark" });
+  // Once: a change of the mode is a load, too.
+  frame.addEventListener("load", () => frame.isConnected && !hasCome(frame) && doubt(), { once: true });
   return frame;
 }
 

@@ -33,7 +33,7 @@ export class Reading {
   show(message) {
     set("sessionStorage", OPEN, message.id);
     this.#reopened = "";
-    this.#reader.show(this.#inboxes.inbox, message);
+    if (message.id !== this.id) this.#reader.show(this.#inboxes.inbox, message);
     this.#list.mark(message.id);
     document.body.classList.add("reading");
     this.#see();

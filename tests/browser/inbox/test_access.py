@@ -122,7 +122,7 @@ async def test_axe_finds_nothing_in_what_is_read(visit, device):
 async def test_axe_finds_nothing_in_dialogs_and_when_something_is_wrong(visit, device):
     one = await visit(**device)
     found = {}
-    for name in ("QR code", "Choose a name", "Delete"):
+    for name in ("QR code", "Choose a name", "Name this inbox", "Delete"):
         await one.ask(name)
         found[name] = await one.complaints()
         await one.close()
@@ -138,6 +138,23 @@ async def test_axe_finds_nothing_in_dialogs_and_when_something_is_wrong(visit, d
     await one.press("Delete now")
     await one.page.locator("#card.trouble").wait_for()
     found["gone"] = await one.complaints()
+    assert {state: told for state, told in found.items() if told} == {}
+
+
+@DEVICES
+async def test_axe_finds_nothing_in_several_inboxes_a_foreign_one_among_them(visit, device):
+    one = await visit(**device)
+    own, foreign = await one.address, one.daemon.create()
+    await one.page.goto(f"{one.daemon.url}/#{foreign.address}.{foreign.token}")
+    await one.page.locator("dialog[open] button:not(:disabled)").last.wait_for()
+    found = {"question": await one.complaints()}
+    await one.press("Open it")
+    await one.page.locator("#card.by-link").wait_for()
+    one.daemon.deliver(own, "Sign up", **CODE)
+    await one.page.locator("#toast button").first.wait_for()
+    found["note and marks"] = await one.complaints()
+    await one.press("More")
+    found["menu"] = await one.complaints()
     assert {state: told for state, told in found.items() if told} == {}
 
 

@@ -76,6 +76,7 @@ async def test_what_was_drawn_stays_until_the_mail_is_closed(tab, expect):
     tab.daemon.deliver(await tab.address(), "Newsletter", html="<p>read me</p>")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
     tab.asked.clear()
+    await tab.row("Newsletter").click()
     for mode in ("Text", "HTML", "Source", "HTML"):
         await tab.button(mode).click()
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
@@ -114,6 +115,9 @@ async def test_the_dark_view_is_a_choice_that_is_remembered_and_costs_no_request
         await dark.click()
     await expect(dark).to_have_attribute("aria-pressed", "true")
     assert tab.page.frames[-1].url.endswith("#dark")
+    for mode in ("Text", "HTML"):
+        await tab.button(mode).click()
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
     assert [tab.asked, await tab.page.evaluate("history.length")] == [[], steps]
     await tab.page.reload()
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
