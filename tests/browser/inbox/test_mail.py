@@ -216,7 +216,7 @@ async def test_a_search_asks_the_server_only_on_enter_for_text_that_is_not_here(
     search = tab.page.get_by_role("searchbox", name="Search this inbox")
     await search.fill("needle")
     await expect(found).to_have_text(
-        "1 of 3 mails found. 2 long mails are here only in part: Enter searches all of them, which takes a request."
+        "1 of 3 mails found. 2 long mails are here only in part: Enter searches more of them, which takes a request."
     )
     asked = len(tab.asked)
     await search.press("Enter")
