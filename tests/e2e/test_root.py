@@ -80,7 +80,7 @@ def test_a_command_of_a_third_user_is_refused_even_if_it_can_open_the_socket(sta
         Path(public).chmod(0o755)
         asking = (
             "import socket; s = socket.socket(socket.AF_UNIX); "
-            f's.connect({str(path)!r}); s.sendall(b\'{{"command":"status"}}\\n\'); print(s.makefile().read())'
+            f's.connect({str(path)!r}); s.sendall(b\'{{"command":"status"}}\\n\'); print(s.makefile().readline())'
         )
         done = subprocess.run(
             [python, "-Ic", asking], user=1, group=1, extra_groups=[], capture_output=True, check=True
