@@ -60,9 +60,17 @@ def test_paths_are_in_ascii_and_without_secrets(path, masked):
 
 @pytest.mark.parametrize(
     "path",
-    ["/secret@x.example", "/api/v1/addresses/secret/secret@x.example", "/api/v2/addresses/secret", "/web//secret@x"],
+    [
+        *(
+            "/secret@x.example",
+            "/api/v1/addresses/secret/secret@x.example",
+            "/api/v2/addresses/secret",
+            "/web//secret@x",
+        ),
+        *("/View/secret", "//view//secret", "/./view/secret", "/api/v1/Addresses//secret", f"/{'secret':-<43}"),
+    ],
 )
-def test_whatever_looks_like_an_address_is_hashed_wherever_it_is(path):
+def test_whatever_looks_like_an_address_or_a_secret_is_hidden_wherever_it_is(path):
     shown = AccessLog(None, key=b"key").masked(path)
     assert "secret" not in shown
     assert "@" not in shown

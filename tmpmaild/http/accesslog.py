@@ -12,7 +12,8 @@ from tmpmaild.peers import LOCAL
 
 _HASH_BYTES = 4
 _ADDRESSES = "addresses"
-_SECRETS = ("/view/",)
+_VIEW = "view"
+_SECRET_CHARACTERS = 40  # those of tokens and of views are 43 long
 
 log = logging.getLogger("tmpmaild.access")
 
@@ -49,14 +50,21 @@ class AccessLog:
 
     def masked(self, path: str) -> str:
         """Return a path in ASCII without addresses and secrets."""
-        for prefix in _SECRETS:
-            if path.startswith(prefix):
-                return f"{prefix}…"
         segments = path.split("/")
+        before = ""
         for index, segment in enumerate(segments):
-            if "@" in segment or (index and segments[index - 1] == _ADDRESSES):
-                segments[index] = self._hash(segment)
-        return "/".join(segments).encode("unicode_escape").decode()
+            if segment:
+                segments[index] = self._shown(segment, before)
+                before = segment.lower()
+        return "/".join(segments)
+
+    def _shown(self, segment: str, before: str) -> str:
+        """Return a segment as it may be seen: also a path that is wrong by a letter or a slash tells nothing."""
+        if before == _VIEW or len(segment) >= _SECRET_CHARACTERS:
+            return "…"
+        if "@" in segment or before == _ADDRESSES:
+            return self._hash(segment)
+        return segment.encode("unicode_escape").decode()
 
     def _hash(self, segment: str) -> str:
         address = addresses.canonical(segment) or segment
