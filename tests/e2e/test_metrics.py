@@ -28,8 +28,9 @@ def daemon(start):
 
 
 def url_of_metrics(daemon):
-    log = (daemon.folder / "stderr.txt").read_text()
-    return "http://" + re.search(r"metrics on (127\.0\.0\.1:\d+)", log)[1]
+    while not (found := re.search(r"metrics on (127\.0\.0\.1:\d+)", (daemon.folder / "stderr.txt").read_text())):
+        assert daemon.process.poll() is None  # a thread of its own writes the log, after the service has begun
+    return "http://" + found[1]
 
 
 @pytest.fixture
