@@ -47,7 +47,10 @@ class Inbox(NamedTuple):
 
 
 class Soak:
-    """The load, and its measurements: ``mail_seconds`` from the dot to the 250, ``get_seconds`` of whole requests."""
+    """The load, and its measurements: ``mail_seconds`` from the dot to the 250, ``get_seconds`` of whole requests.
+
+    Both are pairs: when it began, and how long it took.
+    """
 
     def __init__(self, daemon):
         self._daemon = daemon
@@ -124,13 +127,13 @@ class Soak:
                     await said(reader, writer, command)
                 await said(reader, writer, f"RCPT TO:<{inbox.address}>\r\n".encode())
                 await said(reader, writer, b"DATA\r\n")
-                began = time.perf_counter()
+                began = time.monotonic()
                 answer = await said(reader, writer, octets)
-                self.mail_seconds.append(time.perf_counter() - began)
+                self.mail_seconds.append(self._since(began))
         except OSError:
             answer = b""
         self.mails += 1
-        self.failed += not answer.startswith(b"250")
+        self._judge(inbox, succeeded=answer.startswith(b"250"))
         self._live.append((inbox.ends_at + SWEEP_SECONDS, len(octets)))
         self._live_bytes += len(octets)
 
@@ -138,13 +141,21 @@ class Soak:
         inbox = self._choose()
         if inbox is None:
             return
-        began = time.perf_counter()
-        try:
+        began = time.monotonic()
+        succeeded = False
+        with suppress(OSError):
             await self._ask("GET", f"{API}/{inbox.address}/messages?limit=20")
-        except OSError:
-            self.failed += 1
-        self.get_seconds.append(time.perf_counter() - began)
+            succeeded = True
+        self._judge(inbox, succeeded=succeeded)
+        self.get_seconds.append(self._since(began))
         self.requests += 1
+
+    def _judge(self, inbox, *, succeeded):
+        """Count a failure, unless the inbox has ended while it took so long."""
+        self.failed += not succeeded and time.monotonic() < inbox.ends_at
+
+    def _since(self, began):
+        return began - self._began, time.monotonic() - began
 
     async def _ask(self, method, path, body=b""):
         async with connected(self._daemon.http_port) as (reader, writer):
@@ -172,8 +183,8 @@ class Soak:
                 file_mib,
                 wal_mib,
                 self._live_bytes / MIB,
-                max(self.mail_seconds[-MAILS_PER_SECOND:], default=0),
-                max(self.get_seconds[-REQUESTS_PER_SECOND:], default=0),
+                slowest(self.mail_seconds, MAILS_PER_SECOND),
+                slowest(self.get_seconds, REQUESTS_PER_SECOND),
             )
         )
 
@@ -214,6 +225,10 @@ def slope(points):
     count = len(points)
     mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+
+
+def slowest(times, count):
+    return max((taken for _, taken in times[-count:]), default=0)
 
 
 def p99(values):
