@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import secrets
-import signal
 import socket
 import ssl
 import sys
@@ -22,7 +21,7 @@ from tmpmaild import __version__, roomsettings
 from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, RequestError, StartError
-from tmpmaild.host import allocator, certificate, controlsocket, listen, logs, notify, passed, watchdog
+from tmpmaild.host import allocator, certificate, controlsocket, listen, logs, notify, passed, signals, watchdog
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.looplag import LoopLag
 from tmpmaild.host.metrics import Exposition
@@ -94,12 +93,12 @@ async def _serve(
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
             reload_wanted = asyncio.Event()
-            await tasks.start(_watch_signals, running, reload_wanted)
+            await tasks.start(signals.watch, running, reload_wanted)
             await parts.start(sockets)
             await parts.control.start(control)
             for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
                 tasks.start_soon(forever)
-            tasks.start_soon(_reload_when, reload_wanted, parts)
+            tasks.start_soon(parts.reload_when, reload_wanted)
             tasks.start_soon(watchdog.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served)
@@ -152,11 +151,12 @@ class _Parts:
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
         own = roomsettings.own_networks(config)
         self._blocks = BlockCommands(storage.policy, self._service.blocks, own, clock=clock_ms)
-        inboxes = InboxCommands(storage, self.cleaner, clock=clock_ms)
+        self.control = ControlServer(self._commands())
+
+    def _commands(self) -> dict[str, Command]:
+        inboxes = InboxCommands(self._storage, self.cleaner, clock=clock_ms)
         reload = {"reload": Command(NoArguments, self._answer_reload)}
-        self.control = ControlServer(
-            {**self._status.commands(), **inboxes.commands(), **self._blocks.commands(), **reload}
-        )
+        return {**self._status.commands(), **inboxes.commands(), **self._blocks.commands(), **reload}
 
     @property
     def served(self) -> str:
@@ -180,6 +180,19 @@ class _Parts:
         if self._storage.is_lost():
             return "the database is gone"
         return self._storage.trouble() or ("" if self._storage.has_room() else "storage full")
+
+    async def reload_when(self, wanted: asyncio.Event) -> None:
+        """Reload whenever it is wanted: one reload answers all signals that came before it began."""
+        while True:
+            await wanted.wait()
+            wanted.clear()
+            try:
+                await self.reload()
+            except (StartError, RequestError):
+                pass  # it is in the log
+            except Exception:
+                log.exception("reloading failed")
+            await asyncio.sleep(_RELOAD_PAUSE_SECONDS)
 
     async def reload(self) -> list[str]:
         """Read the configuration again and go by it; return the keys that need a restart. Says so in the log.
@@ -308,29 +321,3 @@ def _service(storage: Storage, rules: Rules) -> InboxService:
 async def _stop_when_lost(running: anyio.CancelScope, storage: Storage) -> None:
     await storage.wait_lost()
     running.cancel()
-
-
-async def _watch_signals(
-    running: anyio.CancelScope, reload_wanted: asyncio.Event, *, task_status: anyio.abc.TaskStatus[None]
-) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        task_status.started()
-        async for number in signals:
-            if number == signal.SIGHUP:
-                reload_wanted.set()
-            else:
-                running.cancel()
-
-
-async def _reload_when(wanted: asyncio.Event, parts: _Parts) -> None:
-    """Reload, never twice at once: one reload answers all signals that came before it began."""
-    while True:
-        await wanted.wait()
-        wanted.clear()
-        try:
-            await parts.reload()
-        except (StartError, RequestError):
-            pass  # it is in the log
-        except Exception:
-            log.exception("reloading failed")
-        await asyncio.sleep(_RELOAD_PAUSE_SECONDS)
