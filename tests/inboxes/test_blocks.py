@@ -2,6 +2,7 @@
 
 from ipaddress import IPv4Address, IPv6Address
 
+import msgspec
 import pytest
 
 from tmpmaild.errors import CommandError
@@ -162,3 +163,9 @@ async def test_what_is_none_is_refused_with_what_was_expected(storage, clock, wa
         with pytest.raises(CommandError) as refusal:
             await control(command, kind(**wanted))
         assert expected in str(refusal.value)
+
+
+@pytest.mark.parametrize("seconds", [-5, 0, 10**17])
+def test_a_block_lasts_a_second_to_a_year(seconds):
+    with pytest.raises(msgspec.ValidationError, match="seconds"):
+        msgspec.convert({"seconds": seconds}, Blocked)

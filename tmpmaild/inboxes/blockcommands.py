@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import ip_network
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tmpmaild.commands import Answer, Command, NoArguments
 from tmpmaild.errors import CommandError
@@ -17,6 +17,7 @@ from tmpmaild.storage.base import Policy
 
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 _ROWS = 500
+_A_YEAR_SECONDS = 365 * 86_400
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
 class Blocked(Named, frozen=True, forbid_unknown_fields=True):
     """What to block, for how long (None: until it is unblocked); ``force``: also what is the operator's own."""
 
-    seconds: int | None = None
+    seconds: Annotated[int, Meta(ge=1, le=_A_YEAR_SECONDS)] | None = None
     force: bool = False
 
 
