@@ -103,6 +103,8 @@ async def test_axe_finds_nothing(pages, origin):
         await page.goto(f"{origin}/docs")
         await page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         await page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+        # All operations look alike, and the contrast of a thousand texts takes six seconds.
+        await page.evaluate("[...document.querySelectorAll('article')].slice(3).forEach((one) => one.remove())")
         assert await page.evaluate(AXE, RULES) == [], width
         await page.emulate_media(color_scheme="dark")
         assert await page.evaluate(AXE, ["color-contrast"]) == [], width
