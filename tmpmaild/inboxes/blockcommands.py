@@ -37,7 +37,7 @@ class Blocked(Named, frozen=True, forbid_unknown_fields=True):
     force: bool = False
 
 
-class Listed(Struct, frozen=True):
+class BlockList(Struct, frozen=True):
     """Some lines of a list."""
 
     blocks: Sequence[Block]
@@ -91,7 +91,7 @@ class BlockCommands:
     async def _list(self, _: NoArguments) -> Answer:
         known = sorted(self._known, key=lambda block: (block.kind, block.value))
         for start in range(0, len(known), _ROWS):
-            yield Listed(known[start : start + _ROWS])
+            yield BlockList(known[start : start + _ROWS])
 
     def _refuse_own(self, places: Sequence[tuple[str, str]]) -> None:
         for kind, value in places:
