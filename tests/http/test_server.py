@@ -46,7 +46,7 @@ def nothing_is_logged(caplog):
 async def read_rest(stream):
     received = b""
     try:
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while True:
                 received += await stream.receive()
     except (anyio.EndOfStream, anyio.BrokenResourceError):

@@ -117,6 +117,10 @@ class NotFound(Problem):
     """The path is not known, as to an older server."""
 
 
+class Blocked(Problem):
+    """The operator has blocked this client."""
+
+
 class MethodNotAllowed(Problem):
     """The path does not take this method."""
 
