@@ -9,8 +9,12 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from daemons import KNOWN, is_foreign
+
+settings.register_profile("tmpmaild", deadline=None)  # machines are shared: how long one example takes says nothing
+settings.load_profile("tmpmaild")
 
 LOOPS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
