@@ -59,7 +59,7 @@ def send(daemon, count):
 async def test_no_acknowledged_mail_is_lost_by_power_cuts(recording, amount, figure):
     events, promised, sent = recording
     assert sum(event.kind == "stored" and event.path in promised for event in events) == len(promised)
-    cuts = amount(whole=200, quick=40)
+    cuts = amount(whole=200, quick=20)
     at = random.Random(1)
     acknowledged = [number for number, event in enumerate(events) if event.kind == "stored"]
     places = [at.choice(acknowledged) + 1 for _ in range(cuts // 2)]

@@ -13,7 +13,7 @@ from soaking import SETTINGS, STREAMS, Soak, descriptors, p99, slope
 
 ROOT = Path(__file__).parents[2]
 SETTLED_SECONDS = 300
-QUICK_SECONDS = 40
+QUICK_SECONDS = 20
 
 
 class Bounds:

@@ -130,6 +130,7 @@ async (row) => {{
     ...document.querySelectorAll("[style]:not(.life div, .address), iframe:not([src*='/view/'])"),
     ...document.querySelectorAll("#list a:not([href^='http']), #reader a:not([href^='http'])"),
   ].map((one) => one.outerHTML.slice(0, 200));
+  document.querySelector("#reader:not([hidden]) .back")?.click(); // a mail that is open is not drawn again
   const framed = new Promise((resolve) => document.addEventListener("load", resolve, {{ capture: true, once: true }}));
   document.querySelectorAll("#list .open")[row].click();
   await framed;
