@@ -61,8 +61,13 @@ async def test_where_a_page_may_not_notify_its_worker_does(new_tab):
     async with tab.page.context.expect_event("serviceworker") as registered:
         tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
     worker = await registered.value
-    shown = "navigator.serviceWorker.ready.then((it) => it.getNotifications()).then(([one]) => one && [one.title, one.body])"
-    await tab.page.wait_for_function(shown)
+    shown = """async () => {
+        for (;;) {
+            const [one] = await (await navigator.serviceWorker.ready).getNotifications();
+            if (one) return [one.title, one.body];
+            await new Promise(requestAnimationFrame);
+        }
+    }"""
     assert await tab.page.evaluate(shown) == ["Alice", "482913 · Sign up"]
     await worker.evaluate(
         "registration.getNotifications().then(([notification]) =>"
