@@ -65,7 +65,7 @@ class Tab:
         return self
 
     async def add(self, inbox):
-        """Let the page have one more inbox, the most important one."""
+        """Add an inbox to the page, as the most important one."""
         await self.page.evaluate(
             "(inbox) => { const old = [...app.inboxes.values()]; app.inboxes.clear(); [inbox, ...old].forEach(app.add);"
             " app.live.change(); }",

@@ -24,7 +24,7 @@ def ports(listeners):
 
 
 def test_a_restart_refuses_nobody(start, listeners):
-    """Ports that cannot be bound show that the passed sockets stand in their place."""
+    """Ports that cannot be bound show that the passed sockets are used instead."""
     nowhere = {"TMPMAILD_SMTP__LISTEN": "203.0.113.1:25", "TMPMAILD_HTTP__LISTEN": "203.0.113.1:80"}
     daemon = start(listeners=listeners, **nowhere)
     assert {"smtp": daemon.smtp_port, "http": daemon.http_port} == ports(listeners)

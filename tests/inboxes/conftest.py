@@ -32,7 +32,7 @@ class House:
 
     @asynccontextmanager
     async def waiting(self, page=None, seconds=60):
-        """Have somebody wait, blocked, and see to it that the wait ends."""
+        """Start a wait that is blocked; end it afterwards."""
         page = page or Page()
         task = asyncio.ensure_future(self.service.follower.wait(self.inbox.address, page, None, seconds))
         await self.asleep(1)

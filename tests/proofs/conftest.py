@@ -1,6 +1,6 @@
 """What takes too long for each run of the tests: ``make proof``, and ``make proof QUICK=1`` for less of it.
 
-Each test says what it has measured with ``figure``; all figures stand in a table at the end.
+Each test says what it has measured with ``figure``; all figures are in a table at the end.
 """
 
 import os

@@ -39,7 +39,7 @@ def image(amount):
 
 
 class Container:
-    """A container that runs: commands beside its process 1, and its end."""
+    """A running container: commands in it, and its end."""
 
     def __init__(self, image, volume):
         self.image = image

@@ -1,4 +1,4 @@
-"""When all places are taken, the client that has been idle longest gives way; whoever has something under way does not."""
+"""When all places are taken, the client that has been idle longest gives way; one with a mail or a recent transaction does not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Copies of the whole database: complete, of one moment, made beside deliveries, and gone without a trace."""
+"""Copies of the whole database: complete, of one moment, made during deliveries, and removed completely."""
 
 import asyncio
 import shutil

@@ -127,7 +127,7 @@ def backup(file: Path, config_path: Path | None) -> None:
 @config_option
 @clear_errors
 def reload(config_path: Path | None) -> None:
-    """Let the service read its configuration again, as SIGHUP does.
+    """Make the service read its configuration again, as SIGHUP does.
 
     All of it takes effect. If anything in it is wrong, nothing does, and the mistakes are listed.
     """

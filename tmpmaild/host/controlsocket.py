@@ -55,7 +55,7 @@ def _beside(database: Path) -> Path:
 
 @contextmanager
 def bound(config: Config, environ: Mapping[str, str]) -> Iterator[socket.socket | None]:
-    """Bind the socket where the configuration says, by default in the unit's RuntimeDirectory or beside the database.
+    """Bind the socket where the configuration says, by default in the unit's RuntimeDirectory or next to the database.
 
     To be used while the database is locked. Leaving closes it and removes its files. Yields None where there is none:
     by default that is a warning only. Raises ``StartError`` for a place that the configuration names.
@@ -92,7 +92,7 @@ def _bind_or_warn(config: Config, runtime_directory: str, files: list[Path]) -> 
 
 
 def _link(found_at: Path, target: Path, files: list[Path]) -> None:
-    """Lead commands, which are not told the directory of the unit, from beside the database to the socket."""
+    """Link the socket next to the database, where commands find it: they are not told the directory of the unit."""
     with suppress(FileNotFoundError):
         found_at.unlink()
     found_at.symlink_to(target)

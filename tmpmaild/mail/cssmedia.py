@@ -80,7 +80,7 @@ def _word(node: Node) -> str:
 
 
 def _features(node: Node) -> list[str]:
-    """Write what stands in parentheses: ``name: value``, ``name``, or a range as ``min-`` and ``max-``."""
+    """Write what is in parentheses: ``name: value``, ``name``, or a range as ``min-`` and ``max-``."""
     nodes = without_space(node.content) if node.type == "() block" else []
     if not nodes:
         raise RefusedError

@@ -171,7 +171,7 @@ def _nth_piece(node: Node) -> str:
 
 
 def _attribute(nodes: list[Node]) -> str:
-    """Write what stands in the brackets, of an attribute that the sanitised mail still has."""
+    """Write what is in the brackets, of an attribute that the sanitised mail still has."""
     name = nodes[0].lower_value if nodes and nodes[0].type == "ident" else ""
     if name not in _ATTRIBUTES or len(nodes) not in (1, 3, 4):
         raise RefusedError
@@ -194,7 +194,7 @@ def _flag(nodes: list[Node]) -> str:
 
 
 def _attribute_value(name: str, operator: str, value: str) -> str:
-    """Return the value as it stands in the attributes that are written."""
+    """Return the value as it is in the attributes that are written."""
     if name == "style":
         return _AROUND_MARKS.sub(r"\1", value).strip("; ")
     if name not in ("class", "id"):

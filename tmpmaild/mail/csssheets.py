@@ -44,7 +44,7 @@ class Sheet:
             self._rules.append(_conditional(query, self._written(nodes_of(text), is_dark), doubled=is_dark))
 
     def written(self) -> str:
-        """Return the sheet. Its end tag cannot stand in it: no "<" and no backslash are ever written."""
+        """Return the sheet. Its end tag cannot occur in it: no "<" and no backslash are ever written."""
         sheet = "".join(self._rules)
         return "" if "<" in sheet or "\\" in sheet else sheet
 

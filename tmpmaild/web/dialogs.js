@@ -1,5 +1,5 @@
 // The dialogs: the way to the phone, and the questions before something that cannot be taken back. That for a name
-// stands in namedialog.js.
+// is in namedialog.js.
 
 import { at, button, drawing, h } from "./dom.js";
 import { qrPath } from "./qr.js";

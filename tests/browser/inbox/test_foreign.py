@@ -1,4 +1,4 @@
-"""A link brings an inbox that this browser did not make: whoever sent the link reads it too, so it is asked for and marked."""
+"""A link brings an inbox that this browser did not make: the sender of the link can read it too, so the page asks first and marks it."""
 
 import pytest
 

@@ -62,7 +62,7 @@ def _shown(certificate: str, key: str) -> dict[str, Any]:
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     server.load_cert_chain(certificate, key, password="")  # an encrypted key is refused, not asked for
     client.check_hostname = False
-    client.load_verify_locations(certificate)  # so that the chain is trusted, whoever signed it
+    client.load_verify_locations(certificate)  # so that the chain is trusted, by whatever authority it was signed
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [server.wrap_bio(to_server, to_client, server_side=True), client.wrap_bio(to_client, to_server)]

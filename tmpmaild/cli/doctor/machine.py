@@ -34,7 +34,7 @@ _SYSTEMCTL_SECONDS = 5.0
 
 
 def clock(now_seconds: float | None = None) -> Iterator[Finding]:
-    """Say whether the clock can be right, and whether something keeps it so."""
+    """Check whether the clock can be right, and whether something keeps it so."""
     now = time.time() if now_seconds is None else now_seconds
     installed = Path(tmpmaild.__file__).stat().st_mtime
     shown = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -143,7 +143,7 @@ def _shown_unit() -> str:
 
 
 def limits_of_unit(text: str) -> Limits | None:
-    """Return the limits that a unit sets, None if there is no such unit; ``text`` is from ``systemctl show``."""
+    """Return the limits that a unit sets, None if the unit does not exist; ``text`` is from ``systemctl show``."""
     found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     if found.get("LoadState") != "loaded":
         return None
@@ -158,7 +158,7 @@ def soft_limit(limits: str, name: str) -> int | None:
 
 
 def open_files(config: Config, limit: int | None) -> Finding:
-    """Say whether all connections that the configuration allows can have a descriptor."""
+    """Check whether all connections that the configuration allows can have a descriptor."""
     smtp, http = config.smtp.max_connections, config.http.max_connections
     if limit is None:
         return ok(_FILES, "unlimited")
@@ -172,7 +172,7 @@ def open_files(config: Config, limit: int | None) -> Finding:
 
 
 def memory(config: Config, limit: int | None) -> Finding:
-    """Say whether mail that is being received fits into the memory of the process."""
+    """Check whether mail that is being received fits into the memory of the process."""
     if limit is None:
         return ok(_MEMORY, "no limit by systemd")
     needed = _BASE_MEMORY_BYTES + 2 * config.smtp.max_inflight_bytes

@@ -25,7 +25,7 @@ def domains(config: Config) -> Iterator[Finding]:
 
 
 def hostname(name: str) -> Iterator[Finding]:
-    """Say whether the name in the greeting can be that of an MX record."""
+    """Check whether the name in the greeting can be that of an MX record."""
     if is_public_name(name):
         yield ok("hostname", name)
     else:
@@ -48,7 +48,7 @@ def _is_ip(text: str) -> bool:
 
 
 def port_25(config: Config, name: str) -> Iterator[Finding]:
-    """Say whether senders, who always take port 25, can reach SMTP."""
+    """Check whether senders, who always take port 25, can reach SMTP."""
     public = [place for place in configured(config) if place.key == "smtp.listen" and not is_loopback(place.endpoint)]
     advice = 'smtp.listen = ["0.0.0.0:25", "[::]:25"], or a relay or a rule of the firewall that leads here'
     if not public:
@@ -64,7 +64,7 @@ def _shown(places: Iterable[Place]) -> str:
 
 
 def proxy(config: Config) -> Iterator[Finding]:
-    """Say whether HTTP is protected on its way, and whether the limits see the clients behind a proxy."""
+    """Check whether HTTP is protected on its way, and whether the limits see the clients behind a proxy."""
     places = [place for place in configured(config) if place.key == "http.listen"]
     public = [place for place in places if not is_loopback(place.endpoint)]
     tcp = [place for place in places if not place.endpoint.path]
@@ -86,7 +86,7 @@ def proxy(config: Config) -> Iterator[Finding]:
 def _trusted(key: str, networks: Iterable[Network]) -> Iterator[Finding]:
     wide = [network for network in networks if network.prefixlen < _WIDEST_PREFIX[network.version]]
     if wide:
-        text = f"{', '.join(map(str, wide))}: whoever is in there can pretend to be any client"
+        text = f"{', '.join(map(str, wide))}: every client in these networks can pretend to be another one"
         yield problem(key, text, "name the addresses of your proxies only")
 
 

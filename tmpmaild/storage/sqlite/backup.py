@@ -1,4 +1,4 @@
-"""Copies the whole database to a file beside it, in short steps, while mail goes on coming in.
+"""Copies the whole database to a file next to it, in short steps, while mail goes on coming in.
 
 The copy is one moment's: the read transaction that it is made in keeps the WAL from being emptied until it is done.
 """

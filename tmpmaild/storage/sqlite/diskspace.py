@@ -97,7 +97,7 @@ class DiskSpace:
         return self._files.path
 
     def missing_bytes(self, wanted_bytes: int) -> int:
-        """Return how much the disk lacks for a file of that size beside its reserve; at most 0 if it fits.
+        """Return how much the disk lacks for a file of that size in addition to its reserve; at most 0 if it fits.
 
         Measured now; may be called in any thread.
         """

@@ -42,7 +42,7 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
 
 
 def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
-    """Let the file grow no further than this, or than it is now."""
+    """Set the largest size of the file: this, or its present size if that is more."""
     connection.execute(f"PRAGMA max_page_count = {max(cap_bytes // PAGE_BYTES, 1)}")
 
 

@@ -71,7 +71,7 @@ export default {
   keys: "Keyboard shortcuts",
   "keys-on": "Shortcuts of one character",
   "keys-hint": "Switch them off if they get in the way, for example of voice control.",
-  "keys-frame": "While a mail shown as HTML has the focus, it receives all keys: press Tab or click beside it.",
+  "keys-frame": "While a mail shown as HTML has the focus, it receives all keys: press Tab or click next to it.",
   "key-enter": "Enter",
   "key-escape": "Esc",
   "key-delete": "Del",
