@@ -1,22 +1,20 @@
 """The units on a real systemd: a Debian 12 that boots in a container of its own.
 
-By ``make proof-systemd``, as root; the first time it makes that Debian from the network, in ``$TMPMAILD_DEBIAN``.
+By ``make proof-systemd``, as root; the first time it makes that Debian from the network.
 """
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+import machines
+
 ROOT = Path(__file__).parents[2]
-DEBIAN = Path(os.environ.get("TMPMAILD_DEBIAN", "/var/cache/tmpmaild/debian-12"))
-PATIENCE_SECONDS = 120
+PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
 
 pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof-systemd")
 CONFIG = """
@@ -70,50 +68,6 @@ with socket.socket(socket.AF_UNIX) as client:
 """
 
 
-class Machine:
-    """The container that has booted; what is run in it is run as its root."""
-
-    def __init__(self, leader):
-        self._enter = ["nsenter", "--target", str(leader), "--all"]
-        self._environ = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-
-    def run(self, *command, stdin=None, check=True):
-        done = subprocess.run(
-            [*self._enter, *command], env=self._environ, input=stdin, capture_output=True, text=True, check=False
-        )
-        assert not check or done.returncode == 0, (command, done.stdout, done.stderr)
-        return done
-
-    def python(self, script, *arguments):
-        return self.run("/usr/bin/python3", "-c", script, *arguments).stdout.strip()
-
-    @contextmanager
-    def background(self, script):
-        """Run a script that ends when its standard input does: nsenter does not pass signals on."""
-        command = [*self._enter, "/usr/bin/python3", "-c", script]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, env=self._environ, stdin=pipe, stdout=pipe, text=True) as process:
-            try:
-                yield process
-            finally:
-                process.stdin.close()
-
-    def write(self, path, text):
-        self.run("/bin/sh", "-c", 'mkdir -p "${0%/*}" && cat > "$0"', path, stdin=text)
-
-    def show(self, name):
-        return self.run("systemctl", "show", "--property", name, "--value", "tmpmaild").stdout.strip()
-
-    def until(self, **states):
-        end = time.monotonic() + PATIENCE_SECONDS
-        while {name: self.show(name) for name in states} != states:
-            assert time.monotonic() < end, self.log()
-            time.sleep(0.2)
-
-    def log(self):
-        return self.run("journalctl", "--no-pager", "--unit", "tmpmaild", "--lines", "60").stdout
-
-
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheels")
@@ -126,48 +80,12 @@ def wheels(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def debian():
-    for program in ("systemd-nspawn", "debootstrap", "nsenter"):
-        if not shutil.which(program):
-            pytest.skip(f"needs {program} (Debian packages systemd-container, debootstrap, util-linux)")
-    if os.geteuid() != 0:
-        pytest.skip("only root can boot a container")
-    if not (DEBIAN / "etc/debian_version").exists():
-        with_these = "--include=systemd,systemd-sysv,dbus,python3,python3-venv"
-        DEBIAN.parent.mkdir(parents=True, exist_ok=True)
-        half = DEBIAN.with_suffix(".half")
-        shutil.rmtree(half, ignore_errors=True)
-        subprocess.run(["debootstrap", "--variant=minbase", with_these, "bookworm", half], check=True)
-        half.rename(DEBIAN)
-    return DEBIAN
-
-
-@pytest.fixture(scope="module")
-def booted(debian, wheels, tmp_path_factory):
+def booted(wheels, tmp_path_factory):
+    if reason := machines.missing():
+        pytest.skip(reason)
     console = tmp_path_factory.mktemp("console") / "console.txt"
-    command = ["systemd-nspawn", "--quiet", "--directory", debian, "--volatile=overlay", "--private-network"]
-    command += ["--register=no", "--keep-unit", "--console=read-only"]
-    command += [f"--bind-ro={wheels}:/wheels", f"--bind-ro={ROOT / 'systemd'}:/units", "--boot"]
-    with console.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-    try:
-        yield _when_up(process, console)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
-
-
-def _when_up(process, console):
-    end = time.monotonic() + PATIENCE_SECONDS
-    while process.poll() is None and time.monotonic() < end:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        machine = Machine(children[0]) if children else None
-        if machine:
-            state = machine.run("systemctl", "is-system-running", check=False).stdout.strip()
-            if state in ("running", "degraded"):
-                return machine
-        time.sleep(0.2)
-    pytest.skip(f"no container boots here: {console.read_text(errors='replace')[-500:]}")
+    with machines.booted(PACKAGES, {"/wheels": wheels, "/units": ROOT / "systemd"}, console) as machine:
+        yield machine
 
 
 @pytest.fixture(scope="module")
