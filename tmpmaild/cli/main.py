@@ -5,7 +5,9 @@ The commands to a running service are in ``servicecommands.py``, those for its u
 
 import faulthandler
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -32,9 +34,10 @@ def main() -> None:
 
 
 @main.command()
+@click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends: its writer is gone.")
 @config_option
 @clear_errors
-def serve(config_path: Path | None) -> None:
+def serve(config_path: Path | None, *, stop_with_stdin: bool) -> None:
     """Run the service until SIGTERM or ctrl-C.
 
     With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain tmpmaild.example, and
@@ -45,9 +48,21 @@ def serve(config_path: Path | None) -> None:
     config = load(config_path)
     if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
         faulthandler.enable()
+    if stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, daemon=True).start()
     with logging_to_stderr(config.log.level, config.log.format):
         read_again = partial(configfile.load, config_path, os.environ)
         anyio.run(daemon.run, config, _announcer(config), read_again, backend_options={"use_uvloop": _has_uvloop()})
+
+
+def _stop_with_stdin() -> None:
+    """Wait for the end of standard input, which the system closes however the program at its other end was ended."""
+    try:
+        while os.read(0, 1024):
+            pass
+    except OSError:
+        pass  # there is none
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _has_uvloop() -> bool:

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-_CHILD = Path(__file__).with_name("child.py")  # run as a file: as a module of this package it would import pytest
 _START_SECONDS = 30
 _STOP_SECONDS = 10
 _MAX_LOG_CHARACTERS = 4000
@@ -100,8 +99,8 @@ def embedded(folder: Path, *, accept_unknown: bool) -> Iterator[Service]:
     # A process group of its own: ctrl-C must not stop it before the inboxes are deleted. Its stdin ends when we do.
     with (
         log.open("wb") as stderr,
-        subprocess.Popen(  # noqa: S603 - our interpreter, our file
-            [sys.executable, "-P", _CHILD],
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "tmpmaild", "serve", "--stop-with-stdin"],
             cwd=folder,
             env=_environment(folder, accept_unknown=accept_unknown),
             stdin=subprocess.PIPE,
