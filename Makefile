@@ -41,7 +41,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# tmpmaild/client/sync.py, anew from aio.py.
+# sync.py and syncdriver.py in tmpmaild/client, anew from aio.py and aiodriver.py.
 client: $(VENV)/.dev
 	$(BIN)/python tools/sync_client.py
 

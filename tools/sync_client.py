@@ -1,4 +1,4 @@
-"""Make ``tmpmaild/client/sync.py`` from ``aio.py``: the same client without ``await``.
+"""Make ``sync.py`` and ``syncdriver.py`` of the client from ``aio.py`` and ``aiodriver.py``, without ``await``.
 
 ``make client`` runs it. What differs in substance between the two is in ``tmpmaild/client/transport.py``; here are only
 words. ruff then removes the imports that are not used any more, and sets the line breaks.
@@ -10,14 +10,16 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "tmpmaild/client"
-SOURCE = FOLDER / "aio.py"
-TARGET = FOLDER / "sync.py"
+MADE = {"aio.py": "sync.py", "aiodriver.py": "syncdriver.py"}
 
-HEADER = "# Made from aio.py by tools/sync_client.py: change aio.py, then run `make client`.\n"
+HEADER = "# Made from {source} by tools/sync_client.py: change that one, then run `make client`.\n"
 
 SENTENCES = {
-    "The client for code with ``await``": "The client for code without ``await``",
-    "A client belongs to one event loop.": "Threads may share a client.",
+    "aio.py": {
+        "The client for code with ``await``": "The client for code without ``await``",
+        "A client belongs to one event loop.": "Threads may share a client.",
+    },
+    "aiodriver.py": {"for code with ``await``": "for code without ``await``"},
 }
 """Documentation that says something else of the client without ``await``."""
 
@@ -28,6 +30,7 @@ PATTERNS = {
     r"\bAwaitable\[([^\[\]]+)\]": r"\1",
     r"\bAsyncGenerator\[(.+), None\]": r"Generator[\1, None, None]",
     r"\bAsyncGenerator\b": "Generator",
+    r"\baiodriver\b": "syncdriver",
     r"\bAsync(?=[A-Z])": "",
     r"\basync_(?=[a-z])": "",
     r"\b__a(?=enter__|exit__)": "__",
@@ -38,22 +41,24 @@ PATTERNS = {
 """Names and syntax, in this order."""
 
 
-def converted(source: str) -> str:
-    """Return the text of ``sync.py`` for one of ``aio.py``. Raises ValueError if a sentence to replace is missing."""
-    for sentence, other in SENTENCES.items():
+def converted(name: str, source: str) -> str:
+    """Return the text that is made of a source of this name. Raises ValueError if a sentence to replace is missing."""
+    for sentence, other in SENTENCES[name].items():
         if sentence not in source:
-            raise ValueError(f"{SOURCE.name} does not say {sentence!r} any more")
+            raise ValueError(f"{name} does not say {sentence!r} any more")
         source = source.replace(sentence, other)
     for pattern, replacement in PATTERNS.items():
         source = re.sub(pattern, replacement, source)
-    source = _ruff(HEADER + source, "check", "--select=F401,I", "--fix-only", "--quiet")
-    return _ruff(source, "format", "--quiet")
+    made = HEADER.format(source=name) + source
+    made = _ruff(MADE[name], made, "check", "--select=F401,I", "--fix-only", "--quiet")
+    return _ruff(MADE[name], made, "format", "--quiet")
 
 
-def _ruff(source: str, *arguments: str) -> str:
-    command = [sys.executable, "-m", "ruff", *arguments, f"--stdin-filename={TARGET}", "-"]
+def _ruff(name: str, source: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", "ruff", *arguments, f"--stdin-filename={FOLDER / name}", "-"]
     return subprocess.run(command, input=source, capture_output=True, check=True, text=True).stdout  # noqa: S603 - ours
 
 
 if __name__ == "__main__":
-    TARGET.write_text(converted(SOURCE.read_text()))
+    for name, target in MADE.items():
+        (FOLDER / target).write_text(converted(name, (FOLDER / name).read_text()))

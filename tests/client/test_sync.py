@@ -13,17 +13,19 @@ def script():
     return runpy.run_path(str(_SCRIPT))
 
 
-def test_the_client_without_await_is_what_the_script_makes_of_the_other(script):
-    assert script["TARGET"].read_text() == script["converted"](script["SOURCE"].read_text()), "run make client"
+@pytest.mark.parametrize("name", ["aio.py", "aiodriver.py"])
+def test_the_client_without_await_is_what_the_script_makes_of_the_other(script, name):
+    made = (script["FOLDER"] / script["MADE"][name]).read_text()
+    assert made == script["converted"](name, (script["FOLDER"] / name).read_text()), "run make client"
 
 
 def test_nothing_of_await_is_left_in_it(script):
-    made = script["TARGET"].read_text()
+    made = "".join((script["FOLDER"] / name).read_text() for name in script["MADE"].values())
     left = ["async ", "await ", "Async", "anyio", "aclos", "__aenter__", "__aexit__", "anext", "noqa: ASYNC"]
     assert [word for word in left if word in made] == []
 
 
 def test_a_sentence_that_was_reworded_stops_the_script(script):
-    source = script["SOURCE"].read_text().replace("A client belongs to one event loop.", "")
+    source = (script["FOLDER"] / "aio.py").read_text().replace("A client belongs to one event loop.", "")
     with pytest.raises(ValueError, match="A client belongs to one event loop"):
-        script["converted"](source)
+        script["converted"]("aio.py", source)

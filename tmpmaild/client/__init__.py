@@ -35,6 +35,7 @@ from tmpmaild.client.errors import (
     MessageNotFound,
     MethodNotAllowed,
     NotFound,
+    NotInMail,
     NotTmpmaild,
     Problem,
     RateLimited,
@@ -46,6 +47,7 @@ from tmpmaild.client.errors import (
     TmpmaildError,
     TooManyStreams,
     Unauthorized,
+    UnexpectedMail,
     UnsupportedMediaType,
     WaitTimeout,
 )
@@ -91,6 +93,7 @@ __all__ = [
     "MessageNotFound",
     "MethodNotAllowed",
     "NotFound",
+    "NotInMail",
     "NotTmpmaild",
     "Person",
     "Problem",
@@ -103,6 +106,7 @@ __all__ = [
     "TmpmaildError",
     "TooManyStreams",
     "Unauthorized",
+    "UnexpectedMail",
     "UnsupportedMediaType",
     "WaitTimeout",
 ]

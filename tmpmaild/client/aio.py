@@ -1,103 +1,25 @@
-"""The client for code with ``await``: sends what the core asks for over httpx2 and decides nothing itself."""
+"""The client for code with ``await``: what it offers; ``aiodriver.py`` does the I/O."""
 
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import anyio
 import httpx2
 
-from tmpmaild.client import transport
-from tmpmaild.client.actions import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
-from tmpmaild.client.errors import TmpmaildError
+from tmpmaild.client import goals, transport
+from tmpmaild.client.aiodriver import Driver
+from tmpmaild.client.goals import Pattern
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
-from tmpmaild.client.views import AttachmentView, InboxView, MailView, wanted
-from tmpmaild.client.waiting import CODE, LINK, MAIL, Waiting
+from tmpmaild.client.views import AsyncPage, AttachmentView, InboxView, MailView, unsubscribe_link, wanted
+from tmpmaild.client.waiting import Waiting
 from tmpmaild.client.wire import AttachmentItem, Details, Message
 
 T = TypeVar("T")
-
-
-class Driver:
-    """Runs steps of the core; holds the one stream they may open."""
-
-    def __init__(self, http: httpx2.AsyncClient, sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._http = http
-        self._sleep = sleep
-        self._stream: httpx2.Response | None = None
-        self._pieces: AsyncGenerator[bytes, None] | None = None
-
-    def for_stream(self) -> "Driver":
-        """Return a driver for steps that open a stream."""
-        return Driver(self._http, self._sleep)
-
-    async def run(self, steps: Steps[T]) -> T:
-        """Carry out the steps and return their result."""
-        try:
-            action = next(steps)
-            while True:
-                try:
-                    result = await self._carry_out(action)
-                except TmpmaildError as error:
-                    action = steps.throw(error)
-                else:
-                    action = steps.send(result)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        if self._pieces is not None:
-            await self._pieces.aclose()  # the garbage collector may do it too late
-            self._pieces = None
-        if self._stream is not None:
-            await self._stream.aclose()
-            self._stream = None
-
-    async def _carry_out(self, action: Action) -> Any:
-        match action:
-            case Ask(request):
-                return await self._ask(request)
-            case OpenStream(request):
-                return await self._open(request)
-            case ReadStream(request):
-                return await self._read(request)
-            case Sleep(seconds):
-                return await self._sleep(seconds)
-
-    async def _ask(self, request: Request) -> Reply:
-        try:
-            response = await self._send(request)
-            async with aclosing(response):
-                return transport.reply(request, response, await response.aread())
-        except transport.HTTP_ERRORS as error:
-            raise transport.translated(request, error) from error
-
-    async def _open(self, request: Request) -> Reply:
-        await self.aclose()
-        try:
-            response = self._stream = await self._send(request)
-            if response.status_code == httpx2.codes.OK:
-                self._pieces = transport.async_pieces(response)
-                return transport.reply(request, response, b"")
-            return transport.reply(request, response, await response.aread())
-        except transport.HTTP_ERRORS as error:
-            raise transport.translated(request, error) from error
-
-    async def _read(self, request: Request) -> bytes:
-        try:
-            assert self._pieces is not None
-            return await anext(self._pieces, b"")
-        except transport.HTTP_ERRORS as error:
-            raise transport.translated(request, error) from error
-
-    async def _send(self, request: Request) -> httpx2.Response:
-        prepared = self._http.build_request(**transport.arguments(request))
-        return await self._http.send(prepared, stream=True, follow_redirects=False)
 
 
 class AsyncClient:
@@ -207,33 +129,73 @@ class AsyncInbox(InboxView):
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after), MAIL, timeout)
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.MAIL, timeout)
         return AsyncMail(self._remote, await self._driver.run(found.steps()), self._driver)
 
-    async def wait_for_code(
+    async def wait_for_messages(
         self,
+        count: int,
         *,
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
         after: "AsyncMail | str | None" = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
+    ) -> list["AsyncMail"]:
+        """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.several(count), timeout)
+        return [AsyncMail(self._remote, message, self._driver) for message in await self._driver.run(found.steps())]
+
+    async def assert_no_mail(
+        self,
+        *,
+        within: float,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "AsyncMail | str | None" = None,
+    ) -> None:
+        """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a mail is there.
+
+        What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
+        ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
+        """
+        unwanted = Waiting(self._remote, wanted(subject, sender, text, after), goals.MAIL, within)
+        await self._driver.run(unwanted.ensure_none())
+
+    async def wait_for_code(
+        self,
+        *,
+        pattern: Pattern | None = None,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "AsyncMail | str | None" = None,
+        timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
     ) -> str:
-        """Return the code of the oldest such mail that has one; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(subject, sender, text, after), CODE, timeout)
+        """Return the code of the oldest such mail that has one; else as ``wait_for``.
+
+        ``pattern`` is a regular expression, as in ``AsyncMail.get_code``.
+        """
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.code(pattern), timeout)
         return await self._driver.run(found.steps())
 
     async def wait_for_link(
         self,
         *,
+        link_text: Pattern | None = None,
+        url: Pattern | None = None,
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
         after: "AsyncMail | str | None" = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
     ) -> str:
-        """Return the link to follow in the oldest such mail that has one; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(subject, sender, text, after), LINK, timeout)
+        """Return the link to follow in the oldest such mail that has one; else as ``wait_for``.
+
+        ``link_text`` and ``url`` choose the link, as in ``AsyncMail.get_link``.
+        """
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.link(link_text, url), timeout)
         return await self._driver.run(found.steps())
 
     async def follow(self, after: "AsyncMail | str | None" = None) -> AsyncGenerator["Event[AsyncMail]", None]:
@@ -279,6 +241,40 @@ class AsyncMail(MailView):
         items = self._message.attachments
         return tuple(AsyncAttachment(self._remote, self.id, item, self._driver) for item in items)
 
+    @property
+    def unsubscribe_link(self) -> Awaitable[str | None]:
+        """The https link of the List-Unsubscribe field, or None; ``await mail.unsubscribe_link`` fetches it."""
+        return self._unsubscribe_link()
+
+    async def get_code(self, pattern: Pattern | None = None) -> str:
+        """Return the best code, or what a regular expression finds first: in the subject, else in the whole text.
+
+        Of an expression with a group it is what the first group matches; in a string ``^`` and ``$`` match at each
+        line. Raises ``NotInMail``, which shows the mail; ``re.error``.
+        """
+        if pattern is not None and self.truncated:
+            await self.details()
+        return self._taken(goals.code(pattern))
+
+    async def get_link(self, *, text: Pattern | None = None, url: Pattern | None = None) -> str:
+        """Return the URL of the link to follow, or of the best one whose text and URL contain this.
+
+        ``text`` is compared in any case; both may be compiled regular expressions. Raises ``NotInMail``.
+        """
+        return self._taken(goals.link(text, url))
+
+    async def get_attachment(self, name: str) -> "AsyncAttachment":
+        """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
+        return AsyncAttachment(self._remote, self.id, self._taken(goals.attachment(name)), self._driver)
+
+    async def open(self, page: AsyncPage, *, remote_images: bool = False) -> None:
+        """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.
+
+        Images from elsewhere are loaded only with ``remote_images``. A link of the mail opens a page of its own:
+        ``page.expect_popup()``.
+        """
+        await page.goto(await self._driver.run(self._remote.view_url(self.id, remote_images=remote_images)))
+
     async def details(self) -> Details:
         """Return the headers, the HTML, the whole text. Fetched the first time."""
         if self._details is None:
@@ -296,6 +292,9 @@ class AsyncMail(MailView):
     async def _html(self) -> str | None:
         details = await self.details()
         return details.html
+
+    async def _unsubscribe_link(self) -> str | None:
+        return unsubscribe_link(await self.details())
 
 
 class AsyncAttachment(AttachmentView):

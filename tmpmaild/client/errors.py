@@ -5,6 +5,8 @@
     │   └── ConnectionLost    the request went out, and no answer of the service came back
     ├── NotTmpmaild           there was an answer, but not one of tmpmaild
     ├── WaitTimeout           (a TimeoutError too) the mail did not come in time; says which did
+    ├── UnexpectedMail        (an AssertionError too) a mail came that was not to come; says which
+    ├── NotInMail             (a LookupError too) the mail has no such code, link or attachment; shows its text
     └── Problem               the service refused; one class below it for each ``code`` of the API
 
 Text of a server is in a message only with its control characters replaced: it may be printed on a terminal.
@@ -59,6 +61,14 @@ class WaitTimeout(TmpmaildError, TimeoutError):
     def __init__(self, message: str, *, arrived: Sequence[Message] = ()) -> None:
         super().__init__(message)
         self.arrived = tuple(arrived)
+
+
+class UnexpectedMail(TmpmaildError, AssertionError):
+    """A mail came although none was to come."""
+
+
+class NotInMail(TmpmaildError, LookupError):
+    """The mail has no such code, link or attachment. The message shows the beginning of its text."""
 
 
 class Problem(TmpmaildError):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tmpmaild.client.actions import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.answers import checked, decoded, next_page_query, not_tmpmaild
 from tmpmaild.client.errors import RateLimited, printable
-from tmpmaild.client.wire import Address, Details, DomainList, Message, MessageList
+from tmpmaild.client.wire import Address, Details, DomainList, Message, MessageList, View
 
 MAX_PAGE = 100
 _MAX_REPEATING_SECONDS = 60
@@ -163,6 +163,15 @@ class RemoteInbox:
     def attachment(self, message_id: str, index: int) -> Steps[bytes]:
         """Read the content of an attachment."""
         return (yield from self._ask("GET", f"{_message(message_id)}/attachments/{index}")).body
+
+    def view_url(self, message_id: str, *, remote_images: bool) -> Steps[str]:
+        """Return the URL of the sanitised HTML of a message, which works for a minute."""
+        body = {"remote_images": remote_images}
+        reply = yield from self._ask("POST", f"{_message(message_id)}/view", body=body)
+        _, found, secret = decoded(reply, View).url.partition("/view/")
+        if not found:
+            raise not_tmpmaild(reply)
+        return f"{self.service.url}/view/{secret}"  # without the path of public_url: a proxy may serve us under another
 
     def delete_message(self, message_id: str) -> Steps[None]:
         """Delete one message."""

@@ -1,103 +1,25 @@
-# Made from aio.py by tools/sync_client.py: change aio.py, then run `make client`.
-"""The client for code without ``await``: sends what the core asks for over httpx2 and decides nothing itself."""
+# Made from aio.py by tools/sync_client.py: change that one, then run `make client`.
+"""The client for code without ``await``: what it offers; ``syncdriver.py`` does the I/O."""
 
 import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import httpx2
 
-from tmpmaild.client import transport
-from tmpmaild.client.actions import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
-from tmpmaild.client.errors import TmpmaildError
+from tmpmaild.client import goals, transport
+from tmpmaild.client.goals import Pattern
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
-from tmpmaild.client.views import AttachmentView, InboxView, MailView, wanted
-from tmpmaild.client.waiting import CODE, LINK, MAIL, Waiting
+from tmpmaild.client.syncdriver import Driver
+from tmpmaild.client.views import AttachmentView, InboxView, MailView, Page, unsubscribe_link, wanted
+from tmpmaild.client.waiting import Waiting
 from tmpmaild.client.wire import AttachmentItem, Details, Message
 
 T = TypeVar("T")
-
-
-class Driver:
-    """Runs steps of the core; holds the one stream they may open."""
-
-    def __init__(self, http: httpx2.Client, sleep: Callable[[float], None]) -> None:
-        self._http = http
-        self._sleep = sleep
-        self._stream: httpx2.Response | None = None
-        self._pieces: Generator[bytes, None, None] | None = None
-
-    def for_stream(self) -> "Driver":
-        """Return a driver for steps that open a stream."""
-        return Driver(self._http, self._sleep)
-
-    def run(self, steps: Steps[T]) -> T:
-        """Carry out the steps and return their result."""
-        try:
-            action = next(steps)
-            while True:
-                try:
-                    result = self._carry_out(action)
-                except TmpmaildError as error:
-                    action = steps.throw(error)
-                else:
-                    action = steps.send(result)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-
-    def close(self) -> None:
-        """Close the stream."""
-        if self._pieces is not None:
-            self._pieces.close()  # the garbage collector may do it too late
-            self._pieces = None
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-    def _carry_out(self, action: Action) -> Any:
-        match action:
-            case Ask(request):
-                return self._ask(request)
-            case OpenStream(request):
-                return self._open(request)
-            case ReadStream(request):
-                return self._read(request)
-            case Sleep(seconds):
-                return self._sleep(seconds)
-
-    def _ask(self, request: Request) -> Reply:
-        try:
-            response = self._send(request)
-            with closing(response):
-                return transport.reply(request, response, response.read())
-        except transport.HTTP_ERRORS as error:
-            raise transport.translated(request, error) from error
-
-    def _open(self, request: Request) -> Reply:
-        self.close()
-        try:
-            response = self._stream = self._send(request)
-            if response.status_code == httpx2.codes.OK:
-                self._pieces = transport.pieces(response)
-                return transport.reply(request, response, b"")
-            return transport.reply(request, response, response.read())
-        except transport.HTTP_ERRORS as error:
-            raise transport.translated(request, error) from error
-
-    def _read(self, request: Request) -> bytes:
-        try:
-            assert self._pieces is not None
-            return next(self._pieces, b"")
-        except transport.HTTP_ERRORS as error:
-            raise transport.translated(request, error) from error
-
-    def _send(self, request: Request) -> httpx2.Response:
-        prepared = self._http.build_request(**transport.arguments(request))
-        return self._http.send(prepared, stream=True, follow_redirects=False)
 
 
 class Client:
@@ -207,33 +129,73 @@ class Inbox(InboxView):
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after), MAIL, timeout)
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.MAIL, timeout)
         return Mail(self._remote, self._driver.run(found.steps()), self._driver)
 
-    def wait_for_code(
+    def wait_for_messages(
         self,
+        count: int,
         *,
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
         after: "Mail | str | None" = None,
         timeout: float = 60,
+    ) -> list["Mail"]:
+        """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.several(count), timeout)
+        return [Mail(self._remote, message, self._driver) for message in self._driver.run(found.steps())]
+
+    def assert_no_mail(
+        self,
+        *,
+        within: float,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "Mail | str | None" = None,
+    ) -> None:
+        """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a mail is there.
+
+        What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
+        ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
+        """
+        unwanted = Waiting(self._remote, wanted(subject, sender, text, after), goals.MAIL, within)
+        self._driver.run(unwanted.ensure_none())
+
+    def wait_for_code(
+        self,
+        *,
+        pattern: Pattern | None = None,
+        subject: str | None = None,
+        sender: str | None = None,
+        text: str | None = None,
+        after: "Mail | str | None" = None,
+        timeout: float = 60,
     ) -> str:
-        """Return the code of the oldest such mail that has one; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(subject, sender, text, after), CODE, timeout)
+        """Return the code of the oldest such mail that has one; else as ``wait_for``.
+
+        ``pattern`` is a regular expression, as in ``Mail.get_code``.
+        """
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.code(pattern), timeout)
         return self._driver.run(found.steps())
 
     def wait_for_link(
         self,
         *,
+        link_text: Pattern | None = None,
+        url: Pattern | None = None,
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
         after: "Mail | str | None" = None,
         timeout: float = 60,
     ) -> str:
-        """Return the link to follow in the oldest such mail that has one; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(subject, sender, text, after), LINK, timeout)
+        """Return the link to follow in the oldest such mail that has one; else as ``wait_for``.
+
+        ``link_text`` and ``url`` choose the link, as in ``Mail.get_link``.
+        """
+        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.link(link_text, url), timeout)
         return self._driver.run(found.steps())
 
     def follow(self, after: "Mail | str | None" = None) -> Generator["Event[Mail]", None, None]:
@@ -279,6 +241,40 @@ class Mail(MailView):
         items = self._message.attachments
         return tuple(Attachment(self._remote, self.id, item, self._driver) for item in items)
 
+    @property
+    def unsubscribe_link(self) -> str | None:
+        """The https link of the List-Unsubscribe field, or None; ``mail.unsubscribe_link`` fetches it."""
+        return self._unsubscribe_link()
+
+    def get_code(self, pattern: Pattern | None = None) -> str:
+        """Return the best code, or what a regular expression finds first: in the subject, else in the whole text.
+
+        Of an expression with a group it is what the first group matches; in a string ``^`` and ``$`` match at each
+        line. Raises ``NotInMail``, which shows the mail; ``re.error``.
+        """
+        if pattern is not None and self.truncated:
+            self.details()
+        return self._taken(goals.code(pattern))
+
+    def get_link(self, *, text: Pattern | None = None, url: Pattern | None = None) -> str:
+        """Return the URL of the link to follow, or of the best one whose text and URL contain this.
+
+        ``text`` is compared in any case; both may be compiled regular expressions. Raises ``NotInMail``.
+        """
+        return self._taken(goals.link(text, url))
+
+    def get_attachment(self, name: str) -> "Attachment":
+        """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
+        return Attachment(self._remote, self.id, self._taken(goals.attachment(name)), self._driver)
+
+    def open(self, page: Page, *, remote_images: bool = False) -> None:
+        """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.
+
+        Images from elsewhere are loaded only with ``remote_images``. A link of the mail opens a page of its own:
+        ``page.expect_popup()``.
+        """
+        page.goto(self._driver.run(self._remote.view_url(self.id, remote_images=remote_images)))
+
     def details(self) -> Details:
         """Return the headers, the HTML, the whole text. Fetched the first time."""
         if self._details is None:
@@ -296,6 +292,9 @@ class Mail(MailView):
     def _html(self) -> str | None:
         details = self.details()
         return details.html
+
+    def _unsubscribe_link(self) -> str | None:
+        return unsubscribe_link(self.details())
 
 
 class Attachment(AttachmentView):

@@ -1,9 +1,36 @@
 """The parts of inboxes, mails and attachments that need no request; ``aio.py`` and ``sync.py`` add the others."""
 
+import re
+from collections.abc import Awaitable
 from datetime import datetime
+from itertools import islice
+from typing import Protocol, TypeVar
 
+from msgspec.structs import replace
+
+from tmpmaild.client.errors import NotInMail, printable
+from tmpmaild.client.excerpts import listing
+from tmpmaild.client.goals import Goal
 from tmpmaild.client.remote import Filter, RemoteInbox
 from tmpmaild.client.wire import AttachmentItem, Code, Details, Link, Message
+
+T = TypeVar("T")
+
+_MAX_OTHERS = 10
+
+
+class Page(Protocol):
+    """A page of a browser, such as one of Playwright."""
+
+    def goto(self, url: str, /) -> object:
+        """Open the URL."""
+
+
+class AsyncPage(Protocol):
+    """The same with ``await``."""
+
+    def goto(self, url: str, /) -> Awaitable[object]:
+        """Open the URL."""
 
 
 class InboxView:
@@ -109,6 +136,16 @@ class MailView:
         """The target of the first of ``links``, or None."""
         return self._message.link
 
+    def _taken(self, goal: Goal[T]) -> T:
+        """Return what a goal takes of this mail. Raises ``NotInMail``, which shows the mail."""
+        message = replace(self._message, text=self.text)
+        taken = goal.take([message])
+        if taken is None:
+            others = "".join(f"\n  has: {printable(one)}" for one in islice(goal.others(message), _MAX_OTHERS))
+            mail = listing([message], with_text=True)
+            raise NotInMail(f"this mail to {self._remote.address} does not have {goal.name}:{mail}{others}")
+        return taken
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} from {self.sender!r}: {self.subject!r}>"
 
@@ -158,3 +195,13 @@ class AttachmentView:
 def wanted(subject: str | None, sender: str | None, text: str | None, after: MailView | str | None) -> Filter:
     """Return the filter that a caller described; ``after`` is a mail or its id."""
     return Filter(subject, sender, text, after.id if isinstance(after, MailView) else after)
+
+
+def unsubscribe_link(details: Details) -> str | None:
+    """Return the first https URI of the List-Unsubscribe field (RFC 2369 §2 and 3.2; RFC 8058 §3.1), or None."""
+    fields = (value for name, value in details.headers if name.lower() == "list-unsubscribe")
+    for uri in re.findall(r"<([^<>]*)>", next(fields, "")):
+        stripped = "".join(uri.split())  # it may be folded anywhere
+        if stripped.lower().startswith("https://"):
+            return stripped
+    return None

@@ -1,11 +1,8 @@
-"""Waiting for a mail with the server's ``wait`` parameter, also through proxies and old servers that do not wait."""
+"""Waiting for mail with the server's ``wait`` parameter, also through proxies and old servers that do not wait."""
 
 import math
-from collections.abc import Callable
 from typing import Generic, TypeVar
 from urllib.parse import urlencode
-
-from msgspec import Struct
 
 from tmpmaild.client.actions import Ask, Reply, Sleep, Steps
 from tmpmaild.client.answers import decoded, seconds_to_token
@@ -19,9 +16,12 @@ from tmpmaild.client.errors import (
     StorageUnavailable,
     TmpmaildError,
     TooManyStreams,
+    UnexpectedMail,
     WaitTimeout,
     printable,
 )
+from tmpmaild.client.excerpts import listing
+from tmpmaild.client.goals import MAIL, Goal
 from tmpmaild.client.remote import MAX_PAGE, Filter, RemoteInbox
 from tmpmaild.client.wire import Message, MessageList
 
@@ -34,27 +34,12 @@ _LEAST_READ_SECONDS = 0.1
 _SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
+_ENOUGH_FOR_THE_OLDEST = 2  # two show their order
 _TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
 
 
-class WaitGoal(Struct, Generic[T], frozen=True):
-    """What a wait returns of a mail; a mail without it does not end the wait.
-
-    ``name`` is for the text of ``WaitTimeout``; ``take`` returns the value or None.
-    """
-
-    name: str
-    take: Callable[[Message], T | None]
-    messages_at_once: int = MAX_PAGE
-
-
-MAIL: WaitGoal[Message] = WaitGoal("", lambda message: message, messages_at_once=2)  # two show their order
-CODE: WaitGoal[str] = WaitGoal("a code", lambda message: message.code)
-LINK: WaitGoal[str] = WaitGoal("a link", lambda message: message.link)
-
-
 class Waiting(Generic[T]):
-    """One wait for the oldest mail that matches a filter and has what the goal takes.
+    """One wait for the oldest mails that match a filter and have what the goal takes.
 
     Raises ValueError for a timeout that is not a number, ``WaitTimeout``, and the errors of a request after which
     waiting is useless: ``AddressExpired`` at once, ``ServiceUnreachable`` only if the service never answered.
@@ -64,7 +49,7 @@ class Waiting(Generic[T]):
         self,
         inbox: RemoteInbox,
         wanted: Filter,
-        goal: WaitGoal[T],
+        goal: Goal[T],
         timeout_seconds: float,
     ) -> None:
         if math.isnan(timeout_seconds):
@@ -75,15 +60,32 @@ class Waiting(Generic[T]):
         self._goal = goal
         self._timeout_seconds = timeout_seconds
         self._deadline = self._clock() + max(timeout_seconds, 0)
-        self._messages_at_once = goal.messages_at_once
+        self._messages_at_once = _ENOUGH_FOR_THE_OLDEST if goal is MAIL else MAX_PAGE
         self._longest_wait_seconds = _LONGEST_WAIT_SECONDS
         self._after = wanted.after
-        self._passed_over: list[Message] = []
+        self._seen: list[Message] = []
         self._has_answered = False
         self._trouble: TmpmaildError | None = None
 
     def steps(self) -> Steps[T]:
-        """Return what the goal takes of the mail."""
+        """Return what the goal takes of the mails."""
+        found = yield from self._found()
+        if found is None:
+            raise (yield from self._timed_out()) from self._trouble
+        return found
+
+    def ensure_none(self) -> Steps[None]:
+        """Wait to the end. Raises ``UnexpectedMail`` for a mail, and the trouble if the last request failed."""
+        if (yield from self._found()) is not None:
+            raise UnexpectedMail(
+                f"{self._what('a mail')} came to {self._place()} although none was to come within "
+                f"{self._timeout_seconds:g} s:{listing(self._seen, with_text=True)}"
+            )
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _found(self) -> Steps[T | None]:
+        """Ask until the goal is reached or the time is over; then return None."""
         while True:
             found, pause_seconds = yield from self._ask()
             if found is not None:
@@ -92,7 +94,7 @@ class Waiting(Generic[T]):
                 continue
             left_seconds = self._left_seconds()
             if left_seconds <= 0 or pause_seconds > max(left_seconds, _PAUSE_SECONDS):
-                raise (yield from self._timed_out()) from self._trouble
+                return None
             if pause_seconds > 0:
                 yield Sleep(min(pause_seconds, left_seconds))
 
@@ -126,11 +128,11 @@ class Waiting(Generic[T]):
 
     def _first_match(self, messages: list[Message]) -> T | None:
         for message in messages:
-            taken = self._goal.take(message)
+            self._seen.append(message)
+            taken = self._goal.take(self._seen)
             if taken is not None:
                 return taken
             self._after = max(self._after or "", message.id)
-            self._passed_over.append(message)
         return None
 
     def _until_next(self, reply: Reply, took_seconds: float) -> float:
@@ -150,11 +152,10 @@ class Waiting(Generic[T]):
         return max(_PAUSE_SECONDS - took_seconds, 0)
 
     def _timed_out(self) -> Steps[WaitTimeout]:
-        wanted = " and ".join(part for part in (str(self._wanted), self._goal.name) if part)
-        wanted = f"no mail with {wanted}" if wanted else "no mail"
-        after, after_it = (f" after {printable(self._wanted.after)}", " after it") if self._wanted.after else ("", "")
-        text = f"{wanted} came to {self._inbox.address}{after} within {self._timeout_seconds:g} s"
-        arrived = self._passed_over
+        count = f"{len(self._seen)} of {self._goal.count} mails" if self._goal.count > 1 else "no mail"
+        after_it = " after it" if self._wanted.after else ""
+        text = f"{self._what(count)} came to {self._place()} within {self._timeout_seconds:g} s"
+        arrived = self._seen
         if self._trouble is None and not self._wanted.takes_any:
             arrived = yield from self._arrived()
         if self._trouble is not None:
@@ -162,8 +163,16 @@ class Waiting(Generic[T]):
         elif not arrived:
             text += f"; nothing else did{after_it}"
         if arrived:
-            text += f"; what did come{after_it}:" + "".join(f"\n  {_line(message)}" for message in arrived)
+            text += f"; what did come{after_it}:{listing(arrived, with_text=bool(self._goal.name))}"
         return WaitTimeout(text, arrived=arrived)
+
+    def _what(self, count: str) -> str:
+        wanted = " and ".join(part for part in (str(self._wanted), self._goal.name) if part)
+        return f"{count} with {wanted}" if wanted else count
+
+    def _place(self) -> str:
+        after = f" after {printable(self._wanted.after)}" if self._wanted.after else ""
+        return f"{self._inbox.address}{after}"
 
     def _arrived(self) -> Steps[list[Message]]:
         """List the mails that came, whether or not they match."""
@@ -174,9 +183,4 @@ class Waiting(Generic[T]):
             return list(reversed(decoded(reply, MessageList).messages))
         except TmpmaildError as error:
             self._trouble = error
-            return self._passed_over
-
-
-def _line(message: Message) -> str:
-    time = message.received_at.isoformat(sep=" ", timespec="seconds")
-    return f"{time}  {printable(message.sender) or 'unknown sender'}  {printable(message.subject) or '(no subject)'}"
+            return self._seen

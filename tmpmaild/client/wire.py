@@ -125,6 +125,12 @@ class DomainList(Struct, frozen=True):
     domains: tuple[str, ...]
 
 
+class View(Struct, frozen=True):
+    """Where a message can be looked at: ``url`` is a path."""
+
+    url: str
+
+
 class Deletion(Struct, frozen=True):
     """What a ``deleted`` event says: which message, or, without an id, that it was the address."""
 

@@ -1,0 +1,202 @@
+"""What a test asks of mail: several mails, none, the code, a link, an attachment, a look at it; with both clients."""
+
+import pytest
+
+from tmpmaild import client as api
+
+CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\nOrder: A-77\r\n"
+RICH = (
+    b"From: shop@shop.example\r\nSubject: Order 4711\r\nMIME-Version: 1.0\r\n"
+    b"List-Unsubscribe: <mailto:leave@shop.example>,\r\n <https://shop.example/leave?\r\n id=7>, <https://other.example>\r\n"
+    b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
+    b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+    b'<p>Thanks.</p><a href="https://shop.example/terms">Terms</a> <a href="https://shop.example/orders/7">Your order</a>\r\n'
+    b'--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename="notes.txt"\r\n\r\nnotes\r\n'
+    b'--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="Invoice-9.PDF"\r\n\r\n%PDF-1\r\n'
+    b"--b--\r\n"
+)
+
+
+@pytest.fixture
+def mail(inbox, world):
+    """Return a function that delivers a mail and returns it."""
+
+    def delivered(raw):
+        message_id = world.deliver(inbox.address, raw)
+        return next(one for one in inbox.messages() if one.id == message_id)
+
+    return delivered
+
+
+def test_several_mails_are_waited_for_and_come_oldest_first(inbox, world, at_once):
+    first = world.deliver(inbox.address, CODE)
+    world.deliver(inbox.address)
+    with world.listening():
+        found = at_once(inbox.wait_for_messages, 3, sender="shop", timeout=20)
+    with world.listening(0):
+        second = world.deliver(inbox.address, CODE)
+    third = world.deliver(inbox.address, CODE)
+    world.deliver(inbox.address, CODE)
+    assert [one.id for one in found.result(5)] == [first, second, third]
+    assert [one.id for one in inbox.wait_for_messages(1, after=first, sender="shop", timeout=0)] == [second]
+
+
+def test_too_few_mails_are_counted_and_listed(inbox, world):
+    for _ in range(2):
+        world.deliver(inbox.address)
+    with pytest.raises(
+        api.WaitTimeout, match=r"^2 of 3 mails with subject 'hello' came to .* within 0 s; what did come:"
+    ) as late:
+        inbox.wait_for_messages(3, subject="hello", timeout=0)
+    assert len(late.value.arrived) == 2
+    with pytest.raises(ValueError, match="count is 0, expected 1 or more"):
+        inbox.wait_for_messages(0)
+
+
+def test_no_mail_is_a_success_only_after_the_time_has_passed(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.messages())
+    before = fake_time()
+    assert scripted_inbox.assert_no_mail(within=2) is None
+    assert fake_time() - before == 2
+
+
+def test_a_mail_that_was_not_to_come_is_an_assertion_error_that_shows_it(inbox, world, at_once):
+    first = world.deliver(inbox.address, CODE)
+    inbox.assert_no_mail(subject="confirm", after=first, within=0)
+    inbox.assert_no_mail(subject="welcome", within=0)
+    with world.listening():
+        waiting = at_once(inbox.assert_no_mail, sender="shop", after=first, within=20)
+    world.deliver(inbox.address, CODE)
+    with pytest.raises(AssertionError) as unexpected:
+        waiting.result(5)
+    assert isinstance(unexpected.value, api.UnexpectedMail)
+    heading, line, *text = str(unexpected.value).splitlines()
+    assert heading == (
+        f"a mail with sender 'shop' came to {inbox.address} after {first} although none was to come within 20 s:"
+    )
+    assert line.endswith("  shop@shop.example  Confirm")
+    assert text == ["  | Your verification code is 481516", "  | Order: A-77"]
+
+
+def test_a_service_that_does_not_answer_is_no_proof_that_no_mail_came(scripted_inbox, scripted, fake_time):
+    scripted.say(scripted.messages(), scripted.problem(503, "stopping", "Retry-After: 5"))
+    with pytest.raises(api.Stopping):
+        scripted_inbox.assert_no_mail(within=3)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [(None, "481516"), (r"\d{4}", "4815"), (r"^Order: (\S+)$", "A-77"), (r"Conf\w+", "Confirm")],
+)
+def test_the_code_is_the_best_one_or_what_an_expression_finds_in_subject_or_text(inbox, mail, pattern, found):
+    assert mail(CODE).get_code(pattern) == found
+    assert inbox.wait_for_code(pattern=pattern, timeout=0) == found
+
+
+def test_a_mail_without_the_code_is_shown_with_its_text(inbox, mail):
+    one = mail(b"From: a@b.example\r\nSubject: Hi\x1b[31m\r\n\r\n" + b"one line\r\n\r\n" * 50)
+    with pytest.raises(api.NotInMail) as missing:
+        one.get_code()
+    heading, line, *text = str(missing.value).splitlines()
+    assert heading == f"this mail to {inbox.address} does not have a code:"
+    assert line.endswith("  a@b.example  Hi\ufffd[31m")
+    assert text == ["  | one line"] * 15 + ["  | …"]
+    with pytest.raises(LookupError, match="does not have a match of 'Ticket '"):
+        one.get_code("Ticket ")
+
+
+def test_a_wait_for_a_code_in_vain_shows_the_text_of_what_came(inbox, world):
+    for number in range(5):
+        world.deliver(inbox.address, b"Subject: hello\r\n\r\ntext %d\r\n" % number)
+    with pytest.raises(api.WaitTimeout, match="no mail with a code came to") as late:
+        inbox.wait_for_code(timeout=0)
+    lines = str(late.value).splitlines()
+    assert len([line for line in lines if line.endswith("hello")]) == 5
+    assert [line for line in lines if "|" in line] == [f"  | text {number}" for number in (2, 3, 4)]
+
+
+def test_an_expression_that_is_wrong_is_told_at_once(inbox):
+    with pytest.raises(Exception, match="unterminated"):
+        inbox.wait_for_code(pattern="(", timeout=60)
+
+
+def test_a_code_at_the_end_of_a_huge_mail_is_found_too(inbox, world):
+    for _ in range(2):
+        world.deliver(inbox.address, b"\r\n" + b"".join([b"x" * 900 + b"\r\n"] * 3000) + b"Ticket 4711\r\n")
+    _, first = inbox.messages()
+    assert first.truncated
+    assert first.get_code(r"Ticket (\d+)") == "4711"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "href"),
+    [
+        ({"text": "your ORDER"}, "https://shop.example/orders/7"),
+        ({"url": "/orders/"}, "https://shop.example/orders/7"),
+        ({"text": "terms", "url": "shop"}, "https://shop.example/terms"),
+    ],
+)
+def test_a_link_is_chosen_by_its_text_and_its_url(inbox, mail, wanted, href):
+    assert mail(RICH).get_link(**wanted) == href
+    by_text = {"link_text": wanted["text"]} if "text" in wanted else {}
+    by_url = {"url": wanted["url"]} if "url" in wanted else {}
+    assert inbox.wait_for_link(**by_text, **by_url, timeout=0) == href
+
+
+def test_a_link_that_is_missing_is_told_with_those_that_are_there(mail):
+    one = mail(RICH)
+    assert one.get_link() == one.link
+    with pytest.raises(api.NotInMail, match=r"does not have a link with text 'Confirm' and URL '/ORDERS/':") as missing:
+        one.get_link(text="Confirm", url="/ORDERS/")
+    assert "\n  has: https://shop.example/orders/7  Your order" in str(missing.value)
+
+
+@pytest.mark.parametrize(("name", "filename"), [("invoice-*.pdf", "Invoice-9.PDF"), ("*", "notes.txt")])
+def test_an_attachment_is_chosen_by_its_name(mail, name, filename):
+    found = mail(RICH).get_attachment(name)
+    assert found.filename == filename
+    assert found.content() in {b"%PDF-1", b"notes"}
+
+
+def test_an_attachment_that_is_missing_is_told_with_those_that_are_there(mail):
+    with pytest.raises(api.NotInMail, match=r"does not have an attachment 'x\.pdf':") as missing:
+        mail(RICH).get_attachment("x.pdf")
+    assert str(missing.value).splitlines()[-2:] == ["  has: notes.txt", "  has: Invoice-9.PDF"]
+
+
+def test_the_link_to_unsubscribe_is_the_https_one_of_the_header(mail):
+    assert mail(RICH).unsubscribe_link == "https://shop.example/leave?id=7"
+    assert mail(CODE).unsubscribe_link is None
+    assert mail(b"List-Unsubscribe: <mailto:a@b.example>, https://no.brackets\r\n\r\n").unsubscribe_link is None
+
+
+class Page:
+    """A page of a browser that only remembers where it was led."""
+
+    def __init__(self, is_async):
+        self.urls = []
+        self.is_async = is_async
+
+    def goto(self, url):
+        self.urls.append(url)
+        return self._arrived() if self.is_async else None
+
+    async def _arrived(self):
+        return None
+
+
+def test_a_page_is_led_to_the_view_below_the_url_of_the_client(connect, scripted, request):
+    scripted.say(
+        scripted.address(),
+        scripted.messages("msg_1"),
+        scripted.json(b'{"url": "/public/view/secret", "expires_at": "x", "remote_images": 0}', status="201 Created"),
+        scripted.json(b'{"url": "elsewhere"}', status="201 Created"),
+    )
+    (mail,) = connect(f"{scripted.url}/mail").inbox("x@a.test").messages()
+    page = Page("async" in request.node.callspec.id)
+    mail.open(page)
+    assert page.urls == [f"{scripted.url}/mail/view/secret"]
+    assert scripted.asked[-1].body == b'{"remote_images":false}'
+    with pytest.raises(api.NotTmpmaild):
+        mail.open(page, remote_images=True)
+    assert scripted.asked[-1].body == b'{"remote_images":true}'
