@@ -37,6 +37,12 @@ def parse_ip(ip: str) -> IPv4Address | IPv6Address | None:
     return _parse(ip)
 
 
+def is_public(ip: str) -> bool:
+    """Return whether the internet may reach an address that is listened on; 0.0.0.0 and [::] are all addresses."""
+    address = _parse(ip)
+    return address is not None and (address.is_unspecified or address.is_global)
+
+
 def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str:
     """Find the client of a request: the right-most address not added by a trusted proxy.
 

@@ -90,6 +90,7 @@ def smtp(config: Config) -> SmtpSettings:
         new_connections_per_minute=smtp.new_connections_per_minute,
         max_unknown_recipients=smtp.max_unknown_recipients,
         max_inflight_bytes=smtp.max_inflight_bytes,
+        offers_auth=smtp.auth == "any",
         trusted_proxies=smtp.trusted_proxies,
         exempt=config.limits.exempt,
     )

@@ -73,6 +73,7 @@ COMMANDS = st.sampled_from(
         b"RCPT TO:<x@ours.test>\r\n", b"DATA\r\n", b"RSET\r\n", b"NOOP\r\n", b"hello\r\n", b"\r\n.\r\n", b".\r\n", b"\n.\n", b"..",
         b"VRFY x\r\n", b"STARTTLS\r\n", b"\0", b"\xff\r\n", b"\r", b"\n", b"x" * 2100, b"MAIL FROM:<\xc3\xa4@b> SMTPUTF8\r\n",
         b"RCPT TO:<", b">\r\n", b"\x16\x03", b"GET / HTTP/1.1\r\n", b"QUIT\r\n", b"BDAT 1\r\n", b"AUTH x\r\n", b"y" * 1000,
+        b"AUTH LOGIN\r\n", b"AUTH PLAIN YQ==\r\n", b"YQ==\r\n", b"*\r\n", b"BDAT", b"z" * 8000, b"AUTH PLAIN ",
     ]
 )  # fmt: skip
 STREAMS = st.lists(COMMANDS | st.binary(max_size=8), max_size=40).map(b"".join)
@@ -83,27 +84,27 @@ def cut(octets, places):
     return [octets[i:j] for i, j in itertools.pairwise([0, *places, len(octets)])]
 
 
-@given(octets=STREAMS, offers_tls=st.booleans())
-@example(octets=b"EHLO c\r\n" + b"RCPT TO:<" * 500, offers_tls=True)
-def test_whatever_comes_is_answered_with_well_formed_lines(octets, offers_tls):
-    output = World(offers_tls=offers_tls).receive(octets)
+@given(octets=STREAMS, offers_tls=st.booleans(), offers_auth=st.booleans())
+@example(octets=b"EHLO c\r\n" + b"RCPT TO:<" * 500, offers_tls=True, offers_auth=False)
+def test_whatever_comes_is_answered_with_well_formed_lines(octets, offers_tls, offers_auth):
+    output = World(offers_tls=offers_tls, offers_auth=offers_auth).receive(octets)
     assert output == b"" or output.endswith(b"\r\n")
     assert all(LINE.fullmatch(line) for line in output.split(b"\r\n")[:-1])
 
 
-@given(STREAMS, st.lists(st.integers(0, 1 << 16), max_size=20))
-def test_replies_do_not_depend_on_how_the_stream_is_cut(octets, places):
-    whole, pieces = World(), World()
+@given(STREAMS, st.lists(st.integers(0, 1 << 16), max_size=20), st.booleans())
+def test_replies_do_not_depend_on_how_the_stream_is_cut(octets, places, offers_auth):
+    whole, pieces = World(offers_auth=offers_auth), World(offers_auth=offers_auth)
     expected = whole.receive(octets)
     assert b"".join(pieces.receive(piece) for piece in cut(octets, places)) == expected
     assert pieces.mails == whole.mails
     assert pieces.conversation.closed == whole.conversation.closed
 
 
-@given(STREAMS)
-def test_replies_do_not_depend_on_whether_the_stream_comes_by_octet(octets):
-    expected = World().receive(octets)
-    pieces = World()
+@given(STREAMS, st.booleans())
+def test_replies_do_not_depend_on_whether_the_stream_comes_by_octet(octets, offers_auth):
+    expected = World(offers_auth=offers_auth).receive(octets)
+    pieces = World(offers_auth=offers_auth)
     assert b"".join(pieces.receive(octets[i : i + 1]) for i in range(len(octets))) == expected
 
 

@@ -57,6 +57,7 @@ class Smtp(Struct, frozen=True, kw_only=True):
     trusted_proxies: Networks = ()
     accept_unknown: Annotated[str, one_of("reject", "create")] = "reject"
     max_inflight_bytes: AtLeastOne = 64 * MIB
+    auth: Annotated[str, one_of("none", "any")] = "none"
     tls_certificate: OptionalPath = ""
     tls_key: OptionalPath = ""
 

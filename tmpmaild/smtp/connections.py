@@ -37,6 +37,7 @@ class SmtpSettings(Struct, frozen=True):
     new_connections_per_minute: int
     max_unknown_recipients: int
     max_inflight_bytes: int
+    offers_auth: bool = False
     exempt: Networks = ()
     trusted_proxies: Networks = ()
 
@@ -186,6 +187,7 @@ class Connections:
             max_message_bytes=self.settings.max_message_bytes,
             max_unknown_recipients=self.settings.max_unknown_recipients,
             offers_tls=self.tls is not None,
+            offers_auth=self.settings.offers_auth,
         )
 
     def seconds_to_drain(self) -> float:

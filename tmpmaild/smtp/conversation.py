@@ -8,7 +8,8 @@ read, and commands that the client has pipelined wait in order (RFC 2920). A ver
 import re
 from collections.abc import Callable
 
-from tmpmaild.smtp import replies
+from tmpmaild.smtp import otherprotocols, replies
+from tmpmaild.smtp.auth import Authentication
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.replies import Reply
@@ -22,24 +23,24 @@ _CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
 
 _is_control = re.compile(rb"[\x00-\x1f\x7f]").search
 _is_c1_control = re.compile("[\x80-\x9f]").search
-# Other protocols are searched for before a line is complete: such a line may have no end, be too long or not be text,
-# and what follows must never be run as commands. A TLS hello; BDAT (RFC 3030), whose data follow without a reply; HTTP
-# in the first line.
-_ALIEN = rb"\x16\x03|(?P<bdat>(?i:BDAT)[^!-~])"
-_is_alien = re.compile(_ALIEN)
-_is_alien_at_first = re.compile(_ALIEN + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
 
 
 class Conversation:
     """One client's conversation, from greeting to close.
 
     ``closed`` says that ``output`` holds the last reply; ``refusals`` are the negative replies that have been put into
-    it, to be cleared with it. ``offers_tls``: STARTTLS can be done.
+    it, to be cleared with it. ``offers_tls``: STARTTLS can be done; ``offers_auth``: AUTH takes any credentials.
     A ``max_unknown_recipients`` of 0 sets no limit.
     """
 
     def __init__(
-        self, hostname: str, *, max_message_bytes: int, max_unknown_recipients: int = 0, offers_tls: bool = False
+        self,
+        hostname: str,
+        *,
+        max_message_bytes: int,
+        max_unknown_recipients: int = 0,
+        offers_tls: bool = False,
+        offers_auth: bool = False,
     ) -> None:
         self.output = bytearray(f"220 {hostname} ESMTP tmpmaild\r\n".encode())
         self.refusals: list[Reply] = []
@@ -50,6 +51,7 @@ class Conversation:
         self._max_message_bytes = max_message_bytes
         self._max_unknown_recipients = max_unknown_recipients
         self._offers_tls = offers_tls
+        self._auth = Authentication(offered=offers_auth)
         self._input = Input()
         self._extended = False
         self._transaction: MailTransaction | None = None
@@ -134,6 +136,7 @@ class Conversation:
     def tls_started(self) -> None:
         """Discard everything received in the clear; the next octet is encrypted (RFC 3207 §4.2)."""
         self._request = self._transaction = None
+        self._auth.reset()
         self.helo = ""
         self._input.take_all()
         self.tls = True
@@ -153,21 +156,22 @@ class Conversation:
     # From octets to commands and mails. Each step returns whether it can be repeated at once.
 
     def _read_command(self) -> bool:
-        alien = self._input.match(_is_alien if self.helo else _is_alien_at_first)
-        if alien:
-            self.close(replies.NOT_IMPLEMENTED if alien["bdat"] else replies.UNKNOWN_COMMAND)
+        auth = self._auth
+        refusal = None if auth.under_way else otherprotocols.refusal(self._input, greeted=bool(self.helo))
+        if refusal:
+            self.close(refusal)
             return False
         try:
-            line = self._input.take_line()
+            line = self._input.take_line(auth.max_line_bytes(self._input))
         except LineTooLong:
-            self._react(replies.LINE_TOO_LONG)
+            self._react(auth.refuse_long_line())
             return True
         except LineWithoutEnd:
             self.close(replies.LINE_WITHOUT_END)
             return False
         if line is None:
             return False
-        self._react(self._command(line))
+        self._react(auth.respond(line) if auth.under_way else self._command(line))
         return True
 
     def _read_data(self, data: DataReader) -> bool:
@@ -247,7 +251,8 @@ class Conversation:
         if not argument:
             return replies.BAD_ARGUMENT
         self._greet(argument, extended=True)
-        return replies.ehlo(self._hostname, self._max_message_bytes, offers_tls=self._offers_tls and not self.tls)
+        tls = self._offers_tls and not self.tls
+        return replies.ehlo(self._hostname, self._max_message_bytes, tls=tls, auth=self._auth.offered)
 
     def HELO(self, argument: bytes) -> Reply:  # noqa: N802
         """Greet without extensions (RFC 5321 §4.1.1.1)."""
@@ -265,7 +270,7 @@ class Conversation:
         """Begin a transaction (RFC 5321 §4.1.1.2)."""
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
-        proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended)
+        proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth.offered)
         if isinstance(proposed, Reply):
             return proposed
         self._proposed = proposed
@@ -324,10 +329,16 @@ class Conversation:
         return replies.HELP
 
     def EXPN(self, _: bytes) -> Reply:  # noqa: N802
-        """Refuse: there are no lists, and for AUTH no accounts."""
+        """Refuse: there are no lists."""
         return replies.NOT_IMPLEMENTED
 
-    AUTH = EXPN
+    def AUTH(self, argument: bytes) -> Reply:  # noqa: N802
+        """Take any credentials (RFC 4954), or refuse: there are no accounts."""
+        if not self._auth.offered:
+            return replies.NOT_IMPLEMENTED
+        if not self.helo or self._transaction:
+            return replies.BAD_SEQUENCE
+        return self._auth.begin(argument)
 
 
 _Verb = Callable[[Conversation, bytes], Reply | Request | None]

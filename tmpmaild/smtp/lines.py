@@ -39,18 +39,18 @@ class Input:
         """Match a pattern at the start of the next line, complete or not."""
         return None if self._discarded_bytes else pattern.match(self._octets, self._position)
 
-    def take_line(self) -> bytes | None:
+    def take_line(self, max_bytes: int = MAX_LINE_BYTES) -> bytes | None:
         """Return the next line without its end, which may be a bare LF; None while it is not complete.
 
         Raises ``LineTooLong``, ``LineWithoutEnd``, at the same octet however the line was split into packets.
         """
         end = self._octets.find(b"\n", self._position)
         if end < 0:
-            self._discard_overlong()
+            self._discard_overlong(max_bytes)
             return None
         line = self._octets[self._position : end]
         self._position = end + 1
-        if self._discarded_bytes or len(line) > MAX_LINE_BYTES:
+        if self._discarded_bytes or len(line) > max_bytes:
             self._discard(len(line))
             self._discarded_bytes = 0
             raise LineTooLong
@@ -62,8 +62,8 @@ class Input:
         self._octets, self._position = b"", 0
         return octets
 
-    def _discard_overlong(self) -> None:
-        if self._discarded_bytes or self.waiting_bytes > MAX_LINE_BYTES:
+    def _discard_overlong(self, max_bytes: int) -> None:
+        if self._discarded_bytes or self.waiting_bytes > max_bytes:
             self._discard(len(self.take_all()))
 
     def _discard(self, size_bytes: int) -> None:

@@ -49,7 +49,11 @@ HELP = _reply(214, "2.0.0", "This server only receives; see RFC 5321")
 OK = _reply(250, "2.0.0", "Ok")
 SENDER_OK = _reply(250, "2.1.0", "Ok")
 RECIPIENT_OK = _reply(250, "2.1.5", "Ok")
+AUTHENTICATED = _reply(235, "2.7.0", "Authentication successful")
 CANNOT_VERIFY = _reply(252, "2.0.0", "Cannot verify, send some mail and see")
+NO_CHALLENGE = _reply(334, "", "")
+USER_NAME = _reply(334, "", "VXNlcm5hbWU6")  # "Username:"; clients compare it
+PASSWORD = _reply(334, "", "UGFzc3dvcmQ6")  # "Password:"
 GO_AHEAD = _reply(354, "", "End data with <CR><LF>.<CR><LF>")
 
 STOPPING = _reply(421, "4.3.2", "Service is stopping")
@@ -67,14 +71,18 @@ SYSTEM_FULL = _reply(452, "4.3.1", "Insufficient system storage, try again later
 TOO_MANY_RECIPIENTS = _reply(452, "4.5.3", "Too many recipients")
 
 LINE_TOO_LONG = _mistake(500, "5.5.2", "Line too long")
+RESPONSE_TOO_LONG = _mistake(500, "5.5.6", "Authentication response too long")
 UNKNOWN_COMMAND = _mistake(500, "5.5.2", "Command not recognized")
 NOT_UTF8 = _mistake(500, "5.5.2", "Not UTF-8")
 NOT_PRINTABLE = _mistake(501, "5.5.2", "Control characters are not allowed")
+NOT_BASE64 = _mistake(501, "5.5.2", "Authentication response is not base64")
+AUTH_CANCELLED = _reply(501, "5.7.0", "Authentication cancelled")
 BAD_RECIPIENT = _mistake(501, "5.1.3", "Bad recipient address syntax")
 BAD_SENDER = _mistake(501, "5.1.7", "Bad sender address syntax")
 BAD_ARGUMENT = _mistake(501, "5.5.4", "Bad or missing argument")
 NOT_IMPLEMENTED = _mistake(502, "5.5.1", "Command not implemented")
 BAD_SEQUENCE = _mistake(503, "5.5.1", "Bad sequence of commands")
+UNKNOWN_MECHANISM = _mistake(504, "5.5.4", "Authentication mechanism not supported")
 UNKNOWN_RECIPIENT = _reply(550, "5.1.1", "No such address here")
 SMUGGLING = _reply(550, "5.5.2", "A dot alone between line ends other than CRLF is not accepted")
 NOT_OURS = _reply(550, "5.7.1", "Relaying denied")
@@ -118,8 +126,9 @@ def helo(hostname: str) -> Reply:
 
 
 @lru_cache(maxsize=4)
-def ehlo(hostname: str, max_message_bytes: int, *, offers_tls: bool) -> Reply:
+def ehlo(hostname: str, max_message_bytes: int, *, tls: bool, auth: bool) -> Reply:
     """Return the reply to EHLO with the extensions of this server, a keyword a line (RFC 5321 §4.1.1.1)."""
-    keywords = ["PIPELINING", f"SIZE {max_message_bytes}", "8BITMIME", "SMTPUTF8", *["STARTTLS"] * offers_tls]
+    keywords = ["PIPELINING", f"SIZE {max_message_bytes}", "8BITMIME", "SMTPUTF8"]
+    keywords += ["STARTTLS"] * tls + ["AUTH PLAIN LOGIN"] * auth
     lines = "".join(f"250-{line}\r\n" for line in (hostname, *keywords))
     return Reply(250, "", f"{lines}250 ENHANCEDSTATUSCODES\r\n".encode())

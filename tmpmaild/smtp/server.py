@@ -1,6 +1,7 @@
 """Listens for SMTP connections, and closes those that are idle; ``session.py`` has what is said on one of them."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,7 @@ import anyio
 
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Measure
+from tmpmaild.peers import is_public
 from tmpmaild.smtp.arrivals import Arrival
 from tmpmaild.smtp.connections import Connections, SmtpSettings
 from tmpmaild.smtp.handler import Handler
@@ -21,6 +23,8 @@ _WATCH_INTERVAL_SECONDS = 5
 _RECEIVE_BUFFER_BYTES = 64 * 1024
 # uvloop accepts one connection per iteration from each listener; with one, a client would wait long behind a crowd.
 _LISTENERS_PER_SOCKET = 8
+
+log = logging.getLogger(__name__)
 
 
 class SmtpServer:
@@ -35,6 +39,7 @@ class SmtpServer:
         """Go by other settings and another certificate; open sessions keep what they were told."""
         self.connections.change_settings(settings)
         self.connections.tls = tls
+        self._warn_of_auth()
 
     def measures(self) -> Iterable[Measure]:
         """Return what is counted of connections and mails."""
@@ -52,6 +57,14 @@ class SmtpServer:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
             for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
                 self._listeners.append(await loop.create_server(self._new_protocol, sock=sock, backlog=1024))
+        self._warn_of_auth()
+
+    def _warn_of_auth(self) -> None:
+        ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
+        public = sorted(filter(is_public, ips))
+        if public and self.connections.settings.offers_auth:
+            text = 'smtp.auth is "any" on %s: whoever has a password configured for this server sends it here'
+            log.warning(text, ", ".join(public))
 
     def _new_protocol(self) -> asyncio.Protocol:
         if self.connections.settings.trusted_proxies:

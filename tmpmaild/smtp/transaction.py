@@ -11,7 +11,10 @@ MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
 
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
 _are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).fullmatch
+_is_xtext = re.compile(rb"(?:[!-*,-<>-~]|\+[0-9A-F]{2})+").fullmatch  # RFC 3461 §4
 _is_number = re.compile(rb"[0-9]+").fullmatch
+_PARAMETERS = frozenset({b"SIZE", b"BODY", b"SMTPUTF8"})
+_PARAMETERS_WITH_AUTH = _PARAMETERS | {b"AUTH"}
 
 
 class MailTransaction:
@@ -35,14 +38,14 @@ class MailTransaction:
 
 
 def parse_mail(  # noqa: PLR0911 - one check a line, next to its reply
-    argument: bytes, max_message_bytes: int, *, extended: bool
+    argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool = False
 ) -> MailTransaction | Reply:
-    """Parse what follows ``MAIL``, or return the reply that refuses it; parameters need EHLO (``extended``)."""
+    """Parse what follows ``MAIL``, or return its refusal; parameters need EHLO (``extended``), AUTH= needs ``auth``."""
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT
     try:
         path, parameters = split_path(argument[5:])
-        transaction = _declared(parameters, max_message_bytes) if parameters else MailTransaction()
+        transaction = _declared(parameters, max_message_bytes, auth=auth) if parameters else MailTransaction()
         if isinstance(transaction, Reply):
             return transaction
         if parameters and not extended:
@@ -73,24 +76,31 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
     return Recipient(mailbox, path.decode())
 
 
-def _declared(parameters: bytes, max_message_bytes: int) -> MailTransaction | Reply:
-    """Parse SIZE (RFC 1870), BODY (RFC 6152) and SMTPUTF8 (RFC 6531), or return the reply that refuses them."""
-    if not _are_parameters(parameters):
+def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> MailTransaction | Reply:
+    """Parse SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and AUTH (RFC 4954 §5), or return their refusal."""
+    given = _given(parameters)
+    if given is None:
         return replies.BAD_ARGUMENT
-    given: dict[bytes, bytes | None] = {}
-    for parameter in parameters.upper().split():
-        name, equals, value = parameter.partition(b"=")
-        if name in given:
-            return replies.BAD_ARGUMENT
-        given[name] = value if equals else None
-    if given.keys() - {b"SIZE", b"BODY", b"SMTPUTF8"} or given.get(b"BODY", b"7BIT") not in (b"7BIT", b"8BITMIME"):
+    supported = _PARAMETERS_WITH_AUTH if auth else _PARAMETERS
+    if given.keys() - supported or given.get(b"BODY", b"7BIT").upper() not in (b"7BIT", b"8BITMIME"):
         return replies.BAD_PARAMETER
-    if given.get(b"SMTPUTF8") is not None:
-        return replies.BAD_ARGUMENT
     size = given.get(b"SIZE", b"0")
-    if size is None or not _is_number(size):
+    if given.get(b"SMTPUTF8") or not _is_number(size) or not _is_xtext(given.get(b"AUTH", b"<>")):
         return replies.BAD_ARGUMENT
     return _sized(size.lstrip(b"0") or b"0", max_message_bytes, utf8=b"SMTPUTF8" in given)
+
+
+def _given(parameters: bytes) -> dict[bytes, bytes] | None:
+    """Return the values by their names in upper case, b"" where there is none; None: malformed, or given twice."""
+    if not _are_parameters(parameters):
+        return None
+    given: dict[bytes, bytes] = {}
+    for parameter in parameters.split():
+        name, _, value = parameter.partition(b"=")
+        if name.upper() in given:
+            return None
+        given[name.upper()] = value
+    return given
 
 
 def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> MailTransaction | Reply:

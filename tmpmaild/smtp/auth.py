@@ -1,0 +1,89 @@
+"""AUTH for applications that are configured with a login (RFC 4954): PLAIN and LOGIN, any credentials. No I/O.
+
+Responses are checked for being base64, and are neither decoded nor kept.
+"""
+
+import re
+
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.lines import MAX_LINE_BYTES, Input
+from tmpmaild.smtp.replies import Reply
+
+MAX_RESPONSE_BYTES = 12_288 + 1  # RFC 4954 §4, and the CR of the line's end
+_PROMPTS = {
+    b"PLAIN": (replies.NO_CHALLENGE,),  # RFC 4616
+    b"LOGIN": (replies.USER_NAME, replies.PASSWORD),  # no RFC has it, every client does
+}
+_BASE64_GROUP = 4
+_CANCEL = b"*"
+_EMPTY_INITIAL_RESPONSE = b"="
+
+_is_auth = re.compile(rb"(?i:AUTH) ")
+_are_base64_characters = re.compile(rb"[A-Za-z0-9+/]*+={0,2}").fullmatch
+
+
+class Authentication:
+    """AUTH in one session: whether it is ``offered``, under way or done.
+
+    ``mechanism`` is the one that has succeeded, "" before.
+    """
+
+    __slots__ = ("_prompts", "_tried", "mechanism", "offered")
+
+    def __init__(self, *, offered: bool) -> None:
+        self.offered = offered
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was said: it was in the clear, and now there is TLS (RFC 3207 §4.2)."""
+        self.mechanism = ""
+        self._tried = ""
+        self._prompts: tuple[Reply, ...] | None = None  # those that have not been given
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the next line is a response, and no command."""
+        return self._prompts is not None
+
+    def max_line_bytes(self, waiting: Input) -> int:
+        """Return how long the next line may be: a response is longer than a command, alone or behind AUTH."""
+        if self.offered and (self.under_way or waiting.match(_is_auth)):
+            return MAX_RESPONSE_BYTES
+        return MAX_LINE_BYTES
+
+    def begin(self, argument: bytes) -> Reply:
+        """Read what follows AUTH: a mechanism, and perhaps the first response."""
+        if self.mechanism:
+            return replies.BAD_SEQUENCE
+        name, _, response = argument.upper().partition(b" ")
+        if not name:
+            return replies.BAD_ARGUMENT
+        prompts = _PROMPTS.get(name)
+        if prompts is None:
+            return replies.UNKNOWN_MECHANISM
+        self._tried = name.decode()
+        self._prompts = prompts[1:]
+        if not response:
+            return prompts[0]
+        return self.respond(b"" if response == _EMPTY_INITIAL_RESPONSE else argument.partition(b" ")[2])
+
+    def respond(self, response: bytes) -> Reply:
+        """Take a response: ask for the next, or end the exchange."""
+        assert self._prompts is not None
+        if response == _CANCEL:
+            return self._end(replies.AUTH_CANCELLED)
+        if len(response) % _BASE64_GROUP or not _are_base64_characters(response):
+            return self._end(replies.NOT_BASE64)
+        if self._prompts:
+            prompt, self._prompts = self._prompts[0], self._prompts[1:]
+            return prompt
+        self.mechanism = self._tried
+        return self._end(replies.AUTHENTICATED)
+
+    def refuse_long_line(self) -> Reply:
+        """End the exchange, if there is one, and return the reply to a line over the limit."""
+        return self._end(replies.RESPONSE_TOO_LONG) if self.under_way else replies.LINE_TOO_LONG
+
+    def _end(self, reply: Reply) -> Reply:
+        self._prompts = None
+        return reply
