@@ -4,8 +4,8 @@ from enum import IntEnum
 
 import pytest
 
-from tmpmaild.findings import linkwords
-from tmpmaild.findings.codes import words as codewords
+from tmpmaild.findings import links
+from tmpmaild.findings.codes import cues
 from tmpmaild.findings.lexicon import Lexicon, fold
 
 
@@ -21,8 +21,8 @@ LEXICON = Lexicon(
         Kind.ANIMAL: "crab_apple кот* pear",
         Kind.THING: "usa %",
     },
-    endings=("haus",),
-    ending_cue=Kind.THING,
+    endings={Kind.THING: "haus"},
+    spelled={"tan": "TAN", "no": "no[.]? ?[0-9]", "usa": "(?!USA)"},
 )
 
 
@@ -80,7 +80,7 @@ def test_folding_keeps_every_position(text):
     assert len(fold(text)) == len(text)
 
 
-@pytest.mark.parametrize("lexicon", [codewords.LEXICON, linkwords.LEXICON])
+@pytest.mark.parametrize("lexicon", [cues.LEXICON, links.LEXICON])
 def test_any_character_can_be_read(lexicon):
     lexicon.marks("".join(map(chr, range(0x3000))))
     lexicon.marks("x" * 20_000)

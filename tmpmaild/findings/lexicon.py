@@ -1,16 +1,18 @@
 """Finds the words of a word list in a text, in any script; which words, and what they mean, is for codes and links.
 
-Words are compared without case and accents. In a list ``word*`` stands for all words that begin so, ``one_word`` for
-two words side by side, hyphenated or not. In scripts written without spaces a word counts wherever it stands.
+The lists are in ``words/``, one file for each finder, which tells how they are written.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
 
+_FOLDER = Path(__file__).parent / "words"
 _LONGEST_WORD = 40
 _REMEMBERED_WORDS = 4096
 
@@ -19,8 +21,6 @@ _SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
 _SIGNS = "%\uff05$\u00a3\u00a5\u20a0-\u20cf"
 _WORD = re.compile(rf"[a-z\u00df-\u058f]+|[{_SIGNS}]|[{_SPACELESS}]+")
 _FIRST_SPACELESS = "\u0590"
-_DOUBTFUL = frozenset({"tan", "tans", "usa", "no", "n"})
-_NUMBER_FOLLOWS = re.compile(r"[.:\u00ba\u00b0]? ?#?[0-9]")
 
 C = TypeVar("C", bound=IntEnum)
 
@@ -36,11 +36,16 @@ class Mark(NamedTuple, Generic[C]):
 class Lexicon(Generic[C]):
     """Words by what they tell; a word can tell several things.
 
-    A word that ends in one of ``endings`` tells ``ending_cue`` too: Germanic languages write "verification code" as
-    one word.
+    A word that is in no list but ends in one of ``endings`` tells what that ending does. A word of ``spelled`` counts
+    only where the text matches its pattern.
     """
 
-    def __init__(self, words: Mapping[C, str], endings: tuple[str, ...] = (), ending_cue: C | None = None) -> None:
+    def __init__(
+        self,
+        words: Mapping[C, str],
+        endings: Mapping[C, str] | None = None,
+        spelled: Mapping[str, str] | None = None,
+    ) -> None:
         entries = _entries(words)
         self._whole = {entry.replace("_", " "): cues for entry, cues in entries.items() if not entry.endswith("*")}
         self._stems = {entry[:-1]: cues for entry, cues in entries.items() if entry.endswith("*")}
@@ -50,8 +55,8 @@ class Lexicon(Generic[C]):
         for entry in self._whole:
             self._longest_from[entry[0]] = max(len(entry), self._longest_from.get(entry[0], 0))
         self._signs = {entry for entry in self._whole if not entry[0].isalpha()}
-        self._endings = endings
-        self._ending_cues = () if ending_cue is None else (ending_cue,)
+        self._endings = [(tuple(text.split()), cue) for cue, text in (endings or {}).items()]
+        self._spelled = {word: re.compile(pattern) for word, pattern in (spelled or {}).items()}
         self._remembered = lru_cache(_REMEMBERED_WORDS)(self._cues)
 
     def marks(self, text: str) -> list[Mark[C]]:
@@ -67,7 +72,7 @@ class Lexicon(Generic[C]):
                 cues = self._whole.get(f"{previous[0]} {word}", ())
                 found += [Mark(previous.start(), match.end(), cue) for cue in cues]
             cues = self._remembered(word)
-            if cues and (word not in _DOUBTFUL or _is_meant(text, word, *match.span())):
+            if cues and (word not in self._spelled or self._spelled[word].match(text, match.start())):
                 start, end = match.span()
                 found += [Mark(start, end, cue) for cue in cues]
             previous = match
@@ -92,8 +97,25 @@ class Lexicon(Generic[C]):
         if len(word) > _LONGEST_WORD:
             return ()
         stems = (word[:length] for length in range(min(len(word), self._longest_stem), 1, -1))
-        cues = next((self._stems[stem] for stem in stems if stem in self._stems), ())
-        return cues + self._ending_cues if word.endswith(self._endings) else cues
+        cues: tuple[C, ...] = next((self._stems[stem] for stem in stems if stem in self._stems), ())
+        for endings, cue in self._endings:
+            if word.endswith(endings):
+                cues = (*cues, cue)
+        return cues
+
+
+def load(name: str) -> dict[str, Any]:
+    """Return what a file of word lists holds."""
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+def read(cues: type[C], tables: Mapping[str, Mapping[str, str]]) -> Lexicon[C]:
+    """Make a lexicon of the tables of a file."""
+
+    def named(table: str) -> dict[C, str]:
+        return {cues[name.upper()]: words for name, words in tables.get(table, {}).items()}
+
+    return Lexicon(named("cues"), named("endings"), tables.get("spelled"))
 
 
 def fold(text: str) -> str:
@@ -121,12 +143,3 @@ def _entries(words: Mapping[C, str]) -> dict[str, tuple[C, ...]]:
         for entry in dict.fromkeys(fold(text).split()):
             found[entry] = (*found.get(entry, ()), cue)
     return found
-
-
-def _is_meant(text: str, word: str, start: int, end: int) -> bool:
-    """Distinguish "TAN" from Spanish "tan", Spanish "usa" from "USA", and "no. 5" from "no"."""
-    if word == "usa":
-        return not text.startswith("USA", start)
-    if word in {"tan", "tans"}:
-        return text.startswith("TAN", start)
-    return _NUMBER_FOLLOWS.match(text, end) is not None

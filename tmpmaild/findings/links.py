@@ -1,15 +1,16 @@
 """The links to the web in a mail, first the one it was sent for: to confirm, activate, reset or sign in.
 
-What a link is for shows in its text, in the words before it and in its address. The words are in linkwords; how
-HTML is read is in htmltext.
+What a link is for shows in its text, in the words before it and in its address. The words are in ``words/links.toml``;
+how HTML is read is in htmltext.
 """
 
 import re
 from collections.abc import Iterator
+from enum import IntEnum, auto
 from itertools import islice
 from typing import NamedTuple
 
-from tmpmaild.findings.linkwords import LEXICON, Cue
+from tmpmaild.findings import lexicon
 from tmpmaild.mail import htmltext
 from tmpmaild.model import Link
 
@@ -33,21 +34,6 @@ _ADDRESS = re.compile(
 _WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
 _PARTS = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PATH = re.compile(
-    r"verif|confirm|activat|activa[rt]|aktivier|valida|reset|passw|recover|magic|log-?in|sign-?in|\bauth(?!or)|token"
-    r"|invit|accept|opt-?in\b|\bdoi\b|approve|regist|bestaetig|zuruecksetz|conferm|attiva|bevestig|activer"
-    r"|potwierdz|aktyw|dogrula|onay",
-    re.IGNORECASE,
-)
-_PATH_ASIDE = re.compile(
-    r"unsubscri|opt-?out|abmeld|desabonn|afmeld|privacy|datenschutz|terms|legal|impressum|imprint|help|support|faq"
-    r"|contact|kontakt|preferences|settings|browser|webview|\.(?:png|jpe?g|gif|svg|webp|ico|css|pdf)$",
-    re.IGNORECASE,
-)
-_HOST_ASIDE = re.compile(
-    r"(?:^|\.)(?:facebook|twitter|x|instagram|linkedin|youtube|tiktok|pinterest|t|wa)\.(?:com|me)$"
-    r"|(?:^|\.)(?:apps|itunes)\.apple\.|(?:^|\.)play\.google\.|(?:^|\.)(?:help|support|status|blog)\.",
-)
 _ASIDE = 0.05
 _BASE = 0.1
 _PATH_BONUS = 0.3
@@ -59,6 +45,23 @@ _DOUBTFUL_BONUS = 0.2
 _AROUND_BONUS = 0.35
 
 _BREAKS = re.compile(r"[/?&=#:]+")
+
+
+class Cue(IntEnum):
+    """What a word tells about a link; ``words/links.toml`` describes each."""
+
+    VERIFY = auto()
+    SIGN_IN = auto()
+    HERE = auto()
+    ASIDE = auto()
+
+
+_TABLES = lexicon.load("links")
+LEXICON = lexicon.read(Cue, _TABLES)
+_PATH, _PATH_ASIDE, _HOST_ASIDE = (
+    re.compile("|".join(_TABLES["addresses"][name].split()), re.IGNORECASE)
+    for name in ("path", "path_aside", "host_aside")
+)
 
 
 class _Found(NamedTuple):

@@ -4,25 +4,29 @@ Which number a cue names is for ``naming.py``.
 """
 
 import re
-from typing import TypeAlias
 
 from tmpmaild.findings import lexicon
-from tmpmaild.findings.codes.cues import Cue
+from tmpmaild.findings.codes.cues import (
+    DETERMINERS,
+    LEXICON,
+    NOUNS,
+    NUMBERS,
+    OF_A_BOX,
+    OTHER_KINDS,
+    PLAIN_WORDS,
+    VERIFYING,
+    Cue,
+    Mark,
+)
 from tmpmaild.findings.codes.shapes import Kind, Shape
-from tmpmaild.findings.codes.words import DETERMINERS, LEXICON, PLAIN_WORDS
 
-Mark: TypeAlias = lexicon.Mark[Cue]
+NEAR_CHARACTERS = 60
 
-NOUNS = frozenset({Cue.OTP, Cue.CODE, Cue.COMPOUND, Cue.ASKED})
-OF_A_BOX = frozenset({Cue.PREMISES, Cue.OPENING})
-VERIFYING = frozenset({Cue.VERIFY, Cue.ONCE})
-OTHER_KINDS = frozenset({Cue.LABEL, Cue.TRADE})
-_NUMBERS = frozenset({Cue.NUMBER, Cue.DIGITS})
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.AUTHORIZE, Cue.PARCEL}
 _QUALIFYING = frozenset({Cue.CONFIRM, Cue.AUTHORIZE, Cue.PASSWORD})
-_KNOWN = VERIFYING | _QUALIFYING | NOUNS | _NUMBERS | {Cue.ENTER, Cue.HINT, Cue.LASTS, Cue.IS, Cue.FOLLOWING}
+_KNOWN = VERIFYING | _QUALIFYING | NOUNS | NUMBERS | {Cue.ENTER, Cue.HINT, Cue.LASTS, Cue.IS, Cue.FOLLOWING}
 _KNOWN_BEFORE = _KNOWN | {Cue.THING}
-_CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | _NUMBERS
+_CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | NUMBERS
 
 _TOUCHING_CHARACTERS = 4
 _PRONOUN_CHARACTERS = 5
@@ -83,6 +87,11 @@ class Line:
         if self._cues is None:
             self._cues = frozenset(mark.cue for mark in self.marks)
         return self._cues
+
+    def near(self, noun: Mark) -> frozenset[Cue]:
+        """Return the cues near a noun, its own included."""
+        begin, end = noun.start - NEAR_CHARACTERS, noun.end + NEAR_CHARACTERS
+        return frozenset(mark.cue for mark in self.marks if mark.start <= end and begin <= mark.end)
 
     def nouns(self) -> list[Mark]:
         """Return the nouns that have not named a number yet."""
@@ -148,7 +157,7 @@ def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
     before, behind = _touching_before(text, found, at), _touching_behind(text, found, at)
     if cue is Cue.PASSWORD:
         return _password(found, at, before | behind)
-    if cue in _NUMBERS and not (before | behind) & (VERIFYING | {Cue.OTP}):
+    if cue in NUMBERS and not (before | behind) & (VERIFYING | {Cue.OTP}):
         return _number(text, found, at, before | behind)
     if before & OTHER_KINDS or (behind & OTHER_KINDS and Cue.CONFIRM not in before):
         return Cue.LABEL

@@ -3,15 +3,15 @@
 import re
 from typing import NamedTuple
 
-from tmpmaild.findings.codes.cues import Cue
-from tmpmaild.findings.codes.lines import LETTER, OF, OPENS_VALUE, OTHER_KINDS, VERIFYING, Line, Mark, is_told
+from tmpmaild.findings.codes import scores
+from tmpmaild.findings.codes.cues import NUMBERS, OTHER_KINDS, VERIFYING, Cue, Mark
+from tmpmaild.findings.codes.lines import LETTER, NEAR_CHARACTERS, OF, OPENS_VALUE, Line, is_told
 from tmpmaild.findings.codes.shapes import Kind, Shape
 
-NEAR_CHARACTERS = 60
 _NAMING_CHARACTERS = 12
 _TOUCHING_CHARACTERS = 4
 
-_OTHER_NAMES = OTHER_KINDS | {Cue.NUMBER, Cue.DIGITS, Cue.THING}
+_OTHER_NAMES = OTHER_KINDS | NUMBERS | {Cue.THING}
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.DELIVERY}
 _CLAUSE_END = re.compile(r"[,;(|\u3001\uff0c]")
 _SENTENCE_END = re.compile(r"[.;!?](?!\w)")
@@ -111,15 +111,15 @@ def _is_of_one_phrase(line: Line, noun: Mark, name: Mark, *, is_opened: bool) ->
 def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
     """Return how closely a noun is joined to a number behind it."""
     if is_joined(line, noun, shape):
-        return 1
+        return scores.JOINED
     if shape.kind not in {Kind.DIGITS, Kind.MIXED}:
         return 0
-    farness = 0.0 if shape.start - noun.end <= NEAR_CHARACTERS else 0.1
+    farness = 0.0 if shape.start - noun.end <= NEAR_CHARACTERS else scores.FAR_COST
     if any(mark.cue is Cue.ENTER and mark.end <= shape.start for mark in line.marks):
-        return 0.95 - farness
+        return scores.TOLD - farness
     if _COUNTED.match(line.text, shape.end):
-        return 0.3
-    return (0.6 if noun.cue is Cue.OTP else 0.5) - farness
+        return scores.COUNTED
+    return (scores.OTP_ELSEWHERE if noun.cue is Cue.OTP else scores.NOUN_ELSEWHERE) - farness
 
 
 def _noun_behind(line: Line, index: int) -> Mark | None:
@@ -139,9 +139,9 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
     if shape.kind is Kind.WORDS or _SENTENCE_END.search(gap) or (gap.startswith(",") and len(gap) > _NAMING_CHARACTERS):
         return 0
     if line.says(shape):
-        return 1
+        return scores.JOINED
     if not LETTER.search(gap) or not gap[:2].strip().isalnum() or line.is_entered(shape):
-        return 0.98
+        return scores.JOINED_FROM_BEHIND
     if noun.cue is Cue.OTP:
-        return 0.6 if len(gap) <= NEAR_CHARACTERS / 2 else 0.5
+        return scores.OTP_ELSEWHERE if len(gap) <= NEAR_CHARACTERS / 2 else scores.NOUN_ELSEWHERE
     return 0

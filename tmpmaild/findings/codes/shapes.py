@@ -11,6 +11,8 @@ from enum import IntEnum, auto
 from itertools import accumulate, islice
 from typing import NamedTuple
 
+from tmpmaild.findings.codes import scores
+
 MAX_LINES = 2000
 MAX_SHAPES = 100
 MAX_LOOKS = 5000
@@ -78,14 +80,6 @@ _PREFIXED = re.compile(r"[A-Z]{1,2}-([0-9]{4,8})")
 _WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
 _THREE_WORDS = re.compile(r".*-.*-.*")
 _GROUPS = re.compile(r"(?=.{7})(?!\d+(?:-\d+)*\Z)[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}")
-
-_DIGIT_SCORES = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
-_YEAR_SCORE = 0.55
-_DAY_SCORE = 0.75
-_LETTER_SCORES = dict.fromkeys(range(4, 11), 0.8)
-_MIXED_SCORES = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
-_COUPON_SCORE = 0.55
-_SMALL_LETTERS_COST = 0.15
 
 
 class Kind(IntEnum):
@@ -198,12 +192,12 @@ def _may_begin(text: str, start: int, end: int) -> bool:
 
 
 def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
-    score = _DIGIT_SCORES.get(len(value), 0)
+    score = scores.DIGITS.get(len(value), 0)
     if end - start == len(value):
         if _YEAR.fullmatch(value):
-            score = _YEAR_SCORE
+            score = scores.YEAR
         elif _DAY.fullmatch(value):
-            score = _DAY_SCORE
+            score = scores.DAY
     if score:
         yield Shape(start, end, value, score, Kind.DIGITS)
 
@@ -226,17 +220,17 @@ def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
         return
     prefixed = _PREFIXED.fullmatch(token)
     value = prefixed[1] if prefixed else token.replace(" ", "")
-    kind, score = (Kind.DIGITS, 0.95) if prefixed else _kind_and_score(token, value)
+    kind, score = (Kind.DIGITS, scores.PREFIXED_DIGITS) if prefixed else _kind_and_score(token, value)
     if score and not (value.isdigit() and not prefixed):
         yield Shape(start, end, value, score, kind)
 
 
 def _kind_and_score(token: str, value: str) -> tuple[Kind, float]:
     if _WORDS.fullmatch(token):
-        return Kind.WORDS, 0.9 if _THREE_WORDS.fullmatch(token) else 0.6
+        return Kind.WORDS, scores.THREE_WORDS if _THREE_WORDS.fullmatch(token) else scores.TWO_WORDS
     kind = Kind.LETTERS if value.replace("-", "").isalpha() else Kind.MIXED
     if token != value:  # one character per cell
-        return kind, 0.9
+        return kind, scores.CELLS
     return kind, _group_score(token, kind) if "-" in token else _word_score(token)
 
 
@@ -245,11 +239,11 @@ def _word_score(token: str) -> float:
     if _MEASURE.fullmatch(token):
         return 0
     if token.isalpha():
-        return _LETTER_SCORES.get(len(token), 0)
+        return scores.LETTERS.get(len(token), 0)
     if _COUPON.fullmatch(token):
-        return _COUPON_SCORE
-    score = _MIXED_SCORES.get(len(token), 0)
-    return score if token.isupper() else max(score - _SMALL_LETTERS_COST, 0)
+        return scores.COUPON
+    score = scores.MIXED.get(len(token), 0)
+    return score if token.isupper() else max(score - scores.SMALL_LETTERS_COST, 0)
 
 
 def _group_score(token: str, kind: Kind) -> float:
@@ -258,7 +252,7 @@ def _group_score(token: str, kind: Kind) -> float:
         return 0
     sizes = {len(group) for group in token.split("-")}
     if len(sizes) == 1 and min(sizes) >= _SMALLEST_EVEN_GROUP:
-        return 0.9 if token.isupper() else 0.75
+        return scores.EVEN_GROUPS - (0 if token.isupper() else scores.SMALL_LETTERS_COST)
     if kind is Kind.LETTERS:
         return 0
-    return 0.5 if max(sizes) - min(sizes) <= 1 else 0.35
+    return scores.NEARLY_EVEN_GROUPS if max(sizes) - min(sizes) <= 1 else scores.UNEVEN_GROUPS

@@ -1,0 +1,142 @@
+"""The table of scores: what a shape looks like, how closely a noun is joined to it, what the words around say.
+
+Each is above 0 and at most 1; the confidence of a code is their product.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tmpmaild.findings.codes.cues import NOUNS, Cue
+
+LEAST = 0.45
+LEAST_BESIDES_THE_BEST = 0.7
+
+DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
+PREFIXED_DIGITS = 0.95
+YEAR = 0.55
+DAY = 0.75
+CELLS = 0.9
+LETTERS = dict.fromkeys(range(4, 11), 0.8)
+MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
+COUPON = 0.55
+EVEN_GROUPS = 0.9
+NEARLY_EVEN_GROUPS = 0.5
+UNEVEN_GROUPS = 0.35
+THREE_WORDS = 0.9
+TWO_WORDS = 0.6
+SMALL_LETTERS_COST = 0.15
+
+JOINED = 1.0
+JOINED_FROM_BEHIND = 0.98
+TOLD = 0.95
+OTP_ELSEWHERE = 0.6
+NOUN_ELSEWHERE = 0.5
+COUNTED = 0.3
+FAR_COST = 0.1
+LINE_COST = 0.04
+OTHER_LINE = 0.9
+
+OLD = 0.5
+DOUBTFUL_LETTERS = 0.75
+SURE = 0.85
+
+# By what names the number. The first row whose conditions all hold counts; where none does, the score is 0.
+# A condition is a place and cues of which one must be there, or with "-" none. The places: "near" the noun in its line;
+# "before" it, up to three lines and the subject; "above", the same and its line; "below", three lines; "around", all.
+_STRENGTHS = {
+    "otp": {
+        "near:trade": 0.75,
+        "": 1.0,
+    },
+    "authorization": {
+        "around:trade": 0,
+        "around:verify|once|enter|hint": 0.82,
+        "around:unit -near:is": 0,
+        "around:confirm": 0.82,
+        "": 0.66,
+    },
+    "compound": {
+        "around:trade": 0,
+        "around:hint around:verify|once": 0.69,
+        "around:enter around:verify|once": 0.69,
+        "around:hint": 0.62,
+        "around:parcel around:premises": 0.62,
+    },
+    "asked": {
+        "near:trade": 0,
+        "above:trade -around:hint": 0,
+        "near:label -near:verify|once|confirm|parcel": 0,
+        "near:verify|once|confirm|authorize": 0.8,
+        "around:verify|once|confirm|hint": 0.72,
+        "around:parcel around:premises": 0.72,
+    },
+    "code": {
+        "near:premises|opening around:parcel": 0.9,
+        "near:premises -near:verify|once": 0,
+        "near:trade": 0,
+        "near:verify|once above:trade": 0.78,
+        "near:verify|once": 0.98,
+        "above:trade": 0,
+        "above:verify|once": 0.86,
+        "below:trade -before:confirm": 0,
+        "below:trade": 0.7,
+        "near:confirm|password": 0.88,
+        "around:verify|once": 0.86,
+        "around:confirm|password": 0.82,
+        "around:hint": 0.78,
+        "around:lasts|enter": 0.7,
+        "around:premises": 0,
+        "": 0.66,
+    },
+    "unknown code": {
+        "near:premises|opening around:parcel": 0.9,
+        "near:premises -near:verify|once": 0,
+        "near:trade": 0,
+        "near:verify|once above:trade": 0.62,
+        "near:verify|once": 0.78,
+        "above:trade": 0,
+        "around:verify|once": 0.69,
+        "around:hint": 0.62,
+    },
+    "verb": {
+        "above:trade": 0,
+        "above:noun|verify|once": 0.85,
+        "above:confirm|authorize": 0.7,
+    },
+    "password": {
+        "around:trade": 0,
+        "around:hint|authorize": 0.6,
+        "around:parcel around:premises": 0.6,
+    },
+    "nothing": {
+        "above:trade|label": 0,
+        "above:verify|once": 0.65,
+        "above:confirm": 0.55,
+    },
+}
+
+
+class _Condition(NamedTuple):
+    place: str
+    cues: frozenset[Cue]
+    holds: bool
+
+
+def _conditions(text: str) -> list[_Condition]:
+    found = []
+    for condition in text.split():
+        place, _, names = condition.removeprefix("-").partition(":")
+        cues = (NOUNS if name == "noun" else {Cue[name.upper()]} for name in names.split("|"))
+        found.append(_Condition(place, frozenset[Cue]().union(*cues), not condition.startswith("-")))
+    return found
+
+
+_ROWS = {name: [(_conditions(text), score) for text, score in rows.items()] for name, rows in _STRENGTHS.items()}
+
+
+def strength(name: str, cues: Mapping[str, frozenset[Cue]]) -> float:
+    """Return how surely what names a number makes it a code, by the cues of each place around."""
+    for conditions, score in _ROWS[name]:
+        if all((not cues[place].isdisjoint(wanted)) is holds for place, wanted, holds in conditions):
+            return score
+    return 0
