@@ -3,6 +3,8 @@
 Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
 """
 
+from typing import Literal
+
 from msgspec import Struct
 
 
@@ -187,6 +189,9 @@ class InboxChange(Struct, frozen=True):
     notice: MessageDeleted | InboxDeleted | ExpiryMoved | None = None
 
 
+Held = Literal["code", "link", "attachment"]
+"""What a message may be asked to have: a detected code, a detected link, an attachment that is not ``inline``."""
+
 SEARCHED_CHARACTERS = 64 * 1024
 """How much of a body a search looks at."""
 
@@ -195,9 +200,9 @@ class Page(Struct, frozen=True):
     """Which messages of an inbox are asked for; ids are exclusive bounds and need not exist.
 
     ``sender`` (in address or name of the From field), ``subject`` and ``text`` (in either of them, or in the first
-    ``SEARCHED_CHARACTERS`` of the body) are parts that a message must have, upper and lower case alike. Bodies are
-    whole as long as all of them, newest first, fit ``bodies_bytes``; the page ends before what else the messages say,
-    such as the names of a thousand attachments, passes ``other_characters``.
+    ``SEARCHED_CHARACTERS`` of the body) are parts that a message must have, upper and lower case alike; it must also
+    have all of ``has``. Bodies are whole as long as all of them, newest first, fit ``bodies_bytes``; the page ends
+    before what else the messages say, such as the names of a thousand attachments, passes ``other_characters``.
     """
 
     after: str | None = None
@@ -207,6 +212,7 @@ class Page(Struct, frozen=True):
     sender: str | None = None
     subject: str | None = None
     text: str | None = None
+    has: frozenset[Held] = frozenset()
     bodies_bytes: int = 4 * 1024 * 1024
     other_characters: int = 2 * 1024 * 1024
 
@@ -291,6 +297,8 @@ class Listing(Struct, frozen=True):
     """One page of an inbox, and whether there is another behind it.
 
     ``searched_to`` is the id that a search went up to: what comes later is all above it. None where none was made.
+    ``looked_to`` is the last message that was looked at, where there may be others between the page and the next one;
+    such a page may be short or empty although there is another. Storage leaves it out.
     ``characters`` is roughly how large the page is as JSON. Storage does not count them.
     """
 
@@ -298,4 +306,5 @@ class Listing(Struct, frozen=True):
     messages: tuple[Message, ...]
     has_more: bool
     searched_to: str | None = None
+    looked_to: str | None = None
     characters: int = 0

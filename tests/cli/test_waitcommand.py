@@ -45,6 +45,14 @@ def test_a_mail_without_the_value_does_not_end_the_wait(call, daemon, inbox, *, 
     assert answer(call("wait", inbox.address, f"--{option}")) == (0, f"{value}\n", "")
 
 
+def test_a_mail_can_be_wanted_for_what_it_has(call, daemon, inbox):
+    daemon.deliver(inbox.address, PLAIN)
+    daemon.deliver(inbox.address, CODE)
+    assert call("wait", inbox.address, "--has", "code", "--timeout", "0").stdout == "Your verification code is 481516\n"
+    assert call("wait", inbox.address, "--has", "code", "--has", "link", "--timeout", "0").exit_code == 1
+    assert "'code', 'link', 'attachment'" in call("wait", inbox.address, "--has", "codes").stderr
+
+
 def test_json_has_all_there_is_to_the_mail_on_one_line(call, daemon, inbox):
     daemon.deliver(inbox.address, CODE)
     (line,) = call("wait", inbox.address, "--json").stdout.splitlines()

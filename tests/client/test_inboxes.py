@@ -156,6 +156,38 @@ def test_pages_that_never_end_are_not_read_for_ever(scripted_inbox, scripted):
         scripted_inbox.messages()
 
 
+def test_an_empty_page_leads_on_when_there_is_another(scripted_inbox, scripted):
+    links = [f'Link: </api/v1/addresses/x@a.test/messages?before=msg_{number}>; rel="next"' for number in (5, 3)]
+    scripted.say(*[scripted.messages(headers=[link]) for link in links], scripted.messages("msg_2"))
+    assert [mail.id for mail in scripted_inbox.messages()] == ["msg_2"]
+
+
+def test_empty_pages_that_never_end_are_not_read_for_ever(scripted_inbox, scripted):
+    link = 'Link: </api/v1/addresses/x@a.test/messages?before=msg_2>; rel="next"'
+    scripted.say(scripted.messages(headers=[link]))
+    with pytest.raises(api.NotTmpmaild):
+        scripted_inbox.messages()
+
+
+def test_mails_are_kept_by_what_they_have(inbox, world):
+    world.deliver(inbox.address)
+    mixed = world.deliver(inbox.address, MIXED)
+    code = world.deliver(inbox.address, b"Subject: Your code is 481516\r\n\r\n")
+    assert [mail.id for mail in inbox.messages(has="attachment")] == [mixed]
+    assert [mail.id for mail in inbox.messages(has=["code"])] == [code]
+    assert inbox.messages(has=["code", "attachment"]) == []
+    assert inbox.wait_for(has="code", timeout=5).id == code
+    with pytest.raises(ValueError, match="has takes code, link, attachment, not 'codes'"):
+        inbox.messages(has="codes")
+    with pytest.raises(api.WaitTimeout, match="no mail with a link and an attachment came"):
+        inbox.wait_for(has=["link", "attachment"], timeout=0)
+
+
+def test_what_an_older_server_shows_without_looking_is_left_out(scripted_inbox, scripted):
+    scripted.say(scripted.messages("msg_3", "msg_2"))
+    assert scripted_inbox.messages(has="code") == []
+
+
 def test_mails_are_kept_by_sender_subject_text_and_position(inbox, world):
     first = world.deliver(inbox.address, b"From: A <a@shop.example>\r\nSubject: Welcome\r\n\r\ntext\r\n")
     second = world.deliver(inbox.address, b"From: b@bank.example\r\nSubject: Your & code\r\n\r\nlorem ipsum\r\n")

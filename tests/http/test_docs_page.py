@@ -138,7 +138,8 @@ JSON = "-H 'Content-Type: application/json'"
 TOKEN = '-H "Authorization: Bearer $TOKEN"'
 SIGN_UP = '{"local_part": "signup-test", "domain": "kit.test", "private": false, "expires_in_seconds": 600}'
 FOLLOWED = (
-    '{"inboxes": [{"address": "k7m3wq9xt2ab@kit.test", "token": "…", "after": "msg_01m7y0sgyf0000000000000000"}]}'
+    '{"inboxes": [{"address": "k7m3wq9xt2ab@kit.test", "token": "…", '
+    '"after": "msg_01m7y0sgyf0000000000000000", "has": ["code"]}]}'
 )
 COMMANDS = {
     "createAddress": [

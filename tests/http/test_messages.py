@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from tmpmaild.http import answers as answers_module
+from tmpmaild.inboxes import filtering
 
 UNKNOWN = "/api/v1/addresses/unknown@tmpmaild.example"
 
@@ -111,6 +112,44 @@ def flat(pages):
     return [message_id for page in pages for message_id in page]
 
 
+async def test_messages_are_kept_by_what_they_have(world, client, inbox):
+    plain, code, link, file = [
+        await world.deliver(inbox, b"Subject: %b\r\nContent-Type: %b\r\n\r\n%b\r\n" % mail)
+        for mail in (
+            (b"hello", b"text/plain", b"body"),
+            (b"Your code is 481516", b"text/plain", b""),
+            (b"Confirm", b"text/plain", b"https://shop.example/confirm?token=a1b2c3"),
+            (b"Your code is 481516", b"application/pdf", b""),
+        )
+    ]
+    for query, expected in (
+        ("", [file, link, code, plain]),
+        ("has=code", [file, code]),
+        ("has=link", [link]),
+        ("has=attachment", [file]),
+        ("has=attachment&has=code&has=code", [file]),
+        ("has=attachment&has=link", []),
+        ("has=code&order=asc&subject=your&limit=1&before=" + file, [code]),
+    ):
+        assert flat(await follow(client, path(inbox, "?" + query))) == expected, query
+
+
+async def test_what_has_a_code_is_found_page_by_page_however_much_has_none(world, client, inbox, monkeypatch):
+    """The pages of what was looked at are empty, and lead on."""
+    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 10)
+    code = await world.deliver(inbox, b"Subject: Your code is 481516\r\n\r\n")
+    for _ in range(25):
+        await world.deliver(inbox)
+    assert await follow(client, path(inbox, "?has=code&limit=50&q=o")) == [[], [], [code]]
+    first = await client.get(path(inbox, "?has=code&limit=50&q=o"))
+    assert "&q=o&has=code&before=msg_" in first.header("link")
+
+
+async def test_what_has_to_be_had_is_named_when_it_is_unknown(client, inbox):
+    (error,) = (await client.get(path(inbox, "?has=codes"))).json()["errors"]
+    assert error == {"pointer": "has", "detail": "expected up to three of code, link and attachment"}
+
+
 @pytest.fixture
 async def many(world, inbox):
     return [await world.deliver(inbox) for _ in range(250)]
@@ -165,6 +204,7 @@ async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox)
         ],
         *[(f"{name}={value}", name) for name in ("before", "after") for value in ("", "x", "msg_", "msg_" + "!" * 26)],
         *[(f"order={value}", "order") for value in ("", "ASC", "newest")],
+        *[(query, "has") for query in ("has=", "has=codes", "has=code,link", "has=code&has=x", "&has=link" * 4)],
     ],
 )
 async def test_an_impossible_value_is_invalid(client, inbox, query, parameter):

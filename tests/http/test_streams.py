@@ -57,6 +57,15 @@ async def test_messages_come_as_a_list_shows_them_with_their_id(world, client, h
         assert (await stream.next()).id == second
 
 
+async def test_a_stream_of_mail_with_codes_has_no_other_mail(world, held, follow):
+    await world.deliver(held["address"])
+    async with follow("?has=code") as stream:
+        message_id = await world.deliver(held["address"], b"Subject: Your code is 481516\r\n\r\n")
+        assert (await stream.next()).id == message_id
+    async with follow("?has=x") as stream:
+        assert stream.status == 422
+
+
 async def test_a_stream_goes_on_after_the_last_event_that_was_seen(world, held, follow):
     sent = [await world.deliver(held["address"]) for _ in range(4)]
     async with follow(headers={"Last-Event-ID": sent[1]}) as stream:

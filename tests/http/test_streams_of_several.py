@@ -173,3 +173,22 @@ async def test_members_that_are_not_known_are_ignored_whatever_they_hold(client)
     answer = await client.post(TARGET, body)
     assert (answer.status, answer.header("content-type")) == (200, "text/event-stream")
     assert (await client.get(TARGET)).header("allow") == "OPTIONS, POST"
+
+
+async def test_each_inbox_has_its_own_wish_of_what_messages_have(world, client, follow):
+    some, all_ = [(await client.create(local_part=name))["address"] for name in ("some", "all")]
+    async with follow({"address": some, "has": ["code"]}, {"address": all_}) as stream:
+        assert [name for name, _ in await told(stream, 2)] == ["inbox", "inbox"]
+        ids = [await world.deliver(address) for address in (some, all_)]
+        ids.append(await world.deliver(some, b"Subject: Your code is 481516\r\n\r\n"))
+        seen = await told(stream, 2)
+        assert sorted((data["address"], data["id"]) for _, data in seen) == [(all_, ids[1]), (some, ids[2])]
+
+
+async def test_a_wish_of_what_messages_have_is_checked(client):
+    answer = await client.post(TARGET, {"inboxes": [{"address": "a@b.test", "has": ["code", "x"]}]})
+    (error,) = answer.json()["errors"]
+    assert error == {
+        "pointer": "/inboxes/0/has",
+        "detail": "expected up to three of code, link and attachment",
+    }

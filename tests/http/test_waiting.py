@@ -68,6 +68,16 @@ async def test_only_mail_that_matches_ends_a_wait(world, client, held):
     assert [message["id"] for message in answer.json()["messages"]] == [wanted]
 
 
+async def test_only_mail_with_a_code_ends_a_wait_for_one(world, client, held):
+    async with waiting(world, client, at(held, "wait=50&has=code")) as task:
+        await world.deliver(held["address"])
+        await anyio.sleep(0.01)
+        assert not task.done()
+        message_id = await world.deliver(held["address"], b"Subject: Your code is 481516\r\n\r\n")
+        (message,) = (await finished(task)).json()["messages"]
+        assert (message["id"], message["codes"][0]["value"]) == (message_id, "481516")
+
+
 async def test_a_wait_for_nothing_is_an_empty_list(client, held):
     answer = await finished(client.get(at(held, "wait=1"), stays=True))
     assert (answer.status, answer.json()) == (200, {"messages": []})

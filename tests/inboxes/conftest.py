@@ -48,8 +48,8 @@ class House:
                 await anyio.lowlevel.checkpoint()
         await anyio.sleep(0.01)  # the first look goes through threads
 
-    def follow(self, after=None):
-        return self.service.follower.follow(self.inbox.address, after, None)
+    def follow(self, after=None, **more):
+        return self.service.follower.follow(self.inbox.address, after, None, **more)
 
 
 @pytest.fixture

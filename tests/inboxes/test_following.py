@@ -7,6 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
+from tmpmaild.inboxes import filtering
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
 from tmpmaild.inboxes.service import NewAddress
@@ -73,6 +74,44 @@ async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
         message_id = await house.deliver("Your code")
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
     assert len(looked_at) == 41
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, ascending):
+    """At what is there in several pages, then at each that comes."""
+    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
+    looked_at = []
+    has_all = filtering._has_all
+
+    def counted(message, page):
+        looked_at.append(message.id)
+        return has_all(message, page)
+
+    monkeypatch.setattr(filtering, "_has_all", counted)
+    for _ in range(20):
+        await house.deliver("newsletter")
+    async with house.waiting(Page(has=frozenset({"code"}), ascending=ascending)) as waiting:
+        for number in range(3):
+            with anyio.fail_after(5):
+                while len(looked_at) < 20 + number:
+                    await anyio.sleep(0.001)
+            await house.deliver("newsletter")
+        message_id = await house.deliver("Your code is 481516")
+        assert [message.id for message in (await finished(waiting)).messages] == [message_id]
+    assert len(looked_at) == len(set(looked_at)) == 24
+
+
+async def test_a_follower_of_mail_with_codes_gets_nothing_else_but_every_other_event(house, monkeypatch):
+    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
+    ids = [await house.deliver("newsletter" if number % 20 else "Your code is 481516") for number in range(30)]
+    async with house.follow(has=frozenset({"code"})) as following:
+        seen = [*await following.next(5), *await following.next(5)]
+        assert [event.id for event in seen] == [ids[0], ids[20]]
+        await house.service.delete_message(house.inbox.address, ids[1], house.token)
+        assert list(await following.next(5)) == [MessageDeleted(ids[1])]
+        await house.deliver("newsletter")
+        last = await house.deliver("Your code is 481516")
+        assert [event.id for event in await following.next(5)] == [last]
 
 
 async def test_a_wait_with_a_filter_stays_after_its_position(house):
@@ -300,7 +339,9 @@ async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house
     """The inbox as it was found is old by the time somebody subscribes."""
     moved = await house.service.extend(house.inbox.address, house.token, moved_seconds)
     with house.service._bus.subscribe(house.inbox.id) as subscription:
-        following = Following(house.service.mail, subscription, house.inbox, after=None, token=None, clock=house.clock)
+        following = Following(
+            house.service.mail, subscription, house.inbox, page=Page(ascending=True), token=None, clock=house.clock
+        )
         assert await following.next(0) == []
         house.clock.advance(ms=advance_ms)
         expected = [InboxExpired()] if moved.expires_at_ms <= house.clock() else []

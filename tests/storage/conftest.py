@@ -74,8 +74,9 @@ def new_mail(
     sender="ada@example.com",
     name="Ada",
     warnings=(),
+    attachments=(),
 ):
-    parsed = ParsedMail(sender, name, subject, body, html, (), (("Subject", subject),), warnings)
+    parsed = ParsedMail(sender, name, subject, body, html, attachments, (("Subject", subject),), warnings)
     ids = tuple(inbox if isinstance(inbox, str) else inbox.id for inbox in inboxes)
     recipients = recipients or tuple(f"to-{inbox_id}@tmpmaild.example" for inbox_id in ids)
     envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False)

@@ -67,8 +67,12 @@ SHAPES = (
     ),
     Shape(r"SEARCH \w+ USING INDEX message_by_inbox \(inbox_id=\? AND rowid=\?\)", "a row for each value"),
     Shape(r"SEARCH message", "the last row of the table", only_with=r"\bmax\(id\)"),
-    Shape(r"SCAN json_each VIRTUAL TABLE INDEX \d+:.*", "a list that was handed over"),
-    Shape(r"USE TEMP B-TREE FOR ORDER BY", "as many rows as that list is long", only_with=r"\bjson_each\b"),
+    Shape(r"SCAN json_each VIRTUAL TABLE INDEX \d+:.*", "a list that was handed over, or that of one mail"),
+    Shape(
+        r"USE TEMP B-TREE FOR ORDER BY",
+        "as many rows as that list is long",
+        only_with=r"\bIN \(SELECT value FROM json_each\b",
+    ),
     Shape(
         r"SCAN \d+(?: CONSTANT ROWS|-ROW VALUES CLAUSE)|(?:MATERIALIZE|SCAN) delivery|CO-ROUTINE delivery",
         "the rows of one batch",

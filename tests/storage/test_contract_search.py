@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tmpmaild.model import SEARCHED_CHARACTERS, Page, Verbatim
+from tmpmaild.model import SEARCHED_CHARACTERS, Attachment, Page, Verbatim
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, new_mail
@@ -178,3 +178,25 @@ async def test_a_cancelled_search_disturbs_nobody(large):
         search.cancel()
     outcomes = await asyncio.gather(*searches, engine.add(inbox), return_exceptions=True)
     assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [True, False] * 5 + [False]
+
+
+ATTACHED = Attachment(0, "a.pdf", "application/pdf", 1, "00", inline=False, content_id=None)
+INLINE = Attachment(0, '"inline":false', "image/png", 1, "00", inline=True, content_id="x")
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_a_page_of_what_has_attachments_leaves_out_what_has_none_but_inline_ones(engine, inbox, ascending):
+    await engine.add(inbox, subject="image", attachments=(INLINE,))
+    await engine.add(inbox, subject="file", attachments=(ATTACHED,))
+    await engine.add(inbox, subject="both", attachments=(INLINE, ATTACHED))
+    found = await listing(engine, has=frozenset({"attachment"}), ascending=ascending)
+    assert [message.subject for message in found.messages] == ["file", "both"][:: 1 if ascending else -1]
+    assert found.searched_to >= max(message.id for message in found.messages)
+    found = await listing(engine, has=frozenset({"attachment"}), subject="BOTH", limit=1, ascending=ascending)
+    assert ([message.subject for message in found.messages], found.has_more) == (["both"], False)
+
+
+async def test_codes_and_links_are_not_looked_for_but_the_page_says_how_far_it_went(engine, inbox):
+    found = await listing(engine, has=frozenset({"code", "link"}))
+    assert found.messages == (await listing(engine)).messages
+    assert found.searched_to >= found.messages[0].id

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from math import ceil
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import click
 
@@ -106,6 +106,9 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 @click.option("--subject", metavar="TEXT", help="Only a mail with this in its subject, in any case.")
 @click.option("--from", "sender", metavar="TEXT", help="Only a mail with this in its sender's address or name.")
 @click.option("--text", metavar="TEXT", help="Only a mail with this in its subject, sender or text.")
+@click.option(
+    "--has", type=click.Choice(["code", "link", "attachment"]), multiple=True, help="Only a mail with such; repeatable."
+)
 @click.option("--after", metavar="ID", help="Only a mail that came after the one with this id.")
 @click.option("--code", is_flag=True, help="Print the code of the first mail that has one.")
 @click.option("--link", is_flag=True, help="Print the link to follow in the first mail that has one.")
@@ -131,7 +134,7 @@ def wait(
     timeout_seconds: float,
     token: str | None,
     server: str | None,
-    **wanted: str | None,
+    **wanted: Any,
 ) -> int:
     """Wait for a mail to ADDRESS and print its text, or its code or link alone.
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 import httpx2
 
@@ -28,7 +29,7 @@ def wait(
     address: str,
     token: str | None,
     server: str | None,
-    wanted: Mapping[str, str | None],
+    wanted: Mapping[str, Any],
     *,
     output: WaitOutput,
     timeout_seconds: float,
@@ -85,7 +86,7 @@ def _bound(deadline: float, request: httpx2.Request) -> None:
     }
 
 
-def _value(inbox: Inbox, wanted: Mapping[str, str | None], output: WaitOutput, timeout_seconds: float) -> str:
+def _value(inbox: Inbox, wanted: Mapping[str, Any], output: WaitOutput, timeout_seconds: float) -> str:
     """Wait, and return the text to print, without control characters."""
     match output:
         case WaitOutput.CODE:

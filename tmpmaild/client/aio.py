@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Self, TypeVar
@@ -14,7 +14,7 @@ from tmpmaild.client import goals, transport
 from tmpmaild.client.aiodriver import Driver
 from tmpmaild.client.goals import Pattern
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
-from tmpmaild.client.remote import RemoteInbox, RemoteService
+from tmpmaild.client.remote import Held, RemoteInbox, RemoteService
 from tmpmaild.client.views import AsyncPage, AttachmentView, InboxView, MailView, unsubscribe_link, wanted
 from tmpmaild.client.waiting import Waiting
 from tmpmaild.client.wire import AttachmentItem, Details, Message
@@ -103,15 +103,17 @@ class AsyncInbox(InboxView):
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
+        has: "Held | Sequence[Held]" = (),
         after: "AsyncMail | str | None" = None,
         limit: int | None = None,
     ) -> list["AsyncMail"]:
         """Return the mails, newest first, at most ``limit``.
 
         ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks in both and in
-        the text; ``after`` is a mail or its id.
+        the text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them; ``after`` is a
+        mail or its id. Raises ValueError for anything else in ``has``.
         """
-        found = self._remote.messages(wanted(subject, sender, text, after), limit)
+        found = self._remote.messages(wanted(subject, sender, text, after, has), limit)
         return [AsyncMail(self._remote, message, self._driver) for message in await self._driver.run(found)]
 
     async def wait_for(
@@ -120,6 +122,7 @@ class AsyncInbox(InboxView):
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
+        has: "Held | Sequence[Held]" = (),
         after: "AsyncMail | str | None" = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
     ) -> "AsyncMail":
@@ -129,7 +132,7 @@ class AsyncInbox(InboxView):
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.MAIL, timeout)
+        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.MAIL, timeout)
         return AsyncMail(self._remote, await self._driver.run(found.steps()), self._driver)
 
     async def wait_for_messages(
@@ -139,11 +142,12 @@ class AsyncInbox(InboxView):
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
+        has: "Held | Sequence[Held]" = (),
         after: "AsyncMail | str | None" = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
     ) -> list["AsyncMail"]:
         """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.several(count), timeout)
+        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.several(count), timeout)
         return [AsyncMail(self._remote, message, self._driver) for message in await self._driver.run(found.steps())]
 
     async def assert_no_mail(
@@ -153,6 +157,7 @@ class AsyncInbox(InboxView):
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
+        has: "Held | Sequence[Held]" = (),
         after: "AsyncMail | str | None" = None,
     ) -> None:
         """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a mail is there.
@@ -160,7 +165,7 @@ class AsyncInbox(InboxView):
         What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
         ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
         """
-        unwanted = Waiting(self._remote, wanted(subject, sender, text, after), goals.MAIL, within)
+        unwanted = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.MAIL, within)
         await self._driver.run(unwanted.ensure_none())
 
     async def wait_for_code(
@@ -170,6 +175,7 @@ class AsyncInbox(InboxView):
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
+        has: "Held | Sequence[Held]" = (),
         after: "AsyncMail | str | None" = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
     ) -> str:
@@ -177,7 +183,7 @@ class AsyncInbox(InboxView):
 
         ``pattern`` is a regular expression, as in ``AsyncMail.get_code``.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.code(pattern), timeout)
+        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.code(pattern), timeout)
         return await self._driver.run(found.steps())
 
     async def wait_for_link(
@@ -188,6 +194,7 @@ class AsyncInbox(InboxView):
         subject: str | None = None,
         sender: str | None = None,
         text: str | None = None,
+        has: "Held | Sequence[Held]" = (),
         after: "AsyncMail | str | None" = None,
         timeout: float = 60,  # noqa: ASYNC109 - the service waits so long; nothing is cancelled
     ) -> str:
@@ -195,7 +202,7 @@ class AsyncInbox(InboxView):
 
         ``link_text`` and ``url`` choose the link, as in ``AsyncMail.get_link``.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after), goals.link(link_text, url), timeout)
+        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.link(link_text, url), timeout)
         return await self._driver.run(found.steps())
 
     async def follow(self, after: "AsyncMail | str | None" = None) -> AsyncGenerator["Event[AsyncMail]", None]:

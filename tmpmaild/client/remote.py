@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from urllib.parse import quote, urlencode
+from typing import Literal
+from urllib.parse import parse_qs, quote, urlencode
 
 import msgspec
 from msgspec import Struct
@@ -16,33 +17,53 @@ MAX_PAGE = 100
 _MAX_REPEATING_SECONDS = 60
 
 
+Held = Literal["code", "link", "attachment"]
+_HELD: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "an attachment"}
+
+
+def urlencoded(query: Mapping[str, object]) -> str:
+    """Return query parameters as they stand in a URL."""
+    return urlencode(query, doseq=True)
+
+
 class Filter(Struct, frozen=True):
     """Which messages are meant: parts of the subject, of the sender's address or name, of any text; and after which.
 
-    Raises ValueError for text that is not valid (a lone surrogate).
+    ``has`` names what they must have. Raises ValueError for text that is not valid (a lone surrogate), and for anything
+    else in ``has``.
     """
 
     subject: str | None = None
     sender: str | None = None
     text: str | None = None
     after: str | None = None
+    has: tuple[Held, ...] = ()
 
     def __post_init__(self) -> None:
         _ensure_text(subject=self.subject, sender=self.sender, text=self.text, after=self.after)
+        if not _HELD.keys() >= set(self.has):
+            raise ValueError(f"has takes {', '.join(_HELD)}, not {', '.join(map(repr, self.has))}")
 
     @property
     def takes_any(self) -> bool:
         """Whether every message matches, if it is after ``after``."""
-        return not (self.subject or self.sender or self.text)
+        return not (self.subject or self.sender or self.text or self.has)
 
-    def query(self) -> dict[str, str]:
-        """Return the query parameters."""
-        given = {"subject": self.subject, "from": self.sender, "q": self.text, "after": self.after}
+    def matches(self, message: Message) -> bool:
+        """Return whether a message has what it must have: an older server does not look at that."""
+        attached = any(not one.is_inline for one in message.attachments)
+        held = {"code": bool(message.codes), "link": bool(message.links), "attachment": attached}
+        return all(held[name] for name in self.has)
+
+    def query(self) -> dict[str, str | tuple[str, ...]]:
+        """Return the query parameters; a tuple is a parameter that is repeated."""
+        given = {"subject": self.subject, "from": self.sender, "q": self.text, "has": self.has, "after": self.after}
         return {name: value for name, value in given.items() if value}
 
     def __str__(self) -> str:
         given = {"subject": self.subject, "sender": self.sender, "text": self.text}
-        return " and ".join(f"{name} {printable(value)!r}" for name, value in given.items() if value)
+        parts = [f"{name} {printable(value)!r}" for name, value in given.items() if value]
+        return " and ".join(parts + [_HELD[held] for held in dict.fromkeys(self.has)])
 
 
 class RemoteService:
@@ -142,14 +163,16 @@ class RemoteInbox:
     def messages(self, wanted: Filter, limit: int | None) -> Steps[list[Message]]:
         """List messages, newest first, over as many pages as it takes."""
         found: list[Message] = []
-        query: str | None = urlencode({**wanted.query(), "limit": min(limit or MAX_PAGE, MAX_PAGE)})
+        query: str | None = urlencoded({**wanted.query(), "limit": min(limit or MAX_PAGE, MAX_PAGE)})
+        before: str | None = None
         while query is not None and (limit is None or len(found) < limit):
             reply = yield from self.service.ask(self.list_request(query))
-            page = decoded(reply, MessageList).messages
-            if found and page and page[0].id >= found[-1].id:
-                raise not_tmpmaild(reply)  # or it might never end
-            found += page
-            query = next_page_query(reply) if page else None
+            found += filter(wanted.matches, decoded(reply, MessageList).messages)
+            query = next_page_query(reply)
+            last_before, before = before, _before(query)
+            # A page may be empty although there is another. Each lies before the last, or this might never end.
+            if before is not None and last_before is not None and before >= last_before:
+                raise not_tmpmaild(reply)
         return found[:limit]
 
     def details(self, message_id: str) -> Steps[Details]:
@@ -185,7 +208,7 @@ class RemoteInbox:
 
     def events_request(self, after: str | None, last_event_id: str | None, read_seconds: float) -> Request:
         """Return the request for the stream of events."""
-        query = f"?{urlencode({'after': after})}" if after else ""
+        query = f"?{urlencoded({'after': after})}" if after else ""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
         path = self._path(f"/events{query}")
         return self.service.request("GET", path, token=self.token, headers=headers, read_seconds=read_seconds)
@@ -195,6 +218,11 @@ class RemoteInbox:
 
     def _path(self, path: str) -> str:
         return _address(self.address) + path
+
+
+def _before(query: str | None) -> str | None:
+    """Return where a page begins, newest first; None for the first one."""
+    return parse_qs(query or "").get("before", [None])[0]
 
 
 def _ensure_text(**given: str | None) -> None:

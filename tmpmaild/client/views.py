@@ -1,7 +1,7 @@
 """The parts of inboxes, mails and attachments that need no request; ``aio.py`` and ``sync.py`` add the others."""
 
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tmpmaild.client.errors import NotInMail, printable
 from tmpmaild.client.excerpts import listing
 from tmpmaild.client.goals import Goal
-from tmpmaild.client.remote import Filter, RemoteInbox
+from tmpmaild.client.remote import Filter, Held, RemoteInbox
 from tmpmaild.client.wire import AttachmentItem, Code, Details, Link, Message
 
 T = TypeVar("T")
@@ -192,9 +192,16 @@ class AttachmentView:
         return f"<{type(self).__name__} {self.filename!r} {self.content_type} {self.size_bytes} bytes>"
 
 
-def wanted(subject: str | None, sender: str | None, text: str | None, after: MailView | str | None) -> Filter:
+def wanted(
+    subject: str | None,
+    sender: str | None,
+    text: str | None,
+    after: MailView | str | None,
+    has: Held | Sequence[Held] = (),
+) -> Filter:
     """Return the filter that a caller described; ``after`` is a mail or its id."""
-    return Filter(subject, sender, text, after.id if isinstance(after, MailView) else after)
+    held = (has,) if isinstance(has, str) else tuple(has)
+    return Filter(subject, sender, text, after.id if isinstance(after, MailView) else after, held)
 
 
 def unsubscribe_link(details: Details) -> str | None:

@@ -2,7 +2,6 @@
 
 import math
 from typing import Generic, TypeVar
-from urllib.parse import urlencode
 
 from tmpmaild.client.actions import Ask, Reply, Sleep, Steps
 from tmpmaild.client.answers import decoded, seconds_to_token
@@ -22,7 +21,7 @@ from tmpmaild.client.errors import (
 )
 from tmpmaild.client.excerpts import listing
 from tmpmaild.client.goals import MAIL, Goal
-from tmpmaild.client.remote import MAX_PAGE, Filter, RemoteInbox
+from tmpmaild.client.remote import MAX_PAGE, Filter, RemoteInbox, urlencoded
 from tmpmaild.client.wire import Message, MessageList
 
 T = TypeVar("T")
@@ -124,15 +123,17 @@ class Waiting(Generic[T]):
     def _query(self, wait_seconds: int) -> str:
         after = {"after": self._after} if self._after else {}
         wait = {"wait": wait_seconds} if wait_seconds else {}
-        return urlencode({**self._wanted.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
+        return urlencoded({**self._wanted.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
     def _first_match(self, messages: list[Message]) -> T | None:
         for message in messages:
+            self._after = max(self._after or "", message.id)
+            if not self._wanted.matches(message):
+                continue
             self._seen.append(message)
             taken = self._goal.take(self._seen)
             if taken is not None:
                 return taken
-            self._after = max(self._after or "", message.id)
         return None
 
     def _until_next(self, reply: Reply, took_seconds: float) -> float:
@@ -177,7 +178,7 @@ class Waiting(Generic[T]):
     def _arrived(self) -> Steps[list[Message]]:
         """List the mails that came, whether or not they match."""
         read_seconds = max(self._left_seconds() + _LATE_SECONDS, _LEAST_READ_SECONDS)
-        query = urlencode({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
+        query = urlencoded({**Filter(after=self._wanted.after).query(), "limit": _MAX_LISTED})
         try:
             reply = yield Ask(self._inbox.list_request(query, read_seconds))
             return list(reversed(decoded(reply, MessageList).messages))

@@ -124,7 +124,8 @@ OPERATIONS = (
         tag="Messages",
         summary="List messages, or wait for one",
         description="Bodies are whole up to 4 MiB an answer, newest first; beyond that they are cut to 1 KiB. "
-        "With `wait` the answer comes as soon as there is a match; give `after` to wait for what is new.",
+        "With `wait` the answer comes as soon as there is a match; give `after` to wait for what is new. "
+        "For codes and links (`has`) up to 200 messages are looked at an answer; it may be short, and `Link` goes on.",
         query=PageQuery,
         answer=Answer(200, "The messages.", MessageList, headers=("Link",)),
         problems=("invalid-request", "too-many-streams", "busy", *_OF_ADDRESS),
@@ -191,7 +192,8 @@ OPERATIONS = (
         summary="Follow an address",
         description="Server-Sent Events. `message` has an id and the list form of the message; `deleted` names a "
         "message, or nothing when the address was deleted; `extended` has the new `expires_at`; `expired` is the end. "
-        "A client that reconnects with `Last-Event-ID` gets every message once. A body over 64 KiB is cut to 1 KiB.",
+        "A client that reconnects with `Last-Event-ID` gets every message once. A body over 64 KiB is cut to 1 KiB. "
+        "With `has` other messages are left out.",
         query=StreamQuery,
         headers=("Last-Event-ID",),
         answer=Answer(

@@ -127,7 +127,7 @@ def _query(kind: type[Struct]) -> list[dict[str, Any]]:
     described = []
     for name, schema in schemas[kind.__name__]["properties"].items():
         given, *_ = schema.get("anyOf", [schema])
-        given = {key: value for key, value in given.items() if value not in (None, "")}
+        given = {key: value for key, value in given.items() if value not in (None, "", [])}
         described.append({"name": name, "in": "query", "description": given.pop("description", ""), "schema": given})
     return described
 

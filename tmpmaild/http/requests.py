@@ -1,24 +1,25 @@
 """Request bodies and parameters, each described and checked by its type, and turned into the types of the service."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
+from starlette.datastructures import QueryParams
 
 from tmpmaild.checks import Kind, Mistake, check
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import is_number
-from tmpmaild.model import Page
+from tmpmaild.model import Held, Page
 
 T = TypeVar("T", bound=Struct)
 
 
 class _Kind(Kind, frozen=True):
-    """What a member takes; a list of objects says what each of these is, and how many it takes."""
+    """What a member takes; a list says how many, and a list of objects what each of these is."""
 
     item: type[Struct] | None = None
     most: int = 0
@@ -35,6 +36,17 @@ MessageId = Annotated[
         max_length=30,
         examples=["msg_01m7y0sgyf0000000000000000"],
         extra={"expected": "a message id"},
+    ),
+]
+
+
+Has = Annotated[
+    list[Held],
+    Meta(
+        description="What a message must have: codes, links, an attachment that is not inline.",
+        max_length=3,
+        examples=[["code"]],
+        extra={"expected": "up to three of code, link and attachment"},
     ),
 ]
 
@@ -97,6 +109,7 @@ class FollowedInbox(Struct, frozen=True):
     ]
     token: Annotated[str, _text("Needed for a private address.", "…")] | UnsetType = UNSET
     after: Annotated[MessageId, Meta(description="Resume after this message.")] | UnsetType = UNSET
+    has: Has | UnsetType = UNSET
 
 
 class FollowRequest(Struct, frozen=True):
@@ -125,15 +138,17 @@ class PageQuery(Struct, frozen=True):
     q: Annotated[
         str, _text("A part of sender, subject or the first 64 Ki characters of the text, in any case.", "code")
     ] = ""
+    has: Has = []
     wait: Annotated[int, _number(0, 50, "Seconds to wait for the first match; then the list is empty.", 30)] = 0
 
 
 class StreamQuery(Struct, frozen=True):
-    """Where a stream begins."""
+    """Where a stream begins, and which messages it has."""
 
     after: (
         Annotated[MessageId, Meta(description="Resume after this message; `Last-Event-ID` takes precedence.")] | None
     ) = None
+    has: Has = []
 
 
 def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
@@ -179,12 +194,14 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
         return object()
 
 
-def read_query(parameters: Mapping[str, str], struct: type[T]) -> T:
+def read_query(parameters: QueryParams, struct: type[T]) -> T:
     """Read parameters; unknown ones are ignored. Raises ``InvalidRequest``."""
     kinds = _kinds(struct)
     given: dict[str, Any] = {name: parameters[name] for name in kinds if name in parameters}
     for name, text in given.items():
-        if kinds[name].base is int and is_number(text):
+        if kinds[name].most:
+            given[name] = parameters.getlist(name)
+        elif kinds[name].base is int and is_number(text):
             given[name] = int(text)
     return _checked(given, struct, prefix="")
 
@@ -199,6 +216,7 @@ def page(query: PageQuery) -> Page:
         sender=query.sender or None,
         subject=query.subject or None,
         text=query.q or None,
+        has=frozenset(query.has),
     )
 
 
@@ -256,5 +274,6 @@ def _kind(hint: Any, *, required: bool) -> _Kind:
     kind = _Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
     if not isinstance(described.type, msgspec.inspect.ListType):
         return kind
-    assert isinstance(described.type.item_type, msgspec.inspect.StructType)
-    return replace(kind, item=described.type.item_type.cls, most=described.type.max_length or 0)
+    of = described.type.item_type
+    item = of.cls if isinstance(of, msgspec.inspect.StructType) else None
+    return replace(kind, item=item, most=described.type.max_length or 0)

@@ -34,7 +34,8 @@ class StreamEndpoint:
         """Send the events of an inbox as they happen."""
         query = read_query(request.query_params, StreamQuery)
         after = last_event_id(request.headers.get("last-event-id")) or query.after
-        follow = partial(self._service.follower.follow, request.path_params["address"], after, token(request))
+        address, has = request.path_params["address"], frozenset(query.has)
+        follow = partial(self._service.follower.follow, address, after, token(request), has=has)
 
         async def stream(_scope: Scope, receive: Receive, send: Send) -> None:
             with self._slots.take(client(request)):
@@ -82,7 +83,7 @@ def _wishes(inboxes: Sequence[FollowedInbox]) -> list[Wish]:
         same = first.setdefault(addresses.canonical(one.address) or one.address, index)
         if same != index:
             raise InvalidRequest((f"/inboxes/{index}/address", f"expected another inbox than that of /inboxes/{same}"))
-    return [Wish(one.address, one.token or None, one.after or None) for one in inboxes]
+    return [Wish(one.address, one.token or None, one.after or None, frozenset(one.has or ())) for one in inboxes]
 
 
 def _with_address(named: str, data: Struct) -> bytes:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
+from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.viewing import Grant
@@ -245,18 +246,18 @@ class Wire:
 
     def next_page_link(self, listing: Listing, page: Page) -> str:
         """Return the Link field (RFC 8288) to the next page."""
-        last_id = listing.messages[-1].id
-        after, before = (last_id, page.before) if page.ascending else (page.after, last_id)
-        query = {
-            "limit": str(page.limit),
-            "order": "asc" if page.ascending else None,
-            "from": page.sender,
-            "subject": page.subject,
-            "q": page.text,
-            "after": after,
-            "before": before,
-        }
-        joined = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items() if value)
+        rest = rest_of(page, listing.looked_to or listing.messages[-1].id)
+        query = [
+            ("limit", str(rest.limit)),
+            ("order", "asc" if rest.ascending else None),
+            ("from", rest.sender),
+            ("subject", rest.subject),
+            ("q", rest.text),
+            *[("has", held) for held in sorted(rest.has)],
+            ("after", rest.after),
+            ("before", rest.before),
+        ]
+        joined = "&".join(f"{name}={quote(value, safe='')}" for name, value in query if value)
         return f'<{self.address_path(listing.inbox.address)}/messages?{joined}>; rel="next"'
 
     def _message_path(self, address: str, message_id: str) -> str:

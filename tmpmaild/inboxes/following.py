@@ -10,13 +10,15 @@ from msgspec.structs import replace
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.events import Bus, Notice, Subscription, WakeUp
+from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.reading import MailReader
-from tmpmaild.model import ExpiryMoved, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
+from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
 
 # Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
 _MESSAGES_AT_ONCE = 10
 _BODIES_BYTES = 64 * 1024
 _OTHER_CHARACTERS = 64 * 1024
+_EVENTS = Page(ascending=True, limit=_MESSAGES_AT_ONCE, bodies_bytes=_BODIES_BYTES, other_characters=_OTHER_CHARACTERS)
 
 
 class InboxExpired(Struct, frozen=True):
@@ -48,26 +50,37 @@ class Follower:
         """
         deadline = anyio.current_time() + seconds
         inbox = await self._access.find(address, token)
+        looking = _Looking(page)
         with self._bus.subscribe(inbox.id) as subscription:
             while True:
-                listing = await self._mail.list(address, page, token)
+                listing = await self._mail.list(address, looking.page, token)
                 left_seconds = deadline - anyio.current_time()
                 if listing.messages or left_seconds <= 0:
                     return listing
-                page = _rest(page, listing)
+                looking.move_past(listing)
+                if listing.has_more:
+                    continue
                 await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
 
     @asynccontextmanager
     async def follow(
-        self, address: str, after: str | None, token: str | None, *, shared: WakeUp | None = None
+        self,
+        address: str,
+        after: str | None,
+        token: str | None,
+        *,
+        has: frozenset[Held] = frozenset(),
+        shared: WakeUp | None = None,
     ) -> AsyncIterator["Following"]:
         """Follow an inbox from a message on, or from its beginning. Raises as ``MailReader.list``.
 
+        Messages that do not have all of ``has`` are left out, their deletion is not.
         ``shared`` is what the listener sleeps on if this is one of several inboxes; then ``BacklogShown`` is an event.
         """
         inbox = await self._access.find(address, token)
         with self._bus.subscribe(inbox.id, shared) as subscription:
-            following = Following(self._mail, subscription, inbox, after=after, token=token, clock=self._clock)
+            page = replace(_EVENTS, after=after, has=has)
+            following = Following(self._mail, subscription, inbox, page=page, token=token, clock=self._clock)
             following.tells_backlog = shared is not None
             yield following
 
@@ -81,7 +94,7 @@ class Following:
         subscription: Subscription,
         inbox: Inbox,
         *,
-        after: str | None,
+        page: Page,
         token: str | None,
         clock: Callable[[], int],
     ) -> None:
@@ -91,11 +104,11 @@ class Following:
         self._mail = mail
         self._read_at = mail.last_loss
         self._subscription = subscription
-        self._after = after
+        self._looking = _Looking(page)
         self._token = token
         self._clock = clock
         self._expires_at_ms = inbox.expires_at_ms
-        self._has_unread = True
+        self.has_unread = True
 
     async def next(self, seconds: float) -> Sequence[Event]:
         """Return the next events, a few at a time; an empty list if there are none within ``seconds``.
@@ -108,6 +121,8 @@ class Following:
             left_seconds = deadline - anyio.current_time()
             if events or left_seconds <= 0:
                 return events
+            if self.has_unread:
+                continue
             await self._subscription.wait(min(left_seconds, self.seconds_left))
 
     async def may_show(self, event: Event) -> bool:
@@ -131,9 +146,9 @@ class Following:
         """Return what ``next`` returns, without waiting for it."""
         # The last events have been shown by now. An older loss would keep all later ones of all inboxes in memory.
         self._read_at = self._mail.last_loss
-        self._has_unread = self._subscription.take_mail() or self._has_unread
+        self.has_unread = self._subscription.take_mail() or self.has_unread
         # Its expiry may have been moved since it was last read.
-        if self._has_unread or self._expires_at_ms <= self._clock():
+        if self.has_unread or self._expires_at_ms <= self._clock():
             try:
                 events = await self._read()
             except AddressExpired:
@@ -151,21 +166,13 @@ class Following:
         return notices
 
     async def _read(self) -> Sequence[Event]:
-        page = Page(
-            after=self._after,
-            ascending=True,
-            limit=_MESSAGES_AT_ONCE,
-            bodies_bytes=_BODIES_BYTES,
-            other_characters=_OTHER_CHARACTERS,
-        )
-        listing = await self._mail.list(self.inbox.address, page, self._token)
+        listing = await self._mail.list(self.inbox.address, self._looking.page, self._token)
         self._read_at = self._mail.last_loss
         self.inbox = listing.inbox
-        self._has_unread = listing.has_more
+        self.has_unread = listing.has_more
         self._expires_at_ms = listing.inbox.expires_at_ms
-        if listing.messages:
-            self._after = listing.messages[-1].id
-        if not self.tells_backlog or self._has_unread:
+        self._looking.move_past(listing)
+        if not self.tells_backlog or self.has_unread:
             return listing.messages
         # Before any notice is taken: the state is older than a notice that comes after it.
         self.tells_backlog = False
@@ -181,11 +188,26 @@ class Following:
         return [*notices, InboxDeleted() if self._clock() < self._expires_at_ms else InboxExpired()]
 
 
-def _rest(page: Page, listing: Listing) -> Page:
-    """Return what is left to look at of a page that holds nothing yet: a search need not be repeated for each mail."""
-    if listing.searched_to is None:
-        return page
-    return replace(page, after=max(listing.searched_to, page.after or ""))
+class _Looking:
+    """Which messages are to be looked at next, so that each is looked at once."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._before = page.before
+        self._searched_to: str | None = None
+
+    def move_past(self, listing: Listing) -> None:
+        """Leave out what was looked at."""
+        looked_to = listing.looked_to or (listing.messages[-1].id if listing.messages else None)
+        # Newest first, mail that came since the first look is above all that followed it.
+        if self._searched_to is None or self.page.ascending:
+            self._searched_to = listing.searched_to
+        if not listing.has_more:
+            after = max(self._searched_to or "", looked_to or "", self.page.after or "")
+            self.page = replace(self.page, after=after or None, before=self._before)
+            self._searched_to = None
+        elif looked_to is not None:
+            self.page = rest_of(self.page, looked_to)
 
 
 def seconds_until(expires_at_ms: int, now_ms: int) -> float:

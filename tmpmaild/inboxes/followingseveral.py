@@ -10,14 +10,16 @@ from msgspec import Struct
 from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
 from tmpmaild.inboxes.events import WakeUp
 from tmpmaild.inboxes.following import Event, Follower, Following
+from tmpmaild.model import Held
 
 
 class Wish(Struct, frozen=True):
-    """An inbox to follow: the address as the client writes it, its token, and the message to begin after."""
+    """An inbox to follow: the address as the client writes it, its token, and which of its messages are wanted."""
 
     address: str
     token: str | None = None
     after: str | None = None
+    has: frozenset[Held] = frozenset()
 
 
 class Unavailable(Struct, frozen=True):
@@ -57,7 +59,7 @@ async def follow_several(
         several = SeveralFollowing(wake_up)
         for number, wish in enumerate(wishes):
             try:
-                one = follower.follow(wish.address, wish.after, wish.token, shared=wake_up)
+                one = follower.follow(wish.address, wish.after, wish.token, has=wish.has, shared=wake_up)
                 several.add(wish.address, await stack.enter_async_context(one))
             except (AddressNotFound, AddressExpired, Unauthorized):
                 if not pay():
@@ -102,6 +104,8 @@ class SeveralFollowing:
             left_seconds = deadline - anyio.current_time()
             if events or left_seconds <= 0:
                 return events
+            if any(following.has_unread for _, following in self._open):
+                continue
             await self._wake_up.wait(min([left_seconds, *[following.seconds_left for _, following in self._open]]))
 
     async def may_show(self, event: SeveralEvent) -> bool:

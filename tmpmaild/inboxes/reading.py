@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
+from tmpmaild.inboxes.filtering import filtered, is_filter
 from tmpmaild.inboxes.finding import Detector
 from tmpmaild.inboxes.listings import ListingCache
 from tmpmaild.inboxes.losses import Loss
@@ -99,16 +100,20 @@ class MailReader:
         while True:
             since = self.last_loss
             listing = await self.remaining(await self._read_once(canonical, page, token), since)
-            if listing.messages or not listing.has_more:
+            if listing.messages or not listing.has_more or listing.looked_to:
                 return listing
 
     async def _read_once(self, canonical: str, page: Page, token: str | None) -> Listing:
         generation, now_ms = self._listings.generation, self._clock()
-        found = await self._storage.list_messages(canonical, page, now_ms, self._access.permit(token, now_ms))
-        if found is None:
-            raise AddressNotFound("no such address")
-        messages = await self._detector.add_findings(found.inbox, found.messages)
-        listing = replace(found, messages=messages, characters=page_characters(messages))
+
+        async def read(part: Page) -> Listing:
+            found = await self._storage.list_messages(canonical, part, now_ms, self._access.permit(token, now_ms))
+            if found is None:
+                raise AddressNotFound("no such address")
+            return replace(found, messages=await self._detector.add_findings(found.inbox, found.messages))
+
+        listing = await (filtered(page, read) if is_filter(page) else read(page))
+        listing = replace(listing, characters=page_characters(listing.messages))
         self._listings.put(canonical, page, listing, generation)
         return listing
 

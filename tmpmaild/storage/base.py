@@ -150,9 +150,9 @@ class Storage(Protocol):
     ) -> Listing | None:
         """Read one page of an inbox and the inbox itself in one snapshot; None as ``find_inbox``.
 
-        A search (``sender``, ``subject``, ``text``) may take several reads. Then ``permit`` is called in each; the
-        inbox and the page are as of the last read, without mail that arrived after the first. Every message that
-        arrives later has an id above ``searched_to``.
+        A search (``sender``, ``subject``, ``text``, ``has``) may take several reads. Then ``permit`` is called in each;
+        the inbox and the page are as of the last read, without mail that arrived after the first. Every message that
+        arrives later has an id above ``searched_to``. Of ``has`` it looks at "attachment" only.
         """
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:

@@ -20,16 +20,17 @@ _STEP_MESSAGES = 200
 _STEP_BYTES = 512 * 1024  # of source, of which only a part may be read
 
 _MESSAGES = """
-SELECT m.id, c.size_bytes, c.sender, c.sender_name, c.subject, {body}
+SELECT m.id, c.size_bytes, {attached}, c.sender, c.sender_name, c.subject, {body}
 FROM message AS m JOIN content AS c ON c.id = m.content_id
 WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
 ORDER BY m.id {direction} LIMIT :limit
 """
+_ATTACHED = "EXISTS (SELECT 1 FROM json_each(c.attachments) WHERE NOT json_extract(value, '$.inline'))"
 
 
 def is_search(page: Page) -> bool:
     """Return whether a page has a search condition."""
-    return bool(page.sender or page.subject or page.text)
+    return bool(page.sender or page.subject or page.text or page.has)
 
 
 async def search(reader: Reader, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> Listing | None:
@@ -52,7 +53,9 @@ class Search:
         self._after, self._before = bounds(page)
         self._sender, self._subject, self._text = map(_folded, (page.sender, page.subject, page.text))
         self._sql = _MESSAGES.format(
-            body=BEGINNING if self._text else "''", direction="ASC" if page.ascending else "DESC"
+            attached=_ATTACHED if "attachment" in page.has else "1",
+            body=BEGINNING if self._text else "''",
+            direction="ASC" if page.ascending else "DESC",
         )
         self._keys: list[int] = []
 
@@ -90,9 +93,9 @@ class Search:
         }
         looked_at, looked_at_bytes = 0, 0
         with closing(connection.execute(self._sql, values)) as rows:
-            for key, size_bytes, *texts in rows:
+            for key, size_bytes, attached, *texts in rows:
                 self._move_past(key)
-                if self._matches(*map(str.casefold, texts)):
+                if attached and self._matches(*map(str.casefold, texts)):
                     self._keys.append(key)
                 looked_at, looked_at_bytes = looked_at + 1, looked_at_bytes + size_bytes
                 if looked_at_bytes >= _STEP_BYTES or len(self._keys) > self._page.limit:
