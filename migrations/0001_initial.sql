@@ -68,6 +68,7 @@ CREATE TABLE content (
     envelope_from TEXT NOT NULL,
     helo TEXT NOT NULL,
     remote_ip TEXT NOT NULL,
+    session TEXT NOT NULL,                         -- JSON, see tmpmaild/storage/sessions.py
     warnings TEXT NOT NULL,                        -- JSON
     headers TEXT NOT NULL,                         -- JSON, [[name, value], …]
     body TEXT NOT NULL,                            -- what may be large stands last: a list reads no further
@@ -94,15 +95,15 @@ CREATE INDEX message_sharing_content ON message (content_id) WHERE content_id <>
 CREATE VIEW delivery AS
     SELECT m.id, m.inbox_id, m.content_id, m.recipient_at, m.recipient_bytes, c.received_at_ms, c.size_bytes,
            c.stored_bytes, c.body_at, c.body_bytes, c.tls, c.filler, c.sender, c.sender_name, c.subject, c.attachments,
-           c.recipients, c.envelope_from, c.helo, c.remote_ip, c.warnings, c.headers, c.body, c.html, c.source,
-           c.padding
+           c.recipients, c.envelope_from, c.helo, c.remote_ip, c.session, c.warnings, c.headers, c.body, c.html,
+           c.source, c.padding
     FROM message AS m JOIN content AS c ON c.id = m.content_id;
 
 CREATE TRIGGER delivered_content INSTEAD OF INSERT ON delivery WHEN NEW.id = NEW.content_id BEGIN
     INSERT INTO content VALUES (
         NEW.id, NEW.received_at_ms, NEW.size_bytes, NEW.stored_bytes, NEW.body_at, NEW.body_bytes, NEW.tls, NEW.filler,
         NEW.sender, NEW.sender_name, NEW.subject, NEW.attachments, NEW.recipients, NEW.envelope_from, NEW.helo,
-        NEW.remote_ip, NEW.warnings, NEW.headers, NEW.body, NEW.html, NEW.source, NEW.padding
+        NEW.remote_ip, NEW.session, NEW.warnings, NEW.headers, NEW.body, NEW.html, NEW.source, NEW.padding
     );
     INSERT INTO message VALUES (NEW.id, NEW.inbox_id, NEW.content_id, NEW.recipient_at, NEW.recipient_bytes);
 END;

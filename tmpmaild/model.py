@@ -63,6 +63,34 @@ class Block(Struct, frozen=True, gc=False):
     expires_at_ms: int | None = None
 
 
+class AcceptedRecipient(Struct, frozen=True, gc=False):
+    """An address of a transaction as it was written, and when RCPT was answered."""
+
+    address: str
+    at_ms: int
+
+
+class Session(Struct, frozen=True):
+    """How a mail was handed over, as evidence for who tests a sender; nothing depends on it.
+
+    ``greeting`` is EHLO or HELO. ``tls_version`` and ``tls_cipher`` are "" without TLS, ``auth`` (the mechanism) is
+    "" without a login. ``parameters`` are those of MAIL (RFC 5321 §4.1.2), as they were written. ``data_at_ms`` is
+    when DATA was answered. ``recipients`` are those of all inboxes until the mail is stored, then of the reader's
+    alone. What did not come over SMTP has the defaults.
+    """
+
+    greeting: str = ""
+    tls_version: str = ""
+    tls_cipher: str = ""
+    auth: str = ""
+    parameters: str = ""
+    data_at_ms: int = 0
+    recipients: tuple[AcceptedRecipient, ...] = ()
+
+
+NO_SESSION = Session()
+
+
 class Envelope(Struct, frozen=True):
     """One SMTP transaction without its content (RFC 5321 §2.3.1).
 
@@ -74,6 +102,7 @@ class Envelope(Struct, frozen=True):
     helo: str
     remote_ip: str
     tls: bool
+    session: Session = NO_SESSION
 
 
 class Code(Struct, frozen=True, gc=False):

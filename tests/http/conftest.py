@@ -13,7 +13,7 @@ from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.service import InboxService, Rules
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope
+from tmpmaild.model import NO_SESSION, Envelope
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
@@ -117,11 +117,17 @@ class World:
         return Client(self.app(buckets, **settings))
 
     async def deliver(
-        self, address, raw=b"Subject: hello\r\n\r\nbody\r\n", sender="sender@example.org", recipient=None
+        self,
+        address,
+        raw=b"Subject: hello\r\n\r\nbody\r\n",
+        sender="sender@example.org",
+        recipient=None,
+        session=NO_SESSION,
     ):
         local_part, _, domain = address.rpartition("@")
         inbox_id = await self.service.recipient(Mailbox(local_part, domain))
-        envelope = Envelope(sender, (recipient or address,), "client.example", "192.0.2.7", tls=False)
+        recipients = (recipient or address,)
+        envelope = Envelope(sender, recipients, "client.example", "192.0.2.7", tls=False, session=session)
         return await self.service.deliver(envelope, [inbox_id], raw)
 
 

@@ -6,6 +6,8 @@ import hashlib
 import anyio
 import pytest
 
+from tmpmaild.model import AcceptedRecipient, Session
+
 RAW = (
     b"From: Ann Other <ann@example.org>\r\n"
     b'To: x@example.org\r\nCc: Bob <bob@example.org>, "Eve, C." <eve@example.org>\r\n'
@@ -56,6 +58,7 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
             "remote_ip": "192.0.2.7",
             "tls": False,
         },
+        "session": None,
         "raw_url": f"{at}/{message_id}/raw",
         "warnings": [],
     }
@@ -63,6 +66,25 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
     assert message["headers"][0] == ["From", "Ann Other <ann@example.org>"]
     assert ["Subject", "grüße"] in message["headers"]
     assert [code["value"] for code in message["codes"]] == ["481516"]
+
+
+async def test_the_session_that_brought_a_message_is_shown_with_it(world, client, held, at):
+    recipients = (AcceptedRecipient("Chosen+tag@tmpmaild.example", 1_790_000_000_001),)
+    session = Session("EHLO", "TLSv1.3", "TLS_AES_256", "LOGIN", "SIZE=5  BODY=8BITMIME", 1_790_000_000_002, recipients)
+    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@tmpmaild.example", session=session)
+    message = (await client.get(f"{at}/{message_id}")).json()
+    assert message["session"] == {
+        "remote_ip": "192.0.2.7",
+        "helo": "client.example",
+        "greeting": "EHLO",
+        "tls_version": "TLSv1.3",
+        "tls_cipher": "TLS_AES_256",
+        "auth": "LOGIN",
+        "parameters": ["SIZE=5", "BODY=8BITMIME"],
+        "recipients": [{"address": "Chosen+tag@tmpmaild.example", "accepted_at": "2026-09-21T14:13:20.001Z"}],
+        "data_at": "2026-09-21T14:13:20.002Z",
+        "committed_at": message["received_at"],
+    }
 
 
 async def test_what_a_mail_does_not_say_is_null_or_empty(world, client, held, at):

@@ -185,7 +185,7 @@ def serve(tmp_path, clock):
                 choice=secrets.choice,
                 new_token=secrets.token_urlsafe,
             )
-            server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls)
+            server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls, clock)
             bound = listener or listen.bind_all(["127.0.0.1:0"])[0]
             await server.start([bound])
             house = House(path, storage, service, server, bound.getsockname()[:2])

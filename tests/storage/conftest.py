@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, closing
 import pytest
 
 from tmpmaild.errors import MailboxFull, StorageFull
-from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.model import NO_SESSION, Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 from .plans import Recorder, filled_database, objections
@@ -75,11 +75,12 @@ def new_mail(
     name="Ada",
     warnings=(),
     attachments=(),
+    session=NO_SESSION,
 ):
     parsed = ParsedMail(sender, name, subject, body, html, attachments, (("Subject", subject),), warnings)
     ids = tuple(inbox if isinstance(inbox, str) else inbox.id for inbox in inboxes)
     recipients = recipients or tuple(f"to-{inbox_id}@tmpmaild.example" for inbox_id in ids)
-    envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False)
+    envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False, session=session)
     raw = f"Subject: {subject}\r\n\r\n{body}".encode() if raw is None else raw
     return NewMail(envelope, ids, raw, parsed)
 

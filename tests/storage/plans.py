@@ -159,8 +159,8 @@ def filled_database(inboxes=3000, mails_each=4):
     connection.execute(
         "INSERT INTO delivery (id, inbox_id, content_id, recipient_at, recipient_bytes, received_at_ms, size_bytes,"
         " stored_bytes, body_bytes, tls, filler, sender, sender_name, subject, attachments, recipients, envelope_from,"
-        " helo, remote_ip, warnings, headers, body, source, padding)"
-        f" {numbers} SELECT n, 100 + n % ?, n, 0, 0, n, 9, 99, 0, 0, x'', '', '', '', '[]', x'', '', '', '', '[]', '[]',"
+        " helo, remote_ip, session, warnings, headers, body, source, padding)"
+        f" {numbers} SELECT n, 100 + n % ?, n, 0, 0, n, 9, 99, 0, 0, x'', '', '', '', '[]', x'', '', '', '', '[]', '[]', '[]',"
         " '', x'', x'' FROM n",
         (inboxes * mails_each, inboxes),
     )

@@ -1,9 +1,10 @@
 """What every storage engine promises of a single message: only the ``Storage`` protocol is known here."""
 
 import pytest
+from msgspec.structs import replace
 
 from tmpmaild import ids
-from tmpmaild.model import NAME_HELD_MS, Envelope, Page, Texts, Verbatim
+from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Page, Session, Texts, Verbatim
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, new_mail
@@ -67,6 +68,25 @@ async def test_each_recipient_reads_its_own_name_alone(engine):
         (message,) = await engine.messages(f"box{number}", Page())
         _, full = await read(engine, f"box{number}", message.id)
         assert (full.envelope.recipients, full.message.recipient) == ((recipient,), recipient)
+
+
+async def test_each_inbox_reads_the_session_with_its_own_recipients_alone(engine):
+    """Two forms of one inbox, another inbox, and a recipient whose inbox has gone before the mail came."""
+    ada, bob = await engine.inbox("ada"), await engine.inbox("bob")
+    written = ("Ada+1@x.test", "bob@x.test", "ada+ü@x.test")
+    accepted = tuple(AcceptedRecipient(address, at_ms) for at_ms, address in enumerate((*written, "gone@x.test"), 1000))
+    session = Session("EHLO", "TLSv1.3", "TLS_AES_256_GCM_SHA384", "PLAIN", "SIZE=5 BODY=8BITMIME", 2000, accepted)
+    await engine.storage.add_message(new_mail(ada, bob, ada, recipients=written, session=session))
+    for name, its in (("ada", (accepted[0], accepted[2])), ("bob", (accepted[1],))):
+        (message,) = await engine.messages(name, Page())
+        _, full = await read(engine, name, message.id)
+        assert full.envelope.session == replace(session, recipients=its)
+
+
+async def test_what_did_not_come_over_smtp_has_no_session(engine):
+    message_id = await engine.add(await engine.inbox("ada"))
+    _, full = await read(engine, "ada", message_id)
+    assert full.envelope.session == Session()
 
 
 async def test_the_id_of_another_inbox_of_none_or_of_the_operator_is_no_message(engine):

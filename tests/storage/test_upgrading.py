@@ -120,7 +120,7 @@ def add_inbox(connection, inbox_id, expires_at_ms):
 def add_mail(connection, key, inbox_id):
     """Store a mail with no more than the first schema asks for."""
     texts = dict.fromkeys(("sender", "sender_name", "subject", "envelope_from", "helo", "remote_ip", "body"), "text")
-    lists = dict.fromkeys(("attachments", "warnings", "headers"), "[]")
+    lists = dict.fromkeys(("attachments", "session", "warnings", "headers"), "[]")
     octets = dict.fromkeys(("filler", "recipients", "padding"), b"") | {"source": b"raw!"}
     numbers = {"received_at_ms": 3, "size_bytes": 4, "stored_bytes": 5637, "body_bytes": 4, "tls": 0}
     into, values = columns(

@@ -53,7 +53,7 @@ from tmpmaild.client.errors import (
 )
 from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
 from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
-from tmpmaild.client.wire import Code, Details, Envelope, Link, Message, Person
+from tmpmaild.client.wire import Code, Details, Envelope, Link, Message, Person, Session, SessionRecipient
 
 del _httpx2
 
@@ -100,6 +100,8 @@ __all__ = [
     "RateLimited",
     "RequestTimeout",
     "ServiceUnreachable",
+    "Session",
+    "SessionRecipient",
     "Stopping",
     "StorageFull",
     "StorageUnavailable",

@@ -101,11 +101,38 @@ class Envelope(Struct, frozen=True):
     tls: bool = False
 
 
+class SessionRecipient(Struct, frozen=True):
+    """An address that the sender named, and when it was accepted (RCPT)."""
+
+    address: str
+    accepted_at: Time
+
+
+class Session(Struct, frozen=True):
+    """How a mail was handed over over SMTP; ``recipients`` are this inbox's alone.
+
+    ``tls_version`` and ``tls_cipher`` are None without TLS, ``auth`` (the mechanism) without a login. ``parameters``
+    are those of MAIL, as they were written.
+    """
+
+    remote_ip: str = ""
+    helo: str = ""
+    greeting: str = ""
+    tls_version: str | None = None
+    tls_cipher: str | None = None
+    auth: str | None = None
+    parameters: tuple[str, ...] = ()
+    recipients: tuple[SessionRecipient, ...] = ()
+    data_at: Time | None = None
+    committed_at: Time | None = None
+
+
 class Details(Struct, frozen=True):
     """What only a message that is asked for alone shows; its ``text`` is never cut.
 
     ``html`` is as it was received (None without), ``headers`` are pairs of name and decoded value, in order, ``date``
     is what the Date field says, ``warnings`` tell what the parser had to forgive.
+    ``session`` is None where the service is older, or the mail did not come over SMTP.
     """
 
     text: str = field(name="body", default="")
@@ -116,6 +143,7 @@ class Details(Struct, frozen=True):
     date: Time | None = None
     message_id: str = ""
     envelope: Envelope = Envelope()
+    session: Session | None = None
     warnings: tuple[str, ...] = ()
 
 

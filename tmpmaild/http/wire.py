@@ -14,6 +14,7 @@ from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import (
     Attachment,
+    Envelope,
     ExpiryMoved,
     Inbox,
     InboxDeleted,
@@ -126,6 +127,30 @@ class EnvelopeItem(Struct, frozen=True):
     tls: bool
 
 
+class SessionRecipient(Struct, frozen=True):
+    """An address that the sender named, and when it was accepted (RCPT)."""
+
+    address: Recipient
+    accepted_at: Time
+
+
+class SessionItem(Struct, frozen=True):
+    """How the mail was handed over; ``recipients`` are this inbox's alone."""
+
+    remote_ip: Annotated[str, Meta(examples=["192.0.2.7"])]
+    helo: Annotated[str, Meta(examples=["mx.shop.example"])]
+    greeting: Annotated[str, Meta(description="`EHLO` or `HELO`.", examples=["EHLO"])]
+    tls_version: Annotated[str | None, Meta(description="Null without TLS.", examples=["TLSv1.3"])]
+    tls_cipher: Annotated[str | None, Meta(examples=["TLS_AES_256_GCM_SHA384"])]
+    auth: Annotated[str | None, Meta(description="The mechanism of the login, null without.", examples=["PLAIN"])]
+    parameters: Annotated[
+        list[str], Meta(description="ESMTP parameters of MAIL, as written.", examples=[["SIZE=2112", "BODY=8BITMIME"]])
+    ]
+    recipients: list[SessionRecipient]
+    data_at: Annotated[Time, Meta(description="When DATA was accepted.")]
+    committed_at: Annotated[Time, Meta(description="When the mail was written to disk; `received_at` says the same.")]
+
+
 class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
     """One message with all its parts."""
 
@@ -136,6 +161,7 @@ class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
     date: Annotated[Time | None, Meta(description="What the Date field says.")]
     message_id: Annotated[str, Meta(description="The Message-ID field, without angle brackets.")]
     envelope: EnvelopeItem
+    session: Annotated[SessionItem | None, Meta(description="Null for a mail that did not come over SMTP.")]
     raw_url: Path
     warnings: Annotated[list[str], Meta(description="Errors in the mail that the parser passed over.")]
 
@@ -212,6 +238,7 @@ class Wire:
             envelope=EnvelopeItem(
                 envelope.sender, envelope.recipients[0], envelope.helo, envelope.remote_ip, envelope.tls
             ),
+            session=_session(envelope, full.message.received_at_ms),
             raw_url=f"{self._message_path(address, full.message.id)}/raw",
             warnings=list(full.warnings),
         )
@@ -292,6 +319,24 @@ class Wire:
             attachment.content_id,
             url,
         )
+
+
+def _session(envelope: Envelope, received_at_ms: int) -> SessionItem | None:
+    session = envelope.session
+    if not session.greeting:
+        return None
+    return SessionItem(
+        remote_ip=envelope.remote_ip,
+        helo=envelope.helo,
+        greeting=session.greeting,
+        tls_version=session.tls_version or None,
+        tls_cipher=session.tls_cipher or None,
+        auth=session.auth or None,
+        parameters=session.parameters.split(),
+        recipients=[SessionRecipient(one.address, rfc3339(one.at_ms)) for one in session.recipients],
+        data_at=rfc3339(session.data_at_ms),
+        committed_at=rfc3339(received_at_ms),
+    )
 
 
 def _people(mailboxes: tuple[MailAddress, ...]) -> list[Person]:

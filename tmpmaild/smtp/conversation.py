@@ -195,7 +195,9 @@ class Conversation:
         transaction = self._transaction
         assert transaction is not None
         if isinstance(result, bytes):
-            self._request = Mail(transaction.sender, tuple(transaction.recipients), result)
+            greeting = "EHLO" if self._extended else "HELO"
+            recipients = tuple(transaction.recipients)
+            self._request = Mail(transaction.sender, recipients, result, greeting, self._auth.mechanism)
         else:
             self._transaction = None
             self._say(result)
@@ -274,7 +276,7 @@ class Conversation:
         if isinstance(proposed, Reply):
             return proposed
         self._proposed = proposed
-        return Sender(proposed.sender, proposed.size_bytes)
+        return Sender(proposed.sender, proposed.size_bytes, proposed.parameters)
 
     def RCPT(self, argument: bytes) -> Reply | Request:  # noqa: N802
         """Add a recipient (RFC 5321 §4.1.1.3)."""

@@ -10,7 +10,8 @@ from aiosmtpd.smtp import Session
 
 from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.service import Destination, InboxService
-from tmpmaild.model import Envelope
+from tmpmaild.model import AcceptedRecipient, Envelope
+from tmpmaild.model import Session as Evidence
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.measures import SmtpMeasures
 from tmpmaild.smtp.replies import Reply
@@ -20,28 +21,45 @@ log = logging.getLogger(__name__)
 
 
 class SmtpEnvelope(AiosmtpdEnvelope):
-    """aiosmtpd's envelope, with the destination of each of ``rcpt_tos``, in the same order."""
+    """aiosmtpd's envelope, with the destination of each of ``rcpt_tos`` and the time, in the same order.
+
+    The rest is evidence for the reader of the mail: see ``Session`` in ``model.py``.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.destinations: list[Destination] = []
+        self.accepted: list[AcceptedRecipient] = []
+        self.parameters = ""
+        self.greeting = ""
+        self.auth = ""
+        self.data_at_ms = 0
 
-    def accept(self, forward_path: str, destination: Destination) -> Reply:
+    def accept(self, forward_path: str, destination: Destination, at_ms: int) -> Reply:
         """Add a recipient and return the reply that says so."""
         self.rcpt_tos.append(forward_path)
         self.destinations.append(destination)
+        self.accepted.append(AcceptedRecipient(forward_path, at_ms))
         return replies.RECIPIENT_OK
 
 
 class Handler:
     """An answer to each request that the product decides. Each method returns a whole reply and raises nothing.
 
-    ``creator`` maps an IP address to the client whose share pays for inboxes that its mail creates.
+    ``clock`` gives Unix milliseconds. ``creator`` maps an IP address to the client whose share pays for inboxes that
+    its mail creates.
     """
 
-    def __init__(self, service: InboxService, creator: Callable[[str], str | None], measures: SmtpMeasures) -> None:
+    def __init__(
+        self,
+        service: InboxService,
+        creator: Callable[[str], str | None],
+        measures: SmtpMeasures,
+        clock: Callable[[], int],
+    ) -> None:
         self._service = service
         self._measures = measures
+        self.clock = clock
         self._creator = creator
 
     def answer_sender(self, reverse_path: str, remote_ip: str) -> Reply:
@@ -60,7 +78,7 @@ class Handler:
             inbox_id = self._service.recipient_now(recipient.mailbox)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
-        return envelope.accept(recipient.forward_path, inbox_id) if inbox_id else None
+        return envelope.accept(recipient.forward_path, inbox_id, self.clock()) if inbox_id else None
 
     async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
         """Accept a recipient that is a live inbox here, or the operator."""
@@ -68,7 +86,8 @@ class Handler:
         if mailbox.domain and mailbox.domain not in self._service.mail_domains:
             return replies.NOT_OURS
         try:
-            return envelope.accept(recipient.forward_path, await self._service.recipient(mailbox))
+            destination = await self._service.recipient(mailbox)
+            return envelope.accept(recipient.forward_path, destination, self.clock())
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
@@ -92,6 +111,7 @@ class Handler:
             helo=session.host_name or "",
             remote_ip=session.peer[0] if session.peer else "",
             tls=session.ssl is not None,
+            session=_evidence(session, envelope),
         )
         try:
             creator = self._creator(stored_envelope.remote_ip)
@@ -100,6 +120,19 @@ class Handler:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
+
+
+def _evidence(session: Session, envelope: SmtpEnvelope) -> Evidence:
+    tls = session.ssl or {}
+    return Evidence(
+        envelope.greeting,
+        tls.get("version", ""),
+        tls.get("cipher", ""),
+        envelope.auth,
+        envelope.parameters,
+        envelope.data_at_ms,
+        tuple(envelope.accepted),
+    )
 
 
 def _refusal(error: RequestError) -> Reply:

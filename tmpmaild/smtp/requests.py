@@ -7,10 +7,14 @@ from tmpmaild.smtp.replies import Reply
 
 
 class Sender(Struct, frozen=True):
-    """MAIL was well-formed: may this transaction begin? ``size_bytes`` is what was declared, else 0."""
+    """MAIL was well-formed: may this transaction begin? ``size_bytes`` is what was declared, else 0.
+
+    ``parameters`` are what followed the path, as the client wrote it.
+    """
 
     reverse_path: str
     size_bytes: int
+    parameters: str
 
 
 class Recipient(Struct, frozen=True):
@@ -27,11 +31,16 @@ class Data(Struct, frozen=True):
 
 
 class Mail(Struct, frozen=True):
-    """A whole mail has come: store it, then answer."""
+    """A whole mail has come: store it, then answer.
+
+    ``greeting`` is EHLO or HELO, ``auth`` the mechanism of a login, "" without.
+    """
 
     sender: str
     recipients: tuple[Recipient, ...]
     content: bytes
+    greeting: str
+    auth: str
 
 
 class StartTls(Struct, frozen=True):

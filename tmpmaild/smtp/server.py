@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import anyio
 
@@ -16,6 +16,7 @@ from tmpmaild.smtp.connections import Connections, SmtpSettings
 from tmpmaild.smtp.handler import Handler
 from tmpmaild.smtp.proxyprotocol import Peer
 from tmpmaild.smtp.session import SmtpSession
+from tmpmaild.times import clock_ms
 
 _WATCH_INTERVAL_SECONDS = 5
 # What the kernel may hold of what a client has sent. uvloop reads a full socket up to 32 times in a row before it looks
@@ -30,9 +31,15 @@ log = logging.getLogger(__name__)
 class SmtpServer:
     """The SMTP listeners of the process."""
 
-    def __init__(self, service: InboxService, settings: SmtpSettings, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        service: InboxService,
+        settings: SmtpSettings,
+        tls: ssl.SSLContext | None = None,
+        clock: Callable[[], int] = clock_ms,
+    ) -> None:
         self.connections = Connections(settings, tls, service.blocks.has_client)
-        self.handler = Handler(service, self.connections.client, self.connections.measures)
+        self.handler = Handler(service, self.connections.client, self.connections.measures, clock)
         self._listeners: list[asyncio.Server] = []
 
     def change_settings(self, settings: SmtpSettings, tls: ssl.SSLContext | None) -> None:

@@ -209,6 +209,7 @@ class SmtpSession(SMTP):
     def _answer_sender(self, request: Sender) -> Reply:
         self._envelope = SmtpEnvelope()
         self._envelope.mail_from = request.reverse_path
+        self._envelope.parameters = request.parameters
         return self._handler.answer_sender(request.reverse_path, self.remote_ip)
 
     def _answer_recipient(self, request: Recipient) -> Reply | None:
@@ -219,12 +220,14 @@ class SmtpSession(SMTP):
 
     def _answer_data(self, request: Data) -> Reply:
         self._measure(self.loop.time())
+        self._envelope.data_at_ms = self._handler.clock()
         return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
 
     def _answer_mail(self, request: Mail) -> Reply | None:
         if not self._account.hold(len(request.content)):
             return replies.SYSTEM_FULL
         self._envelope.content = request.content
+        self._envelope.greeting, self._envelope.auth = request.greeting, request.auth
         assert self.session is not None
         self.session.host_name = self._conversation.helo
         self._wait_for(self._handler.answer_mail(self.session, self._envelope))
@@ -333,4 +336,5 @@ class SmtpSession(SMTP):
         self.transport = self._transport = transport
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
-        self.session.ssl = {"context": context}
+        cipher = transport.get_extra_info("cipher")
+        self.session.ssl = {"context": context, "version": cipher[1], "cipher": cipher[0]}

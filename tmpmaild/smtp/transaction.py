@@ -21,14 +21,16 @@ class MailTransaction:
     """A mail transaction (RFC 5321 §3.3): the sender, the recipients accepted so far, and what MAIL declared.
 
     ``size_bytes`` is 0 where no size was declared; ``utf8``: addresses may be in UTF-8.
+    ``parameters`` are those of MAIL, as they were written.
     """
 
-    __slots__ = ("recipients", "sender", "size_bytes", "utf8")
+    __slots__ = ("parameters", "recipients", "sender", "size_bytes", "utf8")
 
     def __init__(self, sender: str = "", size_bytes: int = 0, *, utf8: bool = False) -> None:
         self.sender = sender
         self.size_bytes = size_bytes
         self.utf8 = utf8
+        self.parameters = ""
         self.recipients: list[Recipient] = []
 
     @property
@@ -57,6 +59,8 @@ def parse_mail(  # noqa: PLR0911 - one check a line, next to its reply
     except PathSyntaxError:
         return replies.BAD_SENDER
     transaction.sender = path.decode()
+    if parameters:
+        transaction.parameters = parameters.decode()
     return transaction
 
 

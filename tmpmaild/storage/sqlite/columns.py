@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from tmpmaild.model import NewMail, Verbatim
+from tmpmaild.storage import sessions
 from tmpmaild.storage.sqlite.layout import FILLER, padding, stored_bytes
 
 _encode = msgspec.json.Encoder().encode
@@ -67,6 +68,7 @@ CONTENT = (
     Column("envelope_from", "text", lambda new: new.mail.envelope.sender),
     Column("helo", "text", lambda new: new.mail.envelope.helo),
     Column("remote_ip", "text", lambda new: new.mail.envelope.remote_ip),
+    Column("session", "text", lambda new: sessions.encode(new.mail)),
     Column("warnings", "text", lambda new: _json(new.mail.parsed.warnings)),
     Column("headers", "text", lambda new: _json(new.mail.parsed.headers)),
     Column("body", "text", _body),
@@ -178,6 +180,7 @@ class FullRow(NamedTuple):
     helo: str
     remote_ip: str
     tls: int
+    session: str
     headers: str
     warnings: str
     head: bytes

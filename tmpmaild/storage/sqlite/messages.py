@@ -8,6 +8,7 @@ from msgspec import json
 
 from tmpmaild import ids
 from tmpmaild.model import Envelope, FullMessage, Source, Texts
+from tmpmaild.storage import sessions
 from tmpmaild.storage.sqlite.columns import FullRow, ListedRow, SourceRow, selected
 from tmpmaild.storage.sqlite.keys import message_key
 from tmpmaild.storage.sqlite.reading import BEGINNING, message
@@ -67,7 +68,14 @@ def select_message(
     full = FullRow(*found[len(ListedRow._fields) :])
     return FullMessage(
         message=message(row, row.body or "", row.body is None and row.body_bytes > 0),
-        envelope=Envelope(full.envelope_from, (row.recipient,), full.helo, full.remote_ip, bool(full.tls)),
+        envelope=Envelope(
+            full.envelope_from,
+            (row.recipient,),
+            full.helo,
+            full.remote_ip,
+            bool(full.tls),
+            sessions.decode(full.session, inbox_id),
+        ),
         headers=_decode_headers(full.headers),
         warnings=_decode_warnings(full.warnings),
         head=full.head,

@@ -1,0 +1,61 @@
+"""What a reader is told of the session that brought a mail."""
+
+from tmpmaild.model import AcceptedRecipient, Page, Session
+
+
+async def read(house, name):
+    (message,) = await house.messages(name)
+    _, full = await house.storage.read_message(f"{name}@ours.test", message.id, house.server.handler.clock())
+    return full.envelope
+
+
+async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recipients(serve, certificate, clock):
+    ours, theirs = certificate
+    async with serve(tls=ours, names=("abc", "def"), offers_auth=True) as house:
+        client = await house.greeted()
+        await client.say("STARTTLS")
+        await client.start_tls(theirs)
+        await client.say("EHLO real.example", "AUTH PLAIN AGEAYg==")
+        begun_ms = clock()
+        await client.say("MAIL FROM:<a@example.com> SIZE=100 body=8BITMIME AUTH=<>")
+        for recipient in ("ABC+1@ours.test", "def@Ours.test", "nobody@ours.test", "abc@ours.test"):
+            clock.advance(seconds=1)
+            await client.say(f"RCPT TO:<{recipient}>")
+        clock.advance(seconds=1)
+        await client.say("DATA")
+        await client.say("Subject: x\r\n\r\nhello\r\n.")
+        abc, other = await read(house, "abc"), await read(house, "def")
+    times_ms = [begun_ms + 1000 * seconds for seconds in range(6)]
+    assert abc.session == Session(
+        greeting="EHLO",
+        tls_version="TLSv1.3",
+        tls_cipher="TLS_AES_256_GCM_SHA384",
+        auth="PLAIN",
+        parameters="SIZE=100 body=8BITMIME AUTH=<>",
+        data_at_ms=times_ms[5],
+        recipients=(
+            AcceptedRecipient("ABC+1@ours.test", times_ms[1]),
+            AcceptedRecipient("abc@ours.test", times_ms[4]),
+        ),
+    )
+    assert other.session.recipients == (AcceptedRecipient("def@Ours.test", times_ms[2]),)
+    assert (abc.helo, abc.remote_ip, abc.tls) == ("real.example", "127.0.0.1", True)
+
+
+async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
+    async with serve(names=("abc", "def")) as house:
+        client = await house.connect()
+        await client.reply()
+        await client.say("EHLO client.example", "MAIL FROM:<> SIZE=9", "RCPT TO:<abc@ours.test>", "RSET")
+        await client.say("HELO client.example")
+        assert (await client.deliver("def")).startswith("250 ")
+        session = (await read(house, "def")).session
+    assert session == Session("HELO", data_at_ms=clock(), recipients=(AcceptedRecipient("def@ours.test", clock()),))
+
+
+async def test_an_inbox_that_the_mail_creates_has_the_session_too(serve):
+    async with serve(accept_unknown=True) as house:
+        client = await house.greeted()
+        await client.deliver("abc", "brand-new")
+        assert [one.address for one in (await read(house, "brand-new")).session.recipients] == ["brand-new@ours.test"]
+        assert (await house.service.mail.list("abc@ours.test", Page())).messages
