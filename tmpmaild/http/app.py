@@ -2,7 +2,8 @@
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -60,9 +61,7 @@ class HttpApp:
         self._limits = limits
         self._streams = StreamSlots(0)
         self._slots = LargeAnswerSlots()
-        # Read once: after an upgrade the files on disk are those of another version.
-        self._pages = {path: Resource(get=file) for path, file in web_files().items()} | health.public_paths(ready)
-        self._docs_style = StaticFile("docs.css")
+        self._pages = {path: Resource(get=file) for path, file in _web_files().items()} | health.public_paths(ready)
         self._measures = HttpMeasures(self._streams)
         self._access_key = secrets.token_bytes()
         self.prepare(settings, service.domains[0])()
@@ -93,9 +92,8 @@ class HttpApp:
     def _build(self, settings: HttpSettings, domain: str) -> ASGIApp:
         base_path = urlsplit(settings.public_url).path.rstrip("/")
         problems = Problems(base_path)
-        description = openapi.document(domain)
+        description, docs = _described(domain, settings.public_url)
         endpoints = _endpoints(self._service, base_path, self._slots, self._streams, description)
-        docs = docs_files(docspage.page(description, settings.public_url), self._docs_style)
         pages = self._pages | {path: Resource(get=file) for path, file in docs.items()}
         app = Starlette(
             routes=[
@@ -125,6 +123,22 @@ class HttpApp:
         origins = settings.cors_origins
         checked = CrossSite(limited, problems=problems, public_url=settings.public_url, cors_origins=origins)
         return Cors(checked, origins=origins) if origins else checked
+
+
+@lru_cache(maxsize=4)  # a reload seldom changes it
+def _described(domain: str, public_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
+    """Return the OpenAPI document, and what ``/docs`` makes of it for people."""
+    description = openapi.document(domain)
+    return description, docs_files(docspage.page(description, public_url), _docs_style())
+
+
+# Read once a process: after an upgrade the files on disk are those of another version.
+_web_files = cache(web_files)
+
+
+@cache
+def _docs_style() -> StaticFile:
+    return StaticFile("docs.css")
 
 
 def _endpoints(
