@@ -34,8 +34,8 @@ def anyio_backend():
 
 
 def pytest_generate_tests(metafunc):
-    """Run on both event loops what listens on a socket, and what is marked so: nothing else sees a difference."""
-    wants_both = "serve" in metafunc.fixturenames or metafunc.definition.get_closest_marker("both_loops")
+    """Run on both event loops what is marked so: nothing else sees a difference."""
+    wants_both = metafunc.definition.get_closest_marker("both_loops")
     if wants_both and "anyio_backend" in metafunc.fixturenames:
         metafunc.parametrize("anyio_backend", LOOPS)
 

@@ -16,6 +16,8 @@ from tmpmaild.http import answers, connection, resource, server
 from tmpmaild.inboxes.service import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
+pytestmark = pytest.mark.both_loops
+
 GET = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 CREATE = b"POST /api/v1/addresses HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"

@@ -3,13 +3,13 @@
 import random
 import re
 import secrets
-import time
 import unicodedata
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from growth import assert_within
 from tmpmaild import hostnames
 from tmpmaild.mail.addresses import (
     RESERVED_LOCAL_PARTS,
@@ -584,7 +584,7 @@ SPLINTERS = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(PATHS)
 def test_every_path_of_the_grammar_reaches_the_inbox_it_names(path):
     assume(not re.search(r"=\?[^?]+\?[BbQq]\?[^?]*\?=", path))
@@ -597,7 +597,7 @@ def test_every_path_of_the_grammar_reaches_the_inbox_it_names(path):
     assert inbox_reached_by(path) == named
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(PATHS, st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 2), SPLINTERS), min_size=1, max_size=3))
 @example("abc@ours.test", [(3, 0, "\u212a")])
 @example('"abc@ours.test"@elsewhere.example', [(16, 1, "")])
@@ -612,14 +612,14 @@ def test_a_path_with_a_splinter_in_it_reaches_the_inbox_it_names_or_is_refused(p
     assert reached == inbox_named_by(path)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(PATHS)
 def test_a_path_goes_through_its_brackets_as_it_is(path):
     assert split_path(f"<{path}>".encode()) == (path.encode(), b"")
     assert split_path(f"<{path}> BODY=8BITMIME".encode()) == (path.encode(), b"BODY=8BITMIME")
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(PATHS)
 def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
     assume(not re.search(r"=\?[^?]+\?[BbQq]\?[^?]*\?=", path))
@@ -674,10 +674,11 @@ def test_an_address_in_a_url_is_folded_as_at_rcpt(text, expected):
     ],
 )
 def test_what_is_no_address_is_none_and_costs_little(text):
-    started = time.process_time()
-    for _ in range(100):
-        assert canonical(text) is None
-    assert time.process_time() - started < 0.1  # 1 ms each, where 2 to 100 µs were measured
+    def read():
+        for _ in range(100):
+            assert canonical(text) is None
+
+    assert_within(0.5, read)  # 5 ms each, where 2 to 100 µs were measured
 
 
 @given(st.text(st.characters(), max_size=300))
@@ -696,11 +697,12 @@ def test_an_inbox_address_folds_to_itself(name, domain):
     [b"<" + b'"' * 2047, b"<" + b'"\\' * 1023, b'<"a" ' * 400, b"<" * 2048, b" " * 2048, b"<a" * 1000],
 )
 def test_hostile_arguments_cost_little(argument):
-    started = time.process_time()
-    for _ in range(100):
-        with pytest.raises(PathSyntaxError):
-            split_path(argument)
-    assert time.process_time() - started < 0.2
+    def read():
+        for _ in range(100):
+            with pytest.raises(PathSyntaxError):
+                split_path(argument)
+
+    assert_within(1, read)
 
 
 # Names that people choose

@@ -18,7 +18,7 @@ MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
 HTML = b"Content-Type: text/html\r\n\r\n"
 QUOTED_PRINTABLE = b"Content-Transfer-Encoding: quoted-printable\r\n\r\n"
 BASE64 = b"Content-Transfer-Encoding: base64\r\n\r\n"
-MIB_10 = 10 * 1024 * 1024
+MIB_4 = 4 * 1024 * 1024
 
 
 def read(raw):
@@ -131,54 +131,54 @@ def nested(levels):
 # Made one at a time: together they would be a quarter of a gigabyte.
 BOMBS = {
     "100,000 parts": (lambda: MIXED + b"--x\n\na\n" * 100_000, parts.TOO_MANY_PARTS),
-    "parts without anything": (lambda: MIXED + b"--x\n" * 2_500_000, parts.TOO_MANY_PARTS),
-    "lines that look like delimiters": (lambda: MIXED + b"--\n" * 3_000_000, parts.TOO_MANY_PARTS),
+    "parts without anything": (lambda: MIXED + b"--x\n" * 1_000_000, parts.TOO_MANY_PARTS),
+    "lines that look like delimiters": (lambda: MIXED + b"--\n" * 1_200_000, parts.TOO_MANY_PARTS),
     "nesting of 3,000": (lambda: nested(3_000), parts.TOO_DEEP),
     "nesting of 100,000": (lambda: nested(100_000), parts.TOO_DEEP),
-    "deep nesting around much text": (lambda: nested(99) + b"--\na\n" * 2_000_000, None),
+    "deep nesting around much text": (lambda: nested(99) + b"--\na\n" * 800_000, None),
     "the same boundary again and again": (lambda: MIXED + b"--x\n" + (MIXED + b"--x\n") * 150_000, parts.TOO_DEEP),
     "nesting within base64": (
         lambda: b"Content-Type: message/rfc822\n" + BASE64 + base64.encodebytes(nested(50_000)),
         None,
     ),
     "200,000 header lines": (lambda: b"X-Line: value\r\n" * 200_000 + b"\r\nbody", headers.HEADER_CUT),
-    "one header line of 10 MiB": (lambda: b"Subject: " + b"x" * MIB_10, headers.FIELD_CUT),
+    "one header line of 4 MiB": (lambda: b"Subject: " + b"x" * MIB_4, headers.FIELD_CUT),
     "headers of parts": (lambda: MIXED + (b"--x\n" + b"a:b\n" * 2_500) * 1_000, None),
     "1 MB of encoded-words": (lambda: b"Subject: " + b"=?utf-8?q?a?= " * 75_000 + b"\n\n", headers.FIELD_CUT),
     "50 KB of quotes in To": (lambda: b"To: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
     "50 KB of quotes in From": (lambda: b"From: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
-    "base64 of nothing but padding": (lambda: BASE64 + b"=" * MIB_10, parts.BROKEN_BASE64),
-    "base64 full of padding and junk": (lambda: BASE64 + b"A=$" * (MIB_10 // 3), parts.BROKEN_BASE64),
+    "base64 of nothing but padding": (lambda: BASE64 + b"=" * MIB_4, parts.BROKEN_BASE64),
+    "base64 full of padding and junk": (lambda: BASE64 + b"A=$" * (MIB_4 // 3), parts.BROKEN_BASE64),
     "an unknown charset": (
-        lambda: b"Content-Type: text/plain; charset=x-none\n\n" + b"\xe9" * MIB_10,
+        lambda: b"Content-Type: text/plain; charset=x-none\n\n" + b"\xe9" * MIB_4,
         charsets.UNKNOWN_CHARSET,
     ),
     "a charset of other octets": (
-        lambda: b"Content-Type: text/plain; charset=gb18030\n\n" + b"\xff" * MIB_10,
+        lambda: b"Content-Type: text/plain; charset=gb18030\n\n" + b"\xff" * MIB_4,
         charsets.UNDECODABLE_TEXT,
     ),
-    "10 MiB base64 attachment": (
-        lambda: b"Content-Type: image/png\n" + BASE64 + (b"QUJD" * 19 + b"\r\n") * 134_000,
+    "4 MiB base64 attachment": (
+        lambda: b"Content-Type: image/png\n" + BASE64 + (b"QUJD" * 19 + b"\r\n") * 54_000,
         None,
     ),
-    "10 MiB of HTML": (lambda: HTML + b"<div><p>text <b>bold</b></p>" * (MIB_10 // 28), None),
-    "10 MiB of < in HTML": (lambda: HTML + b"<" * MIB_10, None),
-    "10 MiB of empty lines": (lambda: b"Subject: x\r\n\r\n" + b"\r\n" * (MIB_10 // 2), None),
-    "10 MiB of empty lines and no header": (lambda: b"\n" * MIB_10, mime.NO_HEADER),
-    "10 MiB of = in quoted-printable": (lambda: QUOTED_PRINTABLE + b"=" * MIB_10, parts.BROKEN_QUOTED_PRINTABLE),
-    "10 MiB of spaces in quoted-printable": (
-        lambda: QUOTED_PRINTABLE + b"= " * (MIB_10 // 2),
+    "4 MiB of HTML": (lambda: HTML + b"<div><p>text <b>bold</b></p>" * (MIB_4 // 28), None),
+    "4 MiB of < in HTML": (lambda: HTML + b"<" * MIB_4, None),
+    "4 MiB of empty lines": (lambda: b"Subject: x\r\n\r\n" + b"\r\n" * (MIB_4 // 2), None),
+    "4 MiB of empty lines and no header": (lambda: b"\n" * MIB_4, mime.NO_HEADER),
+    "4 MiB of = in quoted-printable": (lambda: QUOTED_PRINTABLE + b"=" * MIB_4, parts.BROKEN_QUOTED_PRINTABLE),
+    "4 MiB of spaces in quoted-printable": (
+        lambda: QUOTED_PRINTABLE + b"= " * (MIB_4 // 2),
         parts.BROKEN_QUOTED_PRINTABLE,
     ),
-    "10 MiB of NUL": (lambda: b"\0" * MIB_10, mime.NO_HEADER),
-    "10 MiB of lines that are no fields": (lambda: b"x\n" * (MIB_10 // 2), mime.NO_HEADER),
+    "4 MiB of NUL": (lambda: b"\0" * MIB_4, mime.NO_HEADER),
+    "4 MiB of lines that are no fields": (lambda: b"x\n" * (MIB_4 // 2), mime.NO_HEADER),
 }
 
 
 @pytest.fixture(scope="module")
 def ordinary_seconds():
-    """Return what 10 MiB of ordinary text cost."""
-    text = b"Subject: x\n\n" + b"A line of ordinary text, with words in it, as long as they are in mail.\n" * 145_000
+    """Return what 4 MiB of ordinary text cost."""
+    text = b"Subject: x\n\n" + b"A line of ordinary text, with words in it, as long as they are in mail.\n" * 58_000
     return min(cpu_seconds(read, text) for _ in range(3))
 
 
@@ -186,8 +186,9 @@ def ordinary_seconds():
 def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
     make, warning = BOMBS[name]
     raw = make()
-    assert_within(30 * ordinary_seconds, read, raw)
-    mail = read(raw)
+    mails = []
+    assert_within(75 * ordinary_seconds, lambda: mails.append(read(raw)))
+    mail = mails[-1]
     assert mime.UNREADABLE not in mail.warnings
     assert warning is None or warning in mail.warnings
 

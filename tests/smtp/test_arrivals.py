@@ -7,6 +7,8 @@ import pytest
 
 from tmpmaild.smtp import replies
 
+pytestmark = pytest.mark.both_loops
+
 PROXY = [ip_network("127.0.0.1/32")]
 HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 40000 25\r\n"
 OTHER = b"PROXY TCP4 192.0.2.2 127.0.0.1 40000 25\r\n"

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from tmpmaild.smtp import replies
 
+pytestmark = pytest.mark.both_loops
+
 REFUSED = "421 4.7.0 Too many connections, try again later\r\n"
 GREETING = "220 mx.ours.test ESMTP"
 

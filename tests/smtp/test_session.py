@@ -10,6 +10,8 @@ import pytest
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 
+pytestmark = pytest.mark.both_loops
+
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 
 

@@ -173,7 +173,7 @@ def _most_between_deliveries(operations):
 @pytest.mark.parametrize("stranger_reads", [False, True])
 async def test_mail_passes_between_the_steps_of_a_sweep(engine, path, stranger_reads, monkeypatch):
     monkeypatch.setattr("tmpmaild.inboxes.expiry._ERASE_PAUSE_SECONDS", 0.001)
-    await fill(engine, inboxes=1500, mails_each=2)
+    await fill(engine, inboxes=600, mails_each=2)
     await fill_large(engine)
     engine.clock.advance(ms=LIFETIME_MS)
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as stranger:
