@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tmpmaild import pytest_plugin
-from tmpmaild.pytest_plugin import services
+from tmpmaild.pytest_plugin import embedded
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples"
@@ -34,7 +34,7 @@ def shop_url(tmp_path):
     """Serve the shop; its mail goes to a daemon, whose URL comes along."""
     serving = pytest.importorskip("werkzeug.serving", reason="needs the Python package flask")
     create_app = runpy.run_path(str(EXAMPLES / "flask/shop.py"))["create_app"]
-    with services.embedded(tmp_path, accept_unknown=False) as service:
+    with embedded.daemon(tmp_path, embedded.Wanted()) as service:
         assert not (tmp_path / "tmpmaild.db.control").exists()
         server = serving.make_server("127.0.0.1", 0, create_app(*service.smtp), threaded=True)
         thread = threading.Thread(target=server.serve_forever)
@@ -54,7 +54,7 @@ def test_every_fixture_option_and_ini_key_stands_in_the_guide():
     source = Path(pytest_plugin.__file__).read_text()
     fixtures = re.findall(r"^@pytest\.fixture.*\ndef ([a-z]\w+)", source, re.MULTILINE)
     options = re.findall(r'add(?:option|ini)\("([\w-]+)"', source)
-    assert (len(fixtures), len(options)) == (5, 5)
+    assert (len(fixtures), len(options)) == (6, 8)
     assert [name for name in fixtures + options if f"`{name}`" not in DOCUMENT] == []
 
 

@@ -1,5 +1,6 @@
 """What a failed test shows of its mails."""
 
+import json
 import re
 
 import pytest
@@ -119,3 +120,42 @@ def test_an_inbox_that_cannot_be_read_is_said_below_the_failure(shown):
 def test_nothing_is_shown_where_no_inbox_was_used_or_nothing_failed(shown):
     assert listing(shown["test_without"]) == []
     assert "test_good" not in shown
+
+
+ATTACHED = r"""
+import smtplib
+
+def test_it(inbox, async_inbox, tmpmail_smtp):
+    html = (
+        "Subject: <script>alert(1)</script>\r\nContent-Type: text/html\r\n\r\n"
+        "<p>481516</p><script>alert(2)</script>\r\n"
+    )
+    with smtplib.SMTP(*tmpmail_smtp, local_hostname="localhost") as client:
+        client.sendmail("shop@shop.example", [inbox.address], html)
+        client.sendmail("shop@shop.example", [async_inbox.address], "Subject: plain\r\n\r\nhello\r\n")
+    assert False
+"""
+
+
+def test_pytest_html_and_allure_get_text_sanitised_html_and_source(run, tmp_path):
+    pytest.importorskip("pytest_html", reason="needs the Python package pytest-html")
+    pytest.importorskip("allure_pytest", reason="needs the Python package allure-pytest")
+    plugins = ("-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin", "-p", "allure_pytest.plugin")
+    status, text = run(*plugins, "--html=report/index.html", "--alluredir=allure", tests=ATTACHED)
+    assert (status, "1 failed" in text) == (1, True), text
+    in_html = {
+        path.suffix: path.read_text() for path in (tmp_path / "report/assets").iterdir() if "_0_" not in path.name
+    }
+    assert in_html.keys() >= {".txt", ".html", ".eml"}, sorted((tmp_path / "report/assets").iterdir())
+    results = json.loads(next((tmp_path / "allure").glob("*-result.json")).read_text())
+    files = {one["name"].partition(" mail ")[2]: one for one in results["attachments"] if " mail " in one["name"]}
+    assert {name: one["type"] for name, one in files.items()} == {
+        "1 text": "text/plain",
+        "1 HTML": "text/html",
+        "1 source": "message/rfc822",
+    }
+    assert len([one for one in results["attachments"] if " mail " in one["name"]]) == 5
+    shown = (tmp_path / "allure" / files["1 HTML"]["source"]).read_text()
+    assert "481516" in shown
+    assert "<script" not in shown
+    assert "<script>alert(1)" not in (tmp_path / "report/index.html").read_text()

@@ -49,7 +49,7 @@ def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environmen
     ],
 )
 def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, place):
-    assert services._smtp_server(text) == place
+    assert services.smtp_server(text) == place
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, 
 )
 def test_what_is_no_mail_server_is_said(text):
     with pytest.raises(services.NoService, match="is not a mail server, expected HOST or HOST:PORT"):
-        services._smtp_server(text)
+        services.smtp_server(text)
 
 
 def test_what_is_no_url_is_said_without_a_traceback(run):

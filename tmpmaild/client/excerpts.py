@@ -1,6 +1,8 @@
 """What errors and reports show of a mail: a line about it and the beginning of its text, bounded and safe to print."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
 
 from tmpmaild.client.errors import printable
 from tmpmaild.client.wire import Message
@@ -10,7 +12,23 @@ _MAX_CHARACTERS = 200
 _MAX_MAILS = 3
 
 
-def heading(message: Message) -> str:
+class Headed(Protocol):
+    """A mail, as any module has it."""
+
+    @property
+    def received_at(self) -> datetime:
+        """When it came."""
+
+    @property
+    def sender(self) -> str:
+        """Its sender's address."""
+
+    @property
+    def subject(self) -> str:
+        """Its subject."""
+
+
+def heading(message: Headed) -> str:
     """Return one line: when it came, from whom, about what."""
     time = message.received_at.isoformat(sep=" ", timespec="seconds")
     return f"{time}  {printable(message.sender) or 'unknown sender'}  {printable(message.subject) or '(no subject)'}"

@@ -280,7 +280,11 @@ class Mail(MailView):
         Images from elsewhere are loaded only with ``remote_images``. A link of the mail opens a page of its own:
         ``page.expect_popup()``.
         """
-        page.goto(self._driver.run(self._remote.view_url(self.id, remote_images=remote_images)))
+        page.goto(self.view_url(remote_images=remote_images))
+
+    def view_url(self, *, remote_images: bool = False) -> str:
+        """Return a URL that shows the mail in any browser; it works for a minute, without a token."""
+        return self._driver.run(self._remote.view_url(self.id, remote_images=remote_images))
 
     def details(self) -> Details:
         """Return the headers, the HTML, the whole text. Fetched the first time."""

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, fixtures and the report of a failed test; ``services.py`` starts the daemon.
+"""The pytest plugin: options and fixtures; ``embedded.py`` starts the daemon.
 
 It costs nothing until a test uses a fixture: everything that is slow to import is imported then.
 """
@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
-    from tmpmaild.client import AsyncClient, AsyncInbox, Client, Inbox
-    from tmpmaild.pytest_plugin.inboxes import Opened
+    from pathlib import Path
+
+    from tmpmaild.client import AsyncInbox, Client, Inbox
+    from tmpmaild.pytest_plugin.inboxes import Clients
     from tmpmaild.pytest_plugin.services import Service, SmtpServer
 
 NewInbox: TypeAlias = "Callable[..., Inbox]"
 """What the fixture ``new_inbox`` is: it takes what ``Client.create`` does."""
 
-_opened = pytest.StashKey[list["Opened"]]()
+_opened = pytest.StashKey[list["Inbox"]]()
+_clients = pytest.StashKey["Clients"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tmpmaild-smtp", metavar="HOST:PORT", help=smtp)
     parser.addini("tmpmaild_url", url, default="")
     parser.addini("tmpmaild_smtp", smtp, default="")
+    domain = "The domains of the embedded daemon, the first for new addresses (default: tmpmaild.example)."
+    parser.addini("tmpmaild_domain", domain, type="args", default=[])
+    file = "A configuration file for the embedded daemon, relative to this ini file."
+    parser.addini("tmpmaild_config", file, default="")
+    tls = "The embedded daemon offers TLS, with a certificate of its own (needs tmpmaild[tls])."
+    parser.addini("tmpmaild_tls", tls, type="bool", default=False)
     unknown = "The embedded daemon creates unknown addresses on their first mail (smtp.accept_unknown)."
     parser.addini("tmpmaild_accept_unknown", unknown, type="bool", default=False)
 
@@ -37,9 +46,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Show with a failed test the mails of its inboxes, which are still there until its teardown."""
     report = yield
     if report.failed and report.when != "teardown" and (opened := item.stash.get(_opened, [])):
-        from tmpmaild.pytest_plugin.inboxes import section  # noqa: PLC0415 - only if a test used an inbox
+        from tmpmaild.pytest_plugin.reports import extend  # noqa: PLC0415 - only if a test used an inbox
 
-        report.sections += [section(one) for one in opened]
+        extend(report, opened, item.config.stash[_clients], item.config)
     return report
 
 
@@ -47,27 +56,32 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def _tmpmaild_service(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator["Service", None, None]:
-    from tmpmaild.pytest_plugin import services  # noqa: PLC0415 - only if a test uses a fixture
+    from tmpmaild.pytest_plugin import embedded, services  # noqa: PLC0415 - only if a test uses a fixture
 
     try:
         service = services.given(pytestconfig)
         if service is not None:
             yield service
             return
-        accept_unknown = pytestconfig.getini("tmpmaild_accept_unknown")
-        with services.embedded(tmp_path_factory.mktemp("tmpmaild"), accept_unknown=accept_unknown) as service:
+        with embedded.daemon(tmp_path_factory.mktemp("tmpmaild"), embedded.wanted(pytestconfig)) as service:
             yield service
     except services.NoService as error:
         pytest.fail(f"tmpmaild: {error}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
-def tmpmail(_tmpmaild_service: "Service") -> Iterator["Client"]:
-    """Return a ``tmpmaild.client.Client`` for the given service, else for a daemon that ends with the session."""
-    from tmpmaild.pytest_plugin.inboxes import client  # noqa: PLC0415 - only if a test uses a fixture
+def _tmpmaild_clients(pytestconfig: pytest.Config, _tmpmaild_service: "Service") -> Iterator["Clients"]:
+    from tmpmaild.pytest_plugin.inboxes import clients  # noqa: PLC0415 - only if a test uses a fixture
 
-    with client(_tmpmaild_service) as opened:
+    with clients(_tmpmaild_service) as opened:
+        pytestconfig.stash[_clients] = opened
         yield opened
+
+
+@pytest.fixture(scope="session")
+def tmpmail(_tmpmaild_clients: "Clients") -> "Client":
+    """Return a ``tmpmaild.client.Client`` for the given service, else for a daemon that ends with the session."""
+    return _tmpmaild_clients.plain
 
 
 @pytest.fixture(scope="session")
@@ -77,18 +91,20 @@ def tmpmail_smtp(_tmpmaild_service: "Service") -> "SmtpServer":
 
 
 @pytest.fixture(scope="session")
-def _tmpmaild_async_client(_tmpmaild_service: "Service") -> Iterator["AsyncClient"]:
-    from tmpmaild.pytest_plugin.inboxes import async_client  # noqa: PLC0415 - only if a test uses a fixture
-
-    with async_client(_tmpmaild_service) as opened:
-        yield opened
+def tmpmail_ca_file(_tmpmaild_service: "Service") -> "Path":
+    """Return the PEM file of the authority that issued the embedded daemon's certificate (``tmpmaild_tls``)."""
+    if _tmpmaild_service.ca_file is None:
+        pytest.fail("tmpmaild: tmpmail_ca_file needs the embedded daemon and tmpmaild_tls = true", pytrace=False)
+    return _tmpmaild_service.ca_file
 
 
 @pytest.fixture
-def _tmpmaild_opened(request: pytest.FixtureRequest) -> Iterator[list["Opened"]]:
+def _tmpmaild_opened(request: pytest.FixtureRequest, _tmpmaild_clients: "Clients") -> Iterator[list["Inbox"]]:
     from tmpmaild.pytest_plugin.inboxes import delete  # noqa: PLC0415 - only if a test uses a fixture
 
-    opened: list[Opened] = []
+    if ending := _tmpmaild_clients.service.ended():
+        pytest.fail(f"tmpmaild: {ending}", pytrace=False)
+    opened: list[Inbox] = []
     request.node.stash[_opened] = opened
     yield opened
     while opened:
@@ -96,16 +112,21 @@ def _tmpmaild_opened(request: pytest.FixtureRequest) -> Iterator[list["Opened"]]
 
 
 @pytest.fixture
-def new_inbox(tmpmail: "Client", _tmpmaild_opened: list["Opened"]) -> NewInbox:
+def new_inbox(tmpmail: "Client", _tmpmaild_opened: list["Inbox"]) -> NewInbox:
     """Return a function that creates inboxes: private by default, deleted after the test.
 
     It takes what ``Client.create`` takes.
     """
-    from tmpmaild.pytest_plugin.inboxes import opened  # noqa: PLC0415 - only if a test uses a fixture
 
-    def create(local_part: str | None = None, *, domain: str | None = None, private: bool = True) -> "Inbox":
-        inbox = tmpmail.create(local_part, domain=domain, private=private)
-        _tmpmaild_opened.append(opened(inbox))
+    def create(
+        local_part: str | None = None,
+        *,
+        domain: str | None = None,
+        private: bool = True,
+        expires_in_seconds: int | None = None,
+    ) -> "Inbox":
+        inbox = tmpmail.create(local_part, domain=domain, private=private, expires_in_seconds=expires_in_seconds)
+        _tmpmaild_opened.append(inbox)
         return inbox
 
     return create
@@ -118,10 +139,6 @@ def inbox(new_inbox: NewInbox) -> "Inbox":
 
 
 @pytest.fixture
-def async_inbox(_tmpmaild_async_client: "AsyncClient", _tmpmaild_opened: list["Opened"]) -> "AsyncInbox":
+def async_inbox(_tmpmaild_clients: "Clients", new_inbox: NewInbox) -> "AsyncInbox":
     """Return a fresh private inbox with ``await`` (``tmpmaild.client.AsyncInbox``), for any event loop."""
-    from tmpmaild.pytest_plugin.inboxes import opened_async, run_in_thread  # noqa: PLC0415 - only if a test uses a fixture
-
-    inbox: AsyncInbox = run_in_thread(_tmpmaild_async_client.create, None, private=True)
-    _tmpmaild_opened.append(opened_async(inbox))
-    return inbox
+    return _tmpmaild_clients.awaited(new_inbox())

@@ -1,32 +1,13 @@
-"""The service of a test session: the one that options name, or a daemon that we start and stop with pytest."""
+"""The service of a test session as options and ini keys name it; ``embedded.py`` starts one where they name none."""
 
 import ipaddress
 import os
-import re
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
-
-_START_SECONDS = 30
-_STOP_SECONDS = 10
-_MAX_LOG_CHARACTERS = 4000
-_SETTINGS = {
-    "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
-    "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
-    "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
-    "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
-    "TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0",
-    "TMPMAILD_LOG__LEVEL": "warning",
-    "TMPMAILD_CONTROL__LISTEN": "off",
-}
-_places = re.compile(r"HTTP on (\S+)\n *SMTP on (\S+)\n").search
 
 
 class NoService(Exception):
@@ -41,11 +22,18 @@ class SmtpServer(NamedTuple):
 
 
 class Service(NamedTuple):
-    """Where the API and the mail server are; an embedded one is never behind a proxy."""
+    """Where the API and the mail server are; an embedded one is never behind a proxy.
+
+    ``smtps`` takes mail over TLS from the first octet, ``ca_file`` holds the authority that issued its certificate;
+    ``ended`` says why the service has ended, and nothing while it runs.
+    """
 
     url: str
     smtp: SmtpServer
     is_embedded: bool = False
+    smtps: SmtpServer | None = None
+    ca_file: Path | None = None
+    ended: Callable[[], str] = str
 
 
 def given(config: pytest.Config) -> Service | None:
@@ -60,7 +48,7 @@ def given(config: pytest.Config) -> Service | None:
     except ValueError as error:
         raise NoService(str(error)) from error
     host = urlsplit(url).hostname or ""
-    return Service(url, _smtp_server(_option(config, "tmpmaild_smtp") or _in_brackets(host)))
+    return Service(url, smtp_server(_option(config, "tmpmaild_smtp") or _in_brackets(host)))
 
 
 def _option(config: pytest.Config, name: str) -> str:
@@ -68,7 +56,7 @@ def _option(config: pytest.Config, name: str) -> str:
     return str(found).strip()
 
 
-def _smtp_server(text: str) -> SmtpServer:
+def smtp_server(text: str) -> SmtpServer:
     """Read ``HOST`` or ``HOST:PORT``; the default port is 1025 on this machine, else 25."""
     try:
         parts = urlsplit(f"//{text}")
@@ -89,62 +77,3 @@ def _is_this_machine(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-@contextmanager
-def embedded(folder: Path, *, accept_unknown: bool) -> Iterator[Service]:
-    """Run a daemon on free ports, its database and its log in a folder. Raises ``NoService`` if it does not start."""
-    (folder / "tmpmaild.toml").touch()  # or the machine's own configuration would be read
-    log = folder / "stderr.txt"
-    # A process group of its own: ctrl-C must not stop it before the inboxes are deleted. Its stdin ends when we do.
-    with (
-        log.open("wb") as stderr,
-        subprocess.Popen(
-            [sys.executable, "-P", "-m", "tmpmaild", "serve", "--stop-with-stdin"],
-            cwd=folder,
-            env=_environment(folder, accept_unknown=accept_unknown),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            process_group=0,
-        ) as process,
-    ):
-        try:
-            yield _announced(process, log)
-        finally:
-            _stop(process)
-
-
-def _environment(folder: Path, *, accept_unknown: bool) -> dict[str, str]:
-    own = {
-        "TMPMAILD_STORAGE__PATH": str(folder / "tmpmaild.db"),
-        "TMPMAILD_SMTP__ACCEPT_UNKNOWN": "create" if accept_unknown else "reject",
-    }
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("TMPMAILD_")}
-    return {**clean, **_SETTINGS, **own}
-
-
-def _announced(process: "subprocess.Popen[str]", log: Path) -> Service:
-    """Wait until the banner says where the daemon listens."""
-    too_late = threading.Timer(_START_SECONDS, process.kill)
-    too_late.start()
-    try:
-        banner = ""
-        while (places := _places(banner)) is None:
-            line = process.stdout.readline() if process.stdout else ""
-            if not line:
-                said = log.read_text(errors="replace")[-_MAX_LOG_CHARACTERS:]
-                raise NoService(f"the embedded daemon did not start (exit {process.wait()}); it said:\n{said}")
-            banner += line
-    finally:
-        too_late.cancel()
-    return Service(f"http://{places[1]}", _smtp_server(places[2]), is_embedded=True)
-
-
-def _stop(process: "subprocess.Popen[str]") -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
