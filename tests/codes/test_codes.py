@@ -45,8 +45,13 @@ def values(text, subject=""):
         ("WDJB-MJHT", "WDJB-MJHT"),
         ("K7M3-Q9XZ-48KL", "K7M3-Q9XZ-48KL"),
         ("ABC-123", "ABC-123"),
-        ("G-481516", "481516"),
-        ("FB-48151", "48151"),
+        ("G-481516", "G-481516"),
+        ("FB-48151", "FB-48151"),
+        ("BMS 3PT", "BMS3PT"),
+        ("16 903 427", "16903427"),
+        ("RABE-4821-NX", "RABE-4821-NX"),
+        ("2025", "2025"),
+        ("20250114", "20250114"),
         ("correct-horse-battery", "correct-horse-battery"),
         ("correct-horse-battery-42", "correct-horse-battery-42"),
         ("\uff14\uff18\uff11\uff15\uff11\uff16", "481516"),
@@ -248,5 +253,4 @@ def test_any_text_gives_codes_that_stand_in_it(subject, text):
 @settings(deadline=None)
 @given(st.integers(0, 10**8).map(str).filter(lambda digits: len(digits) >= 4))
 def test_any_digits_are_a_code_when_plainly_called_one(digits):
-    if not digits.startswith(("19", "20")):
-        assert values(f"Your verification code is {digits}.")[:1] == [digits] * (len(digits) <= 8)
+    assert values(f"Your verification code is {digits}.")[:1] == [digits] * (len(digits) <= 8)

@@ -59,7 +59,9 @@ def test_minutes_behind_an_ascii_comma_do_not_belong_to_a_number():
     ("line", "kinds"),
     [
         ("481516", [Kind.DIGITS]),
-        ("G-481516", [Kind.DIGITS]),
+        ("G-481516", [Kind.MIXED]),
+        ("BMS 3PT", [Kind.LETTERS]),
+        ("2026", [Kind.YEAR]),
         ("K7M3Q9", [Kind.MIXED]),
         ("K7M-3Q9", [Kind.MIXED]),
         ("KXQWPZ", [Kind.LETTERS]),

@@ -11,12 +11,11 @@ by itself is for ``lines.py`` and ``naming.py``.
 from tmpmaild.findings.codes import naming, scores, shapes
 from tmpmaild.findings.codes.cues import NOUNS, NUMBERS, Cue, Mark
 from tmpmaild.findings.codes.lines import Line, is_plain, touching
-from tmpmaild.findings.codes.shapes import Kind, Shape
+from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
 _LABELS = NUMBERS | {Cue.LABEL}
-_TYPED = frozenset({Kind.DIGITS, Kind.MIXED})
 
 _LINES_ABOVE = 4
 _LINES_BELOW = 2
@@ -24,7 +23,6 @@ _LINES_AROUND = 3
 _LABEL_CHARACTERS = 40
 _OLD_CHARACTERS = 15
 _TOUCHING_CHARACTERS = 2
-_LEAST_UNNAMED_DIGITS = 5
 
 
 class _Mail:
@@ -102,20 +100,21 @@ def _confidence(mail: _Mail, number: int, index: int) -> float:
 
 def _is_amount(line: Line, shape: Shape) -> bool:
     """Return whether a unit follows: "4815 points"."""
-    return shape.kind is Kind.DIGITS and any(
+    return shape.kind in {Kind.DIGITS, Kind.YEAR} and any(
         mark.cue is Cue.UNIT and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in line.marks
     )
 
 
 def _is_word(line: Line, shape: Shape) -> bool:
     """Return whether letters are one of the words that speak of codes."""
-    return shape.kind not in _TYPED and any(mark.start < shape.end and shape.start < mark.end for mark in line.marks)
+    is_letters = shape.kind in {Kind.LETTERS, Kind.WORDS} and not any(map(str.isdigit, shape.value))
+    return is_letters and any(mark.start < shape.end and shape.start < mark.end for mark in line.marks)
 
 
 def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
     """Rate "enter 1234 to sign in" and "password: 1234", where no noun stands."""
     line = mail.lines[number]
-    if shape.kind in _TYPED and line.is_asked_for(shape):
+    if shape.kind not in {Kind.LETTERS, Kind.WORDS} and line.is_asked_for(shape):
         strength = scores.strength("verb", _Places(mail, number))
         if strength:
             return strength
@@ -129,6 +128,14 @@ def _named_elsewhere(mail: _Mail, number: int, shape: Shape) -> float:
     """Rate a number that stands by itself, by the lines above and below and the subject."""
     if not mail.lines[number].is_alone(shape) and not _continues(mail, number, shape):
         return 0
+    if number > mail.first and not mail.lines[number - 1].nouns() and _is_label(mail.lines[number - 1]):
+        return 0
+    return (
+        _named_above(mail, number, shape) or _named_below(mail, number, shape) or _named_by_subject(mail, number, shape)
+    )
+
+
+def _named_above(mail: _Mail, number: int, shape: Shape) -> float:
     for distance in range(1, min(_LINES_ABOVE, number - mail.first) + 1):
         above = mail.lines[number - distance]
         nouns = above.nouns()
@@ -136,9 +143,9 @@ def _named_elsewhere(mail: _Mail, number: int, shape: Shape) -> float:
             above.use(nouns[-1])
             nearness = 1 - scores.LINE_COST * (distance - 1)
             return nearness * _strength(mail, number - distance, nouns[-1], shape, above.text[nouns[-1].end :])
-        if distance == 1 and _is_label(above):
-            return 0
-    return _named_below(mail, number, shape) or _named_by_subject(mail, number, shape)
+        if distance == 1 and Cue.ENTER in above.cues:
+            return scores.strength("verb", _Places(mail, number))
+    return 0
 
 
 def _continues(mail: _Mail, number: int, shape: Shape) -> bool:
@@ -173,7 +180,7 @@ def _named_by_subject(mail: _Mail, number: int, shape: Shape) -> float:
         nouns = line.nouns()
         if nouns:
             return scores.OTHER_LINE * _strength(mail, above, nouns[0], shape, line.text[nouns[0].end :])
-    if shape.kind is not Kind.DIGITS or len(shape.value) < _LEAST_UNNAMED_DIGITS:
+    if shape.kind not in TYPED:
         return 0
     return scores.strength("nothing", _Places(mail, number))
 
@@ -187,7 +194,7 @@ def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> 
     strength = scores.strength(_kind_of_noun(line, noun, rest), _Places(mail, number, noun))
     if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
         strength *= scores.OLD
-    if shape.kind not in _TYPED and strength < scores.SURE:
+    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < scores.SURE:
         strength *= scores.DOUBTFUL_LETTERS
     return strength
 
@@ -196,6 +203,8 @@ def _kind_of_noun(line: Line, noun: Mark, rest: str) -> str:
     """Return the name under which a noun stands in the table of scores."""
     if noun.cue is not Cue.OTP and Cue.AUTHORIZE in touching(line, noun):
         return "authorization"
+    if noun.cue is Cue.ASKED and Cue.CONFIRM in touching(line, noun):
+        return "confirmation"
     if noun.cue is Cue.CODE and not is_plain(line, noun, rest):
         return "unknown code"
     return noun.cue.name.lower()

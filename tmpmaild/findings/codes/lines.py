@@ -18,7 +18,7 @@ from tmpmaild.findings.codes.cues import (
     Cue,
     Mark,
 )
-from tmpmaild.findings.codes.shapes import Kind, Shape
+from tmpmaild.findings.codes.shapes import TYPED, Shape
 
 NEAR_CHARACTERS = 60
 
@@ -34,6 +34,7 @@ _ADVERB_CHARACTERS = 7
 _NEGATION_CHARACTERS = 8
 _LONGEST_WORD = 40
 _SHORT_WORD = 3
+_ABBREVIATION = 2
 _WORDS_AROUND = 12
 _TOLD_BEFORE_CHARACTERS = 30
 _TOLD_BEHIND_CHARACTERS = 20
@@ -104,7 +105,7 @@ class Line:
     def is_alone(self, shape: Shape) -> bool:
         """Return whether there are no words next to a number, and no numbers next to a word."""
         outside = self.text[: shape.start] + self.text[shape.end :]
-        if shape.kind in {Kind.DIGITS, Kind.MIXED}:
+        if shape.kind in TYPED:
             return not LETTER.search(outside)
         return not any(map(str.isalnum, outside))
 
@@ -182,6 +183,8 @@ def _number(text: str, found: list[Mark], at: int, neighbours: set[Cue]) -> Cue:
         return cue
     if neighbours & OF_A_BOX:
         return Cue.CODE
+    if Cue.CONFIRM in neighbours and found[at].end - found[at].start > _ABBREVIATION:
+        return Cue.ASKED
     is_due = cue is Cue.DIGITS or (_is_for_a_purpose(found, at) and _is_unqualified(text, found, at))
     return Cue.ASKED if Cue.FOLLOWING in neighbours or (is_due and is_told(found, at)) else cue
 

@@ -4,9 +4,9 @@ import re
 from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
-from tmpmaild.findings.codes.cues import NUMBERS, OTHER_KINDS, VERIFYING, Cue, Mark
+from tmpmaild.findings.codes.cues import NUMBERS, OTHER_KINDS, PLAIN_WORDS, VERIFYING, Cue, Mark
 from tmpmaild.findings.codes.lines import LETTER, NEAR_CHARACTERS, OF, OPENS_VALUE, Line, is_told
-from tmpmaild.findings.codes.shapes import Kind, Shape
+from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
 
 _NAMING_CHARACTERS = 12
 _TOUCHING_CHARACTERS = 4
@@ -15,6 +15,7 @@ _OTHER_NAMES = OTHER_KINDS | NUMBERS | {Cue.THING}
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.DELIVERY}
 _CLAUSE_END = re.compile(r"[,;(|\u3001\uff0c]")
 _SENTENCE_END = re.compile(r"[.;!?](?!\w)")
+_HEAD_END = re.compile(r"[:\])] ?[A-Za-z]")
 _PAUSE = re.compile(r"[,;!?]")
 _COUNTED = re.compile(r" [^\W\d_A-Z]{4}")
 
@@ -47,8 +48,10 @@ def naming(line: Line, index: int) -> Naming | None:
         return Naming(noun, closeness) if closeness else None
     noun = _noun_behind(line, index)
     closeness = _closeness_from_behind(line, noun, shape) if noun else 0
-    if names and _is_next_to(line, names[-1], shape) and closeness < 1 and not line.is_entered(shape):
-        return _SOMETHING_ELSE
+    if names and _is_next_to(line, names[-1], shape) and not line.is_entered(shape):
+        gap = line.text[names[-1].end : shape.start]
+        if closeness < 1 or (len(gap) <= _TOUCHING_CHARACTERS and ":" not in gap):
+            return _SOMETHING_ELSE
     return Naming(noun, closeness) if closeness else None
 
 
@@ -58,7 +61,7 @@ def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
     is_short = shape.start - noun.end <= _TOUCHING_CHARACTERS or _ends_in_purpose(line, noun, shape)
     if gap.endswith(("...", "\u2026")) or (gap[-1:] in OPENS_VALUE and (is_short or gap[-1] not in "([{")):
         return True
-    if is_short and shape.kind in {Kind.DIGITS, Kind.MIXED}:
+    if is_short and (shape.kind in TYPED or (shape.kind is Kind.YEAR and is_told(line.marks, line.marks.index(noun)))):
         return True
     return line.is_said(shape) or line.is_entered(shape)
 
@@ -112,7 +115,7 @@ def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
     """Return how closely a noun is joined to a number behind it."""
     if is_joined(line, noun, shape):
         return scores.JOINED
-    if shape.kind not in {Kind.DIGITS, Kind.MIXED}:
+    if shape.kind not in TYPED:
         return 0
     farness = 0.0 if shape.start - noun.end <= NEAR_CHARACTERS else scores.FAR_COST
     if any(mark.cue is Cue.ENTER and mark.end <= shape.start for mark in line.marks):
@@ -126,7 +129,7 @@ def _noun_behind(line: Line, index: int) -> Mark | None:
     """Return the noun that may name a number before it, unless there is one behind it that it names rather."""
     shape = line.shapes[index]
     noun = next((mark for mark in line.nouns() if 0 <= mark.start - shape.end <= NEAR_CHARACTERS), None)
-    others = (other for other in line.shapes[index + 1 :] if other.kind in {Kind.DIGITS, Kind.MIXED})
+    others = (other for other in line.shapes[index + 1 :] if other.kind in TYPED)
     following = next(others, None)
     if noun is None or following is None:
         return noun
@@ -140,6 +143,8 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
         return 0
     if line.says(shape):
         return scores.JOINED
+    if _HEAD_END.match(gap) and PLAIN_WORDS.isdisjoint(gap[1:].lower().split()):
+        return 0
     if not LETTER.search(gap) or not gap[:2].strip().isalnum() or line.is_entered(shape):
         return scores.JOINED_FROM_BEHIND
     if noun.cue is Cue.OTP:

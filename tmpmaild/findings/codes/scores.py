@@ -13,15 +13,16 @@ LEAST_BESIDES_THE_BEST = 0.7
 
 DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
 PREFIXED_DIGITS = 0.95
-YEAR = 0.55
+YEAR = 0.75
 DAY = 0.75
 CELLS = 0.9
+TWO_GROUPS = 0.8
 LETTERS = dict.fromkeys(range(4, 11), 0.8)
 MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
-COUPON = 0.55
+COUPON = 0.5
 EVEN_GROUPS = 0.9
-NEARLY_EVEN_GROUPS = 0.5
-UNEVEN_GROUPS = 0.35
+NEARLY_EVEN_GROUPS = 0.6
+UNEVEN_GROUPS = 0.55
 THREE_WORDS = 0.9
 TWO_WORDS = 0.6
 SMALL_LETTERS_COST = 0.15
@@ -60,7 +61,14 @@ _STRENGTHS = {
         "around:hint around:verify|once": 0.69,
         "around:enter around:verify|once": 0.69,
         "around:hint": 0.62,
+        "around:enter around:lasts": 0.62,
         "around:parcel around:premises": 0.62,
+    },
+    "confirmation": {
+        "around:trade": 0,
+        "around:verify|once|hint|enter": 0.8,
+        "around:label": 0,
+        "": 0.66,
     },
     "asked": {
         "near:trade": 0,
@@ -73,6 +81,7 @@ _STRENGTHS = {
     "code": {
         "near:premises|opening around:parcel": 0.9,
         "near:premises -near:verify|once": 0,
+        "above:trade near:following near:confirm|verify": 0.7,
         "near:trade": 0,
         "near:verify|once above:trade": 0.78,
         "near:verify|once": 0.98,
@@ -110,7 +119,7 @@ _STRENGTHS = {
     },
     "nothing": {
         "above:trade|label": 0,
-        "above:verify|once": 0.65,
+        "above:verify|once": 0.64,
         "above:confirm": 0.55,
     },
 }

@@ -39,6 +39,8 @@ _EMPTY_LINES = re.compile(r"\n\s+")
 _SENTENCE_END = re.compile(
     r"[.!?](?:(?<=\w{4}.)|(?<=[%)$\u20a0-\u20cf].)|(?<=\w{3}.)(?= [A-Z\u00c0-\u00de\u0410-\u042f])) ",
 )
+# What an earlier mail said; without words it may be emphasis.
+_QUOTED = re.compile(r"^>(?!>).*[^\W\d_]{2}.*$", re.MULTILINE)
 _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
 _ONE_A_LINE = re.compile(r"\n[0-9A-Z](?:\n[0-9A-Z]){3,7}(?=\n)")
 _PIECES = re.compile(rf".{{1,{_LONGEST_LINE}}}(?:\s|$)|.{{{_LONGEST_LINE}}}")
@@ -50,6 +52,7 @@ _JOINTS = re.compile(rf"({_JOINT})")
 _TOKEN = re.compile(
     rf"(?<![{_IN_WORD}-])(?>"
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
+    r"|(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})"
     r"|(?=[A-Za-z-]*+[0-9])[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*"
     r"|[A-Z]{3,}+(?:-[A-Z]++)*"
     r"|[a-z]{3,}+(?:-[a-z]++)+"
@@ -59,10 +62,11 @@ _TOKEN = re.compile(
 _CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
 # Behind these a number is an amount, a part of something longer, or the rest of a masked one; "**1234**" is emphasis.
 _NO_START = re.compile(
-    rf"(?:[+/.@\\]|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2,}}[ -]?|[.\u2026]{{2,}}|\u2026|[0-9]\) ?)\Z",
+    rf"(?:[+/.@\\]|[(\[]#|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2,}}[ -]?|[.\u2026]{{2,}}|\u2026"
+    r"|[0-9]\) ?)\Z",
 )
 _NO_START_CHARACTERS = 6
-_NO_END = re.compile(rf"\) ?[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]")
+_NO_END = re.compile(rf"(?:\) ?|\*+)[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]")
 _NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
 _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9]{4} [0-9]{4} ")
 
@@ -73,22 +77,27 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
 )
+_UNEVEN_SIZES = frozenset({"233", "332", "323", "133", "34", "43"})
 _SMALL_OR_NO_NUMBER = re.compile(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|.*:.*")
 _MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
-_COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}[0-9]{1,4}", re.IGNORECASE)
-_PREFIXED = re.compile(r"[A-Z]{1,2}-([0-9]{4,8})")
+_COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
+_PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
 _WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
 _THREE_WORDS = re.compile(r".*-.*-.*")
-_GROUPS = re.compile(r"(?=.{7})(?!\d+(?:-\d+)*\Z)[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}")
+_GROUPS = re.compile(r"(?=.{7})(?!\d+(?:-\d+)*\Z|\d{4}-\d\d-)[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}")
 
 
 class Kind(IntEnum):
-    """What a shape is made of; letters and words need plainer words around them."""
+    """What a shape is made of; years, letters and words need plainer words around them."""
 
     DIGITS = auto()
     MIXED = auto()
+    YEAR = auto()
     LETTERS = auto()
     WORDS = auto()
+
+
+TYPED = frozenset({Kind.DIGITS, Kind.MIXED})
 
 
 class Shape(NamedTuple):
@@ -111,6 +120,8 @@ def plain_lines(text: str) -> list[str]:
     text = _WEB_ADDRESS.sub(_LEFT_OUT, text)
     if "@" in text:
         text = _MAIL_ADDRESS.sub(_LEFT_OUT, text)
+    if "\n>" in text:
+        text = _QUOTED.sub("", text)
     lines = _EMPTY_LINES.sub("\n", text).split("\n", MAX_LINES)[:MAX_LINES]
     text = "\n".join(" ".join(line.split()) for line in lines)
     text = _ONE_A_LINE.sub(lambda match: "\n" + " ".join(match[0].split()), f"\n{text}\n")
@@ -178,7 +189,9 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
         end -= len("".join(parts[-2:]))
         del parts[-2:]
     atoms, joints = parts[::2], set(parts[1::2])
-    if atoms and all(map(str.isdigit, atoms)) and len(joints) <= 1 and len(set(map(len, atoms))) == 1:
+    sizes = "".join(str(min(len(atom), 9)) for atom in atoms)
+    is_one = len(set(sizes)) == 1 or sizes in _UNEVEN_SIZES
+    if atoms and all(map(str.isdigit, atoms)) and len(joints) <= 1 and is_one:
         yield from _digits(start, end, "".join(atoms))
     elif len(atoms) > 1:
         yield from _longest_atom(start, parts)
@@ -192,14 +205,14 @@ def _may_begin(text: str, start: int, end: int) -> bool:
 
 
 def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
-    score = scores.DIGITS.get(len(value), 0)
+    score, kind = scores.DIGITS.get(len(value), 0), Kind.DIGITS
     if end - start == len(value):
         if _YEAR.fullmatch(value):
-            score = scores.YEAR
+            score, kind = scores.YEAR, Kind.YEAR
         elif _DAY.fullmatch(value):
             score = scores.DAY
     if score:
-        yield Shape(start, end, value, score, Kind.DIGITS)
+        yield Shape(start, end, value, score, kind)
 
 
 def _longest_atom(start: int, parts: list[str]) -> Iterator[Shape]:
@@ -218,10 +231,9 @@ def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
     end = start + len(token)
     if _NO_TOKEN_START.search(text, max(start - 2, 0), start) or _NO_TOKEN_END.match(text, end):
         return
-    prefixed = _PREFIXED.fullmatch(token)
-    value = prefixed[1] if prefixed else token.replace(" ", "")
-    kind, score = (Kind.DIGITS, scores.PREFIXED_DIGITS) if prefixed else _kind_and_score(token, value)
-    if score and not (value.isdigit() and not prefixed):
+    value = token.replace(" ", "")
+    kind, score = _kind_and_score(token, value)
+    if score and not value.isdigit():
         yield Shape(start, end, value, score, kind)
 
 
@@ -229,8 +241,12 @@ def _kind_and_score(token: str, value: str) -> tuple[Kind, float]:
     if _WORDS.fullmatch(token):
         return Kind.WORDS, scores.THREE_WORDS if _THREE_WORDS.fullmatch(token) else scores.TWO_WORDS
     kind = Kind.LETTERS if value.replace("-", "").isalpha() else Kind.MIXED
-    if token != value:  # one character per cell
-        return kind, scores.CELLS
+    if _PREFIXED.fullmatch(token):
+        return kind, scores.PREFIXED_DIGITS
+    if _COUPON.fullmatch(token):
+        return kind, scores.COUPON
+    if token != value:
+        return (kind, scores.CELLS) if token[1] == " " else (Kind.LETTERS, scores.TWO_GROUPS)
     return kind, _group_score(token, kind) if "-" in token else _word_score(token)
 
 
@@ -240,8 +256,6 @@ def _word_score(token: str) -> float:
         return 0
     if token.isalpha():
         return scores.LETTERS.get(len(token), 0)
-    if _COUPON.fullmatch(token):
-        return scores.COUPON
     score = scores.MIXED.get(len(token), 0)
     return score if token.isupper() else max(score - scores.SMALL_LETTERS_COST, 0)
 
