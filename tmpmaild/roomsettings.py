@@ -63,6 +63,7 @@ def rules(config: Config, retired: Mapping[str, int]) -> Rules:
         max_lifetime_ms=config.addresses.max_lifetime_seconds * 1000,
         accept_unknown=config.smtp.accept_unknown == "create",
         retired=retired,
+        faults=config.smtp.faults,
     )
 
 

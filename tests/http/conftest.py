@@ -140,6 +140,7 @@ def open_world(tmp_path, clock):
         require_token=False,
         seed=1,
         max_lifetime_ms=0,
+        faults=False,
         **storage_settings,
     ):
         settings = {
@@ -154,7 +155,7 @@ def open_world(tmp_path, clock):
         async with open_storage(StorageSettings(**{**settings, **storage_settings}), clock) as storage:
             service = InboxService(
                 storage,
-                Rules(domains, LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms),
+                Rules(domains, LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms, faults=faults),
                 clock=clock,
                 choice=chosen.choice,
                 new_token=lambda: f"{chosen.getrandbits(256):064x}",

@@ -120,7 +120,7 @@ def test_a_request_body_has_its_fields():
     assert "Request body, optional application/json CreateRequest local_part string" in told
     assert "private boolean Reading needs the token too. default false" in told
     told = text_of(article("extendAddress"))
-    assert "Request body application/json ExtendRequest expires_in_seconds integer required" in told
+    assert "Request body application/json ExtendRequest expires_in_seconds integer" in told
 
 
 def test_an_answer_has_an_example_made_of_its_schema():
@@ -136,7 +136,9 @@ ADDRESS = f"{ADDRESSES}/k7m3wq9xt2ab@kit.test"
 MESSAGE = f"{ADDRESS}/messages/msg_01m7y0sgyf0000000000000000"
 JSON = "-H 'Content-Type: application/json'"
 TOKEN = '-H "Authorization: Bearer $TOKEN"'
-SIGN_UP = '{"local_part": "signup-test", "domain": "kit.test", "private": false, "expires_in_seconds": 600}'
+SIGN_UP = (
+    '{"local_part": "signup-test", "domain": "kit.test", "private": false, "expires_in_seconds": 600, "faults": []}'
+)
 FOLLOWED = (
     '{"inboxes": [{"address": "k7m3wq9xt2ab@kit.test", "token": "…", '
     '"after": "msg_01m7y0sgyf0000000000000000", "has": ["code"]}]}'
@@ -147,7 +149,7 @@ COMMANDS = {
         f"""curl -X POST "{ADDRESSES}" {JSON} -d '{SIGN_UP}'""",
     ],
     "getAddress": [f'curl "{ADDRESS}"'],
-    "extendAddress": [f'curl -X PATCH "{ADDRESS}" {TOKEN} {JSON} -d \'{{"expires_in_seconds": 1800}}\''],
+    "extendAddress": [f'curl -X PATCH "{ADDRESS}" {TOKEN} {JSON} -d \'{{"expires_in_seconds": 1800, "faults": []}}\''],
     "deleteAddress": [f'curl -X DELETE "{ADDRESS}" {TOKEN}'],
     "getSource": [f'curl -OJ "{MESSAGE}/raw"'],
     "getAttachment": [f'curl -OJ "{MESSAGE}/attachments/0"'],

@@ -126,6 +126,10 @@ class House:
         for name in names:
             await self.service.create(NewAddress(local_part=name), creator)
 
+    async def order(self, name, *faults):
+        inbox = await self.service.find(f"{name}@ours.test")
+        self.service.faults.order(inbox, faults)
+
     async def messages(self, name):
         """Return what a reader sees in an inbox, newest first."""
         return (await self.service.mail.list(f"{name}@ours.test", Page(limit=1000))).messages
@@ -163,6 +167,7 @@ def serve(tmp_path, clock):
         listener=None,
         limits=None,
         accept_unknown=False,
+        faults=False,
         **settings,
     ):
         defaults = {
@@ -180,7 +185,7 @@ def serve(tmp_path, clock):
         async with open_storage(StorageSettings(**holds), clock) as storage:
             service = InboxService(
                 storage,
-                Rules(("ours.test", "second.test"), 3_600_000, accept_unknown=accept_unknown),
+                Rules(("ours.test", "second.test"), 3_600_000, accept_unknown=accept_unknown, faults=faults),
                 clock=clock,
                 choice=secrets.choice,
                 new_token=secrets.token_urlsafe,

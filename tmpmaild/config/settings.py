@@ -58,6 +58,7 @@ class Smtp(Struct, frozen=True, kw_only=True):
     accept_unknown: Annotated[str, one_of("reject", "create")] = "reject"
     max_inflight_bytes: AtLeastOne = 64 * MIB
     auth: Annotated[str, one_of("none", "any")] = "none"
+    faults: Switch = False
     tls_certificate: OptionalPath = ""
     tls_key: OptionalPath = ""
 

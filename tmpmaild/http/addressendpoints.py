@@ -1,15 +1,17 @@
 """The endpoints of addresses: each reads a request, calls the service and makes the answer."""
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.answers import JsonResponse
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import CreateRequest, ExtendRequest, read_body
+from tmpmaild.http.requests import CreateRequest, ExtendRequest, fault_items, faults, read_body
 from tmpmaild.http.resource import body, client, holder_token, token
-from tmpmaild.http.wire import DomainList, Wire
+from tmpmaild.http.wire import AddressResource, DomainList, Wire
 from tmpmaild.inboxes.service import InboxService, NewAddress
 from tmpmaild.model import Inbox
 
@@ -32,19 +34,28 @@ class AddressEndpoints:
             domain=None if asked.domain is UNSET else asked.domain,
             private=asked.private,
             lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
+            faults=faults(asked.faults),
         )
-        inbox, new_token = await self._service.create(wanted, None if who.exempt else who.name)
-        return JsonResponse(self._encoded(inbox, new_token), 201, {"Location": self._wire.address_path(inbox.address)})
+        inbox, key = await self._service.create(wanted, None if who.exempt else who.name)
+        resource = replace(self._resource(inbox, key), token=key)
+        return JsonResponse(msgspec.json.encode(resource), 201, {"Location": self._wire.address_path(inbox.address)})
 
     async def show(self, request: Request) -> Response:
         """Return an address: when it expires, how many messages it has."""
-        return JsonResponse(self._encoded(await self._service.find(request.path_params["address"], token(request))))
+        key = token(request)
+        inbox = await self._service.find(request.path_params["address"], key)
+        return JsonResponse(msgspec.json.encode(self._resource(inbox, key)))
 
     async def extend(self, request: Request) -> Response:
-        """Set the expiry of an address."""
+        """Set the expiry of an address, or its faults."""
         address, key = request.path_params["address"], holder_token(request)
         wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest)
-        return JsonResponse(self._encoded(await self._service.extend(address, key, wanted.expires_in_seconds)))
+        seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
+        wanted_faults = None if wanted.faults is UNSET else faults(wanted.faults)
+        if seconds is None and wanted_faults is None:
+            raise InvalidRequest(("/expires_in_seconds", "expected a number of 1 or more, found nothing"))
+        inbox = await self._service.change(address, key, seconds, wanted_faults)
+        return JsonResponse(msgspec.json.encode(self._resource(inbox, key)))
 
     async def delete(self, request: Request) -> Response:
         """Delete an address and its mail."""
@@ -57,5 +68,8 @@ class AddressEndpoints:
         offered = DomainList(list(service.domains), service.lifetime_ms // 1000, service.max_lifetime_ms // 1000)
         return JsonResponse(msgspec.json.encode(offered))
 
-    def _encoded(self, inbox: Inbox, new_token: str | UnsetType = UNSET) -> bytes:
-        return msgspec.json.encode(self._wire.address(inbox, self._service.extendable_until_ms(inbox), new_token))
+    def _resource(self, inbox: Inbox, key: str | None) -> AddressResource:
+        """Return an address as the holder of a token sees it."""
+        resource = self._wire.address(inbox, self._service.extendable_until_ms(inbox))
+        left = self._service.faults_left(inbox, key)
+        return resource if left is None else replace(resource, faults=fault_items(left))

@@ -88,8 +88,9 @@ OPERATIONS = (
         method="PATCH",
         path=_ADDRESS,
         tag="Addresses",
-        summary="Extend or shorten an address",
-        description="The operator sets how long an address may live; by default 60 minutes.",
+        summary="Extend or shorten an address, or set its faults",
+        description="The operator sets how long an address may live; by default 60 minutes. Where the operator "
+        "allows it, `faults` make the next mails fail.",
         security="required",
         body=ExtendRequest,
         answer=Answer(200, "The address.", AddressResource),

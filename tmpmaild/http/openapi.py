@@ -94,7 +94,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if operation.body is not None:
         described["requestBody"] = {
-            "required": _has_required(operation.body),
+            "required": _has_required(operation.body) or operation.method == "PATCH",  # to change nothing is a mistake
             "content": {"application/json": {"schema": _ref(operation.body)}},
         }
     return {name: value for name, value in described.items() if value or name == "security"}

@@ -1,6 +1,6 @@
 """Request bodies and parameters, each described and checked by its type, and turned into the types of the service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
@@ -13,6 +13,7 @@ from tmpmaild.checks import Kind, Mistake, check
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import is_number
+from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
 from tmpmaild.model import Held, Page
 
 T = TypeVar("T", bound=Struct)
@@ -64,6 +65,53 @@ def _number(lowest: int, highest: int | None, description: str, example: int) ->
     return Meta(ge=lowest, le=highest, description=description, examples=[example], extra={"expected": expected})
 
 
+class FaultItem(Struct, frozen=True):
+    """A fault for the next mails; with a delay only, the usual answer comes late."""
+
+    at: Annotated[
+        Step,
+        Meta(
+            description="What fails: RCPT, DATA, or the end of the mail, which is then not stored.",
+            examples=["rcpt"],
+            extra={"expected": "rcpt, data or end"},
+        ),
+    ]
+    reply: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[45][0-9]{2} [ -~]{1,400}(?![\s\S])$",
+                description="What the server says; `421` also closes the connection.",
+                examples=["451 4.7.1 Greylisted"],
+                extra={"expected": "a code from 400 to 599, a space, and 1 to 400 printable characters of ASCII"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    times: Annotated[int, _number(1, 100, "How many times; then the usual answer.", 2)] = 1
+    delay_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=60,
+            description="How long the answer is held back.",
+            examples=[3],
+            extra={"expected": "a number from 0 to 60"},
+        ),
+    ] = 0
+
+
+Faults = Annotated[
+    list[FaultItem],
+    Meta(
+        description="For the next mails, in place of those before; where the operator has set `smtp.faults`.",
+        max_length=MOST_FAULTS,
+        examples=[[]],
+        extra={"expected": f"a list of up to {MOST_FAULTS} objects"},
+    ),
+]
+
+
 class CreateRequest(Struct, frozen=True):
     """Wishes for a new address; all are optional."""
 
@@ -85,12 +133,16 @@ class CreateRequest(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
+    faults: Faults | UnsetType = UNSET
 
 
 class ExtendRequest(Struct, frozen=True):
-    """When an address is to end."""
+    """When an address is to end, or which faults it is to have; at least one of them."""
 
-    expires_in_seconds: Annotated[int, _number(1, None, "Counted from now; shortening is allowed.", 1800)]
+    expires_in_seconds: (
+        Annotated[int, _number(1, None, "Counted from now; shortening is allowed.", 1800)] | UnsetType
+    ) = UNSET
+    faults: Faults | UnsetType = UNSET
 
 
 class ViewRequest(Struct, frozen=True):
@@ -218,6 +270,16 @@ def page(query: PageQuery) -> Page:
         text=query.q or None,
         has=frozenset(query.has),
     )
+
+
+def faults(items: Sequence[FaultItem] | UnsetType) -> tuple[Fault, ...]:
+    """Return the faults as the service takes them."""
+    return tuple(Fault(one.at, one.reply or None, one.times, one.delay_seconds) for one in items or ())
+
+
+def fault_items(faults: Sequence[Fault]) -> list[FaultItem]:
+    """Return faults in the form in which they are ordered."""
+    return [FaultItem(one.at, one.reply or UNSET, one.times, one.delay_seconds) for one in faults]
 
 
 def last_event_id(text: str | None) -> str | None:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
+from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage
@@ -43,7 +43,7 @@ HeaderField = Annotated[
 
 
 class AddressResource(Struct, frozen=True):
-    """An address; ``token`` only in the answer to create."""
+    """An address; ``token`` only in the answer to create, ``faults`` only for the holder where they are allowed."""
 
     address: Annotated[str, Meta(examples=[f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"])]
     created_at: Time
@@ -52,6 +52,13 @@ class AddressResource(Struct, frozen=True):
     private: bool
     message_count: Annotated[int, Meta(examples=[1])]
     token: Annotated[str, Meta(description="Only in the answer to create.", examples=["…"])] | UnsetType = UNSET
+    faults: (
+        Annotated[
+            list[FaultItem],
+            Meta(description="The faults that are still to come; with the token, if the operator allows."),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class AttachmentItem(Struct, frozen=True, gc=False):
@@ -206,7 +213,7 @@ class Wire:
     def __init__(self, base_path: str) -> None:
         self._base_path = base_path
 
-    def address(self, inbox: Inbox, extendable_until_ms: int, token: str | UnsetType = UNSET) -> AddressResource:
+    def address(self, inbox: Inbox, extendable_until_ms: int) -> AddressResource:
         """Return an address."""
         return AddressResource(
             address=inbox.address,
@@ -215,7 +222,6 @@ class Wire:
             extendable_until=rfc3339(extendable_until_ms),
             private=inbox.private,
             message_count=inbox.message_count,
-            token=token,
         )
 
     def message_list(self, listing: Listing) -> MessageList:

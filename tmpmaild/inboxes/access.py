@@ -44,7 +44,7 @@ class Access:
         canonical = self.canonical_address(address, token)
         now_ms = self._clock()
         inbox = await self._storage.find_inbox(canonical, now_ms)
-        if inbox is None or not _token_matches(inbox, token):
+        if inbox is None or not is_holder(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)
 
@@ -71,7 +71,7 @@ class Access:
         """
         if inbox is None:
             raise AddressNotFound("no such address")
-        if (inbox.private or self.require_token) and not _token_matches(inbox, token):
+        if (inbox.private or self.require_token) and not is_holder(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)
 
@@ -111,5 +111,6 @@ def _unexpired(inbox: Inbox, now_ms: int) -> Inbox:
     return inbox
 
 
-def _token_matches(inbox: Inbox, token: str | None) -> bool:
+def is_holder(inbox: Inbox, token: str | None) -> bool:
+    """Return whether this is the token of an inbox."""
     return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")

@@ -7,10 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, MailboxFull, StorageFull
-from tmpmaild.inboxes.access import Access, digest
+from tmpmaild.inboxes.access import Access, digest, is_holder
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.delivering import Deliverer
 from tmpmaild.inboxes.events import Bus
+from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.inboxes.following import Follower
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.recipients import RecipientCache
@@ -40,6 +41,7 @@ class NewAddress(Struct, frozen=True):
     domain: str | None = None
     private: bool = False
     lifetime_seconds: int | None = None
+    faults: tuple[Fault, ...] = ()
 
 
 class Rules(Struct, frozen=True):
@@ -48,7 +50,7 @@ class Rules(Struct, frozen=True):
     ``retired`` domains take no new addresses; each is kept until a time for those that it has.
     ``hostname`` is our name in the ``Received`` lines of sources. An address may live up to ``max_lifetime_ms`` after
     its creation, if that is more than ``lifetime_ms``. With ``accept_unknown`` mail to an address that never existed
-    creates it.
+    creates it. With ``faults`` holders of addresses may order faults.
     """
 
     domains: tuple[str, ...]
@@ -58,6 +60,7 @@ class Rules(Struct, frozen=True):
     max_lifetime_ms: int = 0
     accept_unknown: bool = False
     retired: Mapping[str, int] = {}
+    faults: bool = False
 
 
 class InboxService:
@@ -83,6 +86,7 @@ class InboxService:
         self._choice = choice
         self._new_token = new_token
         self.blocks = Blocks(clock)
+        self.faults = Faults(allowed=rules.faults)
         self._recipients = RecipientCache()
         self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
         self._bus = Bus()
@@ -98,6 +102,7 @@ class InboxService:
         self._access.require_token = rules.require_token
         self.mail.hostname = rules.hostname
         self._recipients.clear()  # they may be full by the new limits
+        self.faults.allow(allowed=rules.faults)
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -137,6 +142,7 @@ class InboxService:
         ``creator`` is the client whose share the mail counts against, None for none. Raises ``InvalidRequest``,
         ``AddressTaken``, ``MailboxFull`` while that share is used up, ``StorageFull``.
         """
+        self.faults.ensure_possible(wanted.faults)
         if not self.has_room():
             raise StorageFull("no room for a new address")
         domain = self._domain(wanted.domain)
@@ -171,6 +177,23 @@ class InboxService:
             raise InvalidRequest(("/expires_in_seconds", expected))
         await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
         return replace(inbox, expires_at_ms=expires_at_ms)
+
+    async def change(
+        self, address: str, token: str, lifetime_seconds: int | None, faults: Sequence[Fault] | None
+    ) -> Inbox:
+        """Set the expiry as ``extend``, the faults in place of those before, or both. Raises as ``extend``."""
+        self.faults.ensure_possible(faults or ())
+        if lifetime_seconds is None:
+            inbox = await self._access.find_for_change(address, token)
+        else:
+            inbox = await self.extend(address, token, lifetime_seconds)
+        if faults is not None:
+            self.faults.order(inbox, faults)
+        return inbox
+
+    def faults_left(self, inbox: Inbox, token: str | None) -> Sequence[Fault] | None:
+        """Return the faults that are still to come, to the holder only; None where there can be none."""
+        return self.faults.left(inbox.id) if self.faults.allowed and is_holder(inbox, token) else None
 
     def extendable_until_ms(self, inbox: Inbox) -> int:
         """Return the latest expiry that ``extend`` may set, never before the present one."""
@@ -283,9 +306,11 @@ class InboxService:
         self.blocks.forget_expired()
         self.mail.forget_expired()
         self.viewer.forget_expired()
+        self.faults.forget_expired(now_ms)
 
     def _on_committed(self, changes: Sequence[InboxChange]) -> None:
         self._recipients.update(changes)
+        self.faults.update(changes)
         self._bus.publish(changes)
 
     def _domain(self, domain: str | None) -> str:
@@ -314,4 +339,6 @@ class InboxService:
             token_hash=digest(token),
             creator=creator,
         )
-        return await self._storage.create_inbox(new), token
+        inbox = await self._storage.create_inbox(new)
+        self.faults.order(inbox, wanted.faults)
+        return inbox, token

@@ -224,7 +224,7 @@ class Conversation:
 
     def _say(self, reply: Reply) -> None:
         self.output += reply.octets
-        if not reply.is_positive:
+        if not reply.is_positive and not reply.is_ordered:
             self.refusals.append(reply)
 
     # The verbs (RFC 5321 §4.1.1). Each returns its reply, or the request its reply depends on.

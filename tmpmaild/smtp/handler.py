@@ -13,6 +13,7 @@ from tmpmaild.inboxes.service import Destination, InboxService
 from tmpmaild.model import AcceptedRecipient, Envelope
 from tmpmaild.model import Session as Evidence
 from tmpmaild.smtp import replies
+from tmpmaild.smtp.faults import Delay, suffer
 from tmpmaild.smtp.measures import SmtpMeasures
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Recipient
@@ -34,6 +35,7 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         self.greeting = ""
         self.auth = ""
         self.data_at_ms = 0
+        self.delay = Delay()
 
     def accept(self, forward_path: str, destination: Destination, at_ms: int) -> Reply:
         """Add a recipient and return the reply that says so."""
@@ -78,7 +80,9 @@ class Handler:
             inbox_id = self._service.recipient_now(recipient.mailbox)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
-        return envelope.accept(recipient.forward_path, inbox_id, self.clock()) if inbox_id else None
+        if inbox_id is None or self._service.faults.has([inbox_id], "rcpt"):
+            return None
+        return envelope.accept(recipient.forward_path, inbox_id, self.clock())
 
     async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
         """Accept a recipient that is a live inbox here, or the operator."""
@@ -87,15 +91,32 @@ class Handler:
             return replies.NOT_OURS
         try:
             destination = await self._service.recipient(mailbox)
-            return envelope.accept(recipient.forward_path, destination, self.clock())
+            refusal = await suffer(self._service.faults.take([destination], "rcpt"), envelope.delay)
+            return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
         except RequestError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
+    @property
+    def has_faults(self) -> bool:
+        """Whether faults can be ordered."""
+        return self._service.faults.allowed
+
+    def may_refuse_data(self, envelope: SmtpEnvelope) -> bool:
+        """Return whether ``answer_data`` must be asked before the mail may come."""
+        return self._service.faults.has(envelope.destinations, "data")
+
+    async def answer_data(self, envelope: SmtpEnvelope, accept: Callable[[], Reply]) -> Reply:
+        """Let the mail come as ``accept`` says, unless a refusal was ordered."""
+        return await suffer(self._service.faults.take(envelope.destinations, "data"), envelope.delay) or accept()
+
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
         assert isinstance(envelope.content, bytes)
+        refusal = await suffer(self._service.faults.take(envelope.destinations, "end"), envelope.delay)
+        if refusal is not None:
+            return refusal
         octets, begun = len(envelope.content), time.monotonic()
         reply = await self._store(session, envelope, envelope.content)
         seconds = time.monotonic() - begun

@@ -23,6 +23,8 @@ class Reply(Struct, frozen=True, gc=False):
     octets: bytes
     is_mistake: bool = False
     """A client that can speak SMTP does not provoke it. A refused recipient is not a mistake."""
+    is_ordered: bool = False
+    """A tester has asked for it: it says nothing about the client, and its text is not ours to log."""
 
     @property
     def is_positive(self) -> bool:
@@ -117,6 +119,11 @@ def answer_to(error: errors.RequestError) -> Reply:
 def stored(message_id: str) -> Reply:
     """Return the reply that accepts responsibility for a mail (RFC 5321 §6.1): the message is on disk."""
     return Reply(250, "2.0.0", b"250 2.0.0 Ok: stored as %b\r\n" % message_id.encode())
+
+
+def ordered(text: str) -> Reply:
+    """Return the reply of a fault: a code from 400 to 599 and a text."""
+    return Reply(int(text[:3]), "", f"{text}\r\n".encode(), is_ordered=True)
 
 
 @lru_cache(maxsize=4)

@@ -46,7 +46,7 @@ class SmtpServer:
         """Go by other settings and another certificate; open sessions keep what they were told."""
         self.connections.change_settings(settings)
         self.connections.tls = tls
-        self._warn_of_auth()
+        self._warn_if_public()
 
     def measures(self) -> Iterable[Measure]:
         """Return what is counted of connections and mails."""
@@ -64,13 +64,16 @@ class SmtpServer:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
             for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
                 self._listeners.append(await loop.create_server(self._new_protocol, sock=sock, backlog=1024))
-        self._warn_of_auth()
+        self._warn_if_public()
 
-    def _warn_of_auth(self) -> None:
+    def _warn_if_public(self) -> None:
         ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
         public = sorted(filter(is_public, ips))
         if public and self.connections.settings.offers_auth:
             text = 'smtp.auth is "any" on %s: whoever has a password configured for this server sends it here'
+            log.warning(text, ", ".join(public))
+        if public and self.handler.has_faults:
+            text = "smtp.faults is on at %s: who creates an address here can keep SMTP connections waiting"
             log.warning(text, ", ".join(public))
 
     def _new_protocol(self) -> asyncio.Protocol:

@@ -99,6 +99,7 @@ class SmtpSession(SMTP):
     def eof_received(self) -> bool:
         """Keep the connection open until a mail that is being stored is answered; nothing more will be received."""
         self._peer_done = True
+        self._envelope.delay.end(replies.TIMEOUT)
         return self._waiting and not self._conversation.tls
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -107,6 +108,7 @@ class SmtpSession(SMTP):
         if self.transport is None:
             return
         self.transport = None
+        self._envelope.delay.end(replies.TIMEOUT)
         self._conversation.closed = True
         if not self._waiting:
             self._account.release()
@@ -128,6 +130,7 @@ class SmtpSession(SMTP):
     def stop(self) -> None:
         """Close the connection, after the answer to a mail that is being received or stored."""
         self._stopping = True
+        self._envelope.delay.end(replies.STOPPING)
         if not self._busy:
             self._close(replies.STOPPING)
 
@@ -218,10 +221,16 @@ class SmtpSession(SMTP):
             self._wait_for(self._handler.answer_recipient(self._envelope, request))
         return reply
 
-    def _answer_data(self, request: Data) -> Reply:
-        self._measure(self.loop.time())
-        self._envelope.data_at_ms = self._handler.clock()
-        return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
+    def _answer_data(self, request: Data) -> Reply | None:
+        def accept() -> Reply:
+            self._measure(self.loop.time())
+            self._envelope.data_at_ms = self._handler.clock()
+            return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
+
+        if not self._handler.may_refuse_data(self._envelope):
+            return accept()
+        self._wait_for(self._handler.answer_data(self._envelope, accept))
+        return None
 
     def _answer_mail(self, request: Mail) -> Reply | None:
         if not self._account.hold(len(request.content)):

@@ -1,0 +1,138 @@
+"""``faults`` of an address: at create, at PATCH, and in what its holder sees."""
+
+import json
+
+import pytest
+
+from tmpmaild.inboxes.faults import Fault
+
+from .test_addresses import Held
+
+GREYLISTED = {"at": "rcpt", "reply": "451 4.7.1 Greylisted", "times": 2, "delay_seconds": 3}
+SHOWN = {"at": "rcpt", "reply": "451 4.7.1 Greylisted", "times": 2, "delay_seconds": 3.0}
+SLOW = {"at": "end", "delay_seconds": 0.5}
+
+
+@pytest.fixture
+async def world(open_world):
+    async with open_world(faults=True, max_lifetime_ms=7_200_000) as opened:
+        yield opened
+
+
+async def test_faults_are_ordered_at_create_and_shown_to_the_holder_only(world, client):
+    created = await client.create(faults=[GREYLISTED, SLOW])
+    assert created["faults"] == [SHOWN, {"at": "end", "times": 1, "delay_seconds": 0.5}]
+    held = Held(client, created)
+    inbox = await world.service.find(held.address)
+    assert world.service.faults.take([inbox.id], "rcpt") == Fault("rcpt", "451 4.7.1 Greylisted", 2, 3)
+    assert (await held.ask("GET")).json()["faults"][0] == SHOWN | {"times": 1}
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        assert "faults" not in (await client.get(held.path, headers)).json()
+
+
+async def test_patch_sets_faults_anew_and_the_expiry_if_it_is_told(client, clock):
+    created = await client.create(faults=[GREYLISTED])
+    held = Held(client, created)
+    answer = await held.ask("PATCH", body={"faults": [SLOW]})
+    assert (answer.status, answer.json()["expires_at"]) == (200, created["expires_at"])
+    assert answer.json()["faults"] == [{"at": "end", "times": 1, "delay_seconds": 0.5}]
+    longer = (await held.ask("PATCH", body={"expires_in_seconds": 7200})).json()
+    assert (longer["faults"], longer["expires_at"] > created["expires_at"]) == (answer.json()["faults"], True)
+    both = (await held.ask("PATCH", body={"expires_in_seconds": 60, "faults": []})).json()
+    assert (both["faults"], both["expires_at"] < created["expires_at"]) == ([], True)
+
+
+async def test_a_patch_that_is_half_impossible_changes_nothing(client):
+    created = await client.create(faults=[GREYLISTED])
+    held = Held(client, created)
+    answer = await held.ask("PATCH", body={"expires_in_seconds": 10**6, "faults": []})
+    assert [one["pointer"] for one in answer.json()["errors"]] == ["/expires_in_seconds"]
+    assert (await held.ask("PATCH", body={"expires_in_seconds": 60, "faults": [{"at": "end"}]})).status == 422
+    shown = (await held.ask("GET")).json()
+    assert (shown["faults"], shown["expires_at"]) == ([SHOWN], created["expires_at"])
+
+
+@pytest.mark.parametrize(
+    ("faults", "pointers"),
+    [
+        ("rcpt", ["/faults"]),
+        ([SLOW] * 11, ["/faults"]),
+        ([7], ["/faults/0"]),
+        ([SLOW, {"at": "end"}], ["/faults/1"]),
+        ([{"at": "end", "delay_seconds": 0}], ["/faults/0"]),
+        ([{"reply": "451 x"}], ["/faults/0/at"]),
+        *[([SLOW | {"at": at}], ["/faults/0/at"]) for at in ("mail", "RCPT", 1, None)],
+        *[
+            ([SLOW | {"reply": reply}], ["/faults/0/reply"])
+            for reply in (
+                "",
+                "451",
+                "451 ",
+                "451-4.7.1 a",
+                "250 2.0.0 Ok",
+                "354 go ahead",
+                "651 x",
+                "45 x",
+                " 451 x",
+                "451 x\r\n250 Ok",
+                "451 x\n",
+                "451 x\x7f",
+                "451 \u00fc",
+                "451 \t",
+                "4\u0665\u0661 x",
+                "451 " + "x" * 401,
+                451,
+                None,
+            )
+        ],
+        *[([SLOW | {"times": times}], ["/faults/0/times"]) for times in (0, 101, -1, 1.5, "2", True)],
+        *[([SLOW | {"delay_seconds": delay}], ["/faults/0/delay_seconds"]) for delay in (-0.1, 60.1, "3", True, None)],
+        ([SLOW | {"times": 0, "reply": "x"}, {"at": "x"}], ["/faults/0/reply", "/faults/0/times", "/faults/1/at"]),
+    ],
+)
+async def test_what_cannot_be_is_named_by_its_pointer(client, faults, pointers):
+    for answer in (
+        await client.post(body={"faults": faults}),
+        await Held(client, await client.create()).ask("PATCH", body={"faults": faults}),
+    ):
+        assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+        assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
+
+
+async def test_what_just_fits_is_taken(client):
+    most = [
+        {"at": "data", "reply": "599 " + "~" * 400, "times": 100, "delay_seconds": 60},
+        {"at": "rcpt", "reply": "400  ", "times": 1e0, "delay_seconds": 0},
+    ] * 5
+    created = await client.create(faults=most)
+    assert [one["reply"] for one in created["faults"]] == [one["reply"] for one in most]
+
+
+async def test_a_number_that_is_none_is_no_delay(client):
+    answer = await client.post(body=b'{"faults": [{"at": "end", "delay_seconds": 1e999}]}')
+    assert [one["pointer"] for one in answer.json()["errors"]] == ["/faults/0/delay_seconds"]
+    answer = await client.post(body=b'{"faults": [{"at": "end", "delay_seconds": NaN}]}')
+    assert answer.status in (400, 422)
+
+
+async def test_faults_of_a_stranger_are_not_changed(client):
+    created = await client.create(faults=[GREYLISTED])
+    held, body = Held(client, created), json.dumps({"faults": []}).encode()
+    assert (await client.ask("PATCH", held.path, body=body)).status == 401
+    assert (await held.ask("PATCH", body=body, token="wrong")).status == 404
+    assert (await held.ask("GET")).json()["faults"] == [SHOWN]
+
+
+async def test_without_the_setting_faults_are_refused_and_not_shown(open_world):
+    async with open_world() as world:
+        client = world.client()
+        answer = await client.post(body={"faults": [GREYLISTED]})
+        (error,) = answer.json()["errors"]
+        assert error == {
+            "pointer": "/faults",
+            "detail": "expected none: this server is not set up for faults (smtp.faults)",
+        }
+        held = Held(client, await client.create(faults=[]))
+        assert (await held.ask("PATCH", body={"faults": [SLOW]})).status == 422
+        assert (await held.ask("PATCH", body={"faults": []})).status == 200
+        assert "faults" not in (await held.ask("GET")).json()

@@ -1,0 +1,88 @@
+"""Faults in memory: which is used up when, what can be ordered, and when they end."""
+
+import pytest
+from msgspec.structs import replace
+
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.inboxes import faults as faults_module
+from tmpmaild.inboxes.faults import Fault, Faults
+from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted, MessageDeleted
+
+ADA = Inbox("7", "ada@tmpmaild.example", 0, 1000, private=False, token_hash=None, message_count=0, full=False)
+BOB = replace(ADA, id="8", address="bob@tmpmaild.example")
+TWICE = Fault("rcpt", "451 4.7.1 Greylisted", times=2)
+THEN = Fault("rcpt", "550 5.1.1 No")
+SLOW = Fault("end", delay_seconds=3)
+
+
+@pytest.fixture
+def faults():
+    return Faults(allowed=True)
+
+
+def test_faults_are_used_up_in_their_order_step_by_step(faults):
+    faults.order(ADA, [TWICE, SLOW, THEN])
+    assert [faults.take(["7"], "rcpt") for _ in range(2)] == [TWICE, replace(TWICE, times=1)]
+    assert faults.left("7") == (SLOW, THEN)
+    assert (faults.has(["7"], "data"), faults.take(["7"], "data")) == (False, None)
+    assert [faults.take(["7"], step) for step in ("rcpt", "rcpt", "end", "end")] == [THEN, None, SLOW, None]
+    assert (faults.left("7"), len(faults)) == ((), 0)
+
+
+def test_the_first_recipient_that_has_a_fault_decides(faults):
+    faults.order(ADA, [SLOW])
+    faults.order(BOB, [replace(SLOW, delay_seconds=9)])
+    assert faults.take(["5", "8", "7"], "end").delay_seconds == 9
+    assert (faults.left("8"), faults.left("7")) == ((), (SLOW,))
+
+
+def test_new_faults_take_the_place_of_those_before(faults):
+    faults.order(ADA, [TWICE])
+    faults.order(ADA, [SLOW])
+    assert faults.left("7") == (SLOW,)
+    faults.order(ADA, [])
+    assert len(faults) == 0
+
+
+@pytest.mark.parametrize(
+    ("allowed", "ordered", "mistake"),
+    [
+        (False, [TWICE], ("/faults", "expected none: this server is not set up for faults (smtp.faults)")),
+        (True, [TWICE, Fault("end")], ("/faults/1", "expected a reply, a delay or both")),
+        (False, [], None),
+        (True, [TWICE, SLOW], None),
+    ],
+)
+def test_what_cannot_be_ordered_is_said(allowed, ordered, mistake):
+    found = []
+    try:
+        Faults(allowed=allowed).ensure_possible(ordered)
+    except InvalidRequest as error:
+        found = list(error.errors)
+    assert found == ([mistake] if mistake else [])
+
+
+def test_only_so_many_addresses_have_faults(faults, monkeypatch):
+    monkeypatch.setattr(faults_module, "_MOST_INBOXES", 2)
+    faults.order(ADA, [SLOW])
+    faults.ensure_possible([SLOW])
+    faults.order(BOB, [SLOW])
+    with pytest.raises(InvalidRequest, match="2 addresses have some already"):
+        faults.ensure_possible([SLOW])
+    faults.ensure_possible([])
+
+
+def test_faults_end_with_their_inbox_and_when_they_are_no_longer_allowed(faults):
+    faults.order(ADA, [SLOW])
+    faults.order(BOB, [SLOW])
+    faults.update([InboxChange("7", full=False, notice=MessageDeleted("msg_1"))])
+    faults.update([InboxChange("7", full=False, notice=ExpiryMoved(500)), InboxChange("5", full=False)])
+    faults.forget_expired(500)
+    assert (faults.left("7"), faults.left("8")) == ((), (SLOW,))
+    faults.update([InboxChange("8", full=False, notice=InboxDeleted())])
+    assert len(faults) == 0
+    faults.order(ADA, [SLOW])
+    faults.allow(allowed=False)
+    assert len(faults) == 0
+    faults.order(ADA, [SLOW])
+    assert len(faults) == 0

@@ -1,0 +1,117 @@
+"""Faults that testers order for their own addresses: how many times which step of a delivery fails. In memory only."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted
+
+MOST_FAULTS = 10
+"""Of one address."""
+_MOST_INBOXES = 2000
+
+Step = Literal["rcpt", "data", "end"]
+"""What fails: naming the recipient, beginning the mail, ending it."""
+
+
+class Fault(Struct, frozen=True):
+    """The next ``times`` that a delivery comes to a step, it is delayed, then refused with ``reply`` if there is one.
+
+    ``reply`` is a reply code from 400 to 599 and a text.
+    """
+
+    at: Step
+    reply: str | None = None
+    times: int = 1
+    delay_seconds: float = 0
+
+
+class _Ordered(Struct):
+    expires_at_ms: int
+    faults: list[Fault]
+
+
+class Faults:
+    """The faults of all inboxes. Unless ``allowed``, none can be ordered.
+
+    Each is used up exactly as often as it was ordered, however many deliveries there are at once: ``take`` neither
+    waits nor is called from threads.
+    """
+
+    def __init__(self, *, allowed: bool) -> None:
+        self.allowed = allowed
+        self._by_inbox: dict[str, _Ordered] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_inbox)
+
+    def allow(self, *, allowed: bool) -> None:
+        """Take orders from now on, or drop all that there are."""
+        self.allowed = allowed
+        if not allowed:
+            self._by_inbox.clear()
+
+    def ensure_possible(self, faults: Sequence[Fault]) -> None:
+        """Raise ``InvalidRequest`` if these cannot be ordered."""
+        if not faults:
+            return
+        if not self.allowed:
+            raise InvalidRequest(("/faults", "expected none: this server is not set up for faults (smtp.faults)"))
+        if len(self._by_inbox) >= _MOST_INBOXES:
+            raise InvalidRequest(("/faults", f"expected none now: {_MOST_INBOXES} addresses have some already"))
+        idle = [index for index, one in enumerate(faults) if one.reply is None and not one.delay_seconds]
+        if idle:
+            raise InvalidRequest(*[(f"/faults/{index}", "expected a reply, a delay or both") for index in idle])
+
+    def order(self, inbox: Inbox, faults: Sequence[Fault]) -> None:
+        """Set the faults of an inbox in place of those that it had."""
+        if faults and self.allowed:
+            self._by_inbox[inbox.id] = _Ordered(inbox.expires_at_ms, list(faults))
+        else:
+            self._by_inbox.pop(inbox.id, None)
+
+    def left(self, inbox_id: str) -> Sequence[Fault]:
+        """Return the faults of an inbox that are still to come, each with how often."""
+        ordered = self._by_inbox.get(inbox_id)
+        return tuple(ordered.faults) if ordered else ()
+
+    def has(self, inbox_ids: Iterable[object], step: Step) -> bool:
+        """Return whether ``take`` returns a fault."""
+        return bool(self._by_inbox) and self._find(inbox_ids, step) is not None
+
+    def take(self, inbox_ids: Iterable[object], step: Step) -> Fault | None:
+        """Use up one of the first fault that these inboxes have at this step."""
+        found = self._find(inbox_ids, step)
+        if found is None:
+            return None
+        inbox_id, index = found
+        faults = self._by_inbox[inbox_id].faults
+        fault = faults[index]
+        faults[index : index + 1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
+        if not faults:
+            del self._by_inbox[inbox_id]
+        return fault
+
+    def _find(self, inbox_ids: Iterable[object], step: Step) -> tuple[str, int] | None:
+        for inbox_id in inbox_ids:
+            ordered = self._by_inbox.get(inbox_id) if isinstance(inbox_id, str) else None
+            for index, fault in enumerate(ordered.faults if ordered else ()):
+                if fault.at == step:
+                    return str(inbox_id), index
+        return None
+
+    def update(self, changes: Sequence[InboxChange]) -> None:
+        """Drop the faults of inboxes that were deleted; note the new expiry of others."""
+        for change in changes if self._by_inbox else ():
+            if isinstance(change.notice, InboxDeleted):
+                self._by_inbox.pop(change.inbox_id, None)
+            elif isinstance(change.notice, ExpiryMoved) and change.inbox_id in self._by_inbox:
+                self._by_inbox[change.inbox_id].expires_at_ms = change.notice.expires_at_ms
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Drop the faults of inboxes that have expired."""
+        for inbox_id in [key for key, ordered in self._by_inbox.items() if ordered.expires_at_ms <= now_ms]:
+            del self._by_inbox[inbox_id]
