@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import clusters
 from daemons import KNOWN, is_foreign
 
 # Machines are shared, so how long one example takes says nothing. Half as many as usual: there are eighty such tests.
@@ -73,6 +74,14 @@ def surroundings():
         yield
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Return a PostgreSQL server for this worker, started when the first test asks for it."""
+    cluster = clusters.started_cluster()
+    yield cluster
+    clusters.remove(cluster)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -57,7 +57,9 @@ def undeclared(imports, *, known):
 
 
 def test_a_server_needs_no_more_than_is_installed_with_it():
-    assert undeclared(imported(modules(of_the_client=False)), known=declared()) == {}
+    imports = imported(modules(of_the_client=False))
+    assert undeclared(imports, known=declared("postgresql")) == {}
+    assert all("/storage/postgresql/" in path for path in imports["asyncpg"])
 
 
 def test_client_and_commands_need_their_extra_and_the_plugin_the_pytest_that_loads_it():
@@ -67,7 +69,7 @@ def test_client_and_commands_need_their_extra_and_the_plugin_the_pytest_that_loa
 
 
 def test_nothing_is_declared_that_nothing_imports():
-    assert declared("client", "dns", "tls") - imported(PACKAGE.rglob("*.py")).keys() == set()
+    assert declared("client", "dns", "tls", "postgresql") - imported(PACKAGE.rglob("*.py")).keys() == set()
 
 
 def test_every_minimum_says_its_reason():

@@ -1,7 +1,8 @@
 """Message ids: ``msg_`` and a lower-case ULID, as text outside and as one integer key in a table.
 
-A key is 45 bits of Unix milliseconds and 18 bits of counter, so keys, ids and arrival sort alike. The id's
-last 62 bits are zero: an id need be unique and ordered, it is no secret.
+A key is 45 bits of Unix milliseconds and 18 bits of counter, so keys, ids and arrival sort alike. Where one writer
+draws the keys of all messages, the id's last 62 bits are zero: an id need be unique and ordered, it is no secret. Where
+each inbox has keys of its own, its number stands there.
 """
 
 import re
@@ -34,19 +35,25 @@ def message_id(key: int) -> str:
     return f"{PREFIX}{''.join(pairs)}000000000000"
 
 
+def inbox_message_id(inbox_key: int, key: int) -> str:
+    """Write the key of a message in an inbox that has keys of its own as an id."""
+    number = key << _PADDING_BITS | inbox_key
+    return PREFIX + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
 def is_message_id(text: str) -> bool:
     """Return whether the text has the shape of an id; such an id need not exist."""
     return _SHAPE.fullmatch(text) is not None
 
 
-def key_not_above(text: str) -> int:
-    """Return the greatest key whose id is ``text`` or sorts before it."""
-    return min(_number(text) >> _PADDING_BITS, MAX_KEY)
+def key_not_above(text: str, inbox_key: int = 0) -> int:
+    """Return the greatest key whose id is ``text`` or sorts before it; of ``inbox_key`` if that has keys of its own."""
+    return min((_number(text) - inbox_key) >> _PADDING_BITS, MAX_KEY)
 
 
-def key_not_below(text: str) -> int:
-    """Return the smallest key whose id is ``text`` or sorts after it."""
-    return min(-(-_number(text) >> _PADDING_BITS), MAX_KEY)
+def key_not_below(text: str, inbox_key: int = 0) -> int:
+    """Return the smallest key whose id is ``text`` or sorts after it; of ``inbox_key`` if that has keys of its own."""
+    return min(-((inbox_key - _number(text)) >> _PADDING_BITS), MAX_KEY)
 
 
 def _number(text: str) -> int:

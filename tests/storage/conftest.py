@@ -8,8 +8,12 @@ import pytest
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import NO_SESSION, Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.storage.postgresql import engine as postgresql
+from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.sqlite.storage import SqliteStorage
 
+from .emptying import empty
 from .plans import Recorder, filled_database, objections
 
 LIFETIME_MS = 60_000
@@ -56,6 +60,16 @@ class Engine:
 
     async def move(self, inbox, expires_at_ms):
         await self.storage.move_expiry(inbox.id, expires_at_ms, self.clock())
+
+    async def reading_statements(self):
+        """Return a list to which every statement will be added that reads."""
+        statements = []
+        if isinstance(self.storage, SqliteStorage):
+            await self.storage._reader.run(lambda connection: connection.set_trace_callback(statements.append))
+        else:
+            for session in self.storage._readers._idle:
+                (await session.connection()).add_query_logger(lambda record: statements.append(record.query))
+        return statements
 
     async def sweep(self):
         while await self.storage.sweep(self.clock()):
@@ -108,15 +122,21 @@ async def until_full(make):
             return made
 
 
+LIMITS = {
+    "max_bytes": 256 * 1024 * 1024,
+    "reserve_bytes": 1024,
+    "max_messages_per_inbox": 100,
+    "max_bytes_per_inbox": 30 * 1024 * 1024,
+    "max_share_per_creator": 0.5,
+}
+
+
 def settings(path, **changes):
-    values = {
-        "max_bytes": 256 * 1024 * 1024,
-        "reserve_bytes": 1024,
-        "max_messages_per_inbox": 100,
-        "max_bytes_per_inbox": 30 * 1024 * 1024,
-        "max_share_per_creator": 0.5,
-    }
-    return StorageSettings(path=path, **(values | changes))
+    return StorageSettings(path=path, **(LIMITS | changes))
+
+
+def postgresql_settings(url, **changes):
+    return PostgresqlSettings(url=url, **(LIMITS | changes))
 
 
 @pytest.fixture
@@ -124,13 +144,40 @@ def path(tmp_path):
     return tmp_path / "mail.db"
 
 
-@pytest.fixture
-def open_engine(path, clock):
-    """Open an engine whose limits may be set: the one thing another engine's suite replaces."""
+def pytest_generate_tests(metafunc):
+    """Run the tests of the contract against every engine."""
+    is_contract = metafunc.definition.path.name.startswith("test_contract")
+    if is_contract and "open_engine" in metafunc.fixturenames:
+        metafunc.parametrize("engine_kind", ["sqlite", "postgresql"])
 
+
+@pytest.fixture
+def engine_kind():
+    """Return which engine a test that is not of the contract is about."""
+    return "sqlite"
+
+
+@pytest.fixture(scope="session")
+def database(cluster):
+    """Return the URL of a database that the tests of the contract use one after the other."""
+    return cluster.parsed_url(cluster.database())
+
+
+@pytest.fixture
+def open_engine(engine_kind, request, clock):
+    """Return what opens an engine whose limits may be set."""
+    if engine_kind == "sqlite":
+        path = request.getfixturevalue("path")
+        return _opens(lambda changes: open_storage(settings(path, **changes), clock), clock)
+    database = request.getfixturevalue("database")
+    asyncio.run(empty(database))
+    return _opens(lambda changes: postgresql.open_storage(postgresql_settings(database, **changes), clock), clock)
+
+
+def _opens(open_one, clock):
     @asynccontextmanager
     async def opened(**changes):
-        async with open_storage(settings(path, **changes), clock) as storage:
+        async with open_one(changes) as storage:
             yield Engine(storage, clock)
 
     return opened

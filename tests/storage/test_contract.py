@@ -138,7 +138,7 @@ async def test_an_id_of_another_inbox_or_of_none_is_a_position(engine):
     first = await engine.add(inbox)
     foreign = await engine.add(other)
     last = await engine.add(inbox)
-    between = foreign[:-1] + "1"
+    between = foreign[:-1] + "z"
     for position in (foreign, between):
         assert [message.id for message in await engine.messages("ada", Page(after=position))] == [last]
         assert [message.id for message in await engine.messages("ada", Page(before=position))] == [first]

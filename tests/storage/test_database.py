@@ -15,6 +15,7 @@ import pytest
 
 import tmpmaild
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.postgresql.migrate import migrations as postgresql_migrations
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
@@ -284,7 +285,8 @@ def test_a_wheel_carries_the_migrations(tmp_path):
     done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True, check=True)
     with zipfile.ZipFile(tmp_path / done.stdout.split()[-1]) as wheel:
         carried = {name for name in wheel.namelist() if name.startswith("tmpmaild/migrations/")}
-    assert carried == {f"tmpmaild/migrations/{file.name}" for file in migrations().values()}
+    steps = [*migrations().values(), *postgresql_migrations().values()]
+    assert carried == {f"tmpmaild/{file.relative_to(root)}" for file in steps}
 
 
 async def test_people_read_the_views_while_the_daemon_runs(open_engine, path, clock):

@@ -1,0 +1,579 @@
+-- The first schema. Frozen: a change is a new file, never an edit. Other daemons may run while a step is applied, so a step
+-- adds what older daemons do without; it rewrites no table that holds mail.
+--
+-- needs 1: the oldest step that a daemon must know in order to work with this schema. Read by migrate.py.
+--
+-- Each function is one statement and so one transaction: no lock is held while a daemon is waited for. Rows are locked
+-- in one order by all of them, so that nothing deadlocks: inboxes by id, creators by hash, contents by id, then usage.
+-- No constraint can be violated by what a mail says: the server would write it to its log.
+--
+-- Times are Unix times in milliseconds. A slot is ten minutes of such times, counted from 1970: mail lies in the partition
+-- of the slot in which its inbox expires. Slot 0 is for mail that stays longer: the operator's, and that of inboxes which
+-- expire in more than a day.
+
+CREATE TABLE service (
+    id integer PRIMARY KEY CHECK (id = 1),
+    hash_key bytea NOT NULL,                       -- keys the hashes of addresses and creators
+    last_key bigint NOT NULL                       -- the highest that a swept inbox has had: clocks step back
+);
+
+INSERT INTO service VALUES (1, uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()), 0);
+
+-- One row an address, and its tombstone: the row outlives the address by a day and keeps the name from being given
+-- to somebody else.
+CREATE TABLE inbox (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name_hash bytea NOT NULL UNIQUE,
+    address text NOT NULL,
+    created_at_ms bigint NOT NULL,
+    expires_at_ms bigint NOT NULL,
+    slot integer NOT NULL,
+    private boolean NOT NULL,
+    token_hash bytea,                              -- SHA-256
+    creator bytea,                                 -- keyed hash of the client; NULL: no share is kept
+    message_count integer NOT NULL DEFAULT 0,
+    stored_bytes bigint NOT NULL DEFAULT 0,
+    last_key bigint NOT NULL DEFAULT 0,            -- of its newest message, also when that was deleted
+    swept boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX inbox_by_expiry ON inbox (expires_at_ms, id) WHERE NOT swept;
+CREATE INDEX inbox_by_end_of_name ON inbox (expires_at_ms) WHERE swept;
+
+-- What one client's inboxes hold together. A mail for several of them is charged once for each.
+CREATE TABLE creator (
+    hash bytea PRIMARY KEY,
+    inboxes integer NOT NULL,                      -- not swept yet; the row goes with the last of them
+    stored_bytes bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- What is stored in all: the sum of these rows. Each daemon changes one of them, so that they do not wait for each other.
+CREATE TABLE usage (
+    shard integer PRIMARY KEY,
+    stored_bytes bigint NOT NULL DEFAULT 0,
+    inboxes bigint NOT NULL DEFAULT 0,
+    messages bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50, autovacuum_vacuum_cost_delay = 0);
+
+INSERT INTO usage (shard) SELECT generate_series(0, 63);
+
+CREATE SEQUENCE content_id CACHE 64;
+
+-- One row for each mail and slot of its inboxes: no partition refers to another one.
+CREATE TABLE content (
+    slot integer NOT NULL,
+    id bigint NOT NULL,
+    copies integer,                                -- messages of this slot that have this content
+    stored_bytes bigint,                           -- what each of its inboxes is charged
+    received_at_ms bigint,
+    size_bytes integer,
+    body_at integer,                               -- octets before the body in source; NULL: it is in body
+    body_bytes integer,                            -- there or here
+    tls boolean,
+    sender text,                                   -- of the From field, else of the envelope
+    sender_name text,
+    subject text,
+    attachments text,                              -- JSON
+    envelope_from text,
+    helo text,
+    remote_ip text,
+    session text,                                  -- JSON, see tmpmaild/storage/sessions.py
+    warnings text,                                 -- JSON
+    headers text,                                  -- JSON, [[name, value], …]
+    body text,
+    html text,
+    source bytea,                                  -- the octets as they came
+    PRIMARY KEY (slot, id)
+) PARTITION BY LIST (slot);
+
+-- Not compressed: that costs more than it saves, and parts of a value can be read alone.
+ALTER TABLE content
+    ALTER COLUMN attachments SET STORAGE EXTERNAL,
+    ALTER COLUMN headers SET STORAGE EXTERNAL,
+    ALTER COLUMN body SET STORAGE EXTERNAL,
+    ALTER COLUMN html SET STORAGE EXTERNAL,
+    ALTER COLUMN source SET STORAGE EXTERNAL;
+
+-- One row for each inbox a mail was delivered to. No REFERENCES: with them a partition could not be dropped.
+CREATE TABLE message (
+    slot integer NOT NULL,
+    inbox_id bigint NOT NULL,
+    key bigint NOT NULL,                           -- with the id of the inbox it is the id of the message
+    content_id bigint NOT NULL,
+    recipient text,                                -- as it was written
+    PRIMARY KEY (slot, inbox_id, key)
+) PARTITION BY LIST (slot);
+
+CREATE TABLE content_0 PARTITION OF content FOR VALUES IN (0);
+CREATE TABLE message_0 PARTITION OF message FOR VALUES IN (0);
+
+-- The domains of the configuration, and those that were in it while their addresses may live.
+CREATE TABLE domain (
+    name text PRIMARY KEY,
+    kept_until_ms bigint                           -- NULL: it takes new addresses
+);
+
+-- What the operator has blocked.
+CREATE TABLE block (
+    kind text NOT NULL,                            -- client, name or sender
+    value text NOT NULL,
+    created_at_ms bigint NOT NULL,
+    expires_at_ms bigint,                          -- NULL: never
+    PRIMARY KEY (kind, value)
+);
+
+CREATE INDEX block_by_expiry ON block (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+
+-- The operator's inbox (postmaster, abuse): it has no name that the HTTP API could find.
+INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, private)
+    VALUES ('\x00', 'postmaster', 0, 9223372036854775807, 0, true);
+
+-- Changes the counters of what all daemons store together, and returns them: octets, inboxes, messages.
+CREATE FUNCTION count_usage(my_shard integer, more_bytes bigint, more_inboxes bigint, more_messages bigint)
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+    IF more_bytes <> 0 OR more_inboxes <> 0 OR more_messages <> 0 THEN
+        UPDATE usage SET stored_bytes = stored_bytes + more_bytes, inboxes = inboxes + more_inboxes,
+                         messages = messages + more_messages
+            WHERE shard = my_shard;
+    END IF;
+    RETURN (SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage);
+END
+$$;
+
+-- Adds the partitions of some slots. CREATE and then ATTACH, which does not wait for readers as CREATE … PARTITION OF does.
+CREATE FUNCTION add_slots(wanted integer[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    new integer;
+    kind text;
+BEGIN
+    PERFORM pg_advisory_xact_lock(7238716, 2);
+    FOREACH new IN ARRAY wanted LOOP
+        FOREACH kind IN ARRAY ARRAY['content', 'message'] LOOP
+            IF to_regclass(format('%s_%s', kind, new)) IS NULL THEN
+                -- Dropped as a whole, so vacuum would be wasted.
+                EXECUTE format('CREATE TABLE %s_%s (LIKE %s INCLUDING STORAGE) WITH (autovacuum_enabled = false%s)',
+                    kind, new, kind, CASE kind WHEN 'content' THEN ', toast.autovacuum_enabled = false' ELSE '' END);
+                EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s_%s FOR VALUES IN (%s)', kind, kind, new, new);
+            END IF;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- Drops the oldest slot before this one, if its mail has been swept. Returns it; NULL when there is none.
+CREATE FUNCTION drop_slot(before integer) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    old integer;
+    has_mail boolean;
+BEGIN
+    PERFORM pg_advisory_xact_lock(7238716, 2);
+    SELECT min(substr(c.relname, 9)::integer) INTO old
+        FROM pg_inherits AS p JOIN pg_class AS c ON c.oid = p.inhrelid
+        WHERE p.inhparent = 'message'::regclass AND c.relname ~ '^message_[1-9][0-9]{0,8}$'
+            AND substr(c.relname, 9)::integer < before;
+    IF old IS NULL THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('SELECT EXISTS (SELECT 1 FROM message_%s)', old) INTO has_mail;
+    IF has_mail THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format('DROP TABLE message_%s', old);
+    EXECUTE format('DROP TABLE content_%s', old);
+    RETURN old;
+END
+$$;
+
+-- Stores new addresses. The result for each: its id, -1 if the name is taken, -2 if its creator's share is used up, -3 if
+-- all of them together do not fit. No name is in the list twice.
+CREATE FUNCTION create_inboxes(
+    my_shard integer, now_ms bigint, name_held_ms bigint, cap_bytes bigint, inbox_bytes bigint, full_creator_bytes bigint,
+    new_names bytea[], new_addresses text[], new_created bigint[], new_expires bigint[], new_slots integer[],
+    new_private boolean[], new_tokens bytea[], new_creators bytea[],
+    OUT results bigint[], OUT totals bigint[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    made bigint;
+BEGIN
+    totals := count_usage(my_shard, 0, 0, 0);
+    IF totals[1] + inbox_bytes * cardinality(new_names) > cap_bytes THEN
+        SELECT array_agg(CASE WHEN EXISTS (SELECT 1 FROM inbox AS i WHERE i.name_hash = n.hash
+                                           AND i.expires_at_ms > now_ms - name_held_ms) THEN -1 ELSE -3 END ORDER BY n.place)
+            INTO results FROM unnest(new_names) WITH ORDINALITY AS n(hash, place);
+        RETURN;
+    END IF;
+    -- The name is free again, but the inbox has not been swept yet.
+    PERFORM 1 FROM inbox WHERE name_hash = ANY(new_names) AND expires_at_ms <= now_ms - name_held_ms ORDER BY id FOR UPDATE;
+    UPDATE inbox SET name_hash = uuid_send(gen_random_uuid())
+        WHERE name_hash = ANY(new_names) AND expires_at_ms <= now_ms - name_held_ms;
+    WITH wanted AS (
+        SELECT n.*, c.stored_bytes > full_creator_bytes AS refused
+        FROM unnest(new_names, new_addresses, new_created, new_expires, new_slots, new_private, new_tokens, new_creators)
+            WITH ORDINALITY AS n(hash, address, created, expires, slot, private, token, creator, place)
+        LEFT JOIN creator AS c ON c.hash = n.creator
+    ),
+    stored AS (
+        INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, private, token_hash, creator)
+            SELECT hash, address, created, expires, slot, private, token, creator FROM wanted
+            WHERE refused IS NOT TRUE ORDER BY hash
+            ON CONFLICT (name_hash) DO NOTHING RETURNING id, name_hash
+    )
+    SELECT array_agg(CASE WHEN s.id IS NOT NULL THEN s.id
+                          WHEN w.refused AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.name_hash = w.hash) THEN -2
+                          ELSE -1 END ORDER BY w.place)
+        INTO results FROM wanted AS w LEFT JOIN stored AS s ON s.name_hash = w.hash;
+    INSERT INTO creator AS c (hash, inboxes)
+        SELECT creator, count(*) FROM unnest(results, new_creators) AS n(result, creator)
+        WHERE result > 0 AND creator IS NOT NULL GROUP BY creator ORDER BY creator
+        ON CONFLICT (hash) DO UPDATE SET inboxes = c.inboxes + excluded.inboxes;
+    SELECT count(*) INTO made FROM unnest(results) AS r WHERE r > 0;
+    totals := count_usage(my_shard, inbox_bytes * made, made, 0);
+END
+$$;
+
+-- What an inbox and its creator may hold. Functions take it as "allowed": messages and octets of an inbox, octets of a
+-- creator, messages and octets of the operator's inbox, octets of the smallest mail.
+CREATE FUNCTION most_messages(inbox_id bigint, allowed bigint[]) RETURNS bigint LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN inbox_id = 1 THEN allowed[4] ELSE allowed[1] END $$;
+
+CREATE FUNCTION most_bytes(inbox_id bigint, allowed bigint[]) RETURNS bigint LANGUAGE sql IMMUTABLE
+    AS $$ SELECT CASE WHEN inbox_id = 1 THEN allowed[5] ELSE allowed[2] END $$;
+
+-- Returns of inboxes whether each is full, and whether its creator's share is used up.
+CREATE FUNCTION states(inbox_ids bigint[], allowed bigint[])
+RETURNS TABLE (id bigint, is_full boolean, share_full boolean) LANGUAGE sql STABLE AS $$
+    SELECT i.id,
+           i.message_count >= most_messages(i.id, allowed)
+               OR i.stored_bytes + allowed[6] > most_bytes(i.id, allowed)
+               OR coalesce(c.stored_bytes, 0) + allowed[6] > allowed[3] AND i.creator IS NOT NULL,
+           coalesce(c.stored_bytes, 0) + allowed[6] > allowed[3] AND i.creator IS NOT NULL
+    FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
+    WHERE i.id = ANY(inbox_ids)
+$$;
+
+-- Locks inboxes and their creators in the order that all functions keep.
+CREATE FUNCTION lock_inboxes(inbox_ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM inbox WHERE id = ANY(inbox_ids) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM 1 FROM creator WHERE hash = ANY(ARRAY(SELECT i.creator FROM inbox AS i WHERE i.id = ANY(inbox_ids)))
+        ORDER BY hash FOR NO KEY UPDATE;
+END
+$$;
+
+-- Stores mails, each for all of its live inboxes or for none. r_…: one row for each recipient, with the number of its mail;
+-- no inbox is named twice by a mail. c_…: the columns of content, one for each mail. The result for each mail: the key and
+-- the inbox of its first message, or as key -1 if no inbox is left, -2 if one is full, -3 if the storage is full; -4 and -5
+-- are the same of mails that might fit if they came alone.
+CREATE FUNCTION deliver(
+    my_shard integer, now_ms bigint, cap_bytes bigint, allowed bigint[],
+    inbox_ids bigint[], r_mail integer[], r_inbox bigint[], r_recipient text[],
+    c_stored_bytes bigint[], c_size_bytes integer[], c_body_at integer[], c_body_bytes integer[], c_tls boolean[],
+    c_sender text[], c_sender_name text[], c_subject text[], c_attachments text[], c_envelope_from text[], c_helo text[],
+    c_remote_ip text[], c_session text[], c_warnings text[], c_headers text[], c_body text[], c_html text[], c_source bytea[],
+    OUT keys bigint[], OUT inboxes bigint[],
+    OUT changed bigint[], OUT changed_full boolean[], OUT changed_share_full boolean[], OUT totals bigint[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    mails integer := cardinality(c_stored_bytes);
+    least_key bigint;
+    added_bytes bigint;
+    added_messages bigint;
+BEGIN
+    PERFORM lock_inboxes(inbox_ids);
+    totals := count_usage(my_shard, 0, 0, 0);
+    SELECT greatest(last_key + 1, now_ms << 18) INTO least_key FROM service WHERE id = 1;
+    WITH named AS (
+        SELECT r.mail, r.inbox_id, r.recipient, r.place, i.slot, i.creator, i.message_count, i.stored_bytes, i.last_key,
+               c_stored_bytes[r.mail] AS cost, coalesce(c.stored_bytes, 0) AS creator_bytes,
+               i.message_count >= most_messages(i.id, allowed)
+                   OR i.stored_bytes + c_stored_bytes[r.mail] > most_bytes(i.id, allowed)
+                   OR i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) + c_stored_bytes[r.mail] > allowed[3] AS too_large
+        FROM unnest(r_mail, r_inbox, r_recipient) WITH ORDINALITY AS r(mail, inbox_id, recipient, place)
+        JOIN inbox AS i ON i.id = r.inbox_id
+        LEFT JOIN creator AS c ON c.hash = i.creator
+        WHERE NOT i.swept AND i.expires_at_ms > now_ms
+    ),
+    hopeless AS (SELECT DISTINCT mail FROM named WHERE too_large),
+    hoping AS (SELECT * FROM named WHERE mail NOT IN (SELECT mail FROM hopeless)),
+    overfull_inbox AS (
+        SELECT inbox_id FROM hoping GROUP BY inbox_id, message_count, stored_bytes
+        HAVING message_count + count(*) > most_messages(inbox_id, allowed)
+            OR stored_bytes + sum(cost) > most_bytes(inbox_id, allowed)
+    ),
+    overfull_creator AS (
+        SELECT creator FROM hoping WHERE creator IS NOT NULL GROUP BY creator, creator_bytes
+        HAVING creator_bytes + sum(cost) > allowed[3]
+    ),
+    refused AS (
+        SELECT DISTINCT mail FROM hoping
+        WHERE inbox_id IN (SELECT inbox_id FROM overfull_inbox) OR creator IN (SELECT creator FROM overfull_creator)
+    ),
+    fitting AS (SELECT * FROM hoping WHERE mail NOT IN (SELECT mail FROM refused)),
+    copied AS (SELECT mail, slot, count(*) AS copies, min(cost) AS cost FROM fitting GROUP BY mail, slot),
+    room AS (SELECT totals[1] + coalesce(sum(cost), 0) <= cap_bytes AS enough FROM copied),
+    accepted AS (SELECT * FROM fitting WHERE (SELECT enough FROM room)),
+    numbered AS (SELECT mail, nextval('content_id') AS content_id FROM (SELECT DISTINCT mail FROM accepted) AS m),
+    keyed AS (
+        SELECT a.*, n.content_id,
+               greatest(a.last_key + 1, least_key) - 1 + row_number() OVER (PARTITION BY a.inbox_id ORDER BY a.mail) AS key
+        FROM accepted AS a JOIN numbered AS n ON n.mail = a.mail
+    ),
+    stored AS (
+        INSERT INTO content
+            SELECT d.slot, n.content_id, d.copies, c.stored_bytes, now_ms, c.size_bytes, c.body_at, c.body_bytes, c.tls,
+                   c.sender, c.sender_name, c.subject, c.attachments, c.envelope_from, c.helo, c.remote_ip, c.session,
+                   c.warnings, c.headers, c.body, c.html, c.source
+            FROM unnest(c_stored_bytes, c_size_bytes, c_body_at, c_body_bytes, c_tls, c_sender, c_sender_name, c_subject,
+                        c_attachments, c_envelope_from, c_helo, c_remote_ip, c_session, c_warnings, c_headers, c_body, c_html,
+                        c_source)
+                WITH ORDINALITY AS c(stored_bytes, size_bytes, body_at, body_bytes, tls, sender, sender_name, subject,
+                    attachments, envelope_from, helo, remote_ip, session, warnings, headers, body, html, source, mail)
+            JOIN numbered AS n ON n.mail = c.mail
+            JOIN copied AS d ON d.mail = c.mail
+    ),
+    delivered AS (
+        INSERT INTO message SELECT slot, inbox_id, key, content_id, recipient FROM keyed
+    ),
+    charged AS (
+        UPDATE inbox AS i
+            SET message_count = i.message_count + k.messages, stored_bytes = i.stored_bytes + k.cost, last_key = k.last_key
+            FROM (SELECT inbox_id, count(*) AS messages, sum(cost) AS cost, max(key) AS last_key FROM keyed
+                  GROUP BY inbox_id) AS k
+            WHERE i.id = k.inbox_id
+    ),
+    charged_creator AS (
+        UPDATE creator AS c SET stored_bytes = c.stored_bytes + k.cost
+            FROM (SELECT creator, sum(cost) AS cost FROM keyed WHERE creator IS NOT NULL GROUP BY creator) AS k
+            WHERE c.hash = k.creator
+    ),
+    first AS (SELECT DISTINCT ON (mail) mail, key, inbox_id FROM keyed ORDER BY mail, place)
+    SELECT array_agg(CASE WHEN f.key IS NOT NULL THEN f.key
+                          WHEN NOT EXISTS (SELECT 1 FROM named AS n WHERE n.mail = m.mail) THEN -1
+                          WHEN m.mail IN (SELECT mail FROM hopeless) THEN -2
+                          WHEN m.mail IN (SELECT mail FROM refused) THEN -4
+                          WHEN totals[1] + c_stored_bytes[m.mail] > cap_bytes THEN -3 ELSE -5 END ORDER BY m.mail),
+           array_agg(f.inbox_id ORDER BY m.mail),
+           coalesce((SELECT sum(cost) FROM copied WHERE (SELECT enough FROM room)), 0),
+           (SELECT count(*) FROM keyed),
+           (SELECT array_agg(DISTINCT inbox_id) FROM keyed)
+        INTO keys, inboxes, added_bytes, added_messages, changed
+        FROM generate_series(1, mails) AS m(mail) LEFT JOIN first AS f ON f.mail = m.mail;
+    SELECT array_agg(s.id), array_agg(s.is_full), array_agg(s.share_full) INTO changed, changed_full, changed_share_full
+        FROM states(changed, allowed) AS s;
+    totals := count_usage(my_shard, added_bytes, 0, added_messages);
+END
+$$;
+
+-- Deletes messages of inboxes that are locked, and each content with the last message that has it. Returns how many
+-- messages and octets those were.
+CREATE FUNCTION remove_messages(
+    gone_slots integer[], gone_inboxes bigint[], gone_keys bigint[], OUT messages bigint, OUT freed_bytes bigint
+) LANGUAGE plpgsql AS $$
+DECLARE
+    used_slots integer[];
+    used_ids bigint[];
+    used_times integer[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM message AS m USING unnest(gone_slots, gone_inboxes, gone_keys) AS g(slot, inbox_id, key)
+            WHERE m.slot = g.slot AND m.inbox_id = g.inbox_id AND m.key = g.key
+            RETURNING m.slot, m.inbox_id, m.content_id
+    ),
+    costs AS (
+        SELECT g.slot, g.inbox_id, g.content_id, c.stored_bytes AS cost, i.creator
+        FROM gone AS g
+        JOIN content AS c ON c.slot = g.slot AND c.id = g.content_id
+        JOIN inbox AS i ON i.id = g.inbox_id
+    ),
+    freed AS (
+        UPDATE inbox AS i SET message_count = i.message_count - k.messages, stored_bytes = i.stored_bytes - k.cost
+            FROM (SELECT inbox_id, count(*) AS messages, sum(cost) AS cost FROM costs GROUP BY inbox_id) AS k
+            WHERE i.id = k.inbox_id
+    ),
+    freed_creator AS (
+        UPDATE creator AS c SET stored_bytes = c.stored_bytes - k.cost
+            FROM (SELECT creator, sum(cost) AS cost FROM costs GROUP BY creator) AS k
+            WHERE c.hash = k.creator
+    )
+    SELECT array_agg(u.slot), array_agg(u.content_id), array_agg(u.times), coalesce(sum(u.times), 0)
+        INTO used_slots, used_ids, used_times, messages
+        FROM (SELECT slot, content_id, count(*) AS times FROM costs GROUP BY slot, content_id) AS u;
+    PERFORM 1 FROM content AS c JOIN unnest(used_slots, used_ids) AS u(slot, id) ON c.slot = u.slot AND c.id = u.id
+        ORDER BY c.id, c.slot FOR NO KEY UPDATE OF c;
+    WITH gone AS (
+        DELETE FROM content AS c USING unnest(used_slots, used_ids, used_times) AS u(slot, id, times)
+            WHERE c.slot = u.slot AND c.id = u.id AND c.copies <= u.times
+            RETURNING c.stored_bytes
+    )
+    SELECT coalesce(sum(stored_bytes), 0) INTO freed_bytes FROM gone;
+    UPDATE content AS c SET copies = c.copies - u.times FROM unnest(used_slots, used_ids, used_times) AS u(slot, id, times)
+        WHERE c.slot = u.slot AND c.id = u.id;
+END
+$$;
+
+-- Deletes single messages of inboxes; none is in the list twice. The result for each: the state of its inbox after
+-- it, NULL if that holds no such message.
+CREATE FUNCTION delete_messages(
+    my_shard integer, allowed bigint[], gone_inboxes bigint[], gone_keys bigint[],
+    OUT deleted boolean[], OUT is_full boolean[], OUT share_full boolean[], OUT totals bigint[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    gone_slots integer[];
+    removed record;
+BEGIN
+    PERFORM lock_inboxes(gone_inboxes);
+    SELECT array_agg(i.slot ORDER BY g.place),
+           array_agg(EXISTS (SELECT 1 FROM message AS m
+                             WHERE m.slot = i.slot AND m.inbox_id = g.inbox_id AND m.key = g.key) ORDER BY g.place)
+        INTO gone_slots, deleted
+        FROM unnest(gone_inboxes, gone_keys) WITH ORDINALITY AS g(inbox_id, key, place)
+        LEFT JOIN inbox AS i ON i.id = g.inbox_id;
+    SELECT * INTO removed FROM remove_messages(gone_slots, gone_inboxes, gone_keys);
+    SELECT array_agg(s.is_full ORDER BY g.place), array_agg(s.share_full ORDER BY g.place)
+        INTO is_full, share_full
+        FROM unnest(gone_inboxes) WITH ORDINALITY AS g(inbox_id, place)
+        LEFT JOIN states(gone_inboxes, allowed) AS s ON s.id = g.inbox_id;
+    totals := count_usage(my_shard, -removed.freed_bytes, 0, -removed.messages);
+END
+$$;
+
+-- Moves the mail of an inbox that is locked to another slot. Returns how many more octets are stored then: what several
+-- inboxes share is stored once in each of their slots.
+CREATE FUNCTION move_mail(moved_inbox bigint, old_slot integer, new_slot integer) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    used_ids bigint[];
+    used_times integer[];
+    added_bytes bigint;
+    freed_bytes bigint;
+BEGIN
+    SELECT array_agg(u.content_id), array_agg(u.times) INTO used_ids, used_times
+        FROM (SELECT content_id, count(*)::integer AS times FROM message
+              WHERE slot = old_slot AND inbox_id = moved_inbox GROUP BY content_id) AS u;
+    PERFORM 1 FROM content WHERE id = ANY(used_ids) AND slot IN (old_slot, new_slot) ORDER BY id, slot FOR NO KEY UPDATE;
+    WITH there AS (SELECT id FROM content WHERE id = ANY(used_ids) AND slot = new_slot),
+    copied AS (
+        INSERT INTO content AS n
+            SELECT new_slot, c.id, u.times, c.stored_bytes, c.received_at_ms, c.size_bytes, c.body_at, c.body_bytes, c.tls,
+                   c.sender, c.sender_name, c.subject, c.attachments, c.envelope_from, c.helo, c.remote_ip, c.session,
+                   c.warnings, c.headers, c.body, c.html, c.source
+            FROM content AS c JOIN unnest(used_ids, used_times) AS u(id, times) ON u.id = c.id WHERE c.slot = old_slot
+            ON CONFLICT (slot, id) DO UPDATE SET copies = n.copies + excluded.copies
+            RETURNING n.id, n.stored_bytes
+    )
+    SELECT coalesce(sum(stored_bytes), 0) INTO added_bytes FROM copied WHERE id NOT IN (SELECT id FROM there);
+    UPDATE message SET slot = new_slot WHERE slot = old_slot AND inbox_id = moved_inbox;
+    WITH gone AS (
+        DELETE FROM content AS c USING unnest(used_ids, used_times) AS u(id, times)
+            WHERE c.slot = old_slot AND c.id = u.id AND c.copies <= u.times RETURNING c.stored_bytes
+    )
+    SELECT coalesce(sum(stored_bytes), 0) INTO freed_bytes FROM gone;
+    UPDATE content AS c SET copies = c.copies - u.times FROM unnest(used_ids, used_times) AS u(id, times)
+        WHERE c.slot = old_slot AND c.id = u.id;
+    UPDATE inbox SET slot = new_slot WHERE id = moved_inbox;
+    RETURN added_bytes - freed_bytes;
+END
+$$;
+
+-- Sets the expiry of an inbox that is alive. wanted_slot: where its mail is to lie if it lives longer than before, NULL: it
+-- does not. The result: NULL, or since when it has expired, -1 if there is none; then its state.
+CREATE FUNCTION set_expiry(
+    my_shard integer, now_ms bigint, allowed bigint[], wanted_inbox bigint, wanted_expires bigint, wanted_slot integer,
+    OUT refusal bigint, OUT is_full boolean, OUT share_full boolean, OUT totals bigint[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    old record;
+    more_bytes bigint := 0;
+BEGIN
+    PERFORM lock_inboxes(ARRAY[wanted_inbox]);
+    SELECT expires_at_ms, swept, slot INTO old FROM inbox WHERE id = wanted_inbox AND id <> 1;
+    IF NOT FOUND THEN
+        refusal := -1;
+    ELSIF old.swept OR old.expires_at_ms <= now_ms THEN
+        refusal := least(old.expires_at_ms, now_ms);
+    ELSE
+        UPDATE inbox SET expires_at_ms = wanted_expires WHERE id = wanted_inbox;
+        -- Mail that now expires earlier stays where it is: the sweep deletes it in time.
+        IF old.slot <> 0 AND (wanted_slot = 0 OR wanted_slot > old.slot) THEN
+            more_bytes := move_mail(wanted_inbox, old.slot, wanted_slot);
+        END IF;
+        SELECT s.is_full, s.share_full INTO is_full, share_full FROM states(ARRAY[wanted_inbox], allowed) AS s;
+    END IF;
+    totals := count_usage(my_shard, more_bytes, 0, 0);
+END
+$$;
+
+-- Deletes some of what has expired: mail first, then the address, a day later its tombstone. Returns how much that was, and
+-- whether there may be more. One daemon at a time: for the others there is nothing to do.
+CREATE FUNCTION sweep(
+    my_shard integer, now_ms bigint, name_held_ms bigint, inbox_bytes bigint, operator_before bigint,
+    most_rows integer, most_octets bigint, OUT done bigint, OUT more boolean, OUT totals bigint[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    expired bigint[];
+    emptied bigint[];
+    gone_slots integer[];
+    gone_inboxes bigint[];
+    gone_keys bigint[];
+    removed record;
+    forgotten bigint;
+    unblocked bigint;
+BEGIN
+    done := 0;
+    more := false;
+    IF NOT pg_try_advisory_xact_lock(7238716, 3) THEN
+        totals := count_usage(my_shard, 0, 0, 0);
+        RETURN;
+    END IF;
+    expired := ARRAY(SELECT id FROM inbox WHERE NOT swept AND expires_at_ms <= now_ms ORDER BY expires_at_ms, id LIMIT most_rows);
+    PERFORM lock_inboxes(1 || expired);
+    -- Read again: the expiry of one may have been moved before it was locked.
+    expired := ARRAY(SELECT id FROM inbox WHERE id = ANY(expired) AND NOT swept AND expires_at_ms <= now_ms);
+    SELECT array_agg(o.slot), array_agg(o.inbox_id), array_agg(o.key) INTO gone_slots, gone_inboxes, gone_keys FROM (
+        SELECT f.slot, f.inbox_id, f.key, sum(c.size_bytes) OVER (ROWS UNBOUNDED PRECEDING) - c.size_bytes AS octets
+        FROM (
+            (SELECT m.slot, m.inbox_id, m.key, m.content_id FROM inbox AS i
+             JOIN message AS m ON m.slot = i.slot AND m.inbox_id = i.id WHERE i.id = ANY(expired) LIMIT most_rows)
+            UNION ALL
+            (SELECT slot, inbox_id, key, content_id FROM message
+             WHERE slot = 0 AND inbox_id = 1 AND key < operator_before ORDER BY key LIMIT most_rows)
+        ) AS f
+        JOIN content AS c ON c.slot = f.slot AND c.id = f.content_id
+    ) AS o WHERE o.octets < most_octets;
+    SELECT * INTO removed FROM remove_messages(gone_slots, gone_inboxes, gone_keys);
+    emptied := ARRAY(SELECT i.id FROM inbox AS i WHERE i.id = ANY(expired)
+                     AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.slot = i.slot AND m.inbox_id = i.id));
+    UPDATE creator AS c SET inboxes = c.inboxes - e.ended
+        FROM (SELECT creator, count(*) AS ended FROM inbox WHERE id = ANY(emptied) GROUP BY creator) AS e
+        WHERE c.hash = e.creator;
+    DELETE FROM creator WHERE inboxes <= 0 AND hash = ANY(ARRAY(SELECT creator FROM inbox WHERE id = ANY(emptied)));
+    UPDATE service SET last_key = s.last_key FROM (SELECT max(last_key) AS last_key FROM inbox WHERE id = ANY(emptied)) AS s
+        WHERE service.id = 1 AND service.last_key < s.last_key;
+    UPDATE inbox SET swept = true, address = '', creator = NULL WHERE id = ANY(emptied);
+    DELETE FROM inbox WHERE id = ANY(ARRAY(SELECT id FROM inbox WHERE swept AND expires_at_ms <= now_ms - name_held_ms
+                                           ORDER BY expires_at_ms LIMIT most_rows));
+    GET DIAGNOSTICS forgotten = ROW_COUNT;
+    DELETE FROM block WHERE (kind, value) IN
+        (SELECT kind, value FROM block WHERE expires_at_ms <= now_ms ORDER BY expires_at_ms LIMIT most_rows);
+    GET DIAGNOSTICS unblocked = ROW_COUNT;
+    done := removed.messages + cardinality(emptied) + forgotten + unblocked;
+    more := done > 0 AND (removed.messages > 0 OR cardinality(expired) = most_rows
+                          OR forgotten = most_rows OR unblocked = most_rows);
+    totals := count_usage(my_shard, -removed.freed_bytes - inbox_bytes * forgotten, -cardinality(emptied)::bigint,
+                          -removed.messages);
+END
+$$;
+
+-- For people with a psql shell.
+CREATE VIEW inboxes AS
+    SELECT address, to_timestamp(created_at_ms / 1000.0) AS created_at, to_timestamp(expires_at_ms / 1000.0) AS expires_at,
+           private, message_count, stored_bytes
+    FROM inbox WHERE id <> 1 AND NOT swept ORDER BY id;
+
+CREATE VIEW mail AS
+    SELECT m.inbox_id, m.key, i.address, to_timestamp(c.received_at_ms / 1000.0) AS received_at, c.sender, c.subject,
+           c.size_bytes AS size, c.body
+    FROM message AS m
+    JOIN inbox AS i ON i.id = m.inbox_id
+    JOIN content AS c ON c.slot = m.slot AND c.id = m.content_id
+    ORDER BY m.inbox_id, m.key;

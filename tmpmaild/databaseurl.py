@@ -1,0 +1,100 @@
+"""The URL of a PostgreSQL database as libpq writes it, with several hosts and TLS. Its password is never shown."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct
+
+DEFAULT_PORT: Final = 5432
+MAX_HOSTS: Final = 16
+OPTIONS: Final = (
+    "host", "port", "user", "password", "dbname", "target_session_attrs", "sslmode", "sslrootcert", "sslcert", "sslkey",
+    "sslcrl",
+)  # fmt: skip
+_SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+
+class DatabaseUrl(Struct, frozen=True, repr_omit_defaults=True):
+    """Where a database is. ``hosts`` pair with ``ports``; one that begins with a slash is the folder of a Unix socket.
+
+    ``tls`` holds the options of libpq that begin with "ssl". ``str()`` leaves the password out.
+    """
+
+    hosts: tuple[str, ...]
+    ports: tuple[int, ...]
+    database: str
+    user: str | None = None
+    password: str | None = None
+    tls: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        places = (
+            (f"[{host}]" if ":" in host else host) + ("" if port == DEFAULT_PORT else f":{port}")
+            for host, port in zip(self.hosts, self.ports, strict=True)
+        )
+        return f"postgresql://{user}{','.join(places)}/{self.database}"
+
+    __repr__ = __str__
+
+
+def parse(text: str) -> DatabaseUrl:
+    """Take a URL apart. Raises ValueError, whose text holds nothing of the URL."""
+    try:
+        url = urlsplit(text)
+        options = dict(parse_qsl(url.query, keep_blank_values=True, strict_parsing=True)) if url.query else {}
+    except ValueError:
+        raise ValueError("not a URL") from None
+    if url.scheme not in ("postgresql", "postgres") or url.fragment or not set(options) <= set(OPTIONS):
+        raise ValueError("not a URL of PostgreSQL")
+    if options.get("target_session_attrs", "read-write") not in ("read-write", "primary"):
+        raise ValueError("the server must take writes")
+    if options.get("sslmode", "prefer") not in _SSL_MODES:
+        raise ValueError("no such sslmode")
+    login, _, places = url.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    hosts, ports = _places(options.get("host", places), options.get("port", ""))
+    return DatabaseUrl(
+        hosts=hosts,
+        ports=ports,
+        database=options.get("dbname") or unquote(url.path.removeprefix("/")) or _missing(),
+        user=options.get("user") or unquote(user) or None,
+        password=options.get("password") or unquote(password) or None,
+        tls=_tls(options),
+    )
+
+
+def _missing() -> str:
+    raise ValueError("no name of a database")
+
+
+def _tls(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in options.items() if name.startswith("ssl"))
+
+
+def _places(text: str, default_ports: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    places = [_host_and_port(place) for place in text.split(",")]
+    defaults = [_port(port) for port in default_ports.split(",")] if default_ports else [DEFAULT_PORT]
+    if len(defaults) == 1:
+        defaults *= len(places)
+    if len(defaults) != len(places) or len(places) > MAX_HOSTS:
+        raise ValueError("as many ports as hosts")
+    ports = [default if port is None else port for (_, port), default in zip(places, defaults, strict=True)]
+    return tuple(host for host, _ in places), tuple(ports)
+
+
+def _host_and_port(text: str) -> tuple[str, int | None]:
+    if text.startswith("/"):
+        return text, None
+    host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+    host = unquote(host if colon else text).removeprefix("[").removesuffix("]")
+    if not host:
+        raise ValueError("no host")
+    return host, _port(port) if colon else None
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65_536):  # noqa: PLR2004 - the largest port
+        raise ValueError("no such port")
+    return int(text)

@@ -1,0 +1,1 @@
+"""The engine on PostgreSQL, for several daemons and machines. ``engine.py`` opens it."""

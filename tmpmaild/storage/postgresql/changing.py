@@ -1,0 +1,149 @@
+"""The operations on inboxes: create one, delete one of its messages, set its expiry or end it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tmpmaild import ids
+from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, StorageFull
+from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
+from tmpmaild.storage.postgresql.limits import INBOX_BYTES, LEAST_STORED_BYTES
+from tmpmaild.storage.postgresql.slots import slot
+from tmpmaild.storage.postgresql.writer import Batch, Operation
+
+_CREATE: Final = """
+SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
+                             $11::integer[], $12::boolean[], $13::bytea[], $14::bytea[])
+"""
+_DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
+_SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
+_TAKEN: Final = -1
+_SHARE_FULL: Final = -2
+_NO_INBOX: Final = -1
+
+
+class CreateInbox(Operation):
+    """Store an address; the result is the new inbox's id."""
+
+    def __init__(self, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> None:
+        self.new = new
+        self.name_hash = name_hash
+        self.creator_hash = creator_hash
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["CreateInbox"]) -> list[Any]:
+        """Create each inbox whose name is free and whose creator is within its share; reject the others."""
+        firsts = list({one.name_hash: one for one in reversed(operations)}.values())
+        results = dict(zip(firsts, await _create(batch, firsts), strict=True))
+        for one in firsts:
+            if len(firsts) > 1 and isinstance(results[one], StorageFull):
+                (results[one],) = await _create(batch, [one])
+        taken_or_refused = {one.name_hash: results[one] for one in firsts}
+        return [results.get(one) or _of_second(taken_or_refused[one.name_hash]) for one in operations]
+
+
+async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
+    usage = batch.usage
+    news = [operation.new for operation in operations]
+    found = await batch.connection.fetchrow(
+        _CREATE,
+        usage.shard,
+        batch.now_ms,
+        NAME_HELD_MS,
+        usage.limits.cap_bytes,
+        INBOX_BYTES,
+        usage.limits.max_creator_bytes - LEAST_STORED_BYTES,
+        [operation.name_hash for operation in operations],
+        [new.address for new in news],
+        [new.created_at_ms for new in news],
+        [new.expires_at_ms for new in news],
+        [slot(new.expires_at_ms, batch.now_ms) for new in news],
+        [new.private for new in news],
+        [new.token_hash for new in news],
+        [operation.creator_hash for operation in operations],
+    )
+    usage.note(found["totals"])
+    return [_created(result) for result in found["results"]]
+
+
+def _created(result: int) -> Any:
+    if result > 0:
+        return str(result)
+    if result == _TAKEN:
+        return AddressTaken("the name is in use or in quarantine")
+    if result == _SHARE_FULL:
+        return MailboxFull("the creator has no room for mail to another address")
+    return StorageFull("storage.max_bytes is reached")
+
+
+def _of_second(first: Any) -> Any:
+    """Return the result of an operation for the same name as another one in its batch, which had that result."""
+    return first if isinstance(first, Exception) else AddressTaken("the name is in use or in quarantine")
+
+
+class DeleteMessage(Operation):
+    """Delete one message of an inbox; ``MessageNotFound`` when the inbox holds none with that key."""
+
+    def __init__(self, inbox_key: int, message_key: int) -> None:
+        self.place = (inbox_key, message_key)
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
+        """Delete each message; of two operations for the same one the first succeeds."""
+        places = list(dict.fromkeys(operation.place for operation in operations))
+        usage = batch.usage
+        values = (usage.shard, usage.limits.composite, [inbox for inbox, _ in places], [key for _, key in places])
+        found = await batch.connection.fetchrow(_DELETE, *values)
+        usage.note(found["totals"])
+        there = set()
+        states = zip(places, found["deleted"], found["is_full"], found["share_full"], strict=True)
+        for (inbox_key, key), is_there, full, share_full in states:
+            if is_there:
+                there.add((inbox_key, key))
+                notice = MessageDeleted(ids.inbox_message_id(inbox_key, key))
+                batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
+        return [_first(there, operation.place) for operation in operations]
+
+
+def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
+    if place not in left:
+        return MessageNotFound("no such message in this inbox")
+    left.remove(place)
+    return None
+
+
+class SetExpiry(Operation):
+    """Set when an inbox expires; without ``expires_at_ms`` it ends now.
+
+    ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
+    """
+
+    def __init__(self, inbox_key: int, now_ms: int, expires_at_ms: int | None = None) -> None:
+        self.inbox_key = inbox_key
+        self.now_ms = now_ms
+        self.expires_at_ms = expires_at_ms
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["SetExpiry"]) -> list[Any]:
+        """Set the expiry of each inbox that is alive."""
+        return [await operation._set(batch) for operation in operations]  # noqa: SLF001 - our own kind
+
+    async def _set(self, batch: Batch) -> Any:
+        expires_at_ms, usage = self.expires_at_ms, batch.usage
+        # An inbox that expired while this operation was queued may have lost mail to a sweep.
+        now_ms = max(self.now_ms, batch.now_ms)
+        wanted_slot = None if expires_at_ms is None else slot(expires_at_ms, now_ms)
+        ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
+        values = (usage.shard, now_ms, usage.limits.composite, self.inbox_key, ends_at_ms, wanted_slot)
+        found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
+        usage.note(found["totals"])
+        if found["refusal"] == _NO_INBOX:
+            return AddressNotFound("no such inbox")
+        if found["refusal"] is not None:
+            return AddressExpired(found["refusal"])
+        if expires_at_ms is None:  # "full" means that it accepts no mail
+            change = InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted())
+        else:
+            state = {"full": found["is_full"], "share_full": found["share_full"]}
+            change = InboxChange(str(self.inbox_key), **state, notice=ExpiryMoved(expires_at_ms))
+        batch.changes.append(change)
+        return None

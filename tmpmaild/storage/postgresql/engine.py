@@ -1,0 +1,113 @@
+"""Opens the PostgreSQL engine: connections, schema, and what shares them. What it does is in ``storage.py``."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
+
+import anyio
+import asyncpg
+
+from tmpmaild.errors import DatabaseError, RequestError
+from tmpmaild.storage.base import OperatorMail
+from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
+from tmpmaild.storage.postgresql.connection import Readers, Server, Session
+from tmpmaild.storage.postgresql.limits import inbox_limits
+from tmpmaild.storage.postgresql.migrate import migrate
+from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
+from tmpmaild.storage.postgresql.operatormail import PostgresOperatorMail
+from tmpmaild.storage.postgresql.partitions import Partitions
+from tmpmaild.storage.postgresql.settings import StorageSettings
+from tmpmaild.storage.postgresql.storage import PostgresStorage
+from tmpmaild.storage.postgresql.usage import Usage
+from tmpmaild.storage.postgresql.writer import Clock, Writer
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def open_storage(settings: StorageSettings, clock: Clock | None = None) -> AsyncIterator[PostgresStorage]:
+    """Connect, check, migrate and serve; leaving closes it. Without ``clock`` it goes by that of the database.
+
+    Raises ``DatabaseError``.
+    """
+    server = Server(settings.url, settings.password_file)
+    upkeep = Session(server)
+    async with AsyncExitStack() as opened:
+        connection = await _prepared(upkeep)
+        opened.push_async_callback(_shielded, upkeep.close)
+        if clock is None:
+            clock = own = DatabaseClock()
+            await own.measure(connection)
+            measuring = asyncio.create_task(_measure(own, upkeep))
+            opened.callback(measuring.cancel)
+        storage = await _assemble(settings, server, upkeep, connection, clock)
+        opened.push_async_callback(_shielded, storage.close)
+        yield storage
+
+
+async def _shielded(close: Callable[[], Awaitable[None]]) -> None:
+    with anyio.CancelScope(shield=True):
+        await close()
+
+
+async def _prepared(session: Session) -> asyncpg.Connection:
+    """Connect, and bring the schema up to date."""
+    connection, _ = await _migrated(session)
+    return connection
+
+
+async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
+    url = session.server.url
+    try:
+        connection = await session.connection()
+    except RequestError as error:
+        raise DatabaseError(f"{url}: cannot be reached: {error}") from error
+    try:
+        return connection, await migrate(connection)
+    except DatabaseError as error:
+        await session.close()
+        raise DatabaseError(f"{url}: {error}") from error
+    except FAILURES as error:
+        await session.close()
+        raise DatabaseError(f"{url}: {reason(error)}") from error
+
+
+async def _measure(clock: DatabaseClock, session: Session) -> None:
+    """Compare the clock with the server's for ever."""
+    while True:
+        await asyncio.sleep(EVERY_SECONDS)
+        try:
+            await session.use(clock.measure)
+        except (*FAILURES, RequestError, DatabaseError):
+            continue  # other parts notice it, and say so
+
+
+async def _assemble(
+    settings: StorageSettings, server: Server, upkeep: Session, connection: asyncpg.Connection, clock: Clock
+) -> PostgresStorage:
+    usage = Usage(inbox_limits(settings))
+    partitions = Partitions(upkeep)
+    try:
+        hash_key = await connection.fetchval("SELECT hash_key FROM service")
+        usage.note(await connection.fetchval("SELECT count_usage($1, 0, 0, 0)", usage.shard))
+        await partitions.add_ahead(clock())
+    except (*FAILURES, RequestError) as error:
+        raise DatabaseError(f"{settings.url}: {error}") from error
+    writer = Writer(Session(server), clock=clock, usage=usage)
+    return PostgresStorage(writer, Readers(server), partitions, usage, hash_key=hash_key, clock=clock)
+
+
+async def upgrade(settings: StorageSettings) -> list[str]:
+    """Bring a database to the newest schema; return the names of the steps applied. Raises ``DatabaseError``."""
+    session = Session(Server(settings.url, settings.password_file))
+    try:
+        _, applied = await _migrated(session)
+    finally:
+        await session.close()
+    return applied
+
+
+def operator_mail(settings: StorageSettings) -> OperatorMail:
+    """Return the operator's inbox, which may be read while daemons use the database."""
+    return PostgresOperatorMail(Server(settings.url, settings.password_file))

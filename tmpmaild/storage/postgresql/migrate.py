@@ -1,0 +1,107 @@
+"""Applies the steps of the schema: numbered SQL files, each applied once, completely or not at all, by one daemon.
+
+Each step says which is the oldest step that a daemon must know to work with the schema after it: so daemons can be
+replaced one by one.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+import asyncpg
+
+import tmpmaild
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.postgresql.obstacles import reason
+from tmpmaild.storage.postgresql.shape import differences, shape
+
+_LOCK: Final = "SELECT pg_advisory_lock(7238716, 1)"
+_UNLOCK: Final = "SELECT pg_advisory_unlock(7238716, 1)"
+_STEPS: Final = """
+CREATE TABLE schema_step (
+    number integer PRIMARY KEY,
+    name text NOT NULL,
+    needs integer NOT NULL,    -- the oldest step that a daemon must know
+    shape text[] NOT NULL      -- the schema after this step, to notice what somebody has changed by hand
+)
+"""
+_NEEDS: Final = re.compile(r"^-- needs ([0-9]+):", re.MULTILINE)
+
+
+def migrations() -> dict[int, Path]:
+    """Return the steps by number, 1 first. They are in the package in a wheel, next to it in a checkout."""
+    package = Path(tmpmaild.__file__).parent
+    for folder in (package / "migrations/postgresql", package.parent / "migrations/postgresql"):
+        steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
+        if steps:
+            return steps
+    raise DatabaseError(f"no migrations found in or next to {package}; the installation is incomplete")
+
+
+async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:
+    """Apply the missing steps and return their names; others that do so at the same time wait.
+
+    Raises ``DatabaseError`` if the database is not ours, or the schema is too new or was changed by hand; a step that
+    fails has changed nothing.
+    """
+    steps = steps or migrations()
+    await connection.execute(_LOCK)
+    try:
+        applied = await _known_steps(connection)
+        await _check(connection, applied, max(steps))
+        missing = [number for number in steps if number not in applied]
+        for number in missing:
+            script = await anyio.to_thread.run_sync(steps[number].read_text, "utf-8")
+            await _apply(connection, number, steps[number].name, script)
+    finally:
+        if not connection.is_closed():
+            await connection.execute(_UNLOCK)
+    return [steps[number].stem for number in missing]
+
+
+async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
+    """Return the steps that have been applied. Raises ``DatabaseError`` when the database holds something else."""
+    tables = [row["relname"] for row in await connection.fetch(_TABLES)]
+    if "schema_step" in tables:
+        return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
+    if tables:
+        raise DatabaseError(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
+    return {}
+
+
+_TABLES: Final = """
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')
+ORDER BY relname
+"""
+
+
+async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Record], known: int) -> None:
+    if not applied:
+        return
+    newest = applied[max(applied)]
+    if newest["needs"] > known:
+        raise DatabaseError(
+            f"the schema is of a newer tmpmaild (step {newest['number']}), this one knows step {known}; update it"
+        )
+    found = differences(newest["shape"], await shape(connection))
+    if found:
+        raise DatabaseError(f"the schema has been changed by hand: {found[0]}")
+
+
+async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
+    needs = _NEEDS.search(script)
+    assert needs is not None  # of a file of ours
+    try:
+        async with connection.transaction():
+            if number == 1:
+                await connection.execute(_STEPS)
+            await connection.execute(script)
+            values = (number, name, int(needs[1]), await shape(connection))
+            await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise DatabaseError(
+            f"the role may not change the schema ({reason(error)}); make it the owner of the database"
+        ) from error
+    except asyncpg.PostgresError as error:
+        raise DatabaseError(f"migration {name} failed: {reason(error)}") from error

@@ -1,0 +1,115 @@
+"""What the operator decides: the domains, and what is blocked. It can change while the daemons run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import asyncpg
+
+from tmpmaild.model import Block
+from tmpmaild.storage.postgresql.connection import Readers
+from tmpmaild.storage.postgresql.writer import Batch, Operation, Writer
+
+_BLOCKS: Final = (
+    'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
+)
+_ADD_BLOCKS: Final = """
+INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
+    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+        AS n(kind, value, created_at_ms, expires_at_ms, place)
+    ORDER BY n.kind, n.value, n.place DESC
+    ON CONFLICT (kind, value)
+        DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
+"""
+_REMOVE_BLOCKS: Final = """
+DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
+    WHERE b.kind = n.kind AND b.value = n.value
+"""
+_LAST_EXPIRY: Final = """
+SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
+    ORDER BY expires_at_ms DESC LIMIT 1
+"""
+
+
+class PostgresPolicy:
+    """``Policy`` in the tables of the engine."""
+
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
+        """See ``Policy``."""
+        retired: Mapping[str, int] = await self._writer.submit(ServeDomains(domains, now_ms, until_ms))
+        return retired
+
+    async def blocks(self) -> Sequence[Block]:
+        """See ``Policy``."""
+
+        async def read(connection: asyncpg.Connection) -> Sequence[Block]:
+            return [Block(*row) for row in await connection.fetch(_BLOCKS)]
+
+        return await self._readers.run(read)
+
+    async def add_blocks(self, blocks: Sequence[Block]) -> None:
+        """See ``Policy``."""
+        columns = ("kind", "value", "created_at_ms", "expires_at_ms")
+        await self._writer.submit(
+            ChangeBlocks(_ADD_BLOCKS, [[getattr(block, name) for block in blocks] for name in columns])
+        )
+
+    async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
+        """See ``Policy``."""
+        columns = [[kind for kind, _ in blocks], [value for _, value in blocks]]
+        await self._writer.submit(ChangeBlocks(_REMOVE_BLOCKS, columns))
+
+
+class ChangeBlocks(Operation):
+    """Run a statement that takes the columns of some blocks."""
+
+    def __init__(self, sql: str, columns: Sequence[Sequence[Any]]) -> None:
+        self.sql = sql
+        self.columns = columns
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["ChangeBlocks"]) -> list[Any]:
+        """Change the blocks of each."""
+        for operation in operations:
+            await batch.connection.execute(operation.sql, *operation.columns)
+        return [None for _ in operations]
+
+
+class ServeDomains(Operation):
+    """Store the domains that take new addresses; the result are the others that are kept, and until when."""
+
+    def __init__(self, domains: Sequence[str], now_ms: int, until_ms: int) -> None:
+        self.domains = domains
+        self.now_ms = now_ms
+        self.until_ms = until_ms
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["ServeDomains"]) -> list[Any]:
+        """Store the domains of each."""
+        return [await operation._store(batch.connection) for operation in operations]  # noqa: SLF001 - our own kind
+
+    async def _store(self, connection: asyncpg.Connection) -> Mapping[str, int]:
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
+            known = {row["name"]: row["kept_until_ms"] for row in await connection.fetch("SELECT * FROM domain")}
+            retired = await self._retired(connection, known)
+            wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
+            gone = [name for name in known if name not in wanted]
+            await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
+            await connection.execute(
+                "INSERT INTO domain SELECT * FROM unnest($1::text[], $2::bigint[])"
+                " ON CONFLICT (name) DO UPDATE SET kept_until_ms = excluded.kept_until_ms",
+                list(wanted),
+                list(wanted.values()),
+            )
+        return retired
+
+    async def _retired(self, connection: asyncpg.Connection, known: Mapping[str, int | None]) -> dict[str, int]:
+        left_out = {name: until for name, until in known.items() if name not in self.domains}
+        if None in left_out.values():
+            until_ms = max(self.until_ms, await connection.fetchval(_LAST_EXPIRY) or 0)
+            left_out = {name: until_ms if until is None else until for name, until in left_out.items()}
+        return {name: until for name, until in left_out.items() if until is not None and until > self.now_ms}

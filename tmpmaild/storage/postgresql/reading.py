@@ -1,0 +1,245 @@
+"""Reads an inbox and pages of its messages. Single messages are read in ``messages.py``.
+
+An inbox is found by one statement; then the permit is asked; then a second statement reads the inbox once more together
+with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import asyncpg
+from msgspec import json
+
+from tmpmaild import ids
+from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.storage.base import Permit
+from tmpmaild.storage.postgresql.columns import ListedRow, beginning, body_text, if_small, selected
+from tmpmaild.storage.postgresql.limits import Limits
+
+T = TypeVar("T")
+
+decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
+_TRUNCATED_BYTES: Final = 1024
+_ATTEMPTS: Final = 10
+
+# A swept inbox has expired, even if the clock has been set back since. $1: now, $2: what inboxes may hold.
+_INBOX: Final = """
+SELECT i.id, i.created_at_ms,
+       CASE WHEN i.swept THEN least(i.expires_at_ms, $1::bigint) ELSE i.expires_at_ms END AS ends,
+       i.private, i.token_hash, i.message_count,
+       i.message_count >= most_messages(i.id, $2) OR i.stored_bytes + ($2::bigint[])[6] > most_bytes(i.id, $2)
+           OR i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) + ($2::bigint[])[6] > ($2::bigint[])[3] AS is_full,
+       i.slot, i.last_key
+FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
+"""
+_FIND: Final = f"{_INBOX} WHERE i.name_hash = $3 AND i.expires_at_ms > $4"
+_AGAIN: Final = f"WITH found AS ({_INBOX} WHERE i.id = $3 AND i.slot = $4)"
+_INBOX_COLUMNS: Final = 9
+
+_JOINED: Final = "FROM message AS m JOIN content AS c ON c.slot = m.slot AND c.id = m.content_id"
+_OF_INBOX: Final = "m.slot = $4 AND c.slot = $4 AND m.inbox_id = $3"
+_LISTED: Final = selected(ListedRow._fields, **if_small("c.body_bytes <= $5::bigint"))
+
+
+def with_inbox(columns: str, condition: str, more: str = "") -> str:
+    """Return what reads an inbox and, besides its columns, these of its messages; parameters from $5 on."""
+    messages = f"SELECT {columns}, m.key AS place {_JOINED} WHERE {_OF_INBOX} AND {condition} {more}"
+    return f"{_AGAIN} SELECT found.*, p.* FROM found LEFT JOIN LATERAL ({messages}) AS p ON true"
+
+
+_BETWEEN: Final = "m.key > $6 AND m.key < $7"
+_PAGES: Final = {
+    ascending: f"{with_inbox(_LISTED, _BETWEEN, f'ORDER BY m.key {order} LIMIT $8')} ORDER BY p.place {order}"
+    for ascending, order in ((True, "ASC"), (False, "DESC"))
+}
+_CHOSEN: Final = {
+    ascending: f"{with_inbox(_LISTED, 'm.key = ANY($6::bigint[])')} ORDER BY p.place {order}"
+    for ascending, order in ((True, "ASC"), (False, "DESC"))
+}
+_BODIES: Final = f"""
+SELECT m.key, {selected(("body", "verbatim"))} {_JOINED}
+    WHERE m.slot = $2 AND c.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($3::bigint[])
+UNION ALL
+SELECT m.key, {selected(("body", "verbatim"), **beginning("$5"))} {_JOINED}
+    WHERE m.slot = $2 AND c.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($4::bigint[])
+"""
+
+
+class Found(NamedTuple):
+    """An inbox, where its mail is, and the last key that was drawn for it."""
+
+    inbox: Inbox
+    slot: int
+    last_key: int
+
+    @property
+    def key(self) -> int:
+        """The number of the inbox."""
+        return int(self.inbox.id)
+
+
+class InboxLookup:
+    """Finds one address, and reads it again together with its mail."""
+
+    def __init__(self, address: str, name_hash: bytes, now_ms: int, limits: Limits, permit: Permit) -> None:
+        self._address = address
+        self._name_hash = name_hash
+        self._now_ms = now_ms
+        self._allowed = limits.composite
+        self._permit = permit
+
+    async def find(self, connection: asyncpg.Connection) -> Found | None:
+        """Read an address that is not forgotten yet, and ask the permit."""
+        values = (self._now_ms, self._allowed, self._name_hash, self._now_ms - NAME_HELD_MS)
+        row = await connection.fetchrow(_FIND, *values)
+        if row is None:
+            return None
+        found = self._found(row)
+        self._permit(found.inbox)
+        return found
+
+    def _found(self, row: Sequence[Any]) -> Found:
+        key, created_at_ms, expires_at_ms, private, token_hash, message_count, full, slot, last_key = tuple(row)[
+            :_INBOX_COLUMNS
+        ]
+        inbox = Inbox(
+            id=str(key),
+            address=self._address,
+            created_at_ms=created_at_ms,
+            expires_at_ms=expires_at_ms,
+            private=private,
+            token_hash=token_hash,
+            message_count=message_count,
+            full=full,
+        )
+        return Found(inbox, slot, last_key)
+
+    async def again(
+        self, connection: asyncpg.Connection, found: Found, sql: str, *values: object
+    ) -> tuple[Found, list[tuple[Any, ...]]] | None:
+        """Read the inbox with some of its messages; None if its expiry was moved or it was forgotten meanwhile."""
+        records = await connection.fetch(sql, self._now_ms, self._allowed, found.key, found.slot, *values)
+        rows = [tuple(record) for record in records]
+        if not rows:
+            return None
+        new = self._found(rows[0])
+        if new.inbox.expires_at_ms != found.inbox.expires_at_ms:
+            return None
+        # The last column is the key once more; it is NULL if there are no messages.
+        return new, [row[_INBOX_COLUMNS:-1] for row in rows if row[-1] is not None]
+
+    async def read(
+        self,
+        connection: asyncpg.Connection,
+        sql: str,
+        make_values: Callable[[Found], Sequence[object]],
+        use: Callable[[Found, list[tuple[Any, ...]]], Awaitable[T]],
+    ) -> T | None:
+        """Find the inbox, read it with some of its messages, and return what is made of them; None without an inbox."""
+        for _ in range(_ATTEMPTS):
+            found = await self.find(connection)
+            if found is None:
+                return None
+            read = await self.again(connection, found, sql, *make_values(found))
+            if read is not None:
+                return await use(*read)
+        raise TimeoutError("the inbox changes all the time")
+
+
+def bounds(page: Page, inbox_key: int) -> tuple[int, int]:
+    """Return the keys between which a page lies, both excluded."""
+    after = ids.key_not_above(page.after, inbox_key) if page.after else -1
+    before = ids.key_not_below(page.before, inbox_key) if page.before else ids.MAX_KEY
+    return max(after, -1), max(before, 0)
+
+
+async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, page: Page) -> Listing | None:
+    """Read a page of an inbox, without a search."""
+
+    async def use(found: Found, rows: list[tuple[Any, ...]]) -> Listing:
+        listed, has_more = up_to_the_end(rows, page)
+        return Listing(found.inbox, await messages(connection, found, listed, page), has_more=has_more)
+
+    return await lookup.read(
+        connection,
+        _PAGES[page.ascending],
+        lambda found: (small_bytes(page), *bounds(page, found.key), page.limit + 1),
+        use,
+    )
+
+
+async def select_chosen(
+    connection: asyncpg.Connection, lookup: InboxLookup, found: Found, keys: Sequence[int], page: Page
+) -> tuple[Found, list[ListedRow]] | None:
+    """Read the messages with these keys, those that are left, and their inbox; None as ``InboxLookup.again``."""
+    read = await lookup.again(connection, found, _CHOSEN[page.ascending], small_bytes(page), keys)
+    if read is None:
+        return None
+    again, rows = read
+    return again, [ListedRow._make(row) for row in rows]
+
+
+def up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[ListedRow], bool]:
+    """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
+    rows: list[ListedRow] = []
+    characters = 0
+    for row in map(ListedRow._make, found):
+        characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
+        if len(rows) == page.limit or (rows and characters > page.other_characters):
+            return rows, True
+        rows.append(row)
+    return rows, False
+
+
+def small_bytes(page: Page) -> int:
+    """Return up to which size bodies are read with the page; a larger one is read after it if it fits the answer."""
+    return page.bodies_bytes // max(page.limit, 1)
+
+
+async def messages(
+    connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
+) -> tuple[Message, ...]:
+    """Make the messages of a page. Those that are deleted before their large bodies are read are left out."""
+    read = {row.key: (row.text, False) for row in rows if row.text is not None}
+    if len(read) < len(rows):
+        read |= await _large_bodies(connection, found, rows, page)
+    return tuple([message(found.key, row, *read[row.key]) for row in rows if row.key in read])
+
+
+async def _large_bodies(
+    connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
+) -> dict[int, tuple[str, bool]]:
+    """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
+    large = sorted((row for row in rows if row.text is None), key=lambda row: -row.key)
+    room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.text is not None)
+    whole: list[int] = []
+    for row in large:
+        is_whole = row.body_bytes <= max(room_bytes, _TRUNCATED_BYTES)
+        whole += [row.key] if is_whole else []
+        room_bytes -= row.body_bytes if is_whole else _TRUNCATED_BYTES
+    cut = [row.key for row in large if row.key not in whole]
+    values = (found.key, found.slot, whole, cut, _TRUNCATED_BYTES + 1)
+    bodies = {key: body_text(body, verbatim) or "" for key, body, verbatim in await connection.fetch(_BODIES, *values)}
+    return {key: (body, False) if key in whole else _cut(body) for key, body in bodies.items()}
+
+
+def _cut(body: str) -> tuple[str, bool]:
+    octets = body.encode()
+    return octets[:_TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > _TRUNCATED_BYTES
+
+
+def message(inbox_key: int, row: ListedRow, body: str | None, truncated: bool) -> Message:  # noqa: FBT001 - of one tuple
+    """Make a message from its row and its body, which may be cut."""
+    return Message(
+        id=ids.inbox_message_id(inbox_key, row.key),
+        received_at_ms=row.received_at_ms,
+        recipient=row.recipient,
+        from_address=row.sender,
+        from_name=row.sender_name,
+        subject=row.subject,
+        body=body or "",
+        truncated=truncated,
+        size_bytes=row.size_bytes,
+        has_html=row.has_html,
+        attachments=() if row.attachments == "[]" else decode_attachments(row.attachments),
+    )

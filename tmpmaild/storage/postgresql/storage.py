@@ -1,0 +1,217 @@
+"""``Storage`` in a PostgreSQL database: each method is an operation for the writer, or a function for the readers."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import BinaryIO
+
+from tmpmaild.errors import AddressNotFound, CommandError, MessageNotFound
+from tmpmaild.measures import Measure
+from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits
+from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
+from tmpmaild.storage.postgresql.connection import Readers
+from tmpmaild.storage.postgresql.delivering import AddMessage
+from tmpmaild.storage.postgresql.inboxpages import expired_between, live_between, select_inboxes
+from tmpmaild.storage.postgresql.keys import holders_inbox_key, keyed_hash, message_key
+from tmpmaild.storage.postgresql.limits import inbox_limits
+from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
+from tmpmaild.storage.postgresql.partitions import Partitions
+from tmpmaild.storage.postgresql.policy import PostgresPolicy
+from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
+from tmpmaild.storage.postgresql.searching import is_search, search
+from tmpmaild.storage.postgresql.slots import slot
+from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
+from tmpmaild.storage.postgresql.usage import Usage
+from tmpmaild.storage.postgresql.writer import Clock, OnCommitted, Writer
+
+
+class PostgresStorage:
+    """``Storage`` in a PostgreSQL database. Made by ``engine.open_storage``."""
+
+    def __init__(
+        self, writer: Writer, readers: Readers, partitions: Partitions, usage: Usage, *, hash_key: bytes, clock: Clock
+    ) -> None:
+        self.policy = PostgresPolicy(writer, readers)
+        self.clock = clock
+        self._writer = writer
+        self._readers = readers
+        self._partitions = partitions
+        self._usage = usage
+        self._hash_key = hash_key
+        self._counting: asyncio.Future[object] | None = None
+        self._lost = asyncio.Event()
+
+    async def change_limits(self, limits: StorageLimits) -> None:
+        """See ``Storage``."""
+        self._usage.limits = inbox_limits(limits)
+
+    def has_room(self) -> bool:
+        """See ``Storage``."""
+        if not self._usage.has_room and (self._counting is None or self._counting.done()):
+            self._counting = self._writer.submit(CountUsage())
+            self._counting.add_done_callback(lambda future: future.cancelled() or future.exception())
+        return self._usage.has_room
+
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        """See ``Storage``."""
+        await self._have_slot(new.expires_at_ms, new.created_at_ms)
+        creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
+        name_hash = keyed_hash(self._hash_key, new.address)
+        inbox_id = await self._writer.submit(CreateInbox(new, name_hash, creator_hash))
+        return Inbox(
+            id=inbox_id,
+            address=new.address,
+            created_at_ms=new.created_at_ms,
+            expires_at_ms=new.expires_at_ms,
+            private=new.private,
+            token_hash=new.token_hash,
+            message_count=0,
+            full=False,
+        )
+
+    async def _have_slot(self, expires_at_ms: int, now_ms: int) -> None:
+        """Make sure that mail for an inbox which expires then can be stored."""
+        wanted = slot(expires_at_ms, now_ms)
+        if not self._partitions.has(wanted):
+            await self._partitions.add([wanted])
+
+    async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
+        """See ``Storage``."""
+        found = await self._readers.run(self._lookup(address, now_ms).find)
+        return found and found.inbox
+
+    def _lookup(self, address: str, now_ms: int, permit: Permit = lambda _: None) -> InboxLookup:
+        return InboxLookup(address, keyed_hash(self._hash_key, address), now_ms, self._usage.limits, permit)
+
+    async def list_inboxes(
+        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
+    ) -> InboxPage:
+        """See ``Storage``."""
+        creator_hash = None if creator is None else keyed_hash(self._hash_key, creator)
+        between = expired_between(now_ms, after) if expired else live_between(now_ms, after)
+        return await self._readers.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
+
+    async def operator_is_full(self) -> bool:
+        """See ``Storage``."""
+        sql = "SELECT is_full FROM states(ARRAY[$1::bigint], $2::bigint[])"
+        values = (int(OPERATOR_INBOX_ID), self._usage.limits.composite)
+        full: bool = await self._readers.run(lambda connection: connection.fetchval(sql, *values))
+        return full
+
+    async def list_messages(
+        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
+    ) -> Listing | None:
+        """See ``Storage``."""
+        lookup = self._lookup(address, now_ms, permit)
+        if is_search(page):
+            return await search(self._readers, lookup, page)
+        return await self._readers.run(partial(select_messages, lookup=lookup, page=page))
+
+    async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return ()
+        keys = sorted({key for one in message_ids if (key := message_key(inbox_key, one)) is not None})
+        read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
+        return tuple(await self._readers.run(read)) if keys else ()
+
+    async def read_message(
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
+    ) -> tuple[Inbox, FullMessage | None] | None:
+        """See ``Storage``."""
+        lookup = self._lookup(address, now_ms, permit)
+        read = partial(select_message, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
+        return await self._readers.run(read)
+
+    async def read_source(
+        self,
+        address: str,
+        message_id: str,
+        now_ms: int,
+        permit: Permit = lambda _: None,
+        *,
+        up_to_bytes: int | None = None,
+    ) -> tuple[Inbox, Source | None] | None:
+        """See ``Storage``."""
+        lookup = self._lookup(address, now_ms, permit)
+        read = partial(select_source, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
+        return await self._readers.run(read)
+
+    async def add_message(self, mail: NewMail) -> str:
+        """See ``Storage``."""
+        message_id: str = await self._writer.submit(AddMessage(mail))
+        return message_id
+
+    async def delete_message(self, inbox_id: str, message_id: str) -> None:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        key = None if inbox_key is None else message_key(inbox_key, message_id)
+        if inbox_key is None or key is None:
+            raise MessageNotFound("no such message in this inbox")
+        await self._writer.submit(DeleteMessage(inbox_key, key))
+
+    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._writer.submit(SetExpiry(_held(inbox_id), now_ms))
+
+    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+        """See ``Storage``."""
+        inbox_key = _held(inbox_id)
+        await self._have_slot(expires_at_ms, now_ms)
+        await self._writer.submit(SetExpiry(inbox_key, now_ms, expires_at_ms))
+
+    async def sweep(self, now_ms: int) -> bool:
+        """See ``Storage``."""
+        more: bool = await self._writer.submit(Sweep(now_ms))
+        return more
+
+    async def erase(self) -> bool:
+        """See ``Storage``."""
+        now_ms = self.clock()
+        await self._partitions.add_ahead(now_ms)
+        return await self._partitions.drop_passed(now_ms)
+
+    def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
+        """See ``Storage``: raises ``CommandError``."""
+        raise CommandError("with storage.url, pg_dump makes the copy, for example: pg_dump --format=custom --file=FILE")
+
+    def trouble(self) -> str:
+        """See ``Storage``."""
+        return self._writer.figures.trouble
+
+    def measures(self) -> Sequence[Measure]:
+        """See ``Storage``."""
+        return self._writer.figures.measures()
+
+    def is_lost(self) -> bool:
+        """See ``Storage``: a server that is away may come back."""
+        return False
+
+    async def wait_lost(self) -> None:
+        """See ``Storage``."""
+        await self._lost.wait()
+
+    def on_committed(self, callback: OnCommitted) -> None:
+        """See ``Storage``."""
+        self._writer.on_committed(callback)
+
+    async def close(self) -> None:
+        """See ``Storage``."""
+        await self._writer.close()
+        await self._readers.close()
+
+
+def _held(inbox_id: str) -> int:
+    key = holders_inbox_key(inbox_id)
+    if key is None:
+        raise AddressNotFound("no inbox that has an owner")
+    return key
