@@ -25,7 +25,7 @@ from tmpmaild.roomsettings import NEED_RESTART
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 API = (ROOT / "docs/api.md").read_text()
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_every_route_stands_in_the_api_reference():

@@ -1,5 +1,6 @@
-"""The examples of docs/testing.md stand there as they run here."""
+"""The examples of docs/testing.md and of the pages below it stand there as they run here."""
 
+import inspect
 import re
 import runpy
 import shutil
@@ -10,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tmpmaild import pytest_plugin
+from tmpmaild.client import Inbox, Mail
 from tmpmaild.pytest_plugin import embedded
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples"
-DOCUMENT = (ROOT / "docs/testing.md").read_text()
+PAGES = {path.stem: path.read_text() for path in [ROOT / "docs/testing.md", *(ROOT / "docs/testing").glob("*.md")]}
 FILES = sorted(path for path in EXAMPLES.glob("*/*") if path.suffix in (".py", ".sh"))
 
 
@@ -47,7 +49,12 @@ def shop_url(tmp_path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_each_example_stands_in_the_guide_to_the_letter(path):
-    assert path.read_text() in re.findall(r"^```\w+\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", "".join(PAGES.values()), re.MULTILINE | re.DOTALL)
+    assert path.read_text() in blocks
+
+
+def test_every_page_is_in_the_list_of_pages():
+    assert [name for name in PAGES if name != "testing" and f"](testing/{name}.md)" not in PAGES["testing"]] == []
 
 
 def test_every_fixture_option_and_ini_key_stands_in_the_guide():
@@ -55,25 +62,43 @@ def test_every_fixture_option_and_ini_key_stands_in_the_guide():
     fixtures = re.findall(r"^@pytest\.fixture.*\ndef ([a-z]\w+)", source, re.MULTILINE)
     options = re.findall(r'add(?:option|ini)\("([\w-]+)"', source)
     assert (len(fixtures), len(options)) == (6, 8)
-    assert [name for name in fixtures + options if f"`{name}`" not in DOCUMENT] == []
+    assert [name for name in fixtures + options if f"`{name}`" not in PAGES["pytest"]] == []
+
+
+def test_every_call_of_an_inbox_and_of_a_mail_stands_in_the_guide():
+    calls = [name for kind in (Inbox, Mail) for name, value in vars(kind).items() if inspect.isfunction(value)]
+    public = [name for name in calls if not name.startswith("_")]
+    assert len(public) > 12
+    assert [name for name in public if not re.search(rf"\b(?:inbox|mail)\.{name}\b", PAGES["pytest"])] == []
 
 
 def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but_the_plugin(example, run):
     pytest.importorskip("flask", reason="needs the Python package flask")
     pytest.importorskip("xdist", reason="needs the Python package pytest-xdist")
-    example("plain/test_welcome.py", "flask/shop.py", "flask/test_shop.py", "parallel/test_parallel.py")
-    status, text = run("-p", "xdist", "-n", "2", ini="pythonpath = .\n")
-    assert (status, "11 passed" in text) == (0, True), text
+    example("pytest/test_welcome.py", "pytest/test_await.py")
+    example("flask/shop.py", "flask/test_shop.py", "flask/test_parallel.py")
+    status, text = run("-p", "xdist", "-n", "2", "-p", "anyio", ini="pythonpath = .\n")
+    assert (status, "12 passed" in text) == (0, True), text
 
 
-def test_a_browser_signs_up_with_the_code_of_the_mail(example, run):
+def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_sign_users_up(example, run):
+    for name in ("pytest_django", "allauth", "fastapi_users", "flask_security", "flask_mailman"):
+        pytest.importorskip(name, reason=f"needs the Python package {name.replace('_', '-')}")
+    example("django/shop_settings.py", "django/shop_urls.py", "django/test_allauth.py")
+    example("fastapi/api.py", "fastapi/test_users.py", "flask_security/accounts.py", "flask_security/test_accounts.py")
+    ini = "pythonpath = .\nDJANGO_SETTINGS_MODULE = shop_settings\n"
+    status, text = run("-p", "pytest_django.plugin", "-p", "anyio", ini=ini)
+    assert (status, "3 passed" in text) == (0, True), text
+
+
+def test_a_browser_signs_up_with_the_code_of_the_mail_and_shows_mail(example, run):
     pytest.importorskip("flask", reason="needs the Python package flask")
     pytest.importorskip("playwright", reason="needs the Python package playwright")
     if not shutil.which("chromium"):
         pytest.skip("needs chromium (Debian package chromium)")
-    example("flask/shop.py", "browser/test_sign_up.py")
-    status, text = run(ini="pythonpath = .\n")
-    assert (status, "1 passed" in text) == (0, True), text
+    example("flask/shop.py", "playwright/test_sign_up.py", "playwright/test_mail.py")
+    status, text = run("-p", "anyio", ini="pythonpath = .\n")
+    assert (status, "2 passed" in text) == (0, True), text
 
 
 def test_a_shell_script_signs_up_with_curl_and_jq(shop_url, tmp_path):

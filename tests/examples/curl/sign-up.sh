@@ -9,6 +9,6 @@ api="$TMPMAILD_URL/api/v1/addresses/$address"
 trap 'curl -fsS -X DELETE "$api" -H "Authorization: Bearer $token"' EXIT
 
 curl -fsS -o form.html "$SHOP_URL/sign-up" --data-urlencode "email=$address"
-code=$(curl -fsS "$api/messages?wait=50&subject=confirm" -H "Authorization: Bearer $token" |
+code=$(curl -fsS "$api/messages?wait=50&has=code" -H "Authorization: Bearer $token" |
     jq -er '.messages[0].codes[0].value')
 curl -fsS "$SHOP_URL/confirm" --data-urlencode "email=$address" --data-urlencode "code=$code"

@@ -30,6 +30,10 @@ def test_a_customer_signs_up_with_the_code_of_the_mail(page, shop_url, inbox):
     page.goto(shop_url)
     page.get_by_label("E-mail").fill(inbox.address)
     page.get_by_role("button", name="Sign up").click()
-    page.get_by_label("Code").fill(inbox.wait_for_code(subject="confirm", timeout=10))
+    mail = inbox.wait_for(subject="confirm", timeout=10)
+    page.get_by_label("Code").fill(mail.get_code())
     page.get_by_role("button", name="Confirm").click()
     expect(page.get_by_text("You are in.")).to_be_visible()
+
+    mail.open(page)
+    expect(page.get_by_text("Your verification code is")).to_be_visible()
