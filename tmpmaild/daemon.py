@@ -49,12 +49,12 @@ _SWITCH_SECONDS = 0.0005
 
 log = logging.getLogger(__name__)
 
-Announce = Callable[[list[str], list[str]], None]
+Announce = Callable[[list[str], list[str], list[str]], None]
 ReadConfig = Callable[[], Config]
 
 
 async def run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
-    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP and SMTP once both listen.
+    """Serve until SIGTERM or SIGINT. ``announce`` is called with the addresses of HTTP, SMTP and SMTPS once all listen.
 
     ``read_again`` is called in a thread when the configuration is to be read again. Raises ``StartError`` when it
     cannot begin, ``DatabaseError`` when the database is gone.
@@ -102,7 +102,7 @@ async def _serve(
             tasks.start_soon(watchdog.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served)
-            announce(*map(_names, (sockets.http, sockets.smtp)))
+            announce(*map(_names, (sockets.http, sockets.smtp, sockets.smtps)))
             notify.notify("READY=1")
             await anyio.sleep_forever()
         notify.notify("STOPPING=1")
@@ -162,14 +162,15 @@ class _Parts:
     def served(self) -> str:
         """What is served and where, as text."""
         domains = ", ".join(self._service.domains)
-        http, smtp, metrics = (", ".join(_names(some)) for some in self._sockets)
+        http, smtp, smtps, metrics = (", ".join(_names(some)) for some in self._sockets)
         tls = " with STARTTLS" if self.smtp.connections.tls is not None else ""
+        tls += f"; SMTP within TLS on {smtps}" if smtps else ""
         more = f"; metrics on {metrics}" if metrics else ""
         return f"tmpmaild {__version__}, {domains}; HTTP on {http}; SMTP on {smtp}{tls}{more}"
 
     async def start(self, sockets: "_Sockets") -> None:
         """Accept connections."""
-        await self.smtp.start(sockets.smtp)
+        await self.smtp.start(sockets.smtp, sockets.smtps)
         await self._http.start(sockets.http)
         await self._metrics.start(sockets.metrics)
 
@@ -257,17 +258,21 @@ class _Sockets(NamedTuple):
 
     http: list[socket.socket]
     smtp: list[socket.socket]
+    smtps: list[socket.socket]
     metrics: list[socket.socket]
 
 
 def _bind(config: Config) -> _Sockets:
     taken_over = passed.take(os.environ)
+    if "smtps" in taken_over and not config.smtp.tls_certificate:
+        raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
     sockets = _Sockets(*(taken_over.get(name, []) for name in _Sockets._fields))
     metrics = [config.metrics.listen] if config.metrics.listen else []
+    places = (config.http.listen, config.smtp.listen, config.smtp.tls_listen, metrics)
     try:
-        for bound, places in zip(sockets, (config.http.listen, config.smtp.listen, metrics), strict=True):
+        for bound, texts in zip(sockets, places, strict=True):
             if not bound:
-                bound.extend(listen.bind_all(places))
+                bound.extend(listen.bind_all(texts))
     except StartError:
         for listener in chain.from_iterable(sockets):
             listener.close()

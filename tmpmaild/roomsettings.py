@@ -14,7 +14,14 @@ from tmpmaild.ratelimit import RateLimits, changed_buckets
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.storage.sqlite.engine import StorageSettings
 
-NEED_RESTART: Final = ("http.listen", "smtp.listen", "metrics.listen", "control.listen", "storage.path")
+NEED_RESTART: Final = (
+    "http.listen",
+    "smtp.listen",
+    "smtp.tls_listen",
+    "metrics.listen",
+    "control.listen",
+    "storage.path",
+)
 _PAGE_REQUESTS_PER_MINUTE = 120
 
 

@@ -30,7 +30,7 @@ def measures(value):
 
 async def test_a_service_that_is_not_ready_says_why_and_the_exit_code_tells(run, tmp_path):
     config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
-    served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [])
+    served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [], [])
     with controlsocket.bound(config, {}) as listener:
         server = ControlServer(StatusReport(measures(2), lambda: "storage full", served).commands())
         await server.start(listener)

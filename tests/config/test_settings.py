@@ -211,6 +211,18 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
             "smtp.tls_certificate and smtp.tls_key: expected both or none, found only one",
         ),
         (
+            "[smtp]\ntls_listen = ['127.0.0.1:465']",
+            "smtp.tls_listen and smtp.tls_certificate: listening with TLS needs a certificate and its key",
+        ),
+        (
+            "[smtp]\ntls_listen = ['unix:/run/x']",
+            "smtp.tls_listen[0]: expected host:port or [IPv6]:port, found 'unix:/run/x'",
+        ),
+        (
+            "[smtp]\ntls_listen = ['[::1]:80', '[::1]:80']",
+            "smtp.listen and http.listen and smtp.tls_listen: expected each place to listen once, found ::1 port 80 again",
+        ),
+        (
             "[http]\nlisten = ['127.0.0.1:1025']",  # the default of the other
             "smtp.listen and http.listen: expected each place to listen once, found 127.0.0.1 port 1025 again",
         ),

@@ -41,6 +41,7 @@ def test_status_tells_what_is_served_held_and_done(daemon, run):
         "domains": ["tmpmaild.example"],
         "http": [f"127.0.0.1:{daemon.http_port}"],
         "smtp": [f"127.0.0.1:{daemon.smtp_port}"],
+        "smtps": [],
         "metrics": [],
     }
     counted = {name: found["numbers"][name] for name in ("inboxes", "messages", "mails_accepted", "smtp_refusals")}

@@ -81,7 +81,7 @@ def test_each_mistake_is_named(opened, tmp_path):
         given = [opened(), unix, datagrams, opened(listen=False), file]
         said = passed("tmpmaild-smtp.socket:smtp:http:metrics:http", *given)
     assert said == [
-        "passed socket 'tmpmaild-smtp.socket': expected FileDescriptorName= of its unit to be one of http, smtp, metrics",
+        "passed socket 'tmpmaild-smtp.socket': expected FileDescriptorName= of its unit to be one of http, smtp, smtps, metrics",
         "passed socket 'smtp': expected TCP",
         "passed socket 'http': expected a stream socket that listens (ListenStream=, Accept=no)",
         "passed socket 'metrics': expected a stream socket that listens (ListenStream=, Accept=no)",

@@ -168,6 +168,7 @@ def serve(tmp_path, clock):
         limits=None,
         accept_unknown=False,
         faults=False,
+        tls_first=False,
         **settings,
     ):
         defaults = {
@@ -192,7 +193,7 @@ def serve(tmp_path, clock):
             )
             server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls, clock)
             bound = listener or listen.bind_all(["127.0.0.1:0"])[0]
-            await server.start([bound])
+            await server.start(*([], [bound]) if tls_first else [[bound]])
             house = House(path, storage, service, server, bound.getsockname()[:2])
             try:
                 await house.create(*names)

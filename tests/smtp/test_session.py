@@ -238,7 +238,7 @@ async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve)
         sessions = list(house.server.connections.open)
         await house.until(lambda: sum(one._conversation.received_bytes for one in sessions) == 300_000)
         for session in sessions:
-            session._measured_at -= 301  # as if this had taken five minutes
+            session._pace.since -= 301  # as if this had taken five minutes
         house.server.close_idle(house.server.connections.loop.time())
         assert await trickling.rest() == str(replies.TIMEOUT) + "\r\n"
         assert (await flowing.say("\r\n."))[0].startswith("250")
@@ -252,7 +252,7 @@ async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve):
         (session,) = house.server.connections.open
         await house.until(lambda: session._conversation.received_bytes == 1_000_000)
         for still_there in (True, False):
-            session._measured_at -= 301
+            session._pace.since -= 301
             house.server.close_idle(house.server.connections.loop.time())
             assert session._conversation.closed != still_there
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"

@@ -73,8 +73,8 @@ def _has_uvloop() -> bool:
     return True
 
 
-def _announcer(config: Config) -> Callable[[list[str], list[str]], None]:
-    def announce(http: list[str], smtp: list[str]) -> None:
+def _announcer(config: Config) -> Callable[[list[str], list[str], list[str]], None]:
+    def announce(http: list[str], smtp: list[str], smtps: list[str]) -> None:
         here = f"http://{sending.reachable(http[0])}"
         api = f"{here}/api/v1/addresses"
         server = "" if smtp[0] in Config().smtp.listen else f" --server {sending.reachable(smtp[0])}"
@@ -83,6 +83,7 @@ def _announcer(config: Config) -> Callable[[list[str], list[str]], None]:
             f"  HTTP on {', '.join(http)}",
             f"  SMTP on {', '.join(smtp)}",
         ]
+        lines += [f"  SMTPS on {', '.join(smtps)}"] if smtps else []
         if not http[0].startswith("unix:"):
             lines += [
                 f"Open {config.http.public_url or here}/ in a browser, or try it in another terminal:",

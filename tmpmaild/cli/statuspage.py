@@ -23,6 +23,7 @@ def of_service(found: dict[str, Any]) -> str:
         _row("domains", ", ".join(served.domains)),
         _row("HTTP", ", ".join(served.http)),
         _row("SMTP", ", ".join(served.smtp)),
+        *([_row("SMTPS", ", ".join(served.smtps))] if served.smtps else []),
         _row("metrics", ", ".join(served.metrics) or "off"),
         _row("holds", f"{_count(numbers.inboxes, 'inbox', 'es')}, {_count(numbers.messages, 'message')}"),
         _row(

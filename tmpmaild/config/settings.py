@@ -48,6 +48,7 @@ class Smtp(Struct, frozen=True, kw_only=True):
     """The section ``[smtp]``; an empty ``hostname`` stands for the machine's name."""
 
     listen: Annotated[tuple[str, ...], kinds.TCP_LISTENS] = ("127.0.0.1:1025",)
+    tls_listen: Annotated[tuple[str, ...], kinds.OPTIONAL_TCP_LISTENS] = ()
     hostname: Annotated[str, kinds.OPTIONAL_HOST_NAME] = ""
     max_message_bytes: Annotated[int, whole(1024, 100 * MIB)] = 10 * MIB
     max_connections: Count = 1000
@@ -156,6 +157,7 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     for domain in _repeated(config.domains):
         yield ("domains",), f"expected each domain once, found {domain!r} again"
     listens = {"smtp.listen": config.smtp.listen, "http.listen": config.http.listen}
+    listens |= {"smtp.tls_listen": config.smtp.tls_listen} if config.smtp.tls_listen else {}
     listens |= {"metrics.listen": (config.metrics.listen,)} if config.metrics.listen else {}
     listens |= {"control.listen": (config.control.listen,)} if config.control.listen not in ("", "off") else {}
     places = [kinds.parse_endpoint(text) for texts in listens.values() for text in texts]
@@ -164,6 +166,8 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
         yield tuple(listens), f"expected each place to listen once, found {shown} again"
     if bool(config.smtp.tls_certificate) != bool(config.smtp.tls_key):
         yield ("smtp.tls_certificate", "smtp.tls_key"), "expected both or none, found only one"
+    if config.smtp.tls_listen and not config.smtp.tls_certificate:
+        yield ("smtp.tls_listen", "smtp.tls_certificate"), "listening with TLS needs a certificate and its key"
     if config.smtp.accept_unknown == "create" and config.http.require_token:
         yield (
             ("smtp.accept_unknown", "http.require_token"),

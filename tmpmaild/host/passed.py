@@ -10,8 +10,8 @@ from typing import Final
 from tmpmaild.errors import ConfigError
 
 _TCP: Final = (socket.AF_INET, socket.AF_INET6)
-FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "metrics": (*_TCP, socket.AF_UNIX)}
-"""The names of passed sockets, which are those of the sections whose ``listen`` they replace."""
+FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP, "metrics": (*_TCP, socket.AF_UNIX)}
+"""The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
 
 _FIRST_DESCRIPTOR: Final = 3
 

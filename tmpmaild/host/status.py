@@ -17,6 +17,7 @@ class Served(Struct, frozen=True):
     domains: Sequence[str]
     http: Sequence[str]
     smtp: Sequence[str]
+    smtps: Sequence[str]
     metrics: Sequence[str]
 
 

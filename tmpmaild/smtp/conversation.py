@@ -133,13 +133,13 @@ class Conversation:
                 return replies.TOO_MANY_UNKNOWN
         return reply
 
-    def tls_started(self) -> None:
-        """Discard everything received in the clear; the next octet is encrypted (RFC 3207 §4.2)."""
+    def tls_started(self) -> bytes:
+        """Discard everything received in the clear, and return it; the next octet is encrypted (RFC 3207 §4.2)."""
         self._request = self._transaction = None
         self._auth.reset()
         self.helo = ""
-        self._input.take_all()
         self.tls = True
+        return self._input.take_all()
 
     def drop_mail(self, reply: Reply) -> None:
         """Discard the mail that is coming in, and send this reply at its end."""

@@ -41,11 +41,13 @@ class SmtpServer:
         self.connections = Connections(settings, tls, service.blocks.has_client)
         self.handler = Handler(service, self.connections.client, self.connections.measures, clock)
         self._listeners: list[asyncio.Server] = []
+        self._tls = tls  # the last there was: what listens with TLS does so until the next start
 
     def change_settings(self, settings: SmtpSettings, tls: ssl.SSLContext | None) -> None:
         """Go by other settings and another certificate; open sessions keep what they were told."""
         self.connections.change_settings(settings)
         self.connections.tls = tls
+        self._tls = tls or self._tls
         self._warn_if_public()
 
     def measures(self) -> Iterable[Measure]:
@@ -57,14 +59,19 @@ class SmtpServer:
         """Whether it accepts connections."""
         return bool(self._listeners) and all(listener.is_serving() for listener in self._listeners)
 
-    async def start(self, sockets: Sequence[socket.socket]) -> None:
-        """Accept connections on sockets that are bound already."""
-        loop = asyncio.get_running_loop()
+    async def start(self, sockets: Sequence[socket.socket], tls_sockets: Sequence[socket.socket] = ()) -> None:
+        """Accept connections on sockets that are bound already; on ``tls_sockets`` they begin with TLS."""
         for listener in sockets:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-            for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
-                self._listeners.append(await loop.create_server(self._new_protocol, sock=sock, backlog=1024))
+            await self._listen(listener, self._new_protocol)
+        for listener in tls_sockets:
+            await self._listen(listener, self._new_tls_protocol)
         self._warn_if_public()
+
+    async def _listen(self, listener: socket.socket, new_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        loop = self.connections.loop
+        for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
+            self._listeners.append(await loop.create_server(new_protocol, sock=sock, backlog=1024))
 
     def _warn_if_public(self) -> None:
         ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
@@ -82,7 +89,16 @@ class SmtpServer:
         return self._new_session()
 
     def _new_session(self, client: Peer | None = None) -> SmtpSession:
-        return SmtpSession(self.connections, self.handler, client)
+        return SmtpSession(self.connections, self.handler, client, None)
+
+    def _new_tls_protocol(self) -> asyncio.BaseProtocol:
+        if self.connections.settings.trusted_proxies:
+            return Arrival(self.connections, self._new_tls_session)
+        return self._new_tls_session()
+
+    def _new_tls_session(self, client: Peer | None = None) -> SmtpSession:
+        assert self._tls is not None
+        return SmtpSession(self.connections, self.handler, client, self._tls)
 
     async def watch(self) -> None:
         """Close, until cancelled, connections that are idle, too slow or do not read. One timer serves all of them."""

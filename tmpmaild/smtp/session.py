@@ -5,9 +5,8 @@ is in ``conversation.py``, the decisions are in ``handler.py``.
 """
 
 import asyncio
-import logging
-import ssl
 from collections.abc import Callable, Coroutine
+from ssl import SSLContext
 from typing import Any, ClassVar, cast
 
 from aiosmtpd.smtp import SMTP, Session
@@ -17,6 +16,8 @@ from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import Connections
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
+from tmpmaild.smtp.handshake import shake_hands, terms
+from tmpmaild.smtp.pace import Pace
 from tmpmaild.smtp.proxyprotocol import Peer
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender, StartTls
@@ -31,22 +32,24 @@ _IDLE_IN_TRANSACTION_SECONDS = 20
 _LAST_WORD_SECONDS = 1
 _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
-_MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
-
-log = logging.getLogger(__name__)
 
 
 class SmtpSession(SMTP):
-    """The protocol object of one connection, of the client that a proxy has named or of the peer."""
+    """The protocol object of one connection, of the client that a proxy has named or of the peer.
 
-    def __init__(self, connections: Connections, handler: Handler, client: Peer | None = None) -> None:
+    With ``tls_first``, a certificate, nothing is said before the TLS handshake (RFC 8314 §3.3).
+    """
+
+    def __init__(
+        self, connections: Connections, handler: Handler, client: Peer | None, tls_first: SSLContext | None
+    ) -> None:
         # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
         self.loop = connections.loop
         self.event_handler = handler
         self.hostname = connections.settings.hostname
         self._connections = connections
         self._conversation = connections.new_conversation()
-        self._offered_tls = connections.tls
+        self._offered_tls = connections.tls or tls_first
         self._handler = handler
         self._envelope = SmtpEnvelope()
         self._waiting = False
@@ -55,9 +58,9 @@ class SmtpSession(SMTP):
         self._active_at = connections.loop.time()
         self._unread_since: float | None = None
         self._handshake: asyncio.Task[Reply | None] | None = None
-        self._measured_at = 0.0
-        self._measured_bytes = 0
+        self._pace = Pace()
         self._client = client
+        self._tls_first = tls_first is not None
         self.remote_ip = LOCAL
         self._account = connections.new_account(LOCAL)
 
@@ -75,6 +78,12 @@ class SmtpSession(SMTP):
         if refusal:
             self._conversation.output.clear()
             self._conversation.close(refusal)
+            if self._tls_first:  # such a client does not understand it
+                self._conversation.output.clear()
+        elif self._tls_first:
+            self._transport.pause_reading()
+            self._handshake = self._wait_for(self._start_tls())
+            return
         self._flush()
 
     def data_received(self, data: bytes) -> None:
@@ -148,11 +157,14 @@ class SmtpSession(SMTP):
             self._transport.abort()
         elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
             self._close(replies.TIMEOUT)
-        elif self._conversation.receiving_data and now - self._measured_at > _RESERVED_SECONDS:
+        elif self._conversation.receiving_data and now - self._pace.since > _RESERVED_SECONDS:
             self._account.keep(self._conversation.held_bytes)
 
     def give_way(self, now: float) -> bool:
         """Close the connection if the client has nothing under way and is idle; return whether it does so."""
+        if self._handshake and not self._handshake.done() and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
+            self.abort()
+            return True
         limit_seconds = _IDLE_IN_TRANSACTION_SECONDS if self._conversation.in_transaction else _IDLE_AMONG_MANY_SECONDS
         if self._busy or self._conversation.closed or now - self._active_at < limit_seconds:
             return False
@@ -161,17 +173,8 @@ class SmtpSession(SMTP):
         return True
 
     def _trickles(self, now: float) -> bool:
-        seconds = now - self._measured_at
-        if not self._conversation.receiving_data or seconds <= _IDLE_SECONDS:
-            return False
-        # Measured since the last check, not since DATA: a mail that comes fast at first could be stretched over a day.
-        more_bytes = self._conversation.received_bytes - self._measured_bytes
-        self._measure(now)
-        return more_bytes < seconds * _MIN_BYTES_PER_SECOND
-
-    def _measure(self, now: float) -> None:
-        self._measured_at = now
-        self._measured_bytes = self._conversation.received_bytes
+        conversation = self._conversation
+        return conversation.receiving_data and self._pace.is_too_slow(now, conversation.received_bytes)
 
     def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)
@@ -223,7 +226,7 @@ class SmtpSession(SMTP):
 
     def _answer_data(self, request: Data) -> Reply | None:
         def accept() -> Reply:
-            self._measure(self.loop.time())
+            self._pace.begin(self.loop.time())
             self._envelope.data_at_ms = self._handler.clock()
             return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
 
@@ -332,18 +335,13 @@ class SmtpSession(SMTP):
         if self.transport is None or self._transport.is_closing():  # a handshake would never end on it
             self.connection_lost(None)
             return
-        self._conversation.tls_started()  # now: the first commands may come with the end of the handshake
-        try:
-            transport = await self.loop.start_tls(self._transport, self, context, server_side=True)
-        except (OSError, ssl.SSLError) as error:
-            log.debug("TLS handshake failed: %s", error)
-            transport = None
+        octets = self._conversation.tls_started()  # now: commands may come with the end of the handshake
+        hello = octets if self._tls_first else b""  # after STARTTLS it is what was said in the clear
+        transport = await shake_hands(self._transport, self, context, hello)
         if transport is None:
-            self._transport.abort()
             self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
             return
         self.transport = self._transport = transport
         transport.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self.session = self._new_session()
-        cipher = transport.get_extra_info("cipher")
-        self.session.ssl = {"context": context, "version": cipher[1], "cipher": cipher[0]}
+        self.session.ssl = terms(transport)

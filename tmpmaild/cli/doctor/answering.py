@@ -24,6 +24,8 @@ def check(config: Config, where: Mapping[str, Sequence[str]], leaf: bytes | None
     """Connect to each place of the service. ``leaf`` is its certificate in the file, as DER, None if it has none."""
     for name in where.get("smtp.listen", ()):
         yield _smtp(name, leaf, _header(config, connectable(parse_endpoint(name))[0]))
+    for name in where.get("smtp.tls_listen", ()):
+        yield _smtp(name, leaf, _header(config, connectable(parse_endpoint(name))[0]), tls_first=True)
     for key in ("http.listen", "metrics.listen"):
         for name in where.get(key, ()):
             yield _http(name, config.http.allowed_hosts if key == "http.listen" else ())
@@ -35,22 +37,29 @@ def _header(config: Config, host: str) -> bytes:
 
 
 class _Sender(smtplib.SMTP):
-    """A client that may have to send something before the greeting comes."""
+    """A client that may have to send something, and to begin TLS, before the greeting comes."""
 
-    def __init__(self, host: str, port: int, header: bytes) -> None:
+    def __init__(self, host: str, port: int, header: bytes, *, tls_first: bool) -> None:
         self._header = header
+        self._tls_first = tls_first
         super().__init__(host, port, local_hostname="localhost", timeout=_SECONDS)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         connection = socket.create_connection((host, port), timeout)
         connection.sendall(self._header)
-        return connection
+        return _any_certificate().wrap_socket(connection) if self._tls_first else connection
 
 
-def _smtp(name: str, leaf: bytes | None, header: bytes) -> Finding:
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # what it shows is looked at, not trusted
+    return context
+
+
+def _smtp(name: str, leaf: bytes | None, header: bytes, *, tls_first: bool = False) -> Finding:
     try:
         host, port = connectable(parse_endpoint(name))
-        with closing(_Sender(host, port, header)) as client:
+        with closing(_Sender(host, port, header, tls_first=tls_first)) as client:
             return _greeted(client, name, leaf)
     except smtplib.SMTPResponseException as error:
         return problem(_SMTP, f"{name}: {error.smtp_code} {_text(error.smtp_error)}", _SEE_LOG)
@@ -70,18 +79,19 @@ def _greeted(client: smtplib.SMTP, name: str, leaf: bytes | None) -> Finding:
 
 def _encrypted(client: smtplib.SMTP, name: str, leaf: bytes | None) -> Finding:
     """Compare the certificate in use with that of the file."""
-    if not client.has_extn("starttls"):
-        if leaf is None:
-            return ok(_SMTP, f"{name}: greeting and EHLO, without STARTTLS")
-        return warning(_SMTP, f"{name}: offers no STARTTLS, although a certificate is set", "systemctl reload tmpmaild")
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # what it shows is looked at, not trusted
-    client.starttls(context=context)
+    how = "TLS from the start" if isinstance(client.sock, ssl.SSLSocket) else "STARTTLS"
+    if not isinstance(client.sock, ssl.SSLSocket):
+        if not client.has_extn("starttls"):
+            if leaf is None:
+                return ok(_SMTP, f"{name}: greeting and EHLO, without STARTTLS")
+            text = f"{name}: offers no STARTTLS, although a certificate is set"
+            return warning(_SMTP, text, "systemctl reload tmpmaild")
+        client.starttls(context=_any_certificate())
     assert isinstance(client.sock, ssl.SSLSocket)
     shown = client.sock.getpeercert(binary_form=True) or b""
     if leaf is not None and hashlib.sha256(shown).digest() != hashlib.sha256(leaf).digest():
-        return warning(_SMTP, f"{name}: STARTTLS with another certificate than the file's", "systemctl reload tmpmaild")
-    return ok(_SMTP, f"{name}: greeting, EHLO and STARTTLS")
+        return warning(_SMTP, f"{name}: {how} with another certificate than the file's", "systemctl reload tmpmaild")
+    return ok(_SMTP, f"{name}: greeting, EHLO and {how}")
 
 
 def _http(name: str, allowed_hosts: Sequence[str]) -> Finding:

@@ -32,6 +32,7 @@ class Place(Struct, frozen=True):
 def configured(config: Config) -> list[Place]:
     """Return every place that the configuration names."""
     texts = [("smtp.listen", text) for text in config.smtp.listen]
+    texts += [("smtp.tls_listen", text) for text in config.smtp.tls_listen]
     texts += [("http.listen", text) for text in config.http.listen]
     texts += [("metrics.listen", config.metrics.listen)] if config.metrics.listen else []
     return [Place(key, text, parse_endpoint(text)) for key, text in texts]
@@ -65,7 +66,8 @@ def in_use(config: Config) -> dict[str, list[str]]:
 def served(service: Running) -> dict[str, list[str]]:
     """Return where the service listens, by the key of the configuration."""
     where = service.status.served
-    return {"smtp.listen": [*where.smtp], "http.listen": [*where.http], "metrics.listen": [*where.metrics]}
+    smtp = {"smtp.listen": [*where.smtp], "smtp.tls_listen": [*where.smtps]}
+    return {**smtp, "http.listen": [*where.http], "metrics.listen": [*where.metrics]}
 
 
 def _held(place: Place, service: Running) -> Finding:

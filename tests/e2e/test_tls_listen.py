@@ -1,0 +1,71 @@
+"""A daemon that listens with TLS from the first octet: where it says so, and what a reload does to it."""
+
+import re
+import smtplib
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.request
+from contextlib import closing
+
+from daemons import ACTIVATE, FREE_PORTS, environment
+from tmpmaild.cli.doctor import answering
+from tmpmaild.config.settings import Config
+
+from .test_reload import ONE, make_certificate, reload
+
+
+def shown(port):
+    """Return the certificate that is shown first of all."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with smtplib.SMTP_SSL("127.0.0.1", port, local_hostname="localhost", context=context, timeout=30) as client:
+        return client.sock.getpeercert(binary_form=True)
+
+
+def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start, command, tmp_path):
+    make_certificate(tmp_path, "one")
+    tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
+    config = tmp_path / "tmpmaild.toml"
+    config.write_text(ONE + tls + 'tls_listen = ["127.0.0.1:0"]\n')
+    daemon = start()
+    port = int(re.search(r"SMTPS on 127\.0\.0\.1:(\d+)\n", daemon.banner)[1])
+    first = shown(port)
+    place = f"127.0.0.1:{port}"
+    assert f" with STARTTLS; SMTP within TLS on {place}\n" in (tmp_path / "stderr.txt").read_text()
+    assert f"  SMTPS     {place}\n" in command("status").stdout
+    for leaf, level in ((first, "ok"), (b"another", "warning")):
+        (finding,) = answering.check(Config(), {"smtp.tls_listen": [place]}, leaf)
+        assert (finding.level, finding.text.startswith(f"{place}: ")) == (level, True)
+    make_certificate(tmp_path, "two")
+    reload(daemon, "reloaded: ")
+    second = shown(port)
+    assert second != first
+    config.write_text(ONE)
+    reload(daemon, "changed, and needs a restart: smtp.tls_listen")
+    assert shown(port) == second
+    with urllib.request.urlopen(f"{daemon.url}/readyz", timeout=30) as answer:
+        assert answer.status == 200
+    assert daemon.stop() == 0
+
+
+def test_a_passed_socket_needs_a_certificate(start, tmp_path):
+    make_certificate(tmp_path, "one")
+    files = {"TMPMAILD_SMTP__TLS_CERTIFICATE": f"{tmp_path}/cert.pem", "TMPMAILD_SMTP__TLS_KEY": f"{tmp_path}/key.pem"}
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        activated = [sys.executable, "-c", ACTIVATE, str(listener.fileno()), "smtps"]
+        done = subprocess.run(
+            [*activated, sys.executable, "-m", "tmpmaild", "serve"],
+            cwd=tmp_path,
+            env=environment(**FREE_PORTS),
+            pass_fds=[listener.fileno()],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it" in done.stderr
+        daemon = start(listeners={"smtps": listener}, **files)
+        assert shown(listener.getsockname()[1])
+        assert daemon.stop() == 0

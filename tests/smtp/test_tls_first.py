@@ -1,0 +1,152 @@
+"""TLS from the first octet: the same conversation behind it, the same limits around it."""
+
+import asyncio
+import shutil
+import socket
+import ssl
+import subprocess
+from ipaddress import ip_network
+
+import pytest
+
+from tmpmaild.smtp import handshake, replies
+
+GREETING = "220 mx.ours.test ESMTP"
+MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
+PROXY = [ip_network("127.0.0.1/32")]
+HEADERS = [
+    b"PROXY TCP4 192.0.2.1 127.0.0.1 40000 465\r\n",
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x13\xc0\0\2\1\x7f\0\0\1\x9c\x40\1\xd1\x20\0\4rest",
+    b"PROXY UNKNOWN\r\n",
+]
+
+
+async def connect(house, context):
+    return await house.connect(ssl=context, server_hostname="localhost")
+
+
+async def test_a_mail_comes_over_tls_and_starttls_is_not_offered(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours, tls_first=True) as house:
+        client = await connect(house, theirs)
+        assert (await client.reply()).startswith(GREETING)
+        client.send(MAIL[0])
+        offered = [await client.line() for _ in range(6)]
+        assert offered[-1].startswith("250 ")
+        assert "250-STARTTLS" not in offered
+        assert await client.say("STARTTLS") == [str(replies.BAD_SEQUENCE)]
+        assert (await client.say(*MAIL[1:]))[-1].startswith("354")
+        assert (await client.say("Subject: sealed\r\n."))[0].startswith("250 2.0.0 Ok: stored as")
+        assert house.read("SELECT tls FROM content") == [(1,)]
+        assert await client.say("QUIT") == [str(replies.BYE)]
+        await house.until(lambda: not house.server.connections.open)
+
+
+@pytest.mark.parametrize("octets", [b"EHLO client.example\r\nQUIT\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01junk"])
+async def test_who_speaks_in_the_clear_is_told_nothing(serve, certificate, octets):
+    async with serve(tls=certificate[0], tls_first=True) as house:
+        client = await house.connect()
+        client.write(octets)
+        client.writer.write_eof()
+        assert "mx.ours.test" not in (await client.rest())
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
+        assert not house.server.connections.per_client
+
+
+async def test_a_handshake_that_does_not_come_is_given_up(serve, certificate, monkeypatch):
+    monkeypatch.setattr(handshake, "_HANDSHAKE_SECONDS", 0.05)
+    async with serve(tls=certificate[0], tls_first=True) as house:
+        assert await (await house.connect()).rest() == ""
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
+
+
+async def test_who_has_not_shaken_hands_counts_and_gives_way(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours, tls_first=True, max_connections=2, max_connections_per_client=3) as house:
+        silent = [await house.connect() for _ in range(2)]
+        connections = house.server.connections
+        await house.until(lambda: len(connections.open) == 2)
+        assert await (await house.connect()).rest() == ""  # as long as both may be about to begin
+        connections.open.update(dict.fromkeys(connections.open, -10.0))
+        for session in connections.open:
+            session._active_at = -10.0
+        assert (await (await connect(house, theirs)).reply()).startswith(GREETING)
+        assert await silent[0].rest() == ""
+
+
+async def test_one_client_has_only_so_many_connections_and_is_refused_without_a_word(serve, certificate):
+    ours, theirs = certificate
+    async with serve(tls=ours, tls_first=True, max_connections_per_client=1) as house:
+        assert (await (await connect(house, theirs)).reply()).startswith(GREETING)
+        assert await (await house.connect()).rest() == ""
+
+
+async def test_a_new_certificate_is_shown_from_then_on(serve, certificate, other_certificate):
+    async with serve(tls=certificate[0], tls_first=True) as house:
+        first = await connect(house, certificate[1])
+        await first.reply()
+        house.server.connections.tls = other_certificate[0]
+        assert (await (await connect(house, other_certificate[1])).reply()).startswith(GREETING)
+        assert await first.say("NOOP") == [str(replies.OK)]
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await connect(house, certificate[1])
+
+
+def say_through_proxy(address, header, context, packets):
+    """Begin with a proxy's header, in one packet with the TLS hello; return what is answered to packets."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with socket.create_connection(address, timeout=10) as connection:
+
+        def until_done(step, begin=b""):
+            while True:
+                try:
+                    return step()
+                except ssl.SSLWantReadError:
+                    connection.sendall(begin + outgoing.read())
+                    begin = b""
+                    incoming.write(connection.recv(65536))
+
+        until_done(tls.do_handshake, header)
+        for packet, end in packets:
+            tls.write(packet)
+            said = b""
+            while end not in said:
+                said += until_done(tls.read)
+        return said.decode()
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=["version 1", "version 2", "version 1, unknown"])
+async def test_the_header_of_a_proxy_comes_before_tls(serve, certificate, header):
+    ours, theirs = certificate
+    async with serve(tls=ours, tls_first=True, trusted_proxies=PROXY) as house:
+        packets = [("\r\n".join((*MAIL, "")).encode(), b"354 "), (b"Subject: x\r\n.\r\n", b"stored as")]
+        await asyncio.to_thread(say_through_proxy, house.address, header, theirs, packets)
+        client = "127.0.0.1" if b"UNKNOWN" in header else "192.0.2.1"
+        assert house.read("SELECT remote_ip, tls FROM content") == [(client, 1)]
+
+
+SENDERS = {
+    "swaks": ["swaks", "--tlsc", "--server", "localhost:{port}", "--to", "abc@ours.test", "--from", "a@example.com"],
+    "curl": [
+        *("curl", "-sSk", "smtps://localhost:{port}", "--mail-from", "a@example.com"),
+        *("--mail-rcpt", "abc@ours.test", "--upload-file", "-"),
+    ],
+    "openssl": ["openssl", "s_client", "-connect", "localhost:{port}", "-quiet", "-verify_quiet"],
+}
+SAID = {
+    "curl": "Subject: x\r\n\r\nhello\r\n",
+    "openssl": "\r\n".join((*MAIL, "Subject: x", ".", "QUIT", "")),
+}
+
+
+@pytest.mark.parametrize("name", SENDERS)
+async def test_real_clients_send_their_mail(serve, certificate, name):
+    if shutil.which(name) is None:
+        pytest.skip(f"the command {name} is missing")
+    async with serve(tls=certificate[0], tls_first=True) as house:
+        command = [text.format(port=house.address[1]) for text in SENDERS[name]]
+        octets = SAID.get(name, "").encode()
+        done = await asyncio.to_thread(subprocess.run, command, input=octets, capture_output=True, timeout=30)
+        await house.until(house.sources)
+        assert done.returncode == 0, done.stdout + done.stderr
