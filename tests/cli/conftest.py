@@ -23,6 +23,7 @@ import daemons
 from daemons import environment
 from tmpmaild import client as api
 from tmpmaild.cli.main import main
+from warm import Program
 
 PATIENCE_SECONDS = 15
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
@@ -73,28 +74,22 @@ class Running:
     """A command in a process of its own; what it writes is read when a test waits for something in it."""
 
     def __init__(self, arguments, environ, columns, ignored):
-        self._ignored = ignored
         self.has_terminal = columns is not None
         self.output, theirs = pty.openpty() if self.has_terminal else os.pipe()
         if self.has_terminal:
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tmpmaild", *map(str, arguments)],
-            env=environ,
-            stdin=theirs if self.has_terminal else subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=self._prepare,  # noqa: PLW1509 - ctrl-C needs a controlling terminal
-        )
+        with Path(os.devnull).open() as nothing:
+            self.process = Program(
+                list(map(str, arguments)),
+                env=environ,
+                stdin=theirs if self.has_terminal else nothing.fileno(),
+                stdout=theirs,
+                stderr=subprocess.PIPE,
+                has_terminal=self.has_terminal,
+                ignored=ignored,
+            )
         os.close(theirs)
         self.seen = ""
-
-    def _prepare(self):
-        for number in self._ignored:
-            signal.signal(number, signal.SIG_IGN)
-        if self.has_terminal:
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def until(self, text):
         """Read until a text has been written; return all that has been."""

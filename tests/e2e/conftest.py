@@ -1,20 +1,19 @@
 """The real process, on free ports, in a folder of its own."""
 
-import subprocess
-import sys
-
 import pytest
 
+import warm
 from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(request, tmp_path):
     """Return a function that starts the daemon with settings from the environment."""
+    is_warm = not request.node.get_closest_marker("cold")
     started = []
 
     def start(folder=tmp_path, **settings):
-        started.append(Daemon(folder, **settings))
+        started.append(Daemon(folder, is_warm=is_warm, **settings))
         return started[-1]
 
     yield start
@@ -41,15 +40,7 @@ def command(tmp_path):
     """Return a function that runs a command of tmpmaild to its end."""
 
     def run(*arguments, **settings):
-        return subprocess.run(
-            [sys.executable, "-m", "tmpmaild", *map(str, arguments)],
-            cwd=tmp_path,
-            env=environment(**{**FREE_PORTS, **settings}),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return warm.run(map(str, arguments), cwd=tmp_path, env=environment(**{**FREE_PORTS, **settings}))
 
     return run
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.cold
+
 MIB = 1024 * 1024
 MAX_MEMORY_MIB = 200
 MAIL_BYTES = 9_900_000

@@ -14,7 +14,10 @@ import pytest
 NOBODY = 65534
 KEPT = 1 << 2 | 1 << 10  # CAP_DAC_READ_SEARCH, CAP_NET_BIND_SERVICE
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+pytestmark = [
+    pytest.mark.cold,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
+]
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import urllib.request
 
 import pytest
 
+pytestmark = pytest.mark.cold
+
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory, start_in):

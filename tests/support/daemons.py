@@ -12,6 +12,8 @@ import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
+from warm import Program
+
 PATIENCE_SECONDS = 30
 FREE_PORTS = {"TMPMAILD_HTTP__LISTEN": "127.0.0.1:0", "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0"}
 NO_LIMITS = {
@@ -57,11 +59,13 @@ class Answer(NamedTuple):
 class Daemon:
     """One ``tmpmaild serve``; started again it has the ports and the folder that it had."""
 
-    def __init__(self, folder, *, listeners=None, tracer=(), **settings):
+    def __init__(self, folder, *, listeners=None, tracer=(), is_warm=True, **settings):
         """Start it; ``listeners`` are sockets by name, passed as systemd does.
 
-        ``tracer`` is a command that runs it and leaves it our child.
+        ``tracer`` is a command that runs it and leaves it our child. Without either it is forked from a Python that has
+        imported it, unless it is not to be ``is_warm``: for tests of how a process begins, and of its memory.
         """
+        self._is_warm = is_warm and not listeners and not tracer
         self.folder = Path(folder)
         self._tracer = tracer
         self._listeners = listeners or {}
@@ -71,15 +75,10 @@ class Daemon:
 
     def start(self):
         with (self.folder / "stderr.txt").open("ab") as stderr:
-            self.process = subprocess.Popen(
-                [*self._tracer, *self._command()],
-                cwd=self.folder,
-                env=self._environ,
-                pass_fds=[listener.fileno() for listener in self._listeners.values()],
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-            )
+            if self._is_warm:
+                self.process = Program(["serve"], cwd=self.folder, env=self._environ, stderr=stderr.fileno(), text=True)
+            else:
+                self.process = self._started_cold(stderr)
         self.banner = ""
         while "/messages" not in self.banner:
             line = self.process.stdout.readline()
@@ -88,6 +87,17 @@ class Daemon:
         self.http_port, self.smtp_port = map(int, _listening(self.banner).groups())
         self._environ["TMPMAILD_HTTP__LISTEN"] = f"127.0.0.1:{self.http_port}"
         self._environ["TMPMAILD_SMTP__LISTEN"] = f"127.0.0.1:{self.smtp_port}"
+
+    def _started_cold(self, stderr):
+        return subprocess.Popen(
+            [*self._tracer, *self._command()],
+            cwd=self.folder,
+            env=self._environ,
+            pass_fds=[listener.fileno() for listener in self._listeners.values()],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
 
     def _command(self):
         command = [sys.executable, "-m", "tmpmaild", "serve"]

@@ -1,0 +1,205 @@
+"""Programs that start at once: forked from a Python that has imported all of tmpmaild, which takes most of a start.
+
+What is forked does what ``python -m tmpmaild`` does, in a process of its own with its own environment and folder. A test
+of how the process begins, or of the memory that it takes, starts it by ``subprocess``.
+"""
+
+import atexit
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+from subprocess import PIPE
+
+_WIDTH = 1 << 16
+_FAILED = 70
+
+
+class Program:
+    """A running ``tmpmaild`` with the interface of ``subprocess.Popen``, as far as tests use it."""
+
+    def __init__(
+        self, arguments, *, env, cwd=None, stdin=0, stdout=PIPE, stderr=2, text=False, has_terminal=False, ignored=()
+    ):
+        """Start it; the streams are descriptors or ``PIPE``. With ``has_terminal`` standard input is its terminal."""
+        self.args = list(arguments)
+        self.returncode = None
+        self.stdout, stdout = _pipe(stdout, text)
+        self.stderr, stderr = _pipe(stderr, text)
+        self._ended, ended = os.pipe()
+        wish = {"arguments": self.args, "cwd": str(cwd or Path.cwd()), "env": env}
+        wish |= {"has_terminal": has_terminal, "ignored": list(ignored)}
+        octets = json.dumps(wish).encode()
+        assert len(octets) < _WIDTH
+        server = _server()
+        socket.send_fds(server, [octets], [stdin, stdout, stderr, ended])
+        self.pid = int(server.recv(_WIDTH))
+        for descriptor, stream in ((stdout, self.stdout), (stderr, self.stderr), (ended, True)):
+            if stream:
+                os.close(descriptor)
+
+    def poll(self):
+        """Return the exit code, or None while it runs."""
+        return self._look(0)
+
+    def wait(self, timeout=None):
+        """Return the exit code when it has ended; raise ``subprocess.TimeoutExpired`` if that takes too long."""
+        if self._look(timeout) is None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.returncode
+
+    def send_signal(self, number):
+        """Send a signal unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        """Send SIGKILL unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self):
+        """Send SIGTERM unless it has ended."""
+        self.send_signal(signal.SIGTERM)
+
+    def _look(self, seconds):
+        if self.returncode is None and select.select([self._ended], [], [], seconds)[0]:
+            status = os.read(self._ended, 16)
+            os.close(self._ended)
+            self.returncode = int(status)
+        return self.returncode
+
+
+def run(arguments, *, env, cwd=None, timeout=60):
+    """Run a command to its end, with nothing to read; return a ``subprocess.CompletedProcess`` with its texts."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, Path(os.devnull).open() as nothing:
+        given = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": err.fileno()}
+        program = Program(arguments, env=env, cwd=cwd, **given)
+        try:
+            code = program.wait(timeout)
+        finally:
+            program.kill()
+        for stream in (out, err):
+            stream.seek(0)
+        return subprocess.CompletedProcess(program.args, code, out.read(), err.read())
+
+
+def _pipe(wanted, text):
+    if wanted != PIPE:
+        return None, wanted
+    ours, theirs = os.pipe()
+    return os.fdopen(ours, "r" if text else "rb", **({"encoding": "utf-8"} if text else {})), theirs
+
+
+@functools.cache
+def _server():
+    """Return the connection to the process that forks; each process of the tests has one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = subprocess.Popen([sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+    theirs.close()
+    atexit.register(_end, ours, process)
+    return ours
+
+
+def _end(connection, process):
+    connection.close()
+    process.wait()
+
+
+def serve(connection):
+    """Fork one program for each wish, and tell how each ended, until the other side is gone."""
+    import gc
+
+    import tmpmaild.cli.main
+    import tmpmaild.daemon  # noqa: F401 - what is to be warm
+
+    gc.collect()
+    gc.freeze()
+    ended = {}
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the tests to pass on
+    while True:
+        ready, _, _ = select.select([connection, woken], [], [])
+        if woken in ready:
+            os.read(woken, _WIDTH)
+            _tell_ends(ended)
+        if connection in ready:
+            wish, given, _, _ = socket.recv_fds(connection, _WIDTH, 4)
+            if not wish:
+                return
+            pid = os.fork()
+            if not pid:
+                signal.set_wakeup_fd(-1)
+                _become(json.loads(wish), given, [connection.fileno(), woken, wake, *ended.values()])
+            ended[pid] = given.pop()
+            for descriptor in given:
+                os.close(descriptor)
+            connection.send(str(pid).encode())
+
+
+def _tell_ends(ended):
+    for pid in list(ended):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            descriptor = ended.pop(pid)
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                os.write(descriptor, str(os.waitstatus_to_exitcode(status)).encode())
+            os.close(descriptor)
+
+
+def _become(wish, given, foreign):
+    """Be the program that is wished for."""
+    for place, descriptor in enumerate(given[:3]):
+        os.dup2(descriptor, place)
+    for descriptor in (*given, *foreign):
+        os.close(descriptor)
+    os.setsid()
+    if wish["has_terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in wish["ignored"]:
+        signal.signal(number, signal.SIG_IGN)
+    stream = functools.partial(open, encoding="utf-8", closefd=False)
+    sys.stdin = sys.__stdin__ = stream(0)
+    sys.stdout = sys.__stdout__ = stream(1, "w", buffering=1 if os.isatty(1) else -1)
+    sys.stderr = sys.__stderr__ = stream(2, "w", errors="backslashreplace", buffering=1)
+    os.chdir(wish["cwd"])
+    os.environ.clear()
+    os.environ.update(wish["env"])
+    time.tzset()
+    from tmpmaild import __main__
+
+    sys.argv[:] = [__main__.__file__, *wish["arguments"]]
+    code = _FAILED
+    try:
+        __main__.run()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        sys.excepthook(*sys.exc_info())
+    finally:
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+        except OSError:
+            code = 120  # as Python ends with when it cannot flush
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this folder is none of a program's
+    serve(socket.socket(fileno=int(sys.argv[1])))
