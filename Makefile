@@ -8,7 +8,7 @@ ARGS ?=
 QUICK ?=
 MINUTES ?= 30
 
-.PHONY: run test proof proof-systemd proof-wheel soak check format client bench attack screenshots constraints clean
+.PHONY: run test proof proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -41,9 +41,23 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# sync.py and syncdriver.py in tmpmaild/client, anew from aio.py and aiodriver.py.
+# sync.py and syncdriver.py in tmpmaild/client, anew from aio.py and aiodriver.py; the types of the TypeScript client, anew
+# from our OpenAPI document.
 client: $(VENV)/.dev
 	$(BIN)/python tools/sync_client.py
+	$(BIN)/python tools/typescript_types.py
+
+# What the TypeScript client is built and tested with, as its lock names it. Needs Node 18 or newer with npm.
+TYPESCRIPT := clients/typescript
+typescript: $(TYPESCRIPT)/node_modules/.installed
+
+$(TYPESCRIPT)/node_modules/.installed: $(TYPESCRIPT)/package-lock.json
+	cd $(TYPESCRIPT) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+# Build and lint it; make test runs its tests.
+check-typescript: typescript
+	cd $(TYPESCRIPT) && npm run build && npm run lint
 
 # Ratios against bare libraries, in one run each. Needs smtp-source (Debian: postfix) and wrk. ARGS="reading memory"
 # for some parts; ARGS=scale shows how cost grows with 200,000 inboxes.
@@ -80,4 +94,4 @@ constraints: pyproject.toml
 	rm -rf $(VENV)-pin
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis $(TYPESCRIPT)/dist $(TYPESCRIPT)/node_modules

@@ -1,0 +1,194 @@
+// A daemon of its own for the tests: started on free ports in a temporary folder, ended whatever happens.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { accessSync, constants, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import type { Socket } from "node:net";
+import { NotStarted } from "./errors.js";
+
+const START_MS = 30_000;
+const STOP_MS = 10_000;
+const MAX_LOG_CHARACTERS = 4000;
+const MAX_BANNER_CHARACTERS = 100_000;
+
+/** The limits of a tester, not those of the internet. */
+const SETTINGS: Record<string, string> = {
+  "http.listen": "127.0.0.1:0",
+  "smtp.listen": "127.0.0.1:0",
+  "rate_limit.requests_per_minute": "0",
+  "limits.exempt": "127.0.0.0/8",
+  "addresses.max_share_per_client": "1.0",
+  "log.level": "warning",
+  "control.listen": "off",
+};
+
+/** How the daemon is started. */
+export interface StartOptions {
+  /** The program, and arguments before `serve`; by default `tmpmaild` in PATH. Never a name of a registry. */
+  command?: string | readonly string[];
+  /** Keys of the configuration over those that are good for tests, such as `{ "smtp.listen": "127.0.0.1:2525" }`. */
+  settings?: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** Where mail is sent to. */
+export interface SmtpServer {
+  host: string;
+  port: number;
+}
+
+/** A service for tests. */
+export interface Service {
+  /** The URL of its API. */
+  readonly url: string;
+  /** Where the application under test sends its mail. */
+  readonly smtp: SmtpServer;
+  /** End it, if it was started here. */
+  close(): Promise<void>;
+}
+
+/**
+ * Start a daemon that ends with `close()`, and with this process, SIGKILL included: the system then closes the pipe that
+ * is its standard input. It does not keep this process alive. Throws `NotStarted`.
+ */
+export async function startTmpmaild({ command = "tmpmaild", settings = {} }: StartOptions = {}): Promise<Service> {
+  const [program = "", ...given] = typeof command === "string" ? [command] : command;
+  const folder = mkdtempSync(join(tmpdir(), "tmpmaild-"));
+  writeFileSync(join(folder, "tmpmaild.toml"), ""); // or the machine's own configuration would be read
+  const daemon = new Daemon(folder, spawned(found(program, folder), [...given, "serve", "--stop-with-stdin"], folder, settings));
+  try {
+    return await daemon.announced();
+  } catch (error) {
+    await daemon.close();
+    throw error;
+  }
+}
+
+/** The path of a program. What packages of npm install is not looked at: our name may be somebody else's there. */
+function found(program: string, folder: string): string {
+  if (program.includes("/")) return program;
+  const places = (process.env["PATH"] ?? "").split(delimiter).filter((place) => place && !place.includes("node_modules"));
+  for (const path of places.map((place) => join(place, program))) {
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      continue;
+    }
+  }
+  rmSync(folder, { recursive: true, force: true });
+  throw new NotStarted(
+    `${JSON.stringify(program)} is not in PATH: pip install tmpmaild, say where it is with { command }, ` +
+      "or name a service that runs with $TMPMAILD_URL",
+  );
+}
+
+function spawned(path: string, args: string[], folder: string, settings: StartOptions["settings"]): ChildProcess {
+  const log = openSync(join(folder, "stderr.txt"), "w", 0o600);
+  try {
+    // Detached: ctrl-C in a terminal must not stop it before the tests have ended.
+    const env = environment(folder, settings);
+    return spawn(path, args, { cwd: folder, env, stdio: ["pipe", "pipe", log], detached: true });
+  } finally {
+    closeSync(log);
+  }
+}
+
+function environment(folder: string, settings: StartOptions["settings"]): NodeJS.ProcessEnv {
+  const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("TMPMAILD_"));
+  const all = { ...SETTINGS, "storage.path": join(folder, "tmpmaild.db"), ...settings };
+  const own = Object.entries(all).map(([key, value]) => [variable(key), `${value}`]);
+  return Object.fromEntries([...clean, ...own]) as NodeJS.ProcessEnv;
+}
+
+function variable(key: string): string {
+  return `TMPMAILD_${key.replace(".", "__").toUpperCase()}`;
+}
+
+class Daemon {
+  readonly #child: ChildProcess;
+  #isWanted = true;
+  readonly #ended: Promise<string>;
+  readonly #atExit = (): void => {
+    this.#child.kill("SIGKILL");
+    this.#removeFolder();
+  };
+
+  constructor(
+    readonly folder: string,
+    child: ChildProcess,
+  ) {
+    this.#child = child;
+    process.on("exit", this.#atExit);
+    this.#ended = new Promise((resolve) => {
+      child.on("error", (error) => resolve(error.message));
+      child.on("exit", (code, signal) => resolve(signal ?? `exit code ${String(code)}`));
+    });
+    child.stdin?.on("error", () => undefined); // it has ended: told by its exit
+  }
+
+  /** Return the service once the banner says where it listens. */
+  async announced(): Promise<Service> {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<string>((resolve) => {
+      timer = setTimeout(() => resolve(`it was not ready within ${String(START_MS / 1000)} s`), START_MS);
+    });
+    const places = await Promise.race([this.#places(), this.#ended, tooLate]);
+    clearTimeout(timer);
+    if (typeof places === "string") throw new NotStarted(`tmpmaild did not start: ${places}; it said:\n${this.#log()}`);
+    this.#letProcessEnd();
+    void this.#ended.then((reason) => this.#warn(reason));
+    return { ...places, close: () => this.close() };
+  }
+
+  async close(): Promise<void> {
+    this.#isWanted = false;
+    process.off("exit", this.#atExit);
+    this.#child.kill("SIGTERM");
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_MS);
+    await this.#ended;
+    clearTimeout(timer);
+    this.#removeFolder();
+  }
+
+  #places(): Promise<{ url: string; smtp: SmtpServer }> {
+    let banner = "";
+    return new Promise((resolve) => {
+      this.#child.stdout?.on("data", (piece: Buffer) => {
+        if (banner.length < MAX_BANNER_CHARACTERS) banner += piece.toString();
+        const places = /HTTP on ([^\s,]+)[^\n]*\n *SMTP on ([^\s,]+)/.exec(banner);
+        if (places?.[1] && places[2]) resolve({ url: `http://${places[1]}`, smtp: smtpServer(places[2]) });
+      });
+    });
+  }
+
+  #letProcessEnd(): void {
+    this.#child.unref();
+    for (const pipe of [this.#child.stdin, this.#child.stdout]) (pipe as Socket | null)?.unref();
+  }
+
+  #warn(reason: string): void {
+    if (!this.#isWanted) return;
+    process.emitWarning(`the tmpmaild of the tests has ended: ${reason}; it said:\n${this.#log()}`, "TmpmaildWarning");
+  }
+
+  #log(): string {
+    return readFileSync(join(this.folder, "stderr.txt"), "utf8").slice(-MAX_LOG_CHARACTERS);
+  }
+
+  #removeFolder(): void {
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** Read `HOST` or `HOST:PORT`; the default port is 1025 on this machine, else 25. Throws TypeError. */
+export function smtpServer(text: string): SmtpServer {
+  const parts = /^(\[[\da-f:.]+\]|[^\s:/@[\]]+)(?::(\d{1,5}))?$/i.exec(text);
+  const host = parts?.[1]?.replace(/^\[|\]$/g, "") ?? "";
+  const isHere = host === "localhost" || host === "::1" || host.startsWith("127.");
+  const port = Number(parts?.[2] ?? (isHere ? 1025 : 25));
+  if (!host || port < 1 || port > 65_535) {
+    throw new TypeError(`${JSON.stringify(text)} is not a mail server, expected HOST or HOST:PORT`);
+  }
+  return { host, port };
+}

@@ -1,0 +1,69 @@
+// Server-Sent Events, octets in and events out (HTML standard, section 9.2.6); not what an event means.
+
+const MAX_EVENT_CHARACTERS = 64 * 1024 * 1024;
+
+/** One event; `id` is null where the event itself has none. */
+export interface ServerSentEvent {
+  name: string;
+  data: string;
+  id: string | null;
+}
+
+/** Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent. */
+export class EventStreamParser {
+  /** How long to wait before connecting again, once the stream has said so. */
+  retryMs: number | null = null;
+  readonly #decoder = new TextDecoder();
+  #endedInCr = false;
+  #line: string[] = [];
+  #data: string[] = [];
+  #characters = 0;
+  #name = "";
+  #id: string | null = null;
+
+  /** Take a piece, and return the events that it completes. Throws RangeError for an event without bounds. */
+  feed(octets: Uint8Array): ServerSentEvent[] {
+    let text = this.#decoder.decode(octets, { stream: true });
+    if (this.#endedInCr && text !== "") {
+      text = text.startsWith("\n") ? text.slice(1) : text;
+      this.#endedInCr = false;
+    }
+    if (text === "") return [];
+    this.#endedInCr = text.endsWith("\r");
+    const [first = "", ...others] = text.split(/\r\n|\n|\r/);
+    this.#begin(first);
+    const events: ServerSentEvent[] = [];
+    for (const begun of others) {
+      const line = this.#line.join("");
+      this.#line = [];
+      events.push(...this.#takeLine(line));
+      this.#begin(begun);
+    }
+    return events;
+  }
+
+  #begin(text: string): void {
+    this.#line.push(text);
+    this.#characters += text.length;
+    if (this.#characters > MAX_EVENT_CHARACTERS) throw new RangeError("an event without end");
+  }
+
+  #takeLine(line: string): ServerSentEvent[] {
+    if (line === "") return this.#dispatch();
+    const colon = line.indexOf(":");
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "event") this.#name = value;
+    else if (name === "data") this.#data.push(value);
+    else if (name === "id" && !value.includes("\0")) this.#id = value;
+    else if (name === "retry" && /^[0-9]{1,9}$/.test(value)) this.retryMs = Number(value);
+    return [];
+  }
+
+  #dispatch(): ServerSentEvent[] {
+    const event = { name: this.#name || "message", data: this.#data.join("\n"), id: this.#id };
+    const hasData = this.#data.length > 0;
+    [this.#name, this.#data, this.#id, this.#characters] = ["", [], null, 0];
+    return hasData ? [event] : [];
+  }
+}

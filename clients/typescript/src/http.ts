@@ -1,0 +1,249 @@
+// Sends requests over fetch: timeouts, the caller's AbortSignal, the rate limit, bounds; knows no meaning of an answer.
+
+import { type Answer, checked } from "./answers.js";
+import { ConnectionLost, NotTmpmaild, Problem, ServiceUnreachable, type TmpmaildError, printable } from "./errors.js";
+
+const DEFAULT_URL = "http://127.0.0.1:8025";
+const READ_MS = 30_000;
+const MAX_REPEATING_MS = 60_000;
+const MAX_JSON_BYTES = 64 * 1024 * 1024;
+const LOST = ["UND_ERR_SOCKET", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ECONNRESET", "EPIPE"];
+
+/** A request to a path of the API, such as `addresses`. */
+export interface Ask {
+  method: "GET" | "POST" | "PATCH" | "DELETE";
+  path: string;
+  token?: string | null;
+  headers?: Record<string, string>;
+  body?: unknown;
+  readMs?: number;
+  maxBytes?: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** A stream that is open; `read` returns null at its end, and when its connection breaks or is silent. */
+export interface OpenStream {
+  answer: Answer;
+  read(): Promise<Uint8Array | null>;
+  close(): void;
+}
+
+/** The service at a URL; throws `ServiceUnreachable`, `NotTmpmaild` and `Problem`. */
+export class Http {
+  #hasWarned = false;
+
+  constructor(readonly serviceUrl: string) {}
+
+  /** Send a request, again for up to a minute if the rate limit refuses it; return the successful answer. */
+  async ask(ask: Ask): Promise<Answer> {
+    return this.#repeated(ask, () => this.askOnce(ask));
+  }
+
+  /** Send a request, once. */
+  async askOnce(ask: Ask): Promise<Answer> {
+    const deadline = new Deadline(ask.readMs ?? READ_MS, ask.signal);
+    try {
+      return checked(await this.#answer(ask, await this.#send(ask, deadline)));
+    } catch (error) {
+      throw this.#translated(error, deadline);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  /** Open a stream; without an octet for `ask.readMs` it counts as broken. */
+  async open(ask: Ask): Promise<OpenStream> {
+    return this.#repeated(ask, () => this.#openOnce(ask));
+  }
+
+  async #openOnce(ask: Ask): Promise<OpenStream> {
+    const deadline = new Deadline(ask.readMs ?? READ_MS, ask.signal);
+    try {
+      const response = await this.#send(ask, deadline);
+      if (response.status !== 200) checked(await this.#answer(ask, response));
+      return this.#stream(ask, response, deadline);
+    } catch (error) {
+      deadline.end();
+      throw this.#translated(error, deadline);
+    }
+  }
+
+  #stream(ask: Ask, response: Response, deadline: Deadline): OpenStream {
+    const reader = response.body?.getReader();
+    return {
+      answer: this.#described(ask, response, new Uint8Array()),
+      read: async () => {
+        deadline.restart();
+        try {
+          return (await reader?.read())?.value ?? null;
+        } catch {
+          deadline.throwIfCallerAborted();
+          return null;
+        }
+      },
+      close: () => {
+        deadline.end();
+        deadline.abort();
+      },
+    };
+  }
+
+  async #repeated<T>(ask: Ask, send: () => Promise<T>): Promise<T> {
+    const deadline = Date.now() + MAX_REPEATING_MS;
+    for (;;) {
+      try {
+        return await send();
+      } catch (error) {
+        if (!(error instanceof Problem) || error.code !== "rate-limited") throw error;
+        const pauseMs = (error.retryAfterSeconds ?? 1) * 1000;
+        if (Date.now() + pauseMs > deadline) throw error;
+        this.warnOfRateLimit();
+        await sleep(pauseMs, ask.signal);
+      }
+    }
+  }
+
+  /** Say once why the tests are slow. */
+  warnOfRateLimit(): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    process.emitWarning(
+      `${this.serviceUrl} limits the rate of requests, so tests wait: put this machine into its limits.exempt`,
+      "TmpmaildWarning",
+    );
+  }
+
+  async #send(ask: Ask, deadline: Deadline): Promise<Response> {
+    const headers = { ...ask.headers };
+    if (ask.token) headers["Authorization"] = `Bearer ${ask.token}`;
+    if (ask.body !== undefined) headers["Content-Type"] = "application/json";
+    const response = await fetch(`${this.serviceUrl}/api/v1/${ask.path}`, {
+      method: ask.method,
+      headers,
+      redirect: "manual",
+      signal: deadline.signal,
+      ...(ask.body === undefined ? {} : { body: JSON.stringify(ask.body) }),
+    });
+    return response;
+  }
+
+  async #answer(ask: Ask, response: Response): Promise<Answer> {
+    const maxBytes = ask.maxBytes ?? MAX_JSON_BYTES;
+    const pieces: Uint8Array[] = [];
+    let sizeBytes = 0;
+    const reader = response.body?.getReader();
+    for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) {
+      const piece = read.value as Uint8Array;
+      sizeBytes += piece.length;
+      if (sizeBytes > maxBytes) {
+        await reader?.cancel();
+        throw new NotTmpmaild(`${this.serviceUrl} sent more than ${String(maxBytes)} octets`);
+      }
+      pieces.push(piece);
+    }
+    return this.#described(ask, response, Buffer.concat(pieces));
+  }
+
+  #described(ask: Ask, response: Response, body: Uint8Array): Answer {
+    const { status, headers } = response;
+    return { serviceUrl: this.serviceUrl, path: `/api/v1/${ask.path}`, status, headers, body };
+  }
+
+  /** Return what a thrown value means. Neither its text nor its cause has a header of the request. */
+  #translated(error: unknown, deadline: Deadline): unknown {
+    deadline.throwIfCallerAborted();
+    if (deadline.isOver) {
+      return new ConnectionLost(`${this.serviceUrl}: no answer within ${String(deadline.ms / 1000)} s`);
+    }
+    return error instanceof TypeError ? this.#fetchFailed(error) : error;
+  }
+
+  #fetchFailed(error: TypeError): TmpmaildError {
+    const cause = error.cause as (Error & { code?: string }) | undefined;
+    const code = cause?.code ?? "";
+    const reason = printable(cause?.message || code || error.message);
+    if (code.startsWith("HPE_")) return new NotTmpmaild(`${this.serviceUrl} does not speak HTTP; is the URL right?`);
+    if (LOST.includes(code) || error.message === "terminated") {
+      return new ConnectionLost(`${this.serviceUrl}: the connection broke: ${reason}; is tmpmaild running there?`);
+    }
+    return new ServiceUnreachable(`${this.serviceUrl}: ${reason}; is tmpmaild running there?`);
+  }
+}
+
+/** Aborts after a time, or with the caller's signal. (AbortSignal.any is missing in Node 18.) */
+class Deadline {
+  isOver = false;
+  readonly #controller = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  readonly #passOn = (): void => {
+    this.abort();
+  };
+
+  constructor(
+    readonly ms: number,
+    readonly callers: AbortSignal | undefined,
+  ) {
+    callers?.throwIfAborted();
+    callers?.addEventListener("abort", this.#passOn);
+    this.restart();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  restart(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.isOver = true;
+      this.abort();
+    }, this.ms);
+  }
+
+  throwIfCallerAborted(): void {
+    this.callers?.throwIfAborted();
+  }
+
+  abort(): void {
+    this.#controller.abort();
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.callers?.removeEventListener("abort", this.#passOn);
+  }
+}
+
+/** Wait; throws the reason of the signal when that is aborted. */
+export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** Return the URL of the service: as given, else `$TMPMAILD_URL`, else the default. Throws TypeError. */
+export function serviceUrl(given?: string): string {
+  const variable = given ? "" : (process.env["TMPMAILD_URL"] ?? "");
+  const text = (given ?? variable).trim() || DEFAULT_URL;
+  const shown = (variable ? "$TMPMAILD_URL: " : "") + JSON.stringify(text.replace(/\/\/[^/@]*@/, "//"));
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new TypeError(`${shown} is not a URL; one looks like ${DEFAULT_URL}`);
+  }
+  if (url.username || url.password) throw new TypeError("the URL of the service holds no user and no password");
+  if (!/^https?:$/.test(url.protocol) || url.search || url.hash) {
+    throw new TypeError(`${shown} is not a URL of a service; one looks like ${DEFAULT_URL}`);
+  }
+  return url.href.replace(/\/+$/, "");
+}

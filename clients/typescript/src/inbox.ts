@@ -1,0 +1,148 @@
+// An inbox as a test uses it: waiting for mail, reading it, following what happens.
+
+import { UnexpectedMail, WaitTimeout } from "./errors.js";
+import { type Event, ReconnectingStream } from "./following.js";
+import { type Abortable, type LinkWanted, Mail, codeBy, describedLink, linkBy } from "./mail.js";
+import type { MessageItem } from "./openapi.js";
+import type { Has, Query, RemoteInbox } from "./remote.js";
+import { type Goal, Waiting, listed } from "./waiting.js";
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+
+/** Which mails are meant. Texts are looked for in any case; with several of these all must be true. */
+export interface Filter {
+  /** A part of the subject. */
+  subject?: string;
+  /** A part of the sender's address or name. */
+  sender?: string;
+  /** A part of the subject, the sender or the text. */
+  text?: string;
+  /** Only what came after this mail (or its id). */
+  after?: Mail | string;
+  /** Only mails with a code, a link, an attachment; or with all that are listed. */
+  has?: Has | readonly Has[];
+}
+
+/** Which mail to wait for, and how long: a minute unless `timeoutMs` says otherwise. */
+export type Wait = Filter & Abortable & { timeoutMs?: number };
+
+/** An address and its mail. All calls throw a `Problem` `address-expired` once the address has ended. */
+export class Inbox {
+  readonly #remote: RemoteInbox;
+
+  constructor(remote: RemoteInbox) {
+    this.#remote = remote;
+  }
+
+  /** The address that mail goes to. */
+  get address(): string {
+    return this.#remote.address;
+  }
+
+  /** The token that allows to change and delete the inbox, null if it is not known; keep it out of logs. */
+  get token(): string | null {
+    return this.#remote.token;
+  }
+
+  /** The expiry, as last read or set by this object. */
+  get expiresAt(): Date {
+    return this.#remote.expiresAt;
+  }
+
+  /** Return the mails that are there, newest first, at most `limit`. */
+  async messages({ limit, signal, ...filter }: Filter & Abortable & { limit?: number } = {}): Promise<Mail[]> {
+    const found = await this.#remote.messages(queryOf(filter), limit, signal);
+    return found.map((message) => this.#mail(message));
+  }
+
+  /**
+   * Return the oldest mail that matches and comes in time; what is there already counts. For a second mail of the same
+   * kind give the first as `after`. Throws `WaitTimeout`, which lists what came instead.
+   */
+  async waitFor(wait: Wait = {}): Promise<Mail> {
+    return this.#mail(await this.#wait(wait, { name: "", take: (message) => message }));
+  }
+
+  /** Return the first `count` such mails, oldest first, as soon as they are there. */
+  async waitForMessages(count: number, wait: Wait = {}): Promise<Mail[]> {
+    if (!Number.isSafeInteger(count) || count < 1) throw new TypeError("a count of mails is a whole number above 0");
+    const found: MessageItem[] = [];
+    const take = (message: MessageItem): MessageItem[] | null => (found.push(message) === count ? found : null);
+    const messages = await this.#wait(wait, { name: `${String(count)} mails in all`, take });
+    return messages.map((message) => this.#mail(message));
+  }
+
+  /**
+   * Return the code of the oldest such mail that has one; with a pattern what it finds in the subject or the text: its
+   * first group if it has one.
+   */
+  async waitForCode({ pattern, ...wait }: Wait & { pattern?: RegExp } = {}): Promise<string> {
+    if (pattern !== undefined) {
+      return this.#wait(wait, { name: `text for ${String(pattern)}`, take: (message) => codeBy(pattern, message) });
+    }
+    return this.#wait(having(wait, "code"), { name: "a code", take: (message) => message.codes[0]?.value ?? null });
+  }
+
+  /** Return the target of the link to follow in the oldest such mail that has one, or of the link that is described. */
+  async waitForLink({ link = {}, ...wait }: Wait & { link?: LinkWanted } = {}): Promise<string> {
+    const goal = { name: `a link${describedLink(link)}`, take: (message: MessageItem) => linkBy(link, message) };
+    return this.#wait(having(wait, "link"), goal);
+  }
+
+  /** Wait, and throw `UnexpectedMail` as soon as such a mail comes, or was there already. */
+  async assertNoMail({ withinMs, ...filter }: Filter & Abortable & { withinMs: number }): Promise<void> {
+    try {
+      const mail = await this.#wait({ ...filter, timeoutMs: withinMs }, { name: "", take: (message) => message });
+      throw new UnexpectedMail(`mail came to ${this.address} where none was expected:${listed([mail])}`, [mail]);
+    } catch (error) {
+      if (!(error instanceof WaitTimeout) || error.cause !== undefined) throw error;
+    }
+  }
+
+  /**
+   * Yield what happens, from the beginning or after a mail, until the address ends. A mail comes once, however often
+   * the connection breaks; other events come only while there is one. Throws when the service has been away for a
+   * minute. To stop earlier, leave the loop, or abort the signal.
+   */
+  async *follow({ after, signal }: Abortable & { after?: Mail | string } = {}): AsyncGenerator<Event<Mail>, void, undefined> {
+    const stream = new ReconnectingStream(this.#remote, idOf(after), signal);
+    for await (const event of stream.events()) {
+      yield event.type === "arrived" ? { type: "arrived", mail: this.#mail(event.mail) } : event;
+    }
+  }
+
+  /** Set the expiry to so many seconds from now, also to an earlier time; return it. */
+  async extend(seconds: number, { signal }: Abortable = {}): Promise<Date> {
+    await this.#remote.change({ expires_in_seconds: seconds }, signal);
+    return this.expiresAt;
+  }
+
+  /** Delete the address and its mail. */
+  async delete({ signal }: Abortable = {}): Promise<void> {
+    await this.#remote.delete(signal);
+  }
+
+  async #wait<T>({ timeoutMs = DEFAULT_TIMEOUT_MS, signal, ...filter }: Wait, goal: Goal<T>): Promise<T> {
+    return new Waiting(this.#remote, queryOf(filter), goal, timeoutMs, signal).run();
+  }
+
+  #mail(message: MessageItem): Mail {
+    return new Mail(this.#remote, message);
+  }
+}
+
+function having(wait: Wait, one: Has): Wait {
+  return { ...wait, has: [...new Set([...hasOf(wait.has), one])] };
+}
+
+function hasOf(has: Filter["has"]): readonly Has[] {
+  return typeof has === "string" ? [has] : (has ?? []);
+}
+
+function idOf(mail: Mail | string | undefined): string | undefined {
+  return mail instanceof Mail ? mail.id : mail;
+}
+
+function queryOf({ subject, sender, text, after, has }: Filter): Query {
+  return { subject, sender, text, after: idOf(after), has: hasOf(has) };
+}

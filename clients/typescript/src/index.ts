@@ -1,0 +1,21 @@
+// What `import { … } from "tmpmaild"` gives.
+
+export { type Service, type SmtpServer, type StartOptions, startTmpmaild } from "./daemon.js";
+export {
+  ConnectionLost,
+  NotInMail,
+  NotStarted,
+  NotTmpmaild,
+  Problem,
+  ServiceUnreachable,
+  TmpmaildError,
+  UnexpectedMail,
+  WaitTimeout,
+} from "./errors.js";
+export type { Event } from "./following.js";
+export type { Filter, Inbox, Wait } from "./inbox.js";
+export type { Abortable, Attachment, LinkWanted, Mail, Page } from "./mail.js";
+export type { CodeItem, FullMessageItem, LinkItem, MessageItem, ProblemCode } from "./openapi.js";
+export type { Has } from "./remote.js";
+export { startForRun } from "./run.js";
+export { type NewInbox, Tmpmaild } from "./service.js";

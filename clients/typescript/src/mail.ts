@@ -1,0 +1,262 @@
+// A mail in an inbox and its attachments, as a test reads them.
+
+import { NotInMail, printable } from "./errors.js";
+import type { AttachmentItem, CodeItem, FullMessageItem, LinkItem, MessageItem } from "./openapi.js";
+import type { RemoteInbox } from "./remote.js";
+
+const MAX_SHOWN_LINES = 15;
+const MAX_LISTED = 10;
+
+/** A page of a browser: Playwright's and Puppeteer's are such. */
+export interface Page {
+  goto(url: string): Promise<unknown>;
+}
+
+/** Which link is meant: parts of its text and its target in any case, or regular expressions. */
+export interface LinkWanted {
+  text?: string | RegExp;
+  url?: string | RegExp;
+}
+
+/** Ends a call early. */
+export interface Abortable {
+  signal?: AbortSignal | undefined;
+}
+
+/** A mail. What asks the service throws a `Problem` `message-not-found` when the mail was deleted. */
+export class Mail {
+  readonly #inbox: RemoteInbox;
+  readonly #message: MessageItem;
+  #details: FullMessageItem | null = null;
+
+  constructor(inbox: RemoteInbox, message: MessageItem) {
+    this.#inbox = inbox;
+    this.#message = message;
+  }
+
+  /** The id; ids sort by arrival. */
+  get id(): string {
+    return this.#message.id;
+  }
+
+  /** The bare address of the From field, else of the envelope; `""` without either. */
+  get sender(): string {
+    return this.#message.from;
+  }
+
+  /** The name in the From field, or `""`. */
+  get senderName(): string {
+    return this.#message.from_name;
+  }
+
+  /** The address it was sent to as its sender wrote it, a tag included. */
+  get recipient(): string {
+    return this.#message.to;
+  }
+
+  /** The subject, decoded; `""` without one. */
+  get subject(): string {
+    return this.#message.subject;
+  }
+
+  /** The text part, else the text of the HTML, with LF line ends. Only its beginning where `truncated` is true. */
+  get text(): string {
+    return this.#details?.body ?? this.#message.body;
+  }
+
+  /** Whether `text` is only the beginning, as of huge mails and in long lists; after `details()` it never is. */
+  get truncated(): boolean {
+    return this.#details === null && this.#message.truncated === true;
+  }
+
+  /** When it came. */
+  get receivedAt(): Date {
+    return new Date(this.#message.received_at);
+  }
+
+  /** How large its source is. */
+  get sizeBytes(): number {
+    return this.#message.size;
+  }
+
+  /** Whether there is an HTML part. */
+  get hasHtml(): boolean {
+    return this.#message.has_html;
+  }
+
+  /** The one-time passwords and verification codes in it, best first. */
+  get codes(): readonly CodeItem[] {
+    return this.#message.codes;
+  }
+
+  /** The best of `codes`, or null. */
+  get code(): string | null {
+    return this.codes[0]?.value ?? null;
+  }
+
+  /** The links to the web, the one to confirm or log in with first. */
+  get links(): readonly LinkItem[] {
+    return this.#message.links;
+  }
+
+  /** The target of the first of `links`, or null. */
+  get link(): string | null {
+    return this.links[0]?.href ?? null;
+  }
+
+  /** The attachments, in order. */
+  get attachments(): readonly Attachment[] {
+    return this.#message.attachments.map((item) => new Attachment(this.#inbox, this.id, item));
+  }
+
+  /**
+   * Return the code; with a pattern what it finds in the subject or the text: its first group if it has one.
+   * Throws `NotInMail`, which shows the mail's text.
+   */
+  getCode({ pattern }: { pattern?: RegExp } = {}): string {
+    const found = pattern === undefined ? this.code : codeBy(pattern, this.#message, this.text);
+    return found ?? this.#miss(pattern === undefined ? "no code" : `nothing that ${String(pattern)} finds`);
+  }
+
+  /** Return the target of the link to follow, or of the first that is described. Throws `NotInMail`. */
+  getLink(wanted: LinkWanted = {}): string {
+    return linkBy(wanted, this.#message) ?? this.#miss(`no link${describedLink(wanted)}`);
+  }
+
+  /** Return the first attachment of that name, in any case; `*` and `?` stand for anything. Throws `NotInMail`. */
+  getAttachment(name: string): Attachment {
+    const found = this.attachments.find(({ filename }) => glob(name).test(filename));
+    if (found) return found;
+    const names = this.attachments.slice(0, MAX_LISTED).map(({ filename }) => JSON.stringify(printable(filename)));
+    throw new NotInMail(`${this.#named()} has no attachment ${JSON.stringify(name)}; it has ${names.join(", ") || "none"}`);
+  }
+
+  /** Return the web link of the List-Unsubscribe field (RFC 2369), else the one whose text says so. Throws `NotInMail`. */
+  async unsubscribeLink({ signal }: Abortable = {}): Promise<string> {
+    const { headers } = await this.details({ signal });
+    const field = headers.find(([name]) => name.toLowerCase() === "list-unsubscribe")?.[1] ?? "";
+    const ofField = /<\s*(https?:[^<>]+?)\s*>/i.exec(field)?.[1];
+    const wanted = /unsubscribe|opt[ _-]?out/i;
+    const found = ofField ?? linkBy({ text: wanted }, this.#message) ?? linkBy({ url: wanted }, this.#message);
+    return found ?? this.#miss("no link to unsubscribe");
+  }
+
+  /** Return the HTML part as it was received, or null. Fetched the first time. */
+  async html({ signal }: Abortable = {}): Promise<string | null> {
+    return (await this.details({ signal })).html;
+  }
+
+  /** Return all that the API tells: headers, HTML, the whole text, the delivery. Fetched the first time. */
+  async details({ signal }: Abortable = {}): Promise<FullMessageItem> {
+    this.#details ??= await this.#inbox.details(this.id, signal);
+    return this.#details;
+  }
+
+  /** Return the source, octet by octet, below the service's `Return-Path` and `Received`. */
+  async raw({ signal }: Abortable = {}): Promise<Uint8Array> {
+    return this.#inbox.raw(this.id, signal);
+  }
+
+  /** Show the mail in a browser's page: sanitised, in a sandbox, without remote images unless they are asked for. */
+  async open(page: Page, { remoteImages = false, signal }: Abortable & { remoteImages?: boolean } = {}): Promise<void> {
+    await page.goto(await this.#inbox.view(this.id, remoteImages, signal));
+  }
+
+  /** Delete it from its inbox. */
+  async delete({ signal }: Abortable = {}): Promise<void> {
+    await this.#inbox.deleteMessage(this.id, signal);
+  }
+
+  #named(): string {
+    return `the mail ${JSON.stringify(printable(this.subject))} from ${printable(this.sender) || "an unknown sender"}`;
+  }
+
+  #miss(what: string): never {
+    throw new NotInMail(`${this.#named()} has ${what}; its text:${beginning(this.text)}`);
+  }
+}
+
+/** An attachment; sizes and hashes are of its decoded content. */
+export class Attachment {
+  readonly #inbox: RemoteInbox;
+  readonly #messageId: string;
+  readonly #item: AttachmentItem;
+
+  constructor(inbox: RemoteInbox, messageId: string, item: AttachmentItem) {
+    this.#inbox = inbox;
+    this.#messageId = messageId;
+    this.#item = item;
+  }
+
+  /** The name its sender gave it. Never a path to write to as it is. */
+  get filename(): string {
+    return this.#item.filename;
+  }
+
+  /** The media type it claims. */
+  get contentType(): string {
+    return this.#item.content_type;
+  }
+
+  /** How large the content is. */
+  get sizeBytes(): number {
+    return this.#item.size;
+  }
+
+  /** The SHA-256 of the content, in hexadecimal. */
+  get sha256(): string {
+    return this.#item.sha256;
+  }
+
+  /** Whether the HTML of the mail refers to it. */
+  get isInline(): boolean {
+    return this.#item.inline;
+  }
+
+  /** The Content-ID without angle brackets, or null. */
+  get contentId(): string | null {
+    return this.#item.content_id;
+  }
+
+  /** Return the content, decoded. */
+  async content({ signal }: Abortable = {}): Promise<Uint8Array> {
+    return this.#inbox.attachment(this.#messageId, this.#item.index, signal);
+  }
+}
+
+/** Return what a pattern finds in a message: its first group if it has one, else all of it. */
+export function codeBy(pattern: RegExp, message: MessageItem, text = message.body): string | null {
+  const once = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, "")); // those would keep a position
+  const found = once.exec(message.subject) ?? once.exec(text);
+  return found === null ? null : (found[1] ?? found[0]);
+}
+
+/** Return the target of the first link that is described. */
+export function linkBy({ text, url }: LinkWanted, message: MessageItem): string | null {
+  const found = message.links.find((link) => matches(text, link.text) && matches(url, link.href));
+  return found?.href ?? null;
+}
+
+/** Return which link is meant, for people. */
+export function describedLink({ text, url }: LinkWanted): string {
+  const parts = Object.entries({ text, url }).filter(([, value]) => value !== undefined);
+  const described = parts.map(([name, value]) => `${name} ${value instanceof RegExp ? String(value) : JSON.stringify(value)}`);
+  return described.length > 0 ? ` with ${described.join(" and ")}` : "";
+}
+
+function matches(wanted: string | RegExp | undefined, value: string): boolean {
+  if (wanted === undefined) return true;
+  return typeof wanted === "string" ? value.toLowerCase().includes(wanted.toLowerCase()) : value.search(wanted) >= 0;
+}
+
+function glob(name: string): RegExp {
+  const escaped = name.replace(/[.+^${}()|[\]\\]/g, "\\$&");
+  return new RegExp(`^${escaped.replace(/\*+/g, "[^]*").replaceAll("?", "[^]")}$`, "iu");
+}
+
+/** Return the beginning of a text, each line after a line end and indented. */
+export function beginning(text: string): string {
+  const lines = text.split("\n").filter((one) => one.trim() !== "");
+  const shown = lines.slice(0, MAX_SHOWN_LINES).map((one) => `\n  | ${printable(one)}`);
+  return shown.join("") + (lines.length > MAX_SHOWN_LINES ? "\n  | …" : "") || " none";
+}

@@ -1,0 +1,215 @@
+// What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run `make client`.
+
+/** An address; `token` only in the answer to create. */
+export interface AddressResource {
+  address: string;
+  created_at: string;
+  expires_at: string;
+  /** The latest moment that `expires_at` can be moved to. */
+  extendable_until: string;
+  private: boolean;
+  message_count: number;
+  /** Only in the answer to create. */
+  token?: string;
+}
+
+/** What is known of an attachment; size and hash are of its decoded content. */
+export interface AttachmentItem {
+  index: number;
+  filename: string;
+  content_type: string;
+  size: number;
+  sha256: string;
+  /** An image that the HTML refers to by its `content_id`. */
+  inline: boolean;
+  content_id: string | null;
+  /** A path below the path of the server's public URL, never with a host. */
+  url: string;
+}
+
+/** A one-time password or verification code, as a reader would type it. */
+export interface CodeItem {
+  value: string;
+  confidence: number;
+}
+
+/** Wishes for a new address; all are optional. */
+export interface CreateRequest {
+  /** 3 to 64 of `a-z 0-9 . _ -`, a letter or digit at both ends, no two dots together; in any case. */
+  local_part?: string;
+  /** One of the server's; default the first. */
+  domain?: string;
+  /** Reading needs the token too. */
+  private?: boolean;
+  /** How long it lives, up to `max_lifetime_seconds`; default `lifetime_seconds`. */
+  expires_in_seconds?: number;
+}
+
+/** The problem document (RFC 9457 §3); `code` is stable, `title` and `detail` are for people. */
+export interface Document {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: string;
+  errors?: FieldError[];
+}
+
+/** The domains that addresses can be created at, the first is the default; and how long addresses live. */
+export interface DomainList {
+  domains: string[];
+  /** Of an address that asks for no other. */
+  lifetime_seconds: number;
+  /** The longest that can be asked for, and extended to, from creation. */
+  max_lifetime_seconds: number;
+}
+
+/** The SMTP transaction that brought a message; `to` is this inbox's recipient alone. */
+export interface EnvelopeItem {
+  from: string;
+  /** As the sender wrote it, tag included. */
+  to: string;
+  helo: string;
+  remote_ip: string;
+  tls: boolean;
+}
+
+/** When an address is to end. */
+export interface ExtendRequest {
+  /** Counted from now; shortening is allowed. */
+  expires_in_seconds: number;
+}
+
+/** One part of a request that was not as expected. */
+export interface FieldError {
+  pointer: string;
+  detail: string;
+}
+
+/** Inboxes to follow with one stream, the most important first. */
+export interface FollowRequest {
+  inboxes: FollowedInbox[];
+}
+
+/** An inbox to follow. */
+export interface FollowedInbox {
+  /** In any form that mail reaches it by; its events name it so. */
+  address: string;
+  /** Needed for a private address. */
+  token?: string;
+  /** Resume after this message. */
+  after?: string;
+}
+
+/** One message with all its parts. */
+export interface FullMessageItem {
+  id: string;
+  /** Bare address; empty when neither header nor envelope has one. */
+  from: string;
+  from_name: string;
+  /** As the sender wrote it, tag included. */
+  to: string;
+  subject: string;
+  body: string;
+  received_at: string;
+  size: number;
+  has_html: boolean;
+  attachments: AttachmentItem[];
+  codes: CodeItem[];
+  links: LinkItem[];
+  /** Present and true where the body was cut to 1 KiB. */
+  truncated?: boolean;
+  /** As received: never put it into a page as it is. */
+  html: string | null;
+  /** Name and decoded value, in order. */
+  headers: [string, string][];
+  cc: Person[];
+  reply_to: Person[];
+  /** What the Date field says. */
+  date: string | null;
+  /** The Message-ID field, without angle brackets. */
+  message_id: string;
+  envelope: EnvelopeItem;
+  /** A path below the path of the server's public URL, never with a host. */
+  raw_url: string;
+  /** Errors in the mail that the parser passed over. */
+  warnings: string[];
+}
+
+/** A link to the web; confidence is that following it is what the mail asks for. */
+export interface LinkItem {
+  href: string;
+  text: string;
+  confidence: number;
+}
+
+/** A message in a list; `to` is the envelope's recipient as it was written. */
+export interface MessageItem {
+  id: string;
+  /** Bare address; empty when neither header nor envelope has one. */
+  from: string;
+  from_name: string;
+  /** As the sender wrote it, tag included. */
+  to: string;
+  subject: string;
+  body: string;
+  received_at: string;
+  size: number;
+  has_html: boolean;
+  attachments: AttachmentItem[];
+  codes: CodeItem[];
+  links: LinkItem[];
+  /** Present and true where the body was cut to 1 KiB. */
+  truncated?: boolean;
+}
+
+/** The answer to *messages*: exactly this one field. */
+export interface MessageList {
+  messages: MessageItem[];
+}
+
+/** A mailbox that a header field names. */
+export interface Person {
+  address: string;
+  name: string;
+}
+
+/** Where the sanitised HTML of one message can be viewed for a minute. */
+export interface ViewItem {
+  /** A path below the path of the server's public URL, never with a host. */
+  url: string;
+  expires_at: string;
+  /** How many remote images the message has. */
+  remote_images: number;
+}
+
+/** How a message is shown. */
+export interface ViewRequest {
+  /** Load remote images, which tells their servers that the mail is read. */
+  remote_images?: boolean;
+}
+
+/** The `code` of a problem document. */
+export type ProblemCode =
+  | "address-expired"
+  | "address-not-found"
+  | "address-taken"
+  | "bad-host"
+  | "blocked"
+  | "body-too-large"
+  | "busy"
+  | "cross-site"
+  | "headers-too-large"
+  | "internal-error"
+  | "invalid-request"
+  | "malformed-request"
+  | "message-not-found"
+  | "not-found"
+  | "rate-limited"
+  | "request-timeout"
+  | "stopping"
+  | "storage-full"
+  | "storage-unavailable"
+  | "too-many-streams"
+  | "unauthorized"
+  | "unsupported-media-type";

@@ -1,0 +1,152 @@
+// One inbox of a service and the requests about it; `inbox.ts` and `mail.ts` are what tests see of it.
+
+import { type Answer, decoded, isMessage, isObject, nextPageQuery, notTmpmaild } from "./answers.js";
+import type { Ask, Http, OpenStream } from "./http.js";
+import type { AddressResource, FullMessageItem, MessageItem, MessageList, ViewItem } from "./openapi.js";
+
+export const MAX_PAGE = 100;
+const MAX_CONTENT_BYTES = 512 * 1024 * 1024;
+
+/** What a mail can be asked to have. */
+export type Has = "code" | "link" | "attachment";
+
+/** Which mails are meant: parts of the subject, of the sender's address or name, of any text; and after which. */
+export interface Query {
+  subject?: string | undefined;
+  sender?: string | undefined;
+  text?: string | undefined;
+  after?: string | undefined;
+  has?: readonly Has[];
+}
+
+/** The address, its token if that is known, and its expiry as last read. */
+export class RemoteInbox {
+  readonly address: string;
+  readonly #token: string | null; // private: a failed test may print the object
+  expiresAt: Date;
+
+  constructor(
+    readonly http: Http,
+    shown: AddressResource,
+    token: string | null,
+  ) {
+    this.address = shown.address;
+    this.expiresAt = new Date(shown.expires_at);
+    this.#token = token;
+  }
+
+  get token(): string | null {
+    return this.#token;
+  }
+
+  async change(body: object, signal?: AbortSignal): Promise<void> {
+    const answer = await this.#ask({ method: "PATCH", path: "", body, signal });
+    this.expiresAt = new Date(decoded(answer, isAddress).expires_at);
+  }
+
+  async delete(signal?: AbortSignal): Promise<void> {
+    await this.#ask({ method: "DELETE", path: "", signal });
+  }
+
+  /** List messages, newest first, over as many pages as it takes. */
+  async messages(query: Query, limit = Infinity, signal?: AbortSignal): Promise<MessageItem[]> {
+    const found: MessageItem[] = [];
+    const parameters = queryParameters(query);
+    parameters.set("limit", String(Math.min(limit, MAX_PAGE)));
+    let next: string | null = parameters.toString();
+    while (next !== null && found.length < limit) {
+      const answer: Answer = await this.#ask({ method: "GET", path: `/messages?${next}`, signal });
+      const page = decoded(answer, isMessageList).messages;
+      const [first, last] = [page[0], found.at(-1)];
+      if (first && last && first.id >= last.id) throw notTmpmaild(answer); // or it might never end
+      found.push(...page);
+      next = page.length > 0 ? nextPageQuery(answer) : null;
+    }
+    return found.slice(0, limit);
+  }
+
+  /** Ask for a page, once: whoever waits knows what to do about a refusal. */
+  async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageItem[], Answer]> {
+    const path = this.#path(`/messages?${parameters.toString()}`);
+    const answer = await this.http.askOnce({ method: "GET", path, token: this.token, readMs, signal });
+    return [decoded(answer, isMessageList).messages, answer];
+  }
+
+  async events(after: string | undefined, lastId: string | null, readMs: number, signal?: AbortSignal): Promise<OpenStream> {
+    const path = this.#path(after ? `/events?${new URLSearchParams({ after }).toString()}` : "/events");
+    const headers = { Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) };
+    return this.http.open({ method: "GET", path, token: this.token, headers, readMs, signal });
+  }
+
+  async details(id: string, signal?: AbortSignal): Promise<FullMessageItem> {
+    return decoded(await this.#ask({ method: "GET", path: message(id), signal }), isFullMessage);
+  }
+
+  async raw(id: string, signal?: AbortSignal): Promise<Uint8Array> {
+    return this.#content(`${message(id)}/raw`, signal);
+  }
+
+  async attachment(id: string, index: number, signal?: AbortSignal): Promise<Uint8Array> {
+    return this.#content(`${message(id)}/attachments/${String(index)}`, signal);
+  }
+
+  async deleteMessage(id: string, signal?: AbortSignal): Promise<void> {
+    await this.#ask({ method: "DELETE", path: message(id), signal });
+  }
+
+  /** Return a URL below that of the service: its answer says the path below its public URL, which may be another. */
+  async view(id: string, remoteImages: boolean, signal?: AbortSignal): Promise<string> {
+    const body = { remote_images: remoteImages };
+    const answer = await this.#ask({ method: "POST", path: `${message(id)}/view`, body, signal });
+    const secret = /\/view\/([\w-]+)$/.exec(decoded(answer, isView).url)?.[1];
+    if (secret === undefined) throw notTmpmaild(answer);
+    return `${this.http.serviceUrl}/view/${secret}`;
+  }
+
+  async #content(path: string, signal?: AbortSignal): Promise<Uint8Array> {
+    const answer = await this.#ask({ method: "GET", path, signal, maxBytes: MAX_CONTENT_BYTES });
+    return answer.body;
+  }
+
+  async #ask(ask: Ask): Promise<Answer> {
+    return this.http.ask({ ...ask, path: this.#path(ask.path), token: this.token });
+  }
+
+  #path(path: string): string {
+    return addressPath(this.address) + path;
+  }
+}
+
+/** Return the path of an address, however it is written. */
+export function addressPath(address: string): string {
+  return `addresses/${encodeURIComponent(address).replace("%40", "@")}`;
+}
+
+/** Return the query parameters for which mails are meant. */
+export function queryParameters(query: Query): URLSearchParams {
+  const parameters = new URLSearchParams();
+  const given = { subject: query.subject, from: query.sender, q: query.text, after: query.after };
+  for (const [name, value] of Object.entries(given)) if (value) parameters.set(name, value);
+  for (const one of query.has ?? []) parameters.append("has", one);
+  return parameters;
+}
+
+export function isAddress(value: unknown): value is AddressResource {
+  return isObject(value) && typeof value["address"] === "string" && typeof value["expires_at"] === "string";
+}
+
+function isMessageList(value: unknown): value is MessageList {
+  return isObject(value) && Array.isArray(value["messages"]) && value["messages"].every(isMessage);
+}
+
+function isFullMessage(value: unknown): value is FullMessageItem {
+  return isMessage(value) && "headers" in value && Array.isArray(value.headers);
+}
+
+function isView(value: unknown): value is ViewItem {
+  return isObject(value) && typeof value["url"] === "string";
+}
+
+function message(id: string): string {
+  return `/messages/${encodeURIComponent(id)}`;
+}

@@ -1,0 +1,68 @@
+// The service: creating inboxes and finding those that exist.
+
+import { decoded, isObject } from "./answers.js";
+import { Http, serviceUrl } from "./http.js";
+import { Inbox } from "./inbox.js";
+import type { Abortable } from "./mail.js";
+import type { CreateRequest, DomainList } from "./openapi.js";
+import { RemoteInbox, addressPath, isAddress } from "./remote.js";
+
+/** What an address is to be like; all is optional. */
+export interface NewInbox {
+  /** The name before the @; without one a random one. */
+  localPart?: string;
+  /** One of the service's domains; the first by default. */
+  domain?: string;
+  /** Whether reading needs the token too. */
+  private?: boolean;
+  /** How long it lives, which the operator bounds. */
+  expiresInSeconds?: number;
+}
+
+/**
+ * A tmpmaild service, as seen by its URL (default: `$TMPMAILD_URL`, else `http://127.0.0.1:8025`).
+ *
+ * All calls throw `ServiceUnreachable`, `NotTmpmaild` and `Problem`. What the rate limit refuses is repeated for up to
+ * a minute. Throws TypeError if `url` is not a URL.
+ */
+export class Tmpmaild {
+  readonly #http: Http;
+
+  constructor(url?: string) {
+    this.#http = new Http(serviceUrl(url));
+  }
+
+  /** Where the service is. */
+  get url(): string {
+    return this.#http.serviceUrl;
+  }
+
+  /** Create an address. */
+  async create({ localPart, domain, expiresInSeconds, signal, ...more }: NewInbox & Abortable = {}): Promise<Inbox> {
+    const body: CreateRequest = {};
+    if (localPart !== undefined) body.local_part = localPart;
+    if (domain !== undefined) body.domain = domain;
+    if (expiresInSeconds !== undefined) body.expires_in_seconds = expiresInSeconds;
+    if (more.private !== undefined) body.private = more.private;
+    const answer = await this.#http.ask({ method: "POST", path: "addresses", body, signal });
+    const created = decoded(answer, isAddress);
+    return new Inbox(new RemoteInbox(this.#http, created, created.token ?? null));
+  }
+
+  /** Return an inbox that exists; the token is needed to change it, and to read it if it is private. */
+  async inbox(address: string, { token = null, signal }: Abortable & { token?: string | null } = {}): Promise<Inbox> {
+    if (token !== null && !/^[!-~]+$/.test(token)) throw new TypeError("a token is made of printable ASCII characters");
+    const answer = await this.#http.ask({ method: "GET", path: addressPath(address), token, signal });
+    return new Inbox(new RemoteInbox(this.#http, decoded(answer, isAddress), token));
+  }
+
+  /** Return the domains that addresses can be created at, the default first. */
+  async domains({ signal }: Abortable = {}): Promise<string[]> {
+    const answer = await this.#http.ask({ method: "GET", path: "domains", signal });
+    return decoded(answer, isDomainList).domains;
+  }
+}
+
+function isDomainList(value: unknown): value is DomainList {
+  return isObject(value) && Array.isArray(value["domains"]);
+}

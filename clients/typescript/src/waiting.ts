@@ -1,0 +1,163 @@
+// Waiting for mail with the service's `wait` parameter, also through proxies and old servers that do not wait.
+
+import { type Answer, secondsToToken } from "./answers.js";
+import { ConnectionLost, Problem, ServiceUnreachable, WaitTimeout, printable, textOf } from "./errors.js";
+import { sleep } from "./http.js";
+import type { MessageItem } from "./openapi.js";
+import { MAX_PAGE, type Query, type RemoteInbox, queryParameters } from "./remote.js";
+
+const LONGEST_WAIT_MS = 50_000;
+const GRACE_MS = 5000;
+const LATE_MS = 1000;
+const SLACK_MS = 500; // so that the server's empty list comes before our timeout
+const PAUSE_MS = 1000;
+const MAX_LISTED = 20;
+const TEMPORARY = ["rate-limited", "too-many-streams", "busy", "storage-unavailable", "stopping"];
+
+/** What a wait returns of a mail; a mail that gives null does not end it. `name` is for the text of a timeout. */
+export interface Goal<T> {
+  name: string;
+  take: (message: MessageItem) => T | null;
+}
+
+/** One wait for the oldest mail that matches a query and has what the goal takes; see `steps` for what it throws. */
+export class Waiting<T> {
+  readonly #deadline: number;
+  readonly #passedOver: MessageItem[] = [];
+  #longestWaitMs = LONGEST_WAIT_MS;
+  #after: string | undefined;
+  #hasAnswered = false;
+  #trouble: Error | null = null;
+
+  constructor(
+    readonly inbox: RemoteInbox,
+    readonly query: Query,
+    readonly goal: Goal<T>,
+    readonly timeoutMs: number,
+    readonly signal: AbortSignal | undefined,
+  ) {
+    if (Number.isNaN(timeoutMs)) throw new TypeError("a timeout is a number of milliseconds, not NaN");
+    this.#deadline = performance.now() + Math.max(timeoutMs, 0);
+    this.#after = query.after;
+  }
+
+  /** Return what the goal takes. Throws `WaitTimeout`, and at once what makes waiting useless, as an expired address. */
+  async run(): Promise<T> {
+    for (;;) {
+      const [found, pauseMs] = await this.#ask();
+      if (found !== null) return found;
+      if (pauseMs === null) continue;
+      const leftMs = this.#leftMs();
+      if (leftMs <= 0 || pauseMs > Math.max(leftMs, PAUSE_MS)) throw await this.#timedOut();
+      if (pauseMs > 0) await sleep(Math.min(pauseMs, leftMs), this.signal);
+    }
+  }
+
+  #leftMs(): number {
+    return this.#deadline - performance.now();
+  }
+
+  /** Ask once; return what was found, and how long to pause before asking again (null: not at all). */
+  async #ask(): Promise<[T | null, number | null]> {
+    const leftMs = Math.max(this.#leftMs(), 0);
+    const waitSeconds = Math.ceil(Math.min(this.#longestWaitMs, Math.max(leftMs - SLACK_MS, 0)) / 1000);
+    const readMs = Math.min(waitSeconds * 1000 + GRACE_MS, leftMs + LATE_MS);
+    const started = performance.now();
+    try {
+      const [page, answer] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
+      this.#hasAnswered = true;
+      this.#trouble = null;
+      // An older server may not know positions; ids sort by arrival.
+      const fresh = page.filter(({ id }) => id > (this.#after ?? "")).sort((one, other) => (one.id < other.id ? -1 : 1));
+      const found = this.#take(fresh);
+      if (found !== null || fresh.length >= MAX_PAGE) return [found, null];
+      return [null, fresh.length > 0 ? 0 : untilNext(answer, performance.now() - started)];
+    } catch (error) {
+      return [null, this.#afterTrouble(error, performance.now() - started)];
+    }
+  }
+
+  #parameters(waitSeconds: number): URLSearchParams {
+    const parameters = queryParameters({ ...this.query, after: this.#after });
+    parameters.set("order", "asc");
+    parameters.set("limit", String(MAX_PAGE));
+    if (waitSeconds > 0) parameters.set("wait", String(waitSeconds));
+    return parameters;
+  }
+
+  #take(messages: readonly MessageItem[]): T | null {
+    for (const message of messages) {
+      const taken = this.goal.take(message);
+      if (taken !== null) return taken;
+      this.#after = message.id;
+      this.#passedOver.push(message);
+    }
+    return null;
+  }
+
+  #afterTrouble(error: unknown, tookMs: number): number {
+    if (error instanceof Problem && TEMPORARY.includes(error.code)) {
+      this.#trouble = error;
+      if (error.code === "rate-limited") this.inbox.http.warnOfRateLimit();
+      return error.retryAfterSeconds === null ? PAUSE_MS : error.retryAfterSeconds * 1000;
+    }
+    if (!(error instanceof ServiceUnreachable)) throw error;
+    this.#trouble = error;
+    if (error instanceof ConnectionLost) {
+      // Most likely a proxy that cuts what takes long: stay below what it let pass.
+      const shorterMs = Math.max(tookMs * 0.8, this.#longestWaitMs / 8);
+      this.#longestWaitMs = Math.min(shorterMs, this.#longestWaitMs);
+    } else if (!this.#hasAnswered) throw error;
+    return Math.max(PAUSE_MS - tookMs, 0);
+  }
+
+  async #timedOut(): Promise<WaitTimeout> {
+    const wanted = [describedQuery(this.query), this.goal.name].filter(Boolean).join(" and ");
+    const after = this.query.after ? ` after ${printable(this.query.after)}` : "";
+    const what = wanted ? `no mail with ${wanted}` : "no mail";
+    let text = `${what} came to ${this.inbox.address}${after} within ${String(this.timeoutMs / 1000)} s`;
+    const arrived = await this.#arrived();
+    if (this.#trouble) text += `; the last request failed: ${textOf(this.#trouble)}`;
+    else if (arrived.length === 0) text += "; nothing else did";
+    if (arrived.length > 0) text += `; what did come:${listed(arrived)}`;
+    return new WaitTimeout(text, arrived, this.#trouble ?? undefined);
+  }
+
+  /** List the mails that came, whether or not they match. */
+  async #arrived(): Promise<readonly MessageItem[]> {
+    if (this.#trouble) return this.#passedOver;
+    const parameters = queryParameters({ after: this.query.after });
+    parameters.set("limit", String(MAX_LISTED));
+    try {
+      const [page] = await this.inbox.page(parameters, Math.max(this.#leftMs(), 0) + LATE_MS, this.signal);
+      return page.reverse();
+    } catch (error) {
+      this.#trouble = error as Error;
+      return this.#passedOver;
+    }
+  }
+}
+
+/** Return 0 after an answer that took long; a pause after one of a server that does not wait. */
+function untilNext(answer: Answer, tookMs: number): number {
+  return tookMs >= PAUSE_MS ? 0 : Math.max(PAUSE_MS, secondsToToken(answer) * 1000);
+}
+
+/** Return a line for each mail, each after a line end. */
+export function listed(messages: readonly MessageItem[]): string {
+  return messages.map((message) => `\n  ${line(message)}`).join("");
+}
+
+/** Return a mail in a line. */
+export function line(message: MessageItem): string {
+  const sender = printable(message.from) || "unknown sender";
+  return `${printable(message.received_at)}  ${sender}  ${printable(message.subject) || "(no subject)"}`;
+}
+
+function describedQuery(query: Query): string {
+  const given = Object.entries({ subject: query.subject, sender: query.sender, text: query.text });
+  return given
+    .filter(([, value]) => value)
+    .map(([name, value]) => `${name} ${JSON.stringify(printable(value ?? ""))}`)
+    .join(" and ");
+}

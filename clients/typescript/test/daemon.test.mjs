@@ -1,0 +1,81 @@
+// Starting a daemon, its mistakes, its end; that it ends with a node that is killed is tested in tests/clients.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { NotStarted, ServiceUnreachable, Tmpmaild, startForRun, startTmpmaild } from "tmpmaild";
+import { smtpServer } from "../dist/esm/daemon.js";
+
+/** Run with a folder for temporary files of its own, which must be empty in the end. */
+async function inFolder(use) {
+  const before = process.env.TMPDIR;
+  const folder = (process.env.TMPDIR = mkdtempSync(join(tmpdir(), "ts-")));
+  try {
+    await use(folder);
+    assert.deepEqual(readdirSync(folder), []);
+  } finally {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test("a daemon has the settings that are given, and is gone with its folder when it is closed", () =>
+  inFolder(async (folder) => {
+    const service = await startTmpmaild({ settings: { domains: "shop.example,other.example", "addresses.lifetime_seconds": 60 } });
+    const [own] = readdirSync(folder);
+    assert.ok(existsSync(join(folder, own, "tmpmaild.db")));
+    const tmpmail = new Tmpmaild(service.url);
+    assert.deepEqual(await tmpmail.domains(), ["shop.example", "other.example"]);
+    assert.ok((await tmpmail.create()).expiresAt < Date.now() + 120_000);
+    await service.close();
+    await assert.rejects(tmpmail.domains(), ServiceUnreachable);
+  }));
+
+test("a daemon that dies in the middle is told with what it said", (context, done) => {
+  const running = setInterval(() => undefined, 1000); // a daemon alone does not keep the process alive
+  context.mock.method(process, "emitWarning", (text) => {
+    clearInterval(running);
+    assert.match(text, /^the tmpmaild of the tests has ended: exit code 3; it said:\ngood bye\n/);
+    done();
+  });
+  const program = "echo '  HTTP on 127.0.0.1:1\n  SMTP on 127.0.0.1:2'; sleep 0.1; echo good bye >&2; exit 3";
+  startTmpmaild({ command: ["/bin/sh", "-c", program] }).then(({ smtp }) => assert.equal(smtp.port, 2), done);
+});
+
+test("what cannot be started says why, and leaves nothing", () =>
+  inFolder(async () => {
+    for (const [options, text] of [
+      [{ command: "no-such-tmpmaild" }, /^"no-such-tmpmaild" is not in PATH: pip install tmpmaild/],
+      [{ command: "/no/such/tmpmaild" }, /did not start: .*ENOENT/],
+      [{ settings: { "smtp.listen": "nowhere" } }, /did not start: exit code 78; it said:\n.*TMPMAILD_SMTP__LISTEN/s],
+    ]) {
+      await assert.rejects(startTmpmaild(options), (error) => {
+        assert.ok(error instanceof NotStarted);
+        assert.match(error.message, text);
+        return true;
+      });
+    }
+  }));
+
+test("a program that a package of npm brings is not looked at", (context) => {
+  const path = process.env.PATH;
+  context.after(() => (process.env.PATH = path));
+  process.env.PATH = new URL("../node_modules/.bin", import.meta.url).pathname;
+  return assert.rejects(startTmpmaild({ command: "tsc" }), /"tsc" is not in PATH/);
+});
+
+test("a service that the environment names is used as it is", async (context) => {
+  Object.assign(process.env, { TMPMAILD_URL: "http://[::1]:1", TMPMAILD_SMTP: "mail.example:2525" });
+  context.after(() => ["TMPMAILD_URL", "TMPMAILD_SMTP"].forEach((name) => delete process.env[name]));
+  const service = await startForRun();
+  assert.deepEqual([service.url, service.smtp], ["http://[::1]:1", { host: "mail.example", port: 2525 }]);
+});
+
+test("a mail server is a host, with a port or the usual one", () => {
+  assert.deepEqual(smtpServer("[::1]"), { host: "::1", port: 1025 });
+  assert.deepEqual(smtpServer("mail.example"), { host: "mail.example", port: 25 });
+  for (const wrong of ["", "a:b", "a:0", "a:65536", "a b", "user@host"]) assert.throws(() => smtpServer(wrong), TypeError);
+});

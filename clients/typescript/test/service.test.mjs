@@ -1,0 +1,134 @@
+// The client against the real daemon, which `startForRun` starts once for this file.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { inspect } from "node:util";
+import { NotInMail, Problem, UnexpectedMail, WaitTimeout, startForRun } from "tmpmaild";
+import { withInbox } from "tmpmaild/testing";
+import { CODE, RECEIPT, send } from "./smtp.mjs";
+
+const soon = { timeoutMs: 20_000 };
+const service = await startForRun();
+after(() => service.close());
+
+test("a mail is waited for, with its code and its link", withInbox(async (inbox, { smtp }) => {
+  const waiting = inbox.waitFor({ subject: "welcome", ...soon });
+  await send(smtp, inbox.address, CODE);
+  const mail = await waiting;
+  assert.deepEqual([mail.sender, mail.senderName, mail.recipient], ["shop@shop.example", "The Shop", inbox.address]);
+  assert.deepEqual([mail.code, mail.getCode()], ["481516", "481516"]);
+  assert.equal(mail.getCode({ pattern: /code is (\d{3})/g }), "481");
+  assert.equal(mail.getLink({ url: /CONFIRM/i }), "https://shop.example/confirm?t=8kq2");
+  assert.equal(await inbox.waitForCode(soon), "481516");
+  assert.equal(await inbox.waitForCode({ pattern: /\d{6}/, ...soon }), "481516");
+  assert.equal(await inbox.waitForLink({ link: { url: "/confirm" }, ...soon }), mail.link);
+  assert.match(new TextDecoder().decode(await mail.raw()), /^Return-Path: <shop@shop\.example>\r\n/);
+  assert.ok(Date.now() - mail.receivedAt.getTime() < 600_000);
+  await mail.delete();
+  await assert.rejects(mail.details(), { code: "message-not-found", status: 404 });
+}));
+
+test("a receipt has HTML, an attachment, a link to unsubscribe, and a view", withInbox(async (inbox, { smtp }) => {
+  await send(smtp, inbox.address, RECEIPT);
+  const mail = await inbox.waitFor({ has: ["attachment", "link"], ...soon });
+  const invoice = mail.getAttachment("invoice-*.PDF");
+  assert.deepEqual([invoice.filename, invoice.contentType, invoice.isInline], ["Invoice-7.pdf", "application/pdf", false]);
+  assert.equal(new TextDecoder().decode(await invoice.content()), "%PDF");
+  assert.equal(await mail.unsubscribeLink(), "https://shop.example/out?u=1");
+  assert.match(await mail.html(), /<p>Thank you/);
+  assert.equal((await mail.details()).envelope.helo, "shop.example");
+  let shown;
+  await mail.open({ goto: async (url) => (shown = await fetch(url)) });
+  assert.match(shown.headers.get("content-security-policy"), /sandbox/);
+  assert.match(await shown.text(), /Thank you/);
+}));
+
+test("what is missing in a mail is told with its text", withInbox(async (inbox, { smtp }) => {
+  await send(smtp, inbox.address, { body: "Good morning.\nNothing \x1b[31mhere.\n" });
+  const mail = await inbox.waitFor(soon);
+  assert.equal(mail.code, null);
+  for (const look of [() => mail.getCode(), () => mail.getLink({ text: "Confirm" }), () => mail.getCode({ pattern: /x(y)/ })]) {
+    assert.throws(look, (error) => error instanceof NotInMail && error.message.includes("\n  | Nothing \ufffd[31mhere."));
+  }
+  assert.throws(() => mail.getAttachment("*.pdf"), /has no attachment "\*\.pdf"; it has none/);
+  await assert.rejects(mail.unsubscribeLink(), NotInMail);
+}));
+
+test("several mails, none at all, and what came instead", withInbox(async (inbox, { smtp, newInbox }) => {
+  const three = inbox.waitForMessages(3, { subject: "n", ...soon });
+  for (const Subject of ["n1", "other", "n2", "n3"]) await send(smtp, inbox.address, { fields: { Subject } });
+  const mails = await three;
+  assert.deepEqual(mails.map(({ subject }) => subject), ["n1", "n2", "n3"]);
+  assert.deepEqual((await inbox.messages({ limit: 2 })).map(({ subject }) => subject), ["n3", "n2"]);
+  await inbox.assertNoMail({ after: mails[2], withinMs: 10 });
+  await assert.rejects(inbox.assertNoMail({ withinMs: 10 }), (error) => error instanceof UnexpectedMail && /n1/.test(error.message));
+  const missing = inbox.waitFor({ subject: "order", after: mails[1], timeoutMs: 10 });
+  await assert.rejects(missing, (error) => {
+    assert.ok(error instanceof WaitTimeout);
+    assert.match(error.message, /^no mail with subject "order" came to .* within 0\.01 s; what did come:\n .* n3$/);
+    return error.arrived.length === 1;
+  });
+  await assert.rejects((await newInbox()).waitForCode({ timeoutMs: 0 }), /no mail with a code .*; nothing else did$/);
+}));
+
+test("following tells each thing once, and ends with the address", withInbox(async (inbox, { smtp }) => {
+  await send(smtp, inbox.address);
+  const told = [];
+  for await (const event of inbox.follow()) {
+    told.push(event.type);
+    if (event.type === "arrived") await event.mail.delete();
+    else if (event.messageId) await inbox.delete();
+  }
+  assert.deepEqual(told, ["arrived", "deleted", "deleted"]);
+  await assert.rejects(inbox.follow().next(), { code: "address-expired" });
+}));
+
+test("a signal ends a wait and a stream at once", withInbox(async (inbox) => {
+  for (const run of [(signal) => inbox.waitFor({ signal }), (signal) => inbox.follow({ signal }).next()]) {
+    const controller = new AbortController();
+    const running = run(controller.signal);
+    setImmediate(() => controller.abort(new Error("enough")));
+    await assert.rejects(running, /^Error: enough$/);
+    await assert.rejects(run(AbortSignal.abort(new Error("before"))), /^Error: before$/);
+  }
+}));
+
+test("waiting ends at once when the address expires", withInbox(async (inbox) => {
+  const waiting = inbox.waitFor();
+  assert.ok((await inbox.extend(1)) < Date.now() + 600_000);
+  await assert.rejects(waiting, (error) => error instanceof Problem && error.code === "address-expired" && error.status === 410);
+}));
+
+test("a token is in no text of an inbox, of a mail and of an error", withInbox(async (inbox, { smtp, tmpmail }) => {
+  await send(smtp, inbox.address, CODE);
+  const found = await tmpmail.inbox(inbox.address.toUpperCase(), { token: inbox.token });
+  const mail = await found.waitFor(soon);
+  const error = await found.extend(0).catch((one) => one);
+  assert.match(error.message, /^expires_in_seconds: .* \(422 invalid-request\)$/);
+  const shown = [found, mail, mail.attachments, error].map((one) => inspect(one, { depth: 9, showHidden: true }) + JSON.stringify(one));
+  assert.ok(inbox.token.length > 20 && !shown.join().includes(inbox.token));
+  await assert.rejects(tmpmail.inbox(inbox.address, { token: "a\nb" }), TypeError);
+  await assert.rejects(tmpmail.inbox(inbox.address), { code: "address-not-found" });
+  assert.deepEqual(await tmpmail.domains(), ["tmpmaild.example"]);
+}));
+
+test("an inbox is gone after its test, and its mails are printed when that fails", async (context) => {
+  const printed = context.mock.method(console, "error", () => undefined);
+  let last;
+  const failing = withInbox(async (inbox, { smtp }) => {
+    last = inbox;
+    await send(smtp, inbox.address, CODE);
+    throw new Error("as expected");
+  });
+  assert.equal(failing.length, 0);
+  await assert.rejects(failing(), /^Error: as expected$/);
+  assert.match(printed.mock.calls[0].arguments[0], /mails of .*\n.*shop@shop\.example {2}Welcome\n {2}code: 481516\n/);
+  await assert.rejects(last.messages(), { code: "address-expired" });
+});
+
+test("names can be chosen, and a taken one is refused", withInbox(async (inbox, { newInbox }) => {
+  const chosen = await newInbox({ localPart: "chosen.name", private: false, expiresInSeconds: 60 });
+  assert.equal(chosen.address, "chosen.name@tmpmaild.example");
+  assert.ok(chosen.expiresAt < inbox.expiresAt);
+  await assert.rejects(newInbox({ localPart: "chosen.name" }), { code: "address-taken" });
+}));

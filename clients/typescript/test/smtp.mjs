@@ -1,0 +1,35 @@
+// Sends one mail over SMTP, as an application under test does.
+
+import { connect } from "node:net";
+import { createInterface } from "node:readline";
+
+/** Send a mail: fields of the header, and the body. */
+export async function send({ host, port }, recipient, { fields = {}, body = "" } = {}) {
+  const socket = connect(port, host);
+  const replies = createInterface({ input: socket })[Symbol.asyncIterator]();
+  const all = { From: "The Shop <shop@shop.example>", To: recipient, Subject: "Welcome", ...fields };
+  const header = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const data = `${header}\r\n${body.replaceAll("\n", "\r\n")}\r\n.\r\n`;
+  for (const said of ["", "HELO shop.example\r\n", "MAIL FROM:<shop@shop.example>\r\n", `RCPT TO:<${recipient}>\r\n`, "DATA\r\n", data]) {
+    socket.write(said);
+    const { value } = await replies.next();
+    if (!/^[23]/.test(value)) throw new Error(`${value} to ${said}`);
+  }
+  socket.end("QUIT\r\n");
+}
+
+export const CODE = { body: "Your verification code is 481516.\nOr follow https://shop.example/confirm?t=8kq2\n" };
+
+/** A mail with an attachment, HTML, and a field to unsubscribe. */
+export const RECEIPT = {
+  fields: {
+    Subject: "Your receipt",
+    "List-Unsubscribe": "<mailto:out@shop.example>, <https://shop.example/out?u=1>",
+    "Content-Type": 'multipart/mixed; boundary="b"',
+  },
+  body: [
+    '--b\nContent-Type: text/html\n\n<p>Thank you. <a href="https://shop.example/orders/7">Your order</a></p>',
+    '--b\nContent-Type: application/pdf\nContent-Disposition: attachment; filename="Invoice-7.pdf"\n\n%PDF',
+    "--b--\n",
+  ].join("\n"),
+};

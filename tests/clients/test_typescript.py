@@ -1,0 +1,112 @@
+"""The TypeScript client: its own tests, its types, its package as npm would publish it, and that no daemon is left."""
+
+import importlib.util
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from daemons import environment
+from tmpmaild import __version__
+from tmpmaild.http import openapi
+from tmpmaild.pytest_plugin import services
+
+ROOT = Path(__file__).parents[2]
+CLIENT = ROOT / "clients/typescript"
+
+# Prints the process id of the daemon; then a test runs for long.
+KILLED = """
+import { readFileSync } from "node:fs";
+import { startForRun } from "tmpmaild";
+await startForRun();
+console.log(readFileSync(`/proc/self/task/${process.pid}/children`, "utf8"));
+setInterval(() => undefined, 1000);
+"""
+ESM = """
+import { Tmpmaild, WaitTimeout, startForRun } from "tmpmaild";
+import { withInbox } from "tmpmaild/testing";
+import setup from "tmpmaild/global-setup";
+const end: () => Promise<void> = await setup();
+await withInbox(async (inbox, { tmpmail, smtp }) => {
+  const [one]: string[] = await tmpmail.domains();
+  const error: unknown = await inbox.waitFor({ timeoutMs: 0 }).catch((error: unknown) => error);
+  if (!(error instanceof WaitTimeout)) throw error;
+  console.log(one, typeof smtp.port, new Tmpmaild(tmpmail.url).url === (await startForRun()).url, error.arrived.length);
+})();
+await end();
+"""
+COMMONJS = """
+import { Problem, Tmpmaild, startForRun } from "tmpmaild";
+import { withInbox } from "tmpmaild/testing";
+import setup from "tmpmaild/global-setup";
+async function main(): Promise<void> {
+  const { url, close } = await startForRun();
+  const error: unknown = await new Tmpmaild(url).create({ localPart: "x" }).catch((error: unknown) => error);
+  console.log(error instanceof Problem && error.code === "invalid-request", withInbox.length, typeof setup);
+  await close();
+}
+void main();
+"""
+TSCONFIG = {"compilerOptions": {"module": "NodeNext", "target": "ES2022", "strict": True, "types": ["node"]}}
+
+
+def test_the_types_are_those_of_our_description():
+    spec = importlib.util.spec_from_file_location("typescript_types", ROOT / "tools/typescript_types.py")
+    types = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(types)
+    described = types.source(json.loads(openapi.document()))
+    assert types.TARGET.read_text() == described, "stale: run `make client`"
+
+
+def test_a_daemon_has_the_settings_that_the_pytest_plugin_gives_it():
+    block = re.search(r"const SETTINGS.*?\{(.*?)\n\};", (CLIENT / "src/daemon.ts").read_text(), re.DOTALL)[1]
+    settings = {
+        f"TMPMAILD_{key.replace('.', '__').upper()}": value for key, value in re.findall(r'"(.*?)": "(.*?)"', block)
+    }
+    assert settings == services._SETTINGS
+
+
+def test_the_versions_agree_and_the_lock_names_hashes_but_no_mirror():
+    package, lock = (json.loads((CLIENT / name).read_text()) for name in ("package.json", "package-lock.json"))
+    assert package["version"] == lock["version"] == __version__
+    assert "dependencies" not in package
+    locked = [one for name, one in lock["packages"].items() if name]
+    assert len(locked) > 50
+    assert [one for one in locked if "integrity" not in one] == []
+    places = [one["resolved"] for one in locked if "resolved" in one]
+    assert [place for place in places if not place.startswith("https://registry.npmjs.org/")] == []
+
+
+def test_its_own_tests_pass(node, client):
+    node("node", "--test", *sorted(map(str, client.glob("test/*.test.mjs"))))
+
+
+def test_node_that_is_killed_takes_its_daemon_along(client, tmp_path):
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/tmpmaild").symlink_to(client)
+    script = tmp_path / "killed.mjs"
+    script.write_text(KILLED)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environ = environment(PATH=path, TMPDIR=str(tmp_path))
+    with subprocess.Popen(["node", script], env=environ, stdout=subprocess.PIPE) as process:
+        daemon = os.pidfd_open(int(process.stdout.readline()))
+        process.send_signal(signal.SIGKILL)
+        assert select.select([daemon], [], [], 30)[0], "the daemon lives on"
+        os.close(daemon)
+
+
+def test_the_package_works_in_an_empty_project_with_import_and_with_require(node, client, project):
+    installed = project / "node_modules/tmpmaild"
+    names = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
+    assert {name for name in names if not name.startswith("dist/")} == {"package.json", "README.md", "LICENSE"}
+    assert {Path(name).suffix for name in names if name.startswith("dist/")} == {".js", ".ts", ".json"}
+    (project / "esm.mts").write_text(ESM)
+    (project / "commonjs.cts").write_text(COMMONJS)
+    (project / "tsconfig.json").write_text(json.dumps(TSCONFIG | {"files": ["esm.mts", "commonjs.cts"]}))
+    node("node", str(client / "node_modules/typescript/bin/tsc"), cwd=project)
+    assert node("node", "esm.mjs", cwd=project) == "tmpmaild.example number true 0\n"
+    assert node("node", "commonjs.cjs", cwd=project) == "true 1 function\n"
