@@ -12,15 +12,20 @@ const STOP_MS = 10_000;
 const MAX_LOG_CHARACTERS = 4000;
 const MAX_BANNER_CHARACTERS = 100_000;
 
-/** The limits of a tester, not those of the internet. */
+/** The limits of a tester, not those of the internet: the application under test is trusted. */
 const SETTINGS: Record<string, string> = {
   "http.listen": "127.0.0.1:0",
   "smtp.listen": "127.0.0.1:0",
-  "rate_limit.requests_per_minute": "0",
-  "limits.exempt": "127.0.0.0/8",
+  "smtp.auth": "any",
+  "smtp.max_message_bytes": "104857600",
+  "smtp.max_inflight_bytes": "536870912",
+  "addresses.max_messages": "10000",
+  "addresses.max_bytes": "10737418240",
   "addresses.max_share_per_client": "1.0",
+  "addresses.max_lifetime_seconds": "315360000",
+  "rate_limit.requests_per_minute": "0",
+  "limits.exempt": "0.0.0.0/0,::/0",
   "log.level": "warning",
-  "control.listen": "off",
 };
 
 /** How the daemon is started. */
@@ -96,7 +101,7 @@ function spawned(path: string, args: string[], folder: string, settings: StartOp
 
 function environment(folder: string, settings: StartOptions["settings"]): NodeJS.ProcessEnv {
   const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("TMPMAILD_"));
-  const all = { ...SETTINGS, "storage.path": join(folder, "tmpmaild.db"), ...settings };
+  const all = { ...SETTINGS, ...settings, "storage.path": join(folder, "tmpmaild.db"), "control.listen": "off" };
   const own = Object.entries(all).map(([key, value]) => [variable(key), `${value}`]);
   return Object.fromEntries([...clean, ...own]) as NodeJS.ProcessEnv;
 }
@@ -157,7 +162,7 @@ class Daemon {
       this.#child.stdout?.on("data", (piece: Buffer) => {
         if (banner.length < MAX_BANNER_CHARACTERS) banner += piece.toString();
         const places = /HTTP on ([^\s,]+)[^\n]*\n *SMTP on ([^\s,]+)/.exec(banner);
-        if (places?.[1] && places[2]) resolve({ url: `http://${places[1]}`, smtp: smtpServer(places[2]) });
+        if (places?.[1] && places[2]) resolve({ url: `http://${reachable(places[1])}`, smtp: smtpServer(reachable(places[2])) });
       });
     });
   }
@@ -179,6 +184,11 @@ class Daemon {
   #removeFolder(): void {
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
   }
+}
+
+/** Return where a socket is reached that listens on all addresses, as for an application in a container. */
+function reachable(place: string): string {
+  return place.replace(/^0\.0\.0\.0(?=:)/, "127.0.0.1").replace(/^\[::\](?=:)/, "[::1]");
 }
 
 /** Read `HOST` or `HOST:PORT`; the default port is 1025 on this machine, else 25. Throws TypeError. */

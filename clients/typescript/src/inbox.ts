@@ -2,7 +2,7 @@
 
 import { UnexpectedMail, WaitTimeout } from "./errors.js";
 import { type Event, ReconnectingStream } from "./following.js";
-import { type Abortable, type LinkWanted, Mail, codeBy, describedLink, linkBy } from "./mail.js";
+import { type Abortable, Mail, codeBy, describedLink, linkBy } from "./mail.js";
 import type { MessageItem } from "./openapi.js";
 import type { Has, Query, RemoteInbox } from "./remote.js";
 import { type Goal, Waiting, listed } from "./waiting.js";
@@ -84,7 +84,8 @@ export class Inbox {
   }
 
   /** Return the target of the link to follow in the oldest such mail that has one, or of the link that is described. */
-  async waitForLink({ link = {}, ...wait }: Wait & { link?: LinkWanted } = {}): Promise<string> {
+  async waitForLink({ linkText, url, ...wait }: Wait & { linkText?: string | RegExp; url?: string | RegExp } = {}): Promise<string> {
+    const link = { text: linkText, url };
     const goal = { name: `a link${describedLink(link)}`, take: (message: MessageItem) => linkBy(link, message) };
     return this.#wait(having(wait, "link"), goal);
   }

@@ -12,10 +12,12 @@ export interface Page {
   goto(url: string): Promise<unknown>;
 }
 
-/** Which link is meant: parts of its text and its target in any case, or regular expressions. */
+/** Which link is meant. */
 export interface LinkWanted {
-  text?: string | RegExp;
-  url?: string | RegExp;
+  /** A part of its text, in any case, or a regular expression. */
+  text?: string | RegExp | undefined;
+  /** A part of its target, or a regular expression. */
+  url?: string | RegExp | undefined;
 }
 
 /** Ends a call early. */
@@ -110,35 +112,32 @@ export class Mail {
   }
 
   /**
-   * Return the code; with a pattern what it finds in the subject or the text: its first group if it has one.
-   * Throws `NotInMail`, which shows the mail's text.
+   * Return the best code; with a pattern what it finds in the subject, else in the whole text: its first group if it has
+   * one. Throws `NotInMail`, which shows the mail.
    */
-  getCode({ pattern }: { pattern?: RegExp } = {}): string {
-    const found = pattern === undefined ? this.code : codeBy(pattern, this.#message, this.text);
-    return found ?? this.#miss(pattern === undefined ? "no code" : `nothing that ${String(pattern)} finds`);
+  async getCode({ pattern, signal }: Abortable & { pattern?: RegExp } = {}): Promise<string> {
+    if (pattern === undefined) return this.code ?? this.#miss("no code");
+    if (this.truncated) await this.details({ signal });
+    return codeBy(pattern, this.#message, this.text) ?? this.#miss(`no match of ${String(pattern)}`);
   }
 
-  /** Return the target of the link to follow, or of the first that is described. Throws `NotInMail`. */
-  getLink(wanted: LinkWanted = {}): string {
-    return linkBy(wanted, this.#message) ?? this.#miss(`no link${describedLink(wanted)}`);
+  /** Return the target of the link to follow, or of the best one that is described. Throws `NotInMail`. */
+  async getLink(wanted: LinkWanted = {}): Promise<string> {
+    return Promise.resolve(linkBy(wanted, this.#message) ?? this.#miss(`no link${describedLink(wanted)}`));
   }
 
   /** Return the first attachment of that name, in any case; `*` and `?` stand for anything. Throws `NotInMail`. */
-  getAttachment(name: string): Attachment {
+  async getAttachment(name: string): Promise<Attachment> {
     const found = this.attachments.find(({ filename }) => glob(name).test(filename));
-    if (found) return found;
-    const names = this.attachments.slice(0, MAX_LISTED).map(({ filename }) => JSON.stringify(printable(filename)));
-    throw new NotInMail(`${this.#named()} has no attachment ${JSON.stringify(name)}; it has ${names.join(", ") || "none"}`);
+    return Promise.resolve(found ?? this.#miss(`no attachment ${JSON.stringify(name)}`));
   }
 
-  /** Return the web link of the List-Unsubscribe field (RFC 2369), else the one whose text says so. Throws `NotInMail`. */
-  async unsubscribeLink({ signal }: Abortable = {}): Promise<string> {
+  /** Return the https link of the List-Unsubscribe field (RFC 2369, RFC 8058), or null. */
+  async unsubscribeLink({ signal }: Abortable = {}): Promise<string | null> {
     const { headers } = await this.details({ signal });
     const field = headers.find(([name]) => name.toLowerCase() === "list-unsubscribe")?.[1] ?? "";
-    const ofField = /<\s*(https?:[^<>]+?)\s*>/i.exec(field)?.[1];
-    const wanted = /unsubscribe|opt[ _-]?out/i;
-    const found = ofField ?? linkBy({ text: wanted }, this.#message) ?? linkBy({ url: wanted }, this.#message);
-    return found ?? this.#miss("no link to unsubscribe");
+    const links = Array.from(field.matchAll(/<([^<>]*)>/g), ([, link = ""]) => link.replace(/\s/g, ""));
+    return links.find((link) => /^https:\/\//i.test(link)) ?? null;
   }
 
   /** Return the HTML part as it was received, or null. Fetched the first time. */
@@ -159,7 +158,12 @@ export class Mail {
 
   /** Show the mail in a browser's page: sanitised, in a sandbox, without remote images unless they are asked for. */
   async open(page: Page, { remoteImages = false, signal }: Abortable & { remoteImages?: boolean } = {}): Promise<void> {
-    await page.goto(await this.#inbox.view(this.id, remoteImages, signal));
+    await page.goto(await this.viewUrl({ remoteImages, signal }));
+  }
+
+  /** Return a URL that shows the mail in any browser; it works for a minute, without a token. */
+  async viewUrl({ remoteImages = false, signal }: Abortable & { remoteImages?: boolean } = {}): Promise<string> {
+    return this.#inbox.view(this.id, remoteImages, signal);
   }
 
   /** Delete it from its inbox. */
@@ -172,7 +176,9 @@ export class Mail {
   }
 
   #miss(what: string): never {
-    throw new NotInMail(`${this.#named()} has ${what}; its text:${beginning(this.text)}`);
+    const attached = this.attachments.slice(0, MAX_LISTED).map(({ filename }) => `\n  attachment: ${printable(filename)}`);
+    const links = this.links.slice(0, MAX_LISTED).map(({ href, text }) => `\n  link: ${printable(href)}  ${printable(text)}`);
+    throw new NotInMail(`${this.#named()} has ${what}:${[...attached, ...links].join("")}${beginning(this.text)}`);
   }
 }
 
@@ -233,8 +239,8 @@ export function codeBy(pattern: RegExp, message: MessageItem, text = message.bod
 
 /** Return the target of the first link that is described. */
 export function linkBy({ text, url }: LinkWanted, message: MessageItem): string | null {
-  const found = message.links.find((link) => matches(text, link.text) && matches(url, link.href));
-  return found?.href ?? null;
+  const anyCase = typeof text === "string" ? new RegExp(escaped(text), "iu") : text;
+  return message.links.find((link) => matches(anyCase, link.text) && matches(url, link.href))?.href ?? null;
 }
 
 /** Return which link is meant, for people. */
@@ -246,17 +252,20 @@ export function describedLink({ text, url }: LinkWanted): string {
 
 function matches(wanted: string | RegExp | undefined, value: string): boolean {
   if (wanted === undefined) return true;
-  return typeof wanted === "string" ? value.toLowerCase().includes(wanted.toLowerCase()) : value.search(wanted) >= 0;
+  return typeof wanted === "string" ? value.includes(wanted) : value.search(wanted) >= 0;
 }
 
 function glob(name: string): RegExp {
-  const escaped = name.replace(/[.+^${}()|[\]\\]/g, "\\$&");
-  return new RegExp(`^${escaped.replace(/\*+/g, "[^]*").replaceAll("?", "[^]")}$`, "iu");
+  return new RegExp(`^${escaped(name).replace(/(\\\*)+/g, "[^]*").replaceAll("\\?", "[^]")}$`, "iu");
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 }
 
 /** Return the beginning of a text, each line after a line end and indented. */
 export function beginning(text: string): string {
   const lines = text.split("\n").filter((one) => one.trim() !== "");
   const shown = lines.slice(0, MAX_SHOWN_LINES).map((one) => `\n  | ${printable(one)}`);
-  return shown.join("") + (lines.length > MAX_SHOWN_LINES ? "\n  | …" : "") || " none";
+  return shown.join("") + (lines.length > MAX_SHOWN_LINES ? "\n  | …" : "");
 }

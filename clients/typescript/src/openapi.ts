@@ -99,6 +99,8 @@ export interface FollowedInbox {
   token?: string;
   /** Resume after this message. */
   after?: string;
+  /** What a message must have: codes, links, an attachment that is not inline. */
+  has?: ("attachment" | "code" | "link")[];
 }
 
 /** One message with all its parts. */
@@ -130,6 +132,8 @@ export interface FullMessageItem {
   /** The Message-ID field, without angle brackets. */
   message_id: string;
   envelope: EnvelopeItem;
+  /** Null for a mail that did not come over SMTP. */
+  session: SessionItem | null;
   /** A path below the path of the server's public URL, never with a host. */
   raw_url: string;
   /** Errors in the mail that the parser passed over. */
@@ -172,6 +176,33 @@ export interface MessageList {
 export interface Person {
   address: string;
   name: string;
+}
+
+/** How the mail was handed over; `recipients` are this inbox's alone. */
+export interface SessionItem {
+  remote_ip: string;
+  helo: string;
+  /** `EHLO` or `HELO`. */
+  greeting: string;
+  /** Null without TLS. */
+  tls_version: string | null;
+  tls_cipher: string | null;
+  /** The mechanism of the login, null without. */
+  auth: string | null;
+  /** ESMTP parameters of MAIL, as written. */
+  parameters: string[];
+  recipients: SessionRecipient[];
+  /** When DATA was accepted. */
+  data_at: string;
+  /** When the mail was written to disk; `received_at` says the same. */
+  committed_at: string;
+}
+
+/** An address that the sender named, and when it was accepted (RCPT). */
+export interface SessionRecipient {
+  /** As the sender wrote it, tag included. */
+  address: string;
+  accepted_at: string;
 }
 
 /** Where the sanitised HTML of one message can be viewed for a minute. */
