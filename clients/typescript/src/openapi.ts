@@ -1,6 +1,6 @@
 // What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run `make client`.
 
-/** An address; `token` only in the answer to create. */
+/** An address; `token` only in the answer to create, `faults` only for the holder where they are allowed. */
 export interface AddressResource {
   address: string;
   created_at: string;
@@ -11,6 +11,8 @@ export interface AddressResource {
   message_count: number;
   /** Only in the answer to create. */
   token?: string;
+  /** The faults that are still to come; with the token, if the operator allows. */
+  faults?: FaultItem[];
 }
 
 /** What is known of an attachment; size and hash are of its decoded content. */
@@ -43,6 +45,8 @@ export interface CreateRequest {
   private?: boolean;
   /** How long it lives, up to `max_lifetime_seconds`; default `lifetime_seconds`. */
   expires_in_seconds?: number;
+  /** For the next mails, in place of those before; where the operator has set `smtp.faults`. */
+  faults?: FaultItem[];
 }
 
 /** The problem document (RFC 9457 §3); `code` is stable, `title` and `detail` are for people. */
@@ -74,10 +78,24 @@ export interface EnvelopeItem {
   tls: boolean;
 }
 
-/** When an address is to end. */
+/** When an address is to end, or which faults it is to have; at least one of them. */
 export interface ExtendRequest {
   /** Counted from now; shortening is allowed. */
-  expires_in_seconds: number;
+  expires_in_seconds?: number;
+  /** For the next mails, in place of those before; where the operator has set `smtp.faults`. */
+  faults?: FaultItem[];
+}
+
+/** A fault for the next mails; with a delay only, the usual answer comes late. */
+export interface FaultItem {
+  /** What fails: RCPT, DATA, or the end of the mail, which is then not stored. */
+  at: "data" | "end" | "rcpt";
+  /** What the server says; `421` also closes the connection. */
+  reply?: string;
+  /** How many times; then the usual answer. */
+  times?: number;
+  /** How long the answer is held back. */
+  delay_seconds?: number;
 }
 
 /** One part of a request that was not as expected. */
