@@ -6,6 +6,7 @@ Whatever a page complains of, or fetches from elsewhere, fails its test.
 import json
 import shutil
 import urllib.request
+from contextlib import AsyncExitStack
 from email.message import EmailMessage
 from types import SimpleNamespace
 from urllib.parse import urljoin
@@ -16,15 +17,19 @@ import daemons
 from daemons import NO_LIMITS
 
 QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
+# Without windows and all that belongs to them, which is a third less to do.
+WITHOUT_WINDOWS = shutil.which("chromium-headless-shell")
 CHROMIUM = shutil.which("chromium")
 SWITCHES = [
     "--no-sandbox",
     "--disable-site-isolation-trials",  # else each frame has a process of its own, which takes long to start
     "--disable-gpu",
+    "--force-prefers-reduced-motion",  # what moves is painted sixty times a second
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--renderer-process-limit=1",  # one for each profile: it takes as long to start as a page to be drawn
     "--host-resolver-rules=MAP inbox.example 127.0.0.1, MAP elsewhere.example 127.0.0.1",  # not localhost, to a browser
 ]
 EXPECTED = (
@@ -41,14 +46,24 @@ def anyio_backend():
 
 
 @pytest.fixture(scope="session")
-async def browser():
+async def launch():
+    """Return a function that starts a browser."""
     api = pytest.importorskip("playwright.async_api", reason="the Python package playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
-    async with api.async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield browser
-        await browser.close()
+    async with api.async_playwright() as playwright, AsyncExitStack() as running:
+
+        async def launch(path):
+            if path is None:
+                pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+            browser = await playwright.chromium.launch(executable_path=path, args=SWITCHES)
+            running.push_async_callback(browser.close)
+            return browser
+
+        yield launch
+
+
+@pytest.fixture(scope="session")
+async def browser(launch):
+    return await launch(WITHOUT_WINDOWS or CHROMIUM)
 
 
 # Our pages part from others, so coming from about:blank each would start a process of its own.
@@ -59,6 +74,13 @@ LEFT = {
     "headers": {"Cross-Origin-Opener-Policy": "same-origin"},
 }
 WIDE = {"width": 1440, "height": 900}
+
+
+async def go_left(page, url):
+    """Go to an empty page of the same origin."""
+    await page.route("**/left", lambda route: route.fulfill(**LEFT))
+    await page.goto(urljoin(url, "/left"))
+    await page.unroute("**/left")
 
 
 class Pages:
@@ -101,7 +123,9 @@ class Pages:
         page.on("request", self._on_request)
 
     async def _new_context(self, options):
-        context = await self._browser.new_context(**{"viewport": WIDE, **options})
+        # Chromium allows copying after a click; without windows it has nobody to ask.
+        defaults = {"viewport": WIDE, "permissions": ["clipboard-write"]}
+        context = await self._browser.new_context(**{**defaults, **options})
         context.set_default_timeout(PATIENCE_MS)
         return context
 
@@ -127,9 +151,7 @@ class Pages:
         await page.emulate_media(**dict.fromkeys(["media", "color_scheme", "reduced_motion", "forced_colors"], "null"))
         if page.url.startswith("http"):
             await page.evaluate("localStorage.clear(); sessionStorage.clear()")
-            await page.route("**/left", lambda route: route.fulfill(**LEFT))
-            await page.goto(urljoin(page.url, "/left"))
-            await page.unroute_all()
+            await go_left(page, page.url)
 
     def _forget(self, page):
         page.remove_listener("console", self._on_console)
@@ -153,9 +175,8 @@ def keep():
     """Return a function that puts inboxes into a browser as if it had made them: for others it asks before it opens them."""
 
     async def keep(page, daemon, *inboxes):
-        await page.route("**/left", lambda route: route.fulfill(**LEFT))
-        await page.goto(f"{daemon.url}/left")
-        await page.unroute("**/left")
+        if page.url != f"{daemon.url}/left":
+            await go_left(page, daemon.url)
         kept = json.dumps([{"seen": [], **vars(inbox)} for inbox in inboxes])
         await page.evaluate("kept => localStorage.setItem('tmpmaild:/', kept)", kept)
 
@@ -171,6 +192,14 @@ def left_pages():
 @pytest.fixture
 async def pages(browser, left_pages):
     opened = Pages(browser, left_pages)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def desktop_pages(launch, browser):
+    """Open pages in a browser with all that belongs to a desktop, such as notifications."""
+    opened = Pages(await launch(CHROMIUM) if WITHOUT_WINDOWS else browser, {})
     yield opened
     await opened.close()
 

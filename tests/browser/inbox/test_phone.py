@@ -2,6 +2,8 @@
 
 import re
 
+import anyio
+
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
@@ -54,21 +56,21 @@ localStorage["tmpmaild:notify"] = "on";
 """
 
 
-async def test_where_a_page_may_not_notify_its_worker_does(new_tab):
-    tab = await new_tab(permissions=["notifications"])
+async def test_where_a_page_may_not_notify_its_worker_does(desktop_pages, daemon, tab_in):
+    tab = tab_in(await desktop_pages.open(permissions=["notifications"]), daemon)
     await tab.page.add_init_script(WITHOUT_NOTIFICATIONS_BY_PAGES)
     await (await tab.visit()).until_live()
     async with tab.page.context.expect_event("serviceworker") as registered:
         tab.daemon.deliver(await tab.address(), "Sign up", text="Your verification code is 482913.")
     worker = await registered.value
-    shown = """async () => {
-        for (;;) {
-            const [one] = await (await navigator.serviceWorker.ready).getNotifications();
-            if (one) return [one.title, one.body];
-            await new Promise(requestAnimationFrame);
-        }
+    ask = """async () => {
+        const [one] = await (await navigator.serviceWorker.ready).getNotifications();
+        return one && [one.title, one.body];
     }"""
-    assert await tab.page.evaluate(shown) == ["Alice", "482913 · Sign up"]
+    with anyio.fail_after(15):
+        while not (shown := await tab.page.evaluate(ask)):
+            await tab.page.wait_for_timeout(50)
+    assert shown == ["Alice", "482913 · Sign up"]
     await worker.evaluate(
         "registration.getNotifications().then(([notification]) =>"
         " dispatchEvent(new NotificationEvent('notificationclick', { notification })))"

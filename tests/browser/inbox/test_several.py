@@ -64,6 +64,7 @@ async def test_on_a_phone_the_counts_are_in_sight_and_nothing_is_cut_off(any_tab
 
 async def test_an_inbox_has_a_name_that_another_tab_shows_too(tab, new_tab, expect):
     await tab.button("New address").click()
+    await expect(tab.inboxes.get_by_role("button")).to_have_count(2)
     await tab.choose("Name this inbox")
     await tab.dialog.get_by_role("textbox").fill("  Shop <b>\u202e ")
     await tab.page.keyboard.press("Enter")
