@@ -1,8 +1,8 @@
-"""An inbox with a thousand mails: all are there, in order, and the page stays quick."""
+"""An inbox with hundreds of mails: all are there, in order, and the page stays quick."""
 
 import pytest
 
-COUNT = 1000
+COUNT = 300
 CODES = "\r\n\r\nYour verification code is {:06}. Confirm your address: https://shop.example/confirm?token={}\r\n"
 
 
@@ -26,10 +26,10 @@ async def page(daemon, pages, keep):
     return page
 
 
-async def test_a_thousand_mails_are_listed_in_order_and_opened_and_a_new_one_comes_on_top(page, daemon):
+async def test_hundreds_of_mails_are_listed_in_order_and_opened_and_a_new_one_comes_on_top(page, daemon):
     newest_first = [f"Mail number {n}" for n in reversed(range(COUNT))]
     assert await page.locator("#list .subject").all_text_contents() == newest_first
-    assert await page.locator("#mail-title").text_content() == "1000 mails"
+    assert await page.locator("#mail-title").text_content() == f"{COUNT} mails"
     await page.locator("#list .open").first.click()
     assert await page.locator("#reader-title").text_content() == newest_first[0]
     await page.locator("#list .open").first.focus()
@@ -37,15 +37,13 @@ async def test_a_thousand_mails_are_listed_in_order_and_opened_and_a_new_one_com
     await page.keyboard.press("Enter")
     assert await page.locator("#reader-title").text_content() == newest_first[-1]
     await page.keyboard.press("/")
-    await page.keyboard.type("NUMBER 99")
-    await page.get_by_text("11 of 1000 mails found.", exact=True).wait_for()
-    assert await page.locator("#list > li:not([hidden]) .subject").all_text_contents() == [
-        *newest_first[:10],
-        "Mail number 99",
-    ]
+    await page.keyboard.type("NUMBER 29")
+    await page.get_by_text(f"11 of {COUNT} mails found.", exact=True).wait_for()
+    found = [*newest_first[:10], "Mail number 29"]
+    assert await page.locator("#list > li:not([hidden]) .subject").all_text_contents() == found
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("k")
-    assert await page.locator("#reader-title").text_content() == "Mail number 99"
+    assert await page.locator("#reader-title").text_content() == "Mail number 29"
     await page.keyboard.press("/")
     await page.keyboard.press("Escape")
     assert await page.locator("#list > li:not([hidden])").count() == COUNT
