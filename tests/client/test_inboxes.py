@@ -62,6 +62,20 @@ def test_an_inbox_that_exists_can_be_read_but_not_changed_without_its_token(clie
         client.inbox("../../domains?@tmpmaild.example")
 
 
+def test_faults_are_ordered_and_what_is_left_of_them_is_shown(client):
+    greylisted = api.Fault("rcpt", "451 4.7.1 Greylisted", times=2)
+    slow = api.Fault("end", delay_seconds=0.5)
+    inbox = client.create(faults=[greylisted])
+    assert inbox.faults() == [greylisted]
+    inbox.set_faults([slow, greylisted])
+    assert inbox.faults() == [slow, greylisted]
+    with pytest.raises(api.InvalidRequest) as refused:
+        inbox.set_faults([api.Fault("end", "250 Ok"), api.Fault("dot", "451 x", times=101)])
+    assert {one.pointer for one in refused.value.errors} == {"/faults/0/reply", "/faults/1/at", "/faults/1/times"}
+    inbox.set_faults([])
+    assert inbox.faults() == []
+
+
 def test_an_address_can_be_extended_and_shortened(client, inbox, world):
     now = datetime.fromtimestamp(world.clock() / 1000, UTC)
     assert (inbox.extend(7200) - now).total_seconds() == 7200

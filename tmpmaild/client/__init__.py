@@ -53,7 +53,7 @@ from tmpmaild.client.errors import (
 )
 from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
 from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
-from tmpmaild.client.wire import Code, Details, Envelope, Link, Message, Person, Session, SessionRecipient
+from tmpmaild.client.wire import Code, Details, Envelope, Fault, Link, Message, Person, Session, SessionRecipient
 
 del _httpx2
 
@@ -81,6 +81,7 @@ __all__ = [
     "Event",
     "Expired",
     "Extended",
+    "Fault",
     "FieldError",
     "HeadersTooLarge",
     "Inbox",

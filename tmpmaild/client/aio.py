@@ -17,7 +17,7 @@ from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import Held, RemoteInbox, RemoteService
 from tmpmaild.client.views import AsyncPage, AttachmentView, InboxView, MailView, unsubscribe_link, wanted
 from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import AttachmentItem, Details, Message
+from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message
 
 T = TypeVar("T")
 
@@ -58,13 +58,16 @@ class AsyncClient:
         domain: str | None = None,
         private: bool = False,
         expires_in_seconds: int | None = None,
+        faults: Sequence[Fault] = (),
     ) -> "AsyncInbox":
         """Create an address; without a local part a random one. A private one is read with its token only.
 
         It lives for ``expires_in_seconds``, which the operator bounds; by default as long as the operator has set.
-        Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
+        ``faults`` are as in ``AsyncInbox.set_faults``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
-        steps = self._remote.create(local_part, domain, private=private, expires_in_seconds=expires_in_seconds)
+        steps = self._remote.create(
+            local_part, domain, private=private, expires_in_seconds=expires_in_seconds, faults=faults
+        )
         return AsyncInbox(await self._driver.run(steps), self._driver)
 
     async def inbox(self, address: str, token: str | None = None) -> "AsyncInbox":
@@ -221,6 +224,17 @@ class AsyncInbox(InboxView):
     async def extend(self, seconds: int) -> datetime:
         """Set the expiry to ``seconds`` from now, also to an earlier time; return it. Raises ``InvalidRequest``."""
         return await self._driver.run(self._remote.extend(seconds))
+
+    async def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Make the next mails to this address fail, or end that with an empty list; see ``Fault``.
+
+        Raises ``InvalidRequest`` if one is impossible, or if the service does not allow them (``smtp.faults``).
+        """
+        await self._driver.run(self._remote.set_faults(faults))
+
+    async def faults(self) -> list[Fault]:
+        """Return the faults that are still to come, each with how often."""
+        return await self._driver.run(self._remote.faults())
 
     async def delete(self) -> None:
         """Delete the address and its mail."""

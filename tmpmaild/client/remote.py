@@ -1,6 +1,6 @@
 """What can be asked of the service and of one inbox, as steps that any driver carries out; nothing here does I/O."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 from urllib.parse import parse_qs, quote, urlencode
@@ -11,7 +11,7 @@ from msgspec import Struct
 from tmpmaild.client.actions import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.answers import checked, decoded, next_page_query, not_tmpmaild
 from tmpmaild.client.errors import RateLimited, printable
-from tmpmaild.client.wire import Address, Details, DomainList, Message, MessageList, View
+from tmpmaild.client.wire import Address, Details, DomainList, Fault, Message, MessageList, View
 
 MAX_PAGE = 100
 _MAX_REPEATING_SECONDS = 60
@@ -79,7 +79,13 @@ class RemoteService:
         self._repeating_seconds = _MAX_REPEATING_SECONDS if wait_out_rate_limit else 0
 
     def create(
-        self, local_part: str | None, domain: str | None, *, private: bool, expires_in_seconds: int | None
+        self,
+        local_part: str | None,
+        domain: str | None,
+        *,
+        private: bool,
+        expires_in_seconds: int | None,
+        faults: Sequence[Fault],
     ) -> Steps["RemoteInbox"]:
         """Create an address. Raises ValueError for text that is not valid."""
         _ensure_text(local_part=local_part, domain=domain)
@@ -88,6 +94,7 @@ class RemoteService:
             "domain": domain,
             "private": private or None,
             "expires_in_seconds": expires_in_seconds,
+            "faults": faults or None,
         }
         members = {name: value for name, value in given.items() if value is not None}
         request = self.request("POST", "addresses", body=members or None)
@@ -155,6 +162,14 @@ class RemoteInbox:
         reply = yield from self._ask("PATCH", body={"expires_in_seconds": seconds})
         self.expires_at = decoded(reply, Address).expires_at
         return self.expires_at
+
+    def set_faults(self, faults: Sequence[Fault]) -> Steps[None]:
+        """Set the faults in place of those before."""
+        yield from self._ask("PATCH", body={"faults": faults})
+
+    def faults(self) -> Steps[list[Fault]]:
+        """Return the faults that are still to come."""
+        return list(decoded((yield from self._ask("GET")), Address).faults)
 
     def delete(self) -> Steps[None]:
         """Delete the address."""

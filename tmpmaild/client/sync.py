@@ -17,7 +17,7 @@ from tmpmaild.client.remote import Held, RemoteInbox, RemoteService
 from tmpmaild.client.syncdriver import Driver
 from tmpmaild.client.views import AttachmentView, InboxView, MailView, Page, unsubscribe_link, wanted
 from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import AttachmentItem, Details, Message
+from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message
 
 T = TypeVar("T")
 
@@ -58,13 +58,16 @@ class Client:
         domain: str | None = None,
         private: bool = False,
         expires_in_seconds: int | None = None,
+        faults: Sequence[Fault] = (),
     ) -> "Inbox":
         """Create an address; without a local part a random one. A private one is read with its token only.
 
         It lives for ``expires_in_seconds``, which the operator bounds; by default as long as the operator has set.
-        Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
+        ``faults`` are as in ``Inbox.set_faults``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
-        steps = self._remote.create(local_part, domain, private=private, expires_in_seconds=expires_in_seconds)
+        steps = self._remote.create(
+            local_part, domain, private=private, expires_in_seconds=expires_in_seconds, faults=faults
+        )
         return Inbox(self._driver.run(steps), self._driver)
 
     def inbox(self, address: str, token: str | None = None) -> "Inbox":
@@ -221,6 +224,17 @@ class Inbox(InboxView):
     def extend(self, seconds: int) -> datetime:
         """Set the expiry to ``seconds`` from now, also to an earlier time; return it. Raises ``InvalidRequest``."""
         return self._driver.run(self._remote.extend(seconds))
+
+    def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Make the next mails to this address fail, or end that with an empty list; see ``Fault``.
+
+        Raises ``InvalidRequest`` if one is impossible, or if the service does not allow them (``smtp.faults``).
+        """
+        self._driver.run(self._remote.set_faults(faults))
+
+    def faults(self) -> list[Fault]:
+        """Return the faults that are still to come, each with how often."""
+        return self._driver.run(self._remote.faults())
 
     def delete(self) -> None:
         """Delete the address and its mail."""

@@ -8,12 +8,26 @@ from msgspec import Meta, Struct, field
 Time = Annotated[datetime, Meta(tz=True)]
 
 
+class Fault(Struct, frozen=True, omit_defaults=True):
+    """The next ``times`` that a mail comes to a step, the answer is late by ``delay_seconds``, and ``reply`` if given.
+
+    ``at`` is "rcpt", "data" or "end" (the dot). A reply is a code from 400 to 599 and a text, as in
+    "451 4.7.1 Greylisted"; one with 421 closes the connection as well.
+    """
+
+    at: str
+    reply: str | None = None
+    times: int = 1
+    delay_seconds: float = 0
+
+
 class Address(Struct, frozen=True):
-    """An address; ``token`` only in the answer to create."""
+    """An address; ``token`` only in the answer to create, ``faults`` only where the service allows them."""
 
     address: str
     expires_at: Time
     token: str | None = None
+    faults: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:
         return f"Address({self.address!r}, expires_at={self.expires_at.isoformat()})"

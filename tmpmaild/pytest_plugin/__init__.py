@@ -3,7 +3,7 @@
 It costs nothing until a test uses a fixture: everything that is slow to import is imported then.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tmpmaild.client import AsyncInbox, Client, Inbox
+    from tmpmaild.client import AsyncInbox, Client, Fault, Inbox
     from tmpmaild.pytest_plugin.inboxes import Clients
     from tmpmaild.pytest_plugin.services import Service, SmtpServer
 
@@ -124,8 +124,11 @@ def new_inbox(tmpmail: "Client", _tmpmaild_opened: list["Inbox"]) -> NewInbox:
         domain: str | None = None,
         private: bool = True,
         expires_in_seconds: int | None = None,
+        faults: "Sequence[Fault]" = (),
     ) -> "Inbox":
-        inbox = tmpmail.create(local_part, domain=domain, private=private, expires_in_seconds=expires_in_seconds)
+        inbox = tmpmail.create(
+            local_part, domain=domain, private=private, expires_in_seconds=expires_in_seconds, faults=faults
+        )
         _tmpmaild_opened.append(inbox)
         return inbox
 
