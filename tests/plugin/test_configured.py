@@ -13,7 +13,7 @@ def test_domains(tmpmail, inbox):
     assert tmpmail.domains() == ["mail.shop.example", "second.example"]
     assert inbox.address.endswith("@mail.shop.example")
 
-def test_smtp(inbox, tmpmail_smtp, tmpmail_ca_file):
+def test_smtp(inbox, tmpmail_smtp, tmpmail_smtps, tmpmail_ca_file):
     assert tmpmail_smtp.host == "127.0.0.1"
     context = ssl.create_default_context(cafile=tmpmail_ca_file)
     with smtplib.SMTP("localhost", tmpmail_smtp.port, local_hostname="localhost") as client:
@@ -22,7 +22,9 @@ def test_smtp(inbox, tmpmail_smtp, tmpmail_ca_file):
         client.starttls(context=context)
         client.login("any", "thing")
         client.sendmail("a@shop.example", [inbox.address], "Subject: hello\\r\\n\\r\\n")
-    assert inbox.wait_for(timeout=10).subject == "hello"
+    with smtplib.SMTP_SSL("localhost", tmpmail_smtps.port, local_hostname="localhost", context=context) as client:
+        client.sendmail("a@shop.example", [inbox.address], "Subject: again\\r\\n\\r\\n")
+    assert [mail.subject for mail in inbox.wait_for_messages(2, timeout=10)] == ["hello", "again"]
 """
 FILE = """
 domains = ["not.this.example"]
@@ -83,9 +85,19 @@ def test_a_second_run_with_the_same_fixed_port_is_told_which_one(tmp_path):
     assert place in told
 
 
-def test_a_ca_file_without_a_certificate_says_what_to_set(run):
-    status, text = run("--tmpmaild-url=http://127.0.0.1:9", tests="def test_it(tmpmail_ca_file): pass")
-    assert (status, "needs the embedded daemon and tmpmaild_tls = true" in text) == (1, True), text
+def test_what_only_tls_has_says_what_to_set(run):
+    tests = "def test_one(tmpmail_ca_file): pass\ndef test_two(tmpmail_smtps): pass"
+    status, text = run("--tmpmaild-url=http://127.0.0.1:9", tests=tests)
+    assert (status, "2 errors" in text) == (1, True), text
+    for name in ("tmpmail_ca_file", "tmpmail_smtps"):
+        assert f"tmpmaild: {name} needs the embedded daemon and tmpmaild_tls = true" in text
+
+
+def test_two_certificates_are_one_too_many(tmp_path):
+    file = tmp_path / "mail.toml"
+    file.write_text('[smtp]\ntls_certificate = "mine.pem"\n')
+    told = f"{file}: smtp.tls_certificate: tmpmaild_tls makes one too; remove one of the two"
+    assert mistake(tmp_path, config_file=file, has_tls=True) == told
 
 
 def test_without_trustme_tls_says_what_to_install(run, tmp_path):

@@ -91,6 +91,14 @@ def tmpmail_smtp(_tmpmaild_service: "Service") -> "SmtpServer":
 
 
 @pytest.fixture(scope="session")
+def tmpmail_smtps(_tmpmaild_service: "Service") -> "SmtpServer":
+    """Return where connections begin with TLS (``tmpmaild_tls``), as the pair ``(host, port)``."""
+    if _tmpmaild_service.smtps is None:
+        pytest.fail("tmpmaild: tmpmail_smtps needs the embedded daemon and tmpmaild_tls = true", pytrace=False)
+    return _tmpmaild_service.smtps
+
+
+@pytest.fixture(scope="session")
 def tmpmail_ca_file(_tmpmaild_service: "Service") -> "Path":
     """Return the PEM file of the authority that issued the embedded daemon's certificate (``tmpmaild_tls``)."""
     if _tmpmaild_service.ca_file is None:

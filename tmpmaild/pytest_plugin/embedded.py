@@ -6,13 +6,14 @@ import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tmpmaild.pytest_plugin.certificate import Tls, issued
 from tmpmaild.pytest_plugin.services import NoService, Service, smtp_server
 
 _START_SECONDS = 30
@@ -35,7 +36,7 @@ _DEFAULTS = {
 }
 """The limits of a tester: the application under test is trusted, and is not slowed down."""
 
-_places = re.compile(r"HTTP on (.+)\n *SMTP on (.+)\n").search
+_places = re.compile(r"HTTP on (.+)\n *SMTP on (.+)\n(?: *SMTPS on (.+)\n)?").search
 _LOOPBACKS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - read, not bound
 
 
@@ -47,14 +48,6 @@ class Wanted(NamedTuple):
     accept_unknown: bool = False
     has_tls: bool = False
     ini: str = "pytest.ini"
-
-
-class Tls(NamedTuple):
-    """The files of a certificate, and of the authority that issued it."""
-
-    certificate: Path
-    key: Path
-    ca: Path
 
 
 def wanted(config: pytest.Config) -> Wanted:
@@ -73,7 +66,11 @@ def wanted(config: pytest.Config) -> Wanted:
 @contextmanager
 def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
     """Run a daemon, its database and its log in a folder. Raises ``NoService`` if it does not start."""
-    tls = _issued(folder) if wanted.has_tls else None
+    in_file = _settings_in(wanted.config_file) if wanted.config_file else {}
+    if wanted.has_tls and "smtp.tls_certificate" in in_file:
+        other = "tmpmaild_tls makes one too; remove one of the two"
+        raise NoService(f"{wanted.config_file}: smtp.tls_certificate: {other}")
+    tls = issued(folder) if wanted.has_tls else None
     config_file = wanted.config_file or folder / "tmpmaild.toml"
     if wanted.config_file is None:
         config_file.touch()  # or the machine's own configuration would be read
@@ -84,7 +81,7 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
         subprocess.Popen(  # noqa: S603 - our interpreter, our program
             [sys.executable, "-P", "-m", "tmpmaild", "serve", "--stop-with-stdin", "--config", config_file],
             cwd=folder,
-            env=_environment(folder, wanted, tls),
+            env=_environment(folder, wanted, tls, in_file),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -93,15 +90,59 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
         ) as process,
     ):
         try:
-            yield _announced(process, log, wanted, tls)
+            running = _Running(process, log)
+            places = running.announced(wanted, has_smtps=bool(tls or in_file.get("smtp.tls_listen")))
+            yield Service(
+                f"http://{_http_place(places[1].split(', '), wanted)}",
+                smtp_server(_reachable(places[2].split(", "))),
+                smtps=smtp_server(_reachable(places[3].split(", "))) if places[3] else None,
+                is_embedded=True,
+                ca_file=tls.ca if tls else None,
+                ended=running.ending,
+            )
         finally:
             _stop(process)
 
 
-def _environment(folder: Path, wanted: Wanted, tls: Tls | None) -> dict[str, str]:
+class _Running(NamedTuple):
+    """A daemon's process and its log."""
+
+    process: "subprocess.Popen[str]"
+    log: Path
+
+    def announced(self, wanted: Wanted, *, has_smtps: bool) -> "re.Match[str]":
+        """Wait until the banner says where the daemon listens."""
+        too_late = threading.Timer(_START_SECONDS, self.process.kill)
+        too_late.start()
+        try:
+            banner = ""
+            while (places := _places(banner)) is None or (has_smtps and places[3] is None):
+                line = self.process.stdout.readline() if self.process.stdout else ""
+                if not line:
+                    said = self._said().replace("TMPMAILD_DOMAINS: domains", f"{wanted.ini}: tmpmaild_domain")
+                    status = self.process.wait()
+                    raise NoService(f"the embedded daemon did not start (exit {status}); it said:\n{said}")
+                banner += line
+        finally:
+            too_late.cancel()
+        return places
+
+    def ending(self) -> str:
+        """Say how the daemon ended; nothing while it runs."""
+        status = self.process.poll()
+        if status is None:
+            return ""
+        said = self._said() or "nothing"
+        return f"the embedded daemon ended before the tests did (exit {status}); it said:\n{said}"
+
+    def _said(self) -> str:
+        return self.log.read_text(errors="replace")[-_MAX_LOG_CHARACTERS:]
+
+
+def _environment(folder: Path, wanted: Wanted, tls: Tls | None, in_file: Mapping[str, object]) -> dict[str, str]:
     """Return the machine's environment with our settings: those of the file go before defaults, nothing before ours."""
-    in_file = _keys(wanted.config_file) if wanted.config_file else set()
-    settings = {key: value for key, value in _DEFAULTS.items() if key not in in_file}
+    defaults = _DEFAULTS if tls is None else _DEFAULTS | {"smtp.tls_listen": "127.0.0.1:0"}
+    settings = {key: value for key, value in defaults.items() if key not in in_file}
     settings |= {"storage.path": str(folder / "tmpmaild.db"), "control.listen": "off"}
     if wanted.domains:
         settings["domains"] = ",".join(wanted.domains)
@@ -117,54 +158,14 @@ def _variable(key: str) -> str:
     return f"TMPMAILD_{key.upper().replace('.', '__')}"
 
 
-def _keys(config_file: Path) -> set[str]:
-    """Return the dotted keys in a file; what is wrong with it is the daemon's to say."""
+def _settings_in(config_file: Path) -> dict[str, object]:
+    """Return the values of a file by dotted key; what is wrong with it is the daemon's to say."""
     try:
         tree = tomllib.loads(config_file.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
-        return set()
+        return {}
     sections = {name: section for name, section in tree.items() if isinstance(section, dict)}
-    return set(tree) | {f"{name}.{key}" for name, section in sections.items() for key in section}
-
-
-def _issued(folder: Path) -> Tls:
-    """Issue a certificate for the names under which this machine is reached, also from its containers."""
-    try:
-        import trustme  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise NoService('tmpmaild_tls needs trustme: pip install "tmpmaild[tls]"') from None
-    authority = trustme.CA()
-    issued = authority.issue_cert("localhost", "127.0.0.1", "::1", "host.docker.internal", "host.containers.internal")
-    tls = Tls(folder / "certificate.pem", folder / "key.pem", folder / "ca.pem")
-    for number, blob in enumerate(issued.cert_chain_pems):
-        blob.write_to_path(tls.certificate, append=number > 0)
-    issued.private_key_pem.write_to_path(tls.key)
-    authority.cert_pem.write_to_path(tls.ca)
-    return tls
-
-
-def _announced(process: "subprocess.Popen[str]", log: Path, wanted: Wanted, tls: Tls | None) -> Service:
-    """Wait until the banner says where the daemon listens."""
-    too_late = threading.Timer(_START_SECONDS, process.kill)
-    too_late.start()
-    try:
-        banner = ""
-        while (places := _places(banner)) is None:
-            line = process.stdout.readline() if process.stdout else ""
-            if not line:
-                said = _said(log).replace("TMPMAILD_DOMAINS: domains", f"{wanted.ini}: tmpmaild_domain")
-                raise NoService(f"the embedded daemon did not start (exit {process.wait()}); it said:\n{said}")
-            banner += line
-    finally:
-        too_late.cancel()
-    smtp = smtp_server(_reachable(places[2].split(", ")))
-    return Service(
-        f"http://{_http_place(places[1].split(', '), wanted)}",
-        smtp,
-        is_embedded=True,
-        ca_file=tls.ca if tls else None,
-        ended=lambda: _ending(process, log),
-    )
+    return tree | {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
 
 
 def _http_place(listening: list[str], wanted: Wanted) -> str:
@@ -177,18 +178,6 @@ def _http_place(listening: list[str], wanted: Wanted) -> str:
 def _reachable(listening: list[str]) -> str:
     host, _, port = listening[0].rpartition(":")
     return f"{_LOOPBACKS.get(host, host)}:{port}"
-
-
-def _ending(process: "subprocess.Popen[str]", log: Path) -> str:
-    """Say how the daemon ended; nothing while it runs."""
-    status = process.poll()
-    if status is None:
-        return ""
-    return f"the embedded daemon ended before the tests did (exit {status}); it said:\n{_said(log) or 'nothing'}"
-
-
-def _said(log: Path) -> str:
-    return log.read_text(errors="replace")[-_MAX_LOG_CHARACTERS:]
 
 
 def _stop(process: "subprocess.Popen[str]") -> None:
