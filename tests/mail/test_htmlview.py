@@ -211,14 +211,12 @@ def test_style_elements_are_made_one_after_ours_wherever_they_stand():
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-@pytest.mark.parametrize(
-    "frame", ["{}", "<table><tr><td>{}</table>", "<svg><p><style>{}", "<pre>\n{}", "<b><p>{}</b></p>"]
-)
-def test_no_trick_comes_through(payload, frame):
-    page = body(frame.replace("{}", payload), {"x": PIXEL})
-    assert_harmless(page)
-    assert_harmless_sheet(sheet(frame.replace("{}", payload)))
-    assert body(body(page)) == body(page)
+def test_no_trick_comes_through(payload):
+    for frame in ("{}", "<table><tr><td>{}</table>", "<svg><p><style>{}", "<pre>\n{}", "<b><p>{}</b></p>"):
+        page = body(frame.replace("{}", payload), {"x": PIXEL})
+        assert_harmless(page)
+        assert_harmless_sheet(sheet(frame.replace("{}", payload)))
+        assert body(body(page)) == body(page)
 
 
 NAMES = sorted(ELEMENTS | {"script", "style", "svg", "math", "form", "body", "template", "title", "select", "noscript"})

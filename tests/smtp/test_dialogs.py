@@ -132,9 +132,9 @@ def play(path, chunk_bytes):
 
 
 @pytest.mark.parametrize("path", DIALOGS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 1 << 20], ids=["by byte", "by two", "by seven", "at once"])
-def test_a_dialogue_goes_as_written_however_it_is_cut(path, chunk_bytes):
-    play(path, chunk_bytes)
+def test_a_dialogue_goes_as_written_however_it_is_cut(path):
+    for chunk_bytes in (1, 2, 7, 1 << 20):
+        play(path, chunk_bytes)
 
 
 def on_tcp(path):
