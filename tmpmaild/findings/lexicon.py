@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 _FOLDER = Path(__file__).parent / "words"
 _LONGEST_WORD = 40
 _REMEMBERED_WORDS = 4096
+_HEAD = 2  # no stem is shorter
 
 # Words of scripts with spaces, signs of money and per cent, and runs of scripts without spaces.
 _SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
@@ -49,7 +50,9 @@ class Lexicon(Generic[C]):
         entries = _entries(words)
         self._whole = {entry.replace("_", " "): cues for entry, cues in entries.items() if not entry.endswith("*")}
         self._stems = {entry[:-1]: cues for entry, cues in entries.items() if entry.endswith("*")}
-        self._longest_stem = max(map(len, self._stems), default=0)
+        self._heads: dict[str, int] = {}
+        for stem in self._stems:
+            self._heads[stem[:_HEAD]] = max(len(stem), self._heads.get(stem[:_HEAD], 0))
         self._second_words = {entry.partition(" ")[2] for entry in self._whole if " " in entry}
         self._longest_from: dict[str, int] = {}
         for entry in self._whole:
@@ -96,12 +99,10 @@ class Lexicon(Generic[C]):
             return self._whole[word]
         if len(word) > _LONGEST_WORD:
             return ()
-        stems = (word[:length] for length in range(min(len(word), self._longest_stem), 1, -1))
+        longest = min(len(word), self._heads.get(word[:_HEAD], 0))
+        stems = (word[:length] for length in range(longest, _HEAD - 1, -1))
         cues: tuple[C, ...] = next((self._stems[stem] for stem in stems if stem in self._stems), ())
-        for endings, cue in self._endings:
-            if word.endswith(endings):
-                cues = (*cues, cue)
-        return cues
+        return (*cues, *(cue for ending, cue in self._endings if word.endswith(ending))) if self._endings else cues
 
 
 def load(name: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _LINES_AROUND = 3
 _LABEL_CHARACTERS = 40
 _OLD_CHARACTERS = 15
 _TOUCHING_CHARACTERS = 2
+_LONG_LETTERS = 6
 
 
 class _Mail:
@@ -114,7 +115,8 @@ def _is_word(line: Line, shape: Shape) -> bool:
 def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
     """Rate "enter 1234 to sign in" and "password: 1234", where no noun stands."""
     line = mail.lines[number]
-    if shape.kind not in {Kind.LETTERS, Kind.WORDS} and line.is_asked_for(shape):
+    is_typed = shape.kind is not Kind.WORDS and (shape.kind is not Kind.LETTERS or len(shape.value) >= _LONG_LETTERS)
+    if is_typed and line.is_asked_for(shape):
         strength = scores.strength("verb", _Places(mail, number))
         if strength:
             return strength

@@ -30,6 +30,7 @@ _CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | NUM
 
 _TOUCHING_CHARACTERS = 4
 _PRONOUN_CHARACTERS = 5
+_PHRASE_CHARACTERS = 20
 _ADVERB_CHARACTERS = 7
 _NEGATION_CHARACTERS = 8
 _LONGEST_WORD = 40
@@ -42,7 +43,8 @@ _MOST_MODIFIERS = 3
 
 # "code promo", "code de suivi", "mot de passe à usage unique"
 OF = re.compile(
-    r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?|\u7528?\u306e?)",
+    r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?|\u05d4"
+    r"|\u0627\u0644|\u7528?\u306e?)",
 )
 LETTER = re.compile(r"[^\W\d_]")
 OPENS_VALUE = frozenset(
@@ -77,7 +79,9 @@ class Line:
         if self._marks is None:
             found = LEXICON.marks(self.text)
             self._marks = [
-                mark._replace(cue=_in_its_phrase(self.text, found, at)) if mark.cue in _CHANGED_BY_ITS_PHRASE else mark
+                Mark(mark.start, mark.end, _in_its_phrase(self.text, found, at))
+                if mark.cue in _CHANGED_BY_ITS_PHRASE
+                else mark
                 for at, mark in enumerate(found)
             ]
         return self._marks
@@ -86,13 +90,13 @@ class Line:
     def cues(self) -> frozenset[Cue]:
         """The cues, wherever they stand."""
         if self._cues is None:
-            self._cues = frozenset(mark.cue for mark in self.marks)
+            self._cues = frozenset([mark.cue for mark in self.marks])
         return self._cues
 
     def near(self, noun: Mark) -> frozenset[Cue]:
         """Return the cues near a noun, its own included."""
         begin, end = noun.start - NEAR_CHARACTERS, noun.end + NEAR_CHARACTERS
-        return frozenset(mark.cue for mark in self.marks if mark.start <= end and begin <= mark.end)
+        return frozenset([mark.cue for mark in self.marks if mark.start <= end and begin <= mark.end])
 
     def nouns(self) -> list[Mark]:
         """Return the nouns that have not named a number yet."""
@@ -115,7 +119,7 @@ class Line:
 
     def says(self, shape: Shape) -> bool:
         """Return whether a copula is right behind a number: "1234 is"."""
-        return self._follows(shape, Cue.IS) and not _PAUSE.match(self.text, shape.end)
+        return self._follows(shape, Cue.IS)
 
     def is_entered(self, shape: Shape) -> bool:
         """Return whether a verb is right before a number: "enter 1234"."""
@@ -123,7 +127,7 @@ class Line:
 
     def is_asked_for(self, shape: Shape) -> bool:
         """Return whether a line asks to enter a number, in whatever order of words."""
-        if self.is_entered(shape) or self._follows(shape, Cue.ENTERED):
+        if self.is_entered(shape) or self._follows(shape, Cue.ENTERED, _PHRASE_CHARACTERS):
             return True
         if self.says(shape) and Cue.ENTER in self.cues:
             return True
@@ -138,8 +142,13 @@ class Line:
             for mark in self.marks
         )
 
-    def _follows(self, shape: Shape, cue: Cue) -> bool:
-        return any(mark.cue is cue and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in self.marks)
+    def _follows(self, shape: Shape, cue: Cue, gap_characters: int = _TOUCHING_CHARACTERS) -> bool:
+        return any(
+            mark.cue is cue
+            and 0 <= mark.start - shape.end < gap_characters
+            and not _PAUSE.search(self.text, shape.end, mark.start)
+            for mark in self.marks
+        )
 
     def _opens(self, verb: Mark, shape: Shape) -> bool:
         """Return whether a number ends what a verb begins: "enter in the app: 1234", "enter here to go on 1234"."""
@@ -183,6 +192,8 @@ def _number(text: str, found: list[Mark], at: int, neighbours: set[Cue]) -> Cue:
         return cue
     if neighbours & OF_A_BOX:
         return Cue.CODE
+    if at and found[at - 1].cue is Cue.ENTER and found[at].start - found[at - 1].end == 1:
+        return Cue.ASKED
     if Cue.CONFIRM in neighbours and found[at].end - found[at].start > _ABBREVIATION:
         return Cue.ASKED
     is_due = cue is Cue.DIGITS or (_is_for_a_purpose(found, at) and _is_unqualified(text, found, at))

@@ -25,6 +25,7 @@ NEARLY_EVEN_GROUPS = 0.6
 UNEVEN_GROUPS = 0.55
 THREE_WORDS = 0.9
 TWO_WORDS = 0.6
+SECRET = 0.9
 SMALL_LETTERS_COST = 0.15
 
 JOINED = 1.0
@@ -67,8 +68,8 @@ _STRENGTHS = {
     "confirmation": {
         "around:trade": 0,
         "around:verify|once|hint|enter": 0.8,
-        "around:label": 0,
-        "": 0.66,
+        "near:label": 0,
+        "near:is": 0.66,
     },
     "asked": {
         "near:trade": 0,
@@ -80,6 +81,7 @@ _STRENGTHS = {
     },
     "code": {
         "near:premises|opening around:parcel": 0.9,
+        "near:delivery around:parcel -near:trade|label": 0.8,
         "near:premises -near:verify|once": 0,
         "above:trade near:following near:confirm|verify": 0.7,
         "near:trade": 0,
@@ -99,6 +101,7 @@ _STRENGTHS = {
     },
     "unknown code": {
         "near:premises|opening around:parcel": 0.9,
+        "near:delivery around:parcel -near:trade|label": 0.8,
         "near:premises -near:verify|once": 0,
         "near:trade": 0,
         "near:verify|once above:trade": 0.62,
@@ -111,6 +114,8 @@ _STRENGTHS = {
         "above:trade": 0,
         "above:noun|verify|once": 0.85,
         "above:confirm|authorize": 0.7,
+        "around:label": 0,
+        "around:hint|lasts": 0.6,
     },
     "password": {
         "around:trade": 0,
@@ -146,6 +151,9 @@ _ROWS = {name: [(_conditions(text), score) for text, score in rows.items()] for 
 def strength(name: str, cues: Mapping[str, frozenset[Cue]]) -> float:
     """Return how surely what names a number makes it a code, by the cues of each place around."""
     for conditions, score in _ROWS[name]:
-        if all((not cues[place].isdisjoint(wanted)) is holds for place, wanted, holds in conditions):
+        for place, wanted, holds in conditions:
+            if cues[place].isdisjoint(wanted) is holds:
+                break
+        else:
             return score
     return 0

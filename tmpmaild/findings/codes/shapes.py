@@ -50,13 +50,21 @@ _JOINT = " ?[-\u2010-\u2015|\u00b7\u2022] ?| "
 _NUMBER = re.compile(rf"[0-9](?<![{_IN_WORD}].)[0-9]*+(?:(?>[.,:/'\u2019]|{_JOINT})[0-9]++)*")
 _JOINTS = re.compile(rf"({_JOINT})")
 _TOKEN = re.compile(
-    rf"(?<![{_IN_WORD}-])(?>"
+    rf"(?<![{_IN_WORD}-])(?=[0-9A-Za-z])(?>"
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
-    r"|(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})"
+    r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
+    r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})"
     r"|(?=[A-Za-z-]*+[0-9])[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*"
     r"|[A-Z]{3,}+(?:-[A-Z]++)*"
     r"|[a-z]{3,}+(?:-[a-z]++)+"
     rf")(?![{_IN_WORD}])",
+)
+
+# A password with signs in it, from where a token is found.
+_SIGNS = frozenset("!$%^&*_+=?~#")
+_SECRET = re.compile(
+    r"(?<!\S)(?=\S{0,20}[a-z])(?=\S{0,20}[A-Z])"
+    r"[0-9A-Za-z-]{1,12}[!$%^&*_+=?~#][0-9A-Za-z][!-~]{2,16}(?<=[^.,;])(?=[.,;]?(?!\S))",
 )
 
 _CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
@@ -77,7 +85,7 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
 )
-_UNEVEN_SIZES = frozenset({"233", "332", "323", "133", "34", "43"})
+_UNEVEN_SIZES = [2, 3, 3], [3, 3, 2], [3, 2, 3], [1, 3, 3], [3, 4], [4, 3]
 _SMALL_OR_NO_NUMBER = re.compile(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|.*:.*")
 _MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
@@ -155,11 +163,10 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
     text = "\n".join(lines)
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found: dict[int, list[Shape]] = {}
-    for shape in islice(_shapes(text), MAX_SHAPES):
-        number = bisect_right(starts, shape.start) - 1
+    for start, end, value, score, kind in islice(_shapes(text), MAX_SHAPES):
+        number = bisect_right(starts, start) - 1
         offset = starts[number]
-        moved = shape._replace(start=shape.start - offset, end=shape.end - offset)
-        found.setdefault(number, []).append(moved)
+        found.setdefault(number, []).append(Shape(start - offset, end - offset, value, score, kind))
     for shapes in found.values():
         shapes.sort()
     return found
@@ -171,7 +178,10 @@ def _shapes(text: str) -> Iterator[Shape]:
             yield from _of_number(text, match.start(), match.end())
     for match in islice(_TOKEN.finditer(text), MAX_LOOKS):
         token = match[0]
-        if _SHORTEST <= len(token) <= _LONGEST_RUN and not token.isdigit():
+        secret = _SECRET.match(text, match.start()) if text[match.end() : match.end() + 1] in _SIGNS else None
+        if secret:
+            yield Shape(*secret.span(), secret[0], scores.SECRET, Kind.WORDS)
+        elif _SHORTEST <= len(token) <= _LONGEST_RUN and not token.isdigit():
             yield from _of_token(text, match.start(), token)
 
 
@@ -189,9 +199,9 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
         end -= len("".join(parts[-2:]))
         del parts[-2:]
     atoms, joints = parts[::2], set(parts[1::2])
-    sizes = "".join(str(min(len(atom), 9)) for atom in atoms)
+    sizes = [len(atom) for atom in atoms]
     is_one = len(set(sizes)) == 1 or sizes in _UNEVEN_SIZES
-    if atoms and all(map(str.isdigit, atoms)) and len(joints) <= 1 and is_one:
+    if is_one and len(joints) <= 1 and all(map(str.isdigit, atoms)):
         yield from _digits(start, end, "".join(atoms))
     elif len(atoms) > 1:
         yield from _longest_atom(start, parts)
