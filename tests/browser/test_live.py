@@ -304,8 +304,8 @@ async def test_changes_that_one_tab_makes_are_told_to_the_others(tab, open_tab, 
     assert (await tab.ask("app.told"))[-1] == ["gone", "deleted"]
 
 
-async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_lost_or_told_twice(tab, start_daemon):
-    daemon = start_daemon()
+async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_lost_or_told_twice(tab, mortal_daemon):
+    daemon = mortal_daemon
     inbox = daemon.create()
     daemon.deliver(inbox.address, "one")
     await (await tab.follow(daemon, inbox)).until_subjects("one")
@@ -328,8 +328,8 @@ async def test_a_stream_that_falls_silent_is_opened_again(tab, daemon, inbox):
     assert await tab.state_names() == ["connecting", "connecting", "live", "lost", "lost", "live"]
 
 
-async def test_a_retry_does_not_wait_for_its_time(tab, start_daemon):
-    daemon = start_daemon()
+async def test_a_retry_does_not_wait_for_its_time(tab, mortal_daemon):
+    daemon = mortal_daemon
     inbox = daemon.create()
     await (await tab.follow(daemon, inbox, pausesMs=[100_000])).until_state("live")
     daemon.restart()

@@ -8,13 +8,15 @@ import pytest
 
 
 @pytest.fixture
-async def tab_of_two_domains(start_daemon, any_tab):
-    daemon = start_daemon(
+def generous_daemon(share_daemon):
+    """One daemon of two domains whose addresses live as long as their readers wish."""
+    return share_daemon(
+        "generous",
         TMPMAILD_DOMAINS="tmpmaild.example,second.test",
         TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0",
-        TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="86400",
+        TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600",
+        TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="90000",
     )
-    return await (await any_tab(at=daemon)).visit()
 
 
 async def choose_name(tab, name, domain=None):
@@ -31,8 +33,8 @@ async def until_address(tab, address):
     await tab.card.get_by_title(address, exact=True).wait_for()
 
 
-async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_at_its_field(tab_of_two_domains, expect):
-    tab = tab_of_two_domains
+async def test_a_name_is_chosen_and_one_that_cannot_be_had_is_told_at_its_field(generous_daemon, any_tab, expect):
+    tab = await (await any_tab(at=generous_daemon)).visit()
     await tab.address()
     tab.daemon.create(local_part="taken", domain="second.test")
     await choose_name(tab, "taken", "second.test")
@@ -115,9 +117,8 @@ async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_count
     assert extended["expires_at"] == tab.daemon.request(f"addresses/{address}")["expires_at"] != inbox["expires_at"]
 
 
-async def test_an_operator_may_let_an_address_be_extended_beyond_its_hour(start_daemon, any_tab, expect):
-    daemon = start_daemon(TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600", TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="90000")
-    tab = await (await any_tab(at=daemon)).visit()
+async def test_an_operator_may_let_an_address_be_extended_beyond_its_hour(generous_daemon, any_tab, expect):
+    tab = await (await any_tab(at=generous_daemon)).visit()
     for lifetime, left in {"1 hour": "59:", "1 day": "23:59:", "10 minutes": "0?9:5"}.items():
         await tab.extend(lifetime)
         await expect(tab.card.get_by_role("timer")).to_have_text(re.compile(f"^Gone in {left}"))
@@ -132,14 +133,13 @@ async def test_an_inbox_in_the_list_goes_when_it_has_ended(tab, expect):
     assert [one["address"] for one in await tab.kept()] == [await tab.address()]
 
 
-async def test_an_inbox_that_was_extended_while_nobody_looked_is_kept(new_tab, start_daemon):
-    daemon = start_daemon(TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="7200")
-    tab = await new_tab(at=daemon)
+async def test_an_inbox_that_was_extended_while_nobody_looked_is_kept(generous_daemon, new_tab):
+    tab = await new_tab(at=generous_daemon)
     await tab.page.route("**/events", lambda route: route.abort())
     await tab.visit()
     address = await tab.address()
     [kept] = await tab.kept()
-    daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 7000}, kept["token"])
+    tab.daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 7000}, kept["token"])
     await tab.page.clock.set_system_time(time.time() + 3700)
     await tab.card.get_by_text("Gone in 1:5").wait_for()
     assert [one["token"] for one in await tab.kept()] == [kept["token"]]

@@ -30,8 +30,8 @@ async def test_an_address_that_one_tab_deletes_is_gone_in_the_other(tab, new_tab
         await expect(one.heading("This address is deleted")).to_be_visible()
 
 
-async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(start_daemon, any_tab, expect):
-    daemon = start_daemon()
+async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(mortal_daemon, any_tab, expect):
+    daemon = mortal_daemon
     tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
     daemon.deliver(address, "before")
@@ -45,8 +45,8 @@ async def test_a_restart_of_the_daemon_is_told_and_no_mail_is_missed_or_doubled(
     await tab.until_subjects("after", "meanwhile", "before")
 
 
-async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone(start_daemon, any_tab, expect):
-    daemon = start_daemon()
+async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone(mortal_daemon, any_tab, expect):
+    daemon = mortal_daemon
     tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
     daemon.deliver(address, "one", text="the first text")
