@@ -14,7 +14,7 @@ class Kind(Struct, frozen=True):
 
     ``parse`` turns a value of type ``base`` (``object``: of any type) into the one to use, or raises ValueError or
     msgspec's ValidationError; ``expected`` says in words what it accepts. With ``many`` all of this is about each item
-    of a list, which holds at least ``least`` items.
+    of a list, which holds at least ``least`` items. A value that is ``secret`` is never shown.
     """
 
     expected: str
@@ -23,13 +23,21 @@ class Kind(Struct, frozen=True):
     many: bool = False
     least: int = 0
     required: bool = False
+    secret: bool = False
+
+
+class NotShown:
+    """Stands for a value that must not be shown."""
+
+    def __repr__(self) -> str:
+        return "another value (not shown: it may hold a password)"
 
 
 class Mistake(Struct, frozen=True):
     """A value that is not as expected.
 
-    ``found`` is UNSET if a required value is missing; ``expected`` is empty if no such name is known. ``index`` is that
-    of the wrong item of a list.
+    ``found`` is UNSET if a required value is missing, ``NotShown`` if it is secret; ``expected`` is empty if no such
+    name is known. ``index`` is that of the wrong item of a list.
     """
 
     name: str
@@ -74,7 +82,7 @@ def _check_one(name: str, value: object, kind: Kind, index: int | None = None) -
             return kind.parse(value), []
     except (ValueError, ValidationError):
         pass
-    return None, [Mistake(name, kind.expected, value, index)]
+    return None, [Mistake(name, kind.expected, NotShown() if kind.secret else value, index)]
 
 
 def _has_type(value: object, base: type) -> bool:

@@ -37,8 +37,8 @@ from tmpmaild.model import Block
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
-from tmpmaild.storage.sqlite.engine import open_storage
-from tmpmaild.times import clock_ms, rfc3339
+from tmpmaild.storage.engines import open_storage
+from tmpmaild.times import rfc3339
 
 _GRACE_SECONDS = 3.0
 _RELOAD_PAUSE_SECONDS = 0.5
@@ -84,7 +84,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
             parts = _Parts(config, service, storage, tls, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control, announce)
         if storage.is_lost():
-            raise DatabaseError(f"{config.storage.path}: gone while it was in use")
+            raise DatabaseError(f"{roomsettings.storage(config).name}: gone while it was in use")
 
 
 async def _serve(
@@ -137,7 +137,7 @@ class _Parts:
         self.smtp = SmtpServer(self._service, roomsettings.smtp(config), tls)
         self.cleaner = Cleaner(
             storage,
-            clock=clock_ms,
+            clock=storage.clock,
             interval_seconds=config.expiry.interval_seconds,
             chores=[self._service.forget_expired, lambda: self._limits.forget_idle(time.monotonic())],
         )
@@ -150,11 +150,11 @@ class _Parts:
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
         own = roomsettings.own_networks(config)
-        self._blocks = BlockCommands(storage.policy, self._service.blocks, own, clock=clock_ms)
+        self._blocks = BlockCommands(storage.policy, self._service.blocks, own, clock=storage.clock)
         self.control = ControlServer(self._commands())
 
     def _commands(self) -> dict[str, Command]:
-        inboxes = InboxCommands(self._storage, self.cleaner, clock=clock_ms)
+        inboxes = InboxCommands(self._storage, self.cleaner, clock=self._storage.clock)
         reload = {"reload": Command(NoArguments, self._answer_reload)}
         return {**self._status.commands(), **inboxes.commands(), **self._blocks.commands(), **reload}
 
@@ -288,18 +288,18 @@ def _names(sockets: Iterable[socket.socket]) -> list[str]:
 async def _opened_storage(config: Config) -> AsyncIterator[Storage]:
     async with AsyncExitStack() as stack:
         with notify.more_time_to_start():  # migrating or checking a large database may take minutes
-            storage = await stack.enter_async_context(open_storage(roomsettings.storage(config), clock_ms))
+            storage = await stack.enter_async_context(open_storage(roomsettings.storage(config)))
         yield storage
 
 
 async def _noted_rules(config: Config, storage: Storage) -> Rules:
     """Return the rules for addresses, once the storage has noted the domains. Raises ``StartError``."""
-    now_ms = clock_ms()
+    now_ms = storage.clock()
     until_ms = now_ms + config.addresses.max_lifetime_seconds * 1000
     try:
         retired = await storage.policy.serve_domains(config.domains, now_ms, until_ms)
     except RequestError as error:
-        raise StartError(f"{config.storage.path}: the domains cannot be noted: {error}") from error
+        raise StartError(f"{roomsettings.storage(config).name}: the domains cannot be noted: {error}") from error
     for domain, kept_until_ms in retired.items():
         log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
     return roomsettings.rules(config, retired)
@@ -309,14 +309,14 @@ async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
     try:
         return await storage.policy.blocks()
     except RequestError as error:
-        raise StartError(f"{config.storage.path}: the blocks cannot be read: {error}") from error
+        raise StartError(f"{roomsettings.storage(config).name}: the blocks cannot be read: {error}") from error
 
 
 def _service(storage: Storage, rules: Rules) -> InboxService:
     return InboxService(
         storage,
         rules,
-        clock=clock_ms,
+        clock=storage.clock,
         choice=secrets.choice,
         new_token=secrets.token_urlsafe,
         give_memory_back=allocator.give_back,

@@ -6,13 +6,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import asdict
+
+from tmpmaild import databaseurl
 from tmpmaild.config.settings import Config
 from tmpmaild.http.app import HttpSettings
 from tmpmaild.inboxes.service import Rules
 from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits, changed_buckets
 from tmpmaild.smtp.connections import SmtpSettings
-from tmpmaild.storage.sqlite.engine import StorageSettings
+from tmpmaild.storage.base import StorageLimits
+from tmpmaild.storage.engines import Settings as StorageSettings
+from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
+from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings
 
 NEED_RESTART: Final = (
     "http.listen",
@@ -21,6 +27,8 @@ NEED_RESTART: Final = (
     "metrics.listen",
     "control.listen",
     "storage.path",
+    "storage.url",
+    "storage.password_file",
 )
 _PAGE_REQUESTS_PER_MINUTE = 120
 
@@ -50,14 +58,18 @@ def own_networks(config: Config) -> Networks:
 
 def storage(config: Config) -> StorageSettings:
     """Return where mail is stored, and how much of it."""
-    return StorageSettings(
-        path=Path(config.storage.path),
+    limits = StorageLimits(
         max_bytes=config.storage.max_bytes,
         reserve_bytes=4 * config.smtp.max_message_bytes,
         max_messages_per_inbox=config.addresses.max_messages,
         max_bytes_per_inbox=config.addresses.max_bytes,
         max_share_per_creator=config.addresses.max_share_per_client,
     )
+    if not config.storage.url:
+        return SqliteSettings(path=Path(config.storage.path), **asdict(limits))
+    password_file = Path(config.storage.password_file) if config.storage.password_file else None
+    url = databaseurl.parse(config.storage.url)
+    return PostgresqlSettings(url=url, password_file=password_file, **asdict(limits))
 
 
 def rules(config: Config, retired: Mapping[str, int]) -> Rules:

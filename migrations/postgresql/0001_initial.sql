@@ -572,7 +572,9 @@ CREATE VIEW inboxes AS
 
 CREATE VIEW mail AS
     SELECT m.inbox_id, m.key, i.address, to_timestamp(c.received_at_ms / 1000.0) AS received_at, c.sender, c.subject,
-           c.size_bytes AS size, c.body
+           c.size_bytes AS size,
+           CASE WHEN c.body_at IS NULL THEN c.body
+                ELSE replace(convert_from(substr(c.source, c.body_at + 1, c.body_bytes), 'UTF8'), E'\r\n', E'\n') END AS body
     FROM message AS m
     JOIN inbox AS i ON i.id = m.inbox_id
     JOIN content AS c ON c.slot = m.slot AND c.id = m.content_id

@@ -183,6 +183,18 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
             "[smtp]\nmax_message_bytes = '10M'",
             "smtp.max_message_bytes: expected a whole number, from 1024 to 104857600, found '10M'",
         ),
+        (
+            "[storage]\nurl = 'postgres//me:hunter2@host/mail'",
+            "storage.url: expected postgresql://[user@]host[:port][,…]/database, or an empty string, found another value (not shown: it may hold a password)",
+        ),
+        (
+            "[storage]\nurl = 'postgresql://host/mail'\npath = 'mail.db'",
+            "storage.url and storage.path: expected a database or a file, found both",
+        ),
+        (
+            "[storage]\npassword_file = 'secret'",
+            "storage.password_file and storage.url: a password is of no use without a URL",
+        ),
         ("[storage]\npath = ''", "storage.path: expected the path of a file, found ''"),
         (
             "[storage]\nmax_bytes = 1048575",

@@ -11,9 +11,12 @@ import pytest
 pytestmark = pytest.mark.cold
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory, start_in):
-    return start_in(tmp_path_factory.mktemp("story"))
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def daemon(request, tmp_path_factory, start_in):
+    if request.param == "sqlite":
+        return start_in(tmp_path_factory.mktemp("story"))
+    cluster = request.getfixturevalue("cluster")
+    return start_in(tmp_path_factory.mktemp("story"), TMPMAILD_STORAGE__URL=cluster.url(cluster.database()))
 
 
 def test_an_address_is_created_gets_a_mail_and_shows_it(daemon, command):
@@ -68,14 +71,16 @@ def test_send_says_when_nobody_listens(command):
 
 
 def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(daemon):
-    if not shutil.which("sqlite3"):
-        pytest.skip("needs sqlite3 (Debian package sqlite3)")
+    url = daemon.setting("STORAGE__URL")
+    shell = ["psql", "-At", url, "-c"] if url else ["sqlite3", "-readonly", daemon.database]
+    if not shutil.which(shell[0]):
+        pytest.skip("needs sqlite3 and psql (Debian packages sqlite3, postgresql)")
     address = daemon.create()
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
         client.sendmail("bob@example.com", [address], "Subject: shell\r\n\r\nfor eyes\r\n")
     query = f"""SELECT address, sender, subject, body FROM mail WHERE address = '{address}';
         SELECT address, message_count FROM inboxes WHERE address = '{address}'"""
-    done = subprocess.run(["sqlite3", "-readonly", daemon.database, query], capture_output=True, text=True, check=True)
+    done = subprocess.run([*shell, query], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"{address}|bob@example.com|shell|for", "eyes", f"{address}|1"]
 
 

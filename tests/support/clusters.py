@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncpg
@@ -93,7 +94,8 @@ class Cluster:
             finally:
                 await connection.close()
 
-        return asyncio.run(run())
+        with ThreadPoolExecutor(1) as thread:  # an event loop may be running in this one
+            return thread.submit(lambda: asyncio.run(run())).result()
 
     def database(self, template="template0", encoding="UTF8"):
         """Create a database that our role owns, and return its name."""

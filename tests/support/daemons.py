@@ -110,6 +110,10 @@ class Daemon:
     def url(self):
         return f"http://127.0.0.1:{self.http_port}"
 
+    def setting(self, name):
+        """Return what the environment sets, such as ``STORAGE__URL``; "" for nothing."""
+        return self._environ.get(f"TMPMAILD_{name}", "")
+
     def errors(self):
         """Return what it has written to standard error so far, except what is for information only."""
         lines = (self.folder / "stderr.txt").read_text().splitlines(keepends=True)

@@ -24,7 +24,7 @@ from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
 from tmpmaild.host.logs import logging_to_stderr
-from tmpmaild.storage.sqlite.engine import operator_mail, upgrade
+from tmpmaild.storage.engines import operator_mail, upgrade
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -116,10 +116,13 @@ def check_config(config_path: Path | None) -> None:
 def migrate(config_path: Path | None) -> None:
     """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
     config = load(config_path)
-    applied = upgrade(Path(config.storage.path))
+    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
+
+    settings = roomsettings.storage(config)
+    applied = upgrade(settings)
     for name in applied:
         say(f"applied {name}")
-    say(f"{config.storage.path}: {'migrated' if applied else 'up to date'}")
+    say(f"{settings.name}: {'migrated' if applied else 'up to date'}")
 
 
 @main.command("postmaster")
@@ -139,7 +142,7 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
     from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
 
     config = load(config_path)
-    mail = operator_mail(Path(config.storage.path))
+    mail = operator_mail(roomsettings.storage(config))
     if raw and message_id is not None:
         octets = postmaster.source(mail, message_id, roomsettings.hostname(config))
     else:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tmpmaild import hostnames
+from tmpmaild import databaseurl, hostnames
 from tmpmaild.checks import Kind
 
 MIB: Final = 1 << 20
@@ -158,6 +158,12 @@ def _storage_bytes(value: int) -> int:
     return value
 
 
+def _database_url(text: str) -> str:
+    if text:
+        databaseurl.parse(text)
+    return text
+
+
 def _share(value: float) -> float:
     if not 0 < value <= 1:  # which refuses nan too
         raise ValueError("out of range")
@@ -169,6 +175,7 @@ SHARE = Kind("a number above 0, at most 1", float, _share)
 STORAGE_BYTES = Kind(f"0, or a whole number of at least {MIB}", int, _storage_bytes)
 PATH = Kind("the path of a file", str, _path)
 OPTIONAL_PATH = Kind("the path of a file, or an empty string", str, _optional_path)
+DATABASE_URL = Kind("postgresql://[user@]host[:port][,…]/database, or an empty string", str, _database_url, secret=True)
 OPTIONAL_HOST_NAME = Kind("a host name, or an empty string", str, _optional_host_name)
 PUBLIC_URL = Kind("http(s)://host[:port][/path], or an empty string", str, _public_url)
 DOMAINS = Kind("a domain name", str, hostnames.to_ascii, many=True, least=1)

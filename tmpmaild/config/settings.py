@@ -21,6 +21,7 @@ from tmpmaild.config.kinds import MIB, one_of, whole
 Network = IPv4Network | IPv6Network
 Item = TypeVar("Item")
 
+DEFAULT_PATH: Final = "tmpmaild.db"
 _TEN_YEARS_SECONDS: Final = 315_360_000
 
 Count = Annotated[int, whole(0)]
@@ -65,9 +66,11 @@ class Smtp(Struct, frozen=True, kw_only=True):
 
 
 class Storage(Struct, frozen=True, kw_only=True):
-    """The section ``[storage]``; ``max_bytes`` 0 is left for the daemon to work out from the disk."""
+    """The section ``[storage]``; ``max_bytes`` 0 is left for the engine to work out, which a ``url`` chooses."""
 
-    path: Annotated[str, kinds.PATH] = "tmpmaild.db"
+    path: Annotated[str, kinds.PATH] = DEFAULT_PATH
+    url: Annotated[str, kinds.DATABASE_URL] = ""
+    password_file: OptionalPath = ""
     max_bytes: Annotated[int, kinds.STORAGE_BYTES] = 0
 
 
@@ -168,6 +171,10 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
         yield ("smtp.tls_certificate", "smtp.tls_key"), "expected both or none, found only one"
     if config.smtp.tls_listen and not config.smtp.tls_certificate:
         yield ("smtp.tls_listen", "smtp.tls_certificate"), "listening with TLS needs a certificate and its key"
+    if config.storage.url and config.storage.path != DEFAULT_PATH:
+        yield ("storage.url", "storage.path"), "expected a database or a file, found both"
+    if config.storage.password_file and not config.storage.url:
+        yield ("storage.password_file", "storage.url"), "a password is of no use without a URL"
     if config.smtp.accept_unknown == "create" and config.http.require_token:
         yield (
             ("smtp.accept_unknown", "http.require_token"),

@@ -109,6 +109,10 @@ class Storage(Protocol):
     def policy(self) -> Policy:
         """What the operator has decided."""
 
+    @property
+    def clock(self) -> Callable[[], int]:
+        """What time it is by the clock that all who use the storage go by, in Unix milliseconds; asks nothing of it."""
+
     async def change_limits(self, limits: StorageLimits) -> None:
         """Go by other limits from now on. What is stored stays, even if it is more than they allow."""
 
@@ -224,13 +228,15 @@ class Storage(Protocol):
     async def erase(self) -> bool:
         """Erase what was deleted from the disk, then return some of the freed space to it; False: try again later.
 
-        After True no file holds a byte of it. Only another process that reads the storage can delay this for long.
+        After True no file holds a byte of it where the engine writes the files itself. Only another process that reads
+        the storage can delay this for long.
         """
 
     def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
         """Make a copy of everything as of one moment, in the engine's own format; it is erased on leaving.
 
-        Mail goes on being stored meanwhile. Raises ``StorageFull`` if the disk has no room for it besides its reserve.
+        Mail goes on being stored meanwhile. Raises ``StorageFull`` if the disk has no room for it besides its reserve,
+        ``CommandError`` if the engine has a better program for it.
         """
 
     def trouble(self) -> str:

@@ -7,6 +7,7 @@ from tmpmaild.cli.doctor import answering, certificate, files, machine, places, 
 from tmpmaild.cli.doctor.findings import Finding
 from tmpmaild.cli.doctor.records import Record
 from tmpmaild.config.settings import Config
+from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings
 
 
 def examine(config: Config) -> Iterator[Finding]:
@@ -18,7 +19,9 @@ def examine(config: Config) -> Iterator[Finding]:
     held = places.served(service) if service else places.in_use(config)
     yield from answering.check(config, held, certificate.leaf(config))
     yield from files.check(config)
-    yield from machine.space(roomsettings.storage(config))
+    storage = roomsettings.storage(config)
+    if isinstance(storage, SqliteSettings):
+        yield from machine.space(storage)
     yield from machine.clock()
     yield from certificate.check(config, hostname)
     yield from machine.limits(config, service)

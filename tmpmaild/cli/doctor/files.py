@@ -16,7 +16,7 @@ _CREDENTIALS = Path("/run/credentials")
 
 
 def check(config: Config) -> Iterator[Finding]:
-    """Look at the database, its folder, the certificate and the key."""
+    """Look at the database file and its folder unless there is a database server, the certificate and the key."""
     path = Path(config.storage.path).absolute()
     try:
         folder = path.resolve().parent
@@ -27,8 +27,9 @@ def check(config: Config) -> Iterator[Finding]:
         )
         yield problem(_DATABASE, f"{path.parent}: {error.strerror}", advice)
         return
-    found = [*_folder(folder), *_database(path, owner_uid)]
-    yield from found or [ok(_DATABASE, f"{path}: for user {_name(owner_uid)} alone")]
+    if not config.storage.url:
+        found = [*_folder(folder), *_database(path, owner_uid)]
+        yield from found or [ok(_DATABASE, f"{path}: for user {_name(owner_uid)} alone")]
     if config.smtp.tls_key:
         yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), owner_uid, stat.S_IWOTH)
         yield _pem(_KEY, Path(config.smtp.tls_key), owner_uid, stat.S_IRWXO | stat.S_IWGRP)

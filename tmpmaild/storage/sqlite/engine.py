@@ -31,6 +31,11 @@ class StorageSettings(StorageLimits, frozen=True, kw_only=True):
 
     path: Path
 
+    @property
+    def name(self) -> str:
+        """The database, as it is called in messages."""
+        return str(self.path)
+
 
 @asynccontextmanager
 async def open_storage(settings: StorageSettings, clock: Clock) -> AsyncIterator[SqliteStorage]:
@@ -110,5 +115,6 @@ def _put_together(
         deletion_state,
         hash_key=hash_key,
         path=settings.path,
+        clock=clock,
         limits=inbox_limits(settings, cap_bytes),
     )

@@ -29,7 +29,7 @@ from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import InboxLookup, select_messages
 from tmpmaild.storage.sqlite.searching import is_search, search
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
-from tmpmaild.storage.sqlite.writer import OnCommitted, Pause, Writer
+from tmpmaild.storage.sqlite.writer import Clock, OnCommitted, Pause, Writer
 
 T = TypeVar("T")
 
@@ -47,9 +47,11 @@ class SqliteStorage:
         *,
         hash_key: bytes,
         path: Path,
+        clock: Clock,
         limits: Limits,
     ) -> None:
         self.policy = SqlitePolicy(writer, reader, deletion_state)
+        self.clock = clock
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
