@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from growth import assert_within, cpu_seconds
 from tmpmaild import charsets
 from tmpmaild.mail import extracts, headers, mime, parts
+from tmpmaild.model import Verbatim
 
 MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))
 MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
@@ -300,3 +301,29 @@ def test_a_line_of_text_before_a_large_attachment_is_kept_apart_from_the_source(
     assert mime.parse(mixed(100_000)).body == "hello"
     assert mime.parse(mixed(1000)).body != "hello"  # a small source is read in no time
     assert read(mixed(1000)).body == "hello"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"soft =\r\nbreak, =C3=BC=\r\n, spaces \t \r\nbehind =  \r\n=\r\n\r\n=\n\nend=",
+        b"broken =4\r\n=XY =",
+        b"without a line end =3D " * 20,
+        b"\n\n\r\n=0D=0A\r",
+    ],
+)
+@pytest.mark.parametrize("step_bytes", [1, 7, 40])
+def test_quoted_printable_reads_the_same_in_steps(monkeypatch, body, step_bytes):
+    whole = mime.parse(QUOTED_PRINTABLE + body)
+    monkeypatch.setattr(parts, "_STEP_BYTES", step_bytes)
+    assert mime.parse(QUOTED_PRINTABLE + body) == whole
+
+
+@pytest.mark.parametrize("step_bytes", [1, 2, 3, 100])
+def test_a_lone_cr_is_found_wherever_a_step_ends(monkeypatch, step_bytes):
+    monkeypatch.setattr(mime, "_STEP_BYTES", step_bytes)
+    lines = b"Subject: x\r\n\r\none\r\n\r\ntwo\r\n"
+    assert isinstance(mime.parse(lines).body, Verbatim)
+    for at in range(len(b"Subject: x\r\n\r\n"), len(lines) + 1):
+        if lines[at : at + 1] != b"\n" and lines[at - 1 : at] != b"\r":
+            assert mime.parse(lines[:at] + b"\r" + lines[at:]).body.count("\n") == 4

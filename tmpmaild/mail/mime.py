@@ -28,6 +28,7 @@ IMAGE_TYPES = frozenset(f"image/{name}" for name in "png x-png gif jpeg jpg pjpe
 MAX_INLINE_BYTES = 5 * 1024 * 1024
 """Of the decoded images that a view shows, together."""
 
+_STEP_BYTES = 1024 * 1024
 MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times its size
 
 _SMALL_BYTES = 8 * 1024
@@ -136,8 +137,14 @@ def _is_verbatim(raw: bytes, part: Part) -> bool:
     ascii_only = raw.isascii()
     readable = charset in (_LIKE_ASCII if ascii_only else _UTF_8)
     # A lone CR would be another line end, a byte order mark no part of the text.
-    plain = raw.count(b"\r", start, end) == raw.count(b"\r\n", start, end) and not raw.startswith(BOM_UTF8, start)
+    plain = not raw.startswith(BOM_UTF8, start) and not _has_lone_cr(raw, start, end)
     return readable and plain and (ascii_only or charsets.is_utf8(raw[start:end]))
+
+
+def _has_lone_cr(raw: bytes, start: int, end: int) -> bool:
+    """Look step by step: no other thread gets the GIL while octets are counted."""
+    steps = ((at, min(at + _STEP_BYTES, end)) for at in range(start, end, _STEP_BYTES))
+    return any(raw.count(b"\r", at, to) != raw.count(b"\r\n", at, min(to + 1, end)) for at, to in steps)
 
 
 def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:

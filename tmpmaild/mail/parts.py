@@ -7,6 +7,7 @@ time does not depend on the nesting, and nothing recurses.
 
 import binascii
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tmpmaild.mail import headers
@@ -30,6 +31,7 @@ UNKNOWN_ENCODING = "A content transfer encoding is unknown; the content is shown
 
 # Of a whole mail of nothing but such lines, this many cost 0.1 s.
 _MAX_HYPHEN_LINES = 200_000
+_STEP_BYTES = 256 * 1024
 
 _HYPHEN_LINE = re.compile(rb"\n--([^\n]*)")
 _HEADER_END = re.compile(rb"\n(?:\r?\n|(?=--))")
@@ -83,11 +85,21 @@ def content(raw: bytes, part: Part, warnings: dict[str, None]) -> bytes:
     if part.encoding in IDENTITIES:
         return data
     if part.encoding == "quoted-printable":
-        if _BROKEN_ESCAPE.search(data):
-            warnings[BROKEN_QUOTED_PRINTABLE] = None
-        return binascii.a2b_qp(_SPACE_AFTER_SOFT_BREAK.sub(b"=", data))
+        return b"".join(_quoted_printable_steps(data, warnings))
     warnings[UNKNOWN_ENCODING] = None
     return data
+
+
+def _quoted_printable_steps(data: bytes, warnings: dict[str, None]) -> Iterator[bytes]:
+    """Decode whole lines step by step: no other thread gets the GIL during a step."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _STEP_BYTES) + 1 or len(data)
+        lines = data[start:end]
+        if _BROKEN_ESCAPE.search(lines):
+            warnings[BROKEN_QUOTED_PRINTABLE] = None
+        yield binascii.a2b_qp(_SPACE_AFTER_SOFT_BREAK.sub(b"=", lines))
+        start = end
 
 
 def _described(fields: dict[str, str], default_type: str, warnings: dict[str, None]) -> Part:
