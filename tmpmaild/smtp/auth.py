@@ -23,12 +23,12 @@ _are_base64_characters = re.compile(rb"[A-Za-z0-9+/]*+={0,2}").fullmatch
 
 
 class Authentication:
-    """AUTH in one session: whether it is ``offered``, under way or done.
+    """AUTH in one session: whether it is ``offered``, ``under_way`` (the next line is a response) or done.
 
     ``mechanism`` is the one that has succeeded, "" before.
     """
 
-    __slots__ = ("_prompts", "_tried", "mechanism", "offered")
+    __slots__ = ("_prompts", "_tried", "mechanism", "offered", "under_way")
 
     def __init__(self, *, offered: bool) -> None:
         self.offered = offered
@@ -38,18 +38,12 @@ class Authentication:
         """Forget what was said: it was in the clear, and now there is TLS (RFC 3207 §4.2)."""
         self.mechanism = ""
         self._tried = ""
-        self._prompts: tuple[Reply, ...] | None = None  # those that have not been given
-
-    @property
-    def under_way(self) -> bool:
-        """Whether the next line is a response, and no command."""
-        return self._prompts is not None
+        self.under_way = False
+        self._prompts: tuple[Reply, ...] = ()  # those that have not been given
 
     def max_line_bytes(self, waiting: Input) -> int:
-        """Return how long the next line may be: a response is longer than a command, alone or behind AUTH."""
-        if self.offered and (self.under_way or waiting.match(_is_auth)):
-            return MAX_RESPONSE_BYTES
-        return MAX_LINE_BYTES
+        """Return how long the next line may be where AUTH is offered: a response is long, alone or behind AUTH."""
+        return MAX_RESPONSE_BYTES if self.under_way or waiting.match(_is_auth) else MAX_LINE_BYTES
 
     def begin(self, argument: bytes) -> Reply:
         """Read what follows AUTH: a mechanism, and perhaps the first response."""
@@ -63,13 +57,13 @@ class Authentication:
             return replies.UNKNOWN_MECHANISM
         self._tried = name.decode()
         self._prompts = prompts[1:]
+        self.under_way = True
         if not response:
             return prompts[0]
         return self.respond(b"" if response == _EMPTY_INITIAL_RESPONSE else argument.partition(b" ")[2])
 
     def respond(self, response: bytes) -> Reply:
         """Take a response: ask for the next, or end the exchange."""
-        assert self._prompts is not None
         if response == _CANCEL:
             return self._end(replies.AUTH_CANCELLED)
         if len(response) % _BASE64_GROUP or not _are_base64_characters(response):
@@ -85,5 +79,5 @@ class Authentication:
         return self._end(replies.RESPONSE_TOO_LONG) if self.under_way else replies.LINE_TOO_LONG
 
     def _end(self, reply: Reply) -> Reply:
-        self._prompts = None
+        self.under_way = False
         return reply

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tmpmaild.smtp import otherprotocols, replies
 from tmpmaild.smtp.auth import Authentication
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
-from tmpmaild.smtp.lines import Input, LineTooLong, LineWithoutEnd
+from tmpmaild.smtp.lines import MAX_LINE_BYTES, Input, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender, StartTls
 from tmpmaild.smtp.transaction import MailTransaction, parse_mail, parse_rcpt
@@ -162,7 +162,7 @@ class Conversation:
             self.close(refusal)
             return False
         try:
-            line = self._input.take_line(auth.max_line_bytes(self._input))
+            line = self._input.take_line(auth.max_line_bytes(self._input) if auth.offered else MAX_LINE_BYTES)
         except LineTooLong:
             self._react(auth.refuse_long_line())
             return True

@@ -32,18 +32,15 @@ def encode(mail: NewMail) -> str:
     """Return the session of a mail as it is stored."""
     session = mail.envelope.session
     inbox_ids = dict(zip(mail.envelope.recipients, mail.inbox_ids, strict=True))
-    stored = _StoredSession(
+    # Tuples are the same arrays as the Structs above, and cost half as much.
+    stored = (
         session.greeting,
         session.tls_version,
         session.tls_cipher,
         session.auth,
         session.parameters,
         session.data_at_ms,
-        tuple(
-            _StoredRecipient(inbox_ids[one.address], one.address, one.at_ms)
-            for one in session.recipients
-            if one.address in inbox_ids
-        ),
+        [(inbox_ids[one.address], one.address, one.at_ms) for one in session.recipients if one.address in inbox_ids],
     )
     return _encode(stored).decode()
 
