@@ -16,7 +16,7 @@ TESTS = Path(__file__).parent
 PROJECT = TESTS.parent / "pyproject.toml"
 DISTRIBUTIONS = packages_distributions()
 OPTIONAL = {"allure", "allure-python-commons", "allure-pytest"}  # reports.py imports it when its option was given
-IN_CLIENT = ("client", "cli", "pytest_plugin")  # some commands say what to install, see cli/test_extra.py
+IN_CLIENT = ("client", "cli", "mcp_server", "pytest_plugin")  # some commands say what to install, see cli/test_extra.py
 
 
 def normal(name):
@@ -64,12 +64,12 @@ def test_a_server_needs_no_more_than_is_installed_with_it():
 
 def test_client_and_commands_need_their_extra_and_the_plugin_the_pytest_that_loads_it():
     imports = imported(modules(of_the_client=True))
-    assert undeclared(imports, known=declared("client", "dns", "tls") | {"pytest"} | OPTIONAL) == {}
+    assert undeclared(imports, known=declared("client", "dns", "mcp", "tls") | {"pytest"} | OPTIONAL) == {}
     assert all("pytest_plugin" in path for path in imports["pytest"])
 
 
 def test_nothing_is_declared_that_nothing_imports():
-    assert declared("client", "dns", "tls", "postgresql") - imported(PACKAGE.rglob("*.py")).keys() == set()
+    assert declared("client", "dns", "mcp", "tls", "postgresql") - imported(PACKAGE.rglob("*.py")).keys() == set()
 
 
 def test_every_minimum_says_its_reason():

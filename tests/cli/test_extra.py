@@ -5,9 +5,9 @@ import sys
 
 WITHOUT = """
 import sys
-sys.modules["httpx2"] = None
+sys.modules["httpx2"] = sys.modules["mcp"] = None
 from tmpmaild.cli.main import main
-for arguments in ["new"], ["watch", "a@a.test"], ["wait", "a@a.test"]:
+for arguments in ["new"], ["watch", "a@a.test"], ["wait", "a@a.test"], ["mcp"]:
     try:
         main(arguments)
     except SystemExit as done:
@@ -21,15 +21,18 @@ def python(code):
 
 def test_the_service_never_loads_the_client():
     done = python(
-        "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'httpx2', 'tmpmaild.client'} & set(sys.modules))"
+        "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'httpx2', 'mcp', 'tmpmaild.client'} & set(sys.modules))"
     )
     assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 def test_a_missing_client_is_named_with_what_to_install():
     done = python(WITHOUT)
-    assert done.stdout == "2\n2\n2\n"
-    assert done.stderr == 3 * 'tmpmaild: the client needs httpx2: pip install "tmpmaild[client]"\n'
+    assert done.stdout == "2\n2\n2\n2\n"
+    assert done.stderr == (
+        3 * 'tmpmaild: the client needs httpx2: pip install "tmpmaild[client]"\n'
+        + 'tmpmaild: the MCP server needs the MCP SDK: pip install "tmpmaild[mcp]"\n'
+    )
 
 
 def test_the_commands_never_load_the_service():

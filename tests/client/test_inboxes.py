@@ -76,6 +76,15 @@ def test_faults_are_ordered_and_what_is_left_of_them_is_shown(client):
     assert inbox.faults() == []
 
 
+def test_one_mail_is_read_by_its_id_and_its_text_is_whole(client, inbox, world):
+    message_id = world.deliver(inbox.address, b"Subject: long\r\n\r\n" + 5000 * b"line\r\n")
+    mail = inbox.message(message_id)
+    assert (mail.id, mail.subject, mail.truncated, len(mail.text)) == (message_id, "long", False, 25_000)
+    for unknown in ("msg_00000000000000000000000000", "msg_?x=1", "latest"):
+        with pytest.raises(api.MessageNotFound):
+            inbox.message(unknown)
+
+
 def test_an_address_can_be_extended_and_shortened(client, inbox, world):
     now = datetime.fromtimestamp(world.clock() / 1000, UTC)
     assert (inbox.extend(7200) - now).total_seconds() == 7200

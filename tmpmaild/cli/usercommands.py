@@ -1,18 +1,20 @@
-"""The commands for users of a running service: new, watch, wait, completion. Only their arguments are here.
+"""The commands for users of a running service: new, watch, wait, mcp, completion. Only their arguments are here.
 
-``live.py`` and ``waitcommand.py`` carry them out. Both need the extra ``client`` and are imported when a command runs,
-because ``tmpmaild serve`` must work without it.
+``live.py``, ``waitcommand.py`` and ``mcp_server`` carry them out. They need the extras ``client`` and ``mcp`` and are
+imported when a command runs, because ``tmpmaild serve`` must work without them.
 """
 
 import signal
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
+from importlib import import_module
 from math import ceil
 from typing import Any, ParamSpec
 
 import click
 
+from tmpmaild import __version__
 from tmpmaild.cli import console, parameters
 
 P = ParamSpec("P")
@@ -33,14 +35,13 @@ _address = click.argument("address", callback=parameters.expect_address)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
 
 
-def _with_client(command: Callable[P, int]) -> Callable[P, None]:
-    """Exit with the code that a command returns; if the client is not installed, print what to install."""
+def _needing(module: str, command: Callable[P, int]) -> Callable[P, None]:
+    """Exit with the code that a command returns; if what a module needs is not installed, print what to install."""
 
     @wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            import tmpmaild.client  # noqa: F401, PLC0415 - brings httpx2
-
+            import_module(module)
             code = command(*args, **kwargs)
         except ImportError as error:
             click.echo(f"tmpmaild: {error}", err=True)
@@ -50,6 +51,10 @@ def _with_client(command: Callable[P, int]) -> Callable[P, None]:
         sys.exit(code)
 
     return wrapped
+
+
+_with_client = partial(_needing, "tmpmaild.client")  # brings httpx2
+_with_mcp = partial(_needing, "tmpmaild.mcp_server")
 
 
 @click.command()
@@ -151,6 +156,25 @@ def wait(
 
 
 @click.command()
+@click.option("--url", "--server", help="Where the service is. Default: $TMPMAILD_URL, else http://127.0.0.1:8025.")
+@_with_mcp
+def mcp(url: str | None) -> int:
+    """Serve MCP on standard input and output: tools with which an agent creates inboxes and reads their mail.
+
+    An agent starts this command by its configuration. It reads only inboxes that it has created, and deletes them when
+    its input ends.
+    """
+    from tmpmaild import mcp_server  # noqa: PLC0415
+    from tmpmaild.cli import exits  # noqa: PLC0415
+    from tmpmaild.client import AsyncClient  # noqa: PLC0415
+
+    with exits.arguments():
+        client = AsyncClient(url)
+    mcp_server.serve(client, __version__)
+    return exits.DONE
+
+
+@click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
@@ -170,4 +194,4 @@ def completion(context: click.Context, shell: str) -> None:
         click.echo(script)
 
 
-COMMANDS = (new, watch, wait, completion)
+COMMANDS = (new, watch, wait, mcp, completion)

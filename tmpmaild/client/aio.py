@@ -119,6 +119,10 @@ class AsyncInbox(InboxView):
         found = self._remote.messages(wanted(subject, sender, text, after, has), limit)
         return [AsyncMail(self._remote, message, self._driver) for message in await self._driver.run(found)]
 
+    async def message(self, message_id: str) -> "AsyncMail":
+        """Return the mail with this id, its text whole. Raises ``MessageNotFound``."""
+        return AsyncMail(self._remote, await self._driver.run(self._remote.message(message_id)), self._driver)
+
     async def wait_for(
         self,
         *,

@@ -190,6 +190,10 @@ class RemoteInbox:
                 raise not_tmpmaild(reply)
         return found[:limit]
 
+    def message(self, message_id: str) -> Steps[Message]:
+        """Read one message as a list would show it, its text whole."""
+        return decoded((yield from self._ask("GET", _message(message_id))), Message)
+
     def details(self, message_id: str) -> Steps[Details]:
         """Read one message, whole."""
         return decoded((yield from self._ask("GET", _message(message_id))), Details)

@@ -119,6 +119,10 @@ class Inbox(InboxView):
         found = self._remote.messages(wanted(subject, sender, text, after, has), limit)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found)]
 
+    def message(self, message_id: str) -> "Mail":
+        """Return the mail with this id, its text whole. Raises ``MessageNotFound``."""
+        return Mail(self._remote, self._driver.run(self._remote.message(message_id)), self._driver)
+
     def wait_for(
         self,
         *,

@@ -39,10 +39,16 @@ _TAG_NAME = re.compile(r"</?[a-zA-Z]")
 _ATTRIBUTE = re.compile(
     r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
 )
-_MAY_HIDE = re.compile(r"hidden|display\s*+:\s*+none|max-height\s*+:\s*+0", re.IGNORECASE)
+_MAY_HIDE = re.compile(r"hidden|display\s*+:\s*+none|(?:max-height|opacity)\s*+:\s*+0|mso-hide", re.IGNORECASE)
 _HIDING_STYLE = re.compile(
     r"(?:^|[;\s])(?:display\s*+:\s*+none|visibility\s*+:\s*+hidden|mso-hide\s*+:\s*+all"
-    r"|max-height\s*+:\s*+0(?:px)?\s*+(?:!|;|$))",
+    r"|max-height\s*+:\s*+0(?:px)?\s*+(?:!|;|$)|opacity\s*+:\s*+0(?:\.0*+)?\s*+(?:!|;|$))",
+    re.IGNORECASE,
+)
+# Elements within may set these anew, as layouts of tables do with the size: they hide only the text up to the next tag.
+_MAY_BLANK = re.compile(r"font-size\s*+:\s*+0|color\s*+:\s*+transparent", re.IGNORECASE)
+_BLANKING_STYLE = re.compile(
+    r"(?:^|[;\s])(?:font-size\s*+:\s*+0(?:\.0*+)?(?:px|pt|em|rem|%)?|color\s*+:\s*+transparent)\s*+(?:!|;|$)",
     re.IGNORECASE,
 )
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
@@ -177,6 +183,13 @@ def _hides(attributes: str) -> bool:
     return "hidden" in found or _HIDING_STYLE.search(found.get("style", "")) is not None
 
 
+def _blanks(attributes: str) -> bool:
+    """Return whether text right behind a tag cannot be seen."""
+    if _MAY_BLANK.search(attributes) is None:
+        return False
+    return _BLANKING_STYLE.search(attributes_of(attributes).get("style", "")) is not None
+
+
 class _Page:
     """The lines written so far, the line being written, and what is open: a link, something hidden."""
 
@@ -184,6 +197,7 @@ class _Page:
         self._skips_hidden = skips_hidden
         self._hidden = ""
         self._hidden_depth = 0
+        self._is_blank = False
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
@@ -196,12 +210,14 @@ class _Page:
             if self._hidden:
                 self._pass_over(kind, text)
             elif kind == "text":
-                self._write(unescaped(text))
+                self._write("" if self._is_blank else unescaped(text))
             elif kind == "end":
+                self._is_blank = False
                 self._end(text)
             elif text not in _VOID and (text == "template" or (self._skips_hidden and _hides(attributes))):
                 self._hidden, self._hidden_depth = text, 1
             else:
+                self._is_blank = (self._is_blank and text in _VOID) or _blanks(attributes)
                 self._start(text, attributes)
         return not (self._hidden and self._skips_hidden)
 
