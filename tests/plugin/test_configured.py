@@ -1,6 +1,8 @@
 """The embedded daemon as ini keys and a file configure it; their mistakes; what slows tests down or ends them."""
 
+import re
 import socket
+import sys
 
 import pytest
 
@@ -25,6 +27,10 @@ def test_smtp(inbox, tmpmail_smtp, tmpmail_smtps, tmpmail_ca_file):
     with smtplib.SMTP_SSL("localhost", tmpmail_smtps.port, local_hostname="localhost", context=context) as client:
         client.sendmail("a@shop.example", [inbox.address], "Subject: again\\r\\n\\r\\n")
     assert [mail.subject for mail in inbox.wait_for_messages(2, timeout=10)] == ["hello", "again"]
+
+async def test_rate(inbox, async_inbox):
+    for _ in range(4):
+        assert await async_inbox.messages() == inbox.messages() == []
 """
 FILE = """
 domains = ["not.this.example"]
@@ -35,15 +41,31 @@ listen = ["0.0.0.0:0", "127.0.0.1:0"]
 max_message_bytes = 2048
 [storage]
 path = "/nowhere/tmpmaild.db"
+[rate_limit]
+requests_per_minute = 300
+burst = 3
+[limits]
+exempt = []
 """
 
 
-def test_a_file_and_ini_keys_configure_the_embedded_daemon(run, tmp_path):
+@pytest.fixture(scope="module")
+def configured(run_in, tmp_path_factory):
+    """Run these tests once."""
     pytest.importorskip("trustme", reason="needs the Python package trustme")
-    (tmp_path / "mail.toml").write_text(FILE)
+    folder = tmp_path_factory.mktemp("configured")
+    (folder / "mail.toml").write_text(FILE)
     keys = "tmpmaild_config = mail.toml\ntmpmaild_domain = mail.shop.example, second.example\ntmpmaild_tls = true\n"
-    status, text = run(tests=TESTS, ini=keys)
-    assert (status, "2 passed" in text) == (0, True), text
+    return run_in(folder, "-p", "anyio", tests=TESTS, ini=f"{keys}anyio_mode = auto\n")
+
+
+def test_a_file_and_ini_keys_configure_the_embedded_daemon(configured):
+    assert (configured.status, "3 passed, 1 warning" in configured.text) == (0, True), configured.text
+
+
+def test_the_first_refusal_for_the_rate_is_one_warning_that_says_what_to_set(configured):
+    assert "limits how often this machine may ask (429), so tests wait. In its configuration, add" in configured.text
+    assert "rate_limit.requests_per_minute = 0" in configured.text
 
 
 def test_the_mistakes_of_a_file_and_of_ini_keys_are_told_with_their_place(run, tmp_path):
@@ -85,14 +107,6 @@ def test_a_second_run_with_the_same_fixed_port_is_told_which_one(tmp_path):
     assert place in told
 
 
-def test_what_only_tls_has_says_what_to_set(run):
-    tests = "def test_one(tmpmail_ca_file): pass\ndef test_two(tmpmail_smtps): pass"
-    status, text = run("--tmpmaild-url=http://127.0.0.1:9", tests=tests)
-    assert (status, "2 errors" in text) == (1, True), text
-    for name in ("tmpmail_ca_file", "tmpmail_smtps"):
-        assert f"tmpmaild: {name} needs the embedded daemon and tmpmaild_tls = true" in text
-
-
 def test_two_certificates_are_one_too_many(tmp_path):
     file = tmp_path / "mail.toml"
     file.write_text('[smtp]\ntls_certificate = "mine.pem"\n')
@@ -100,53 +114,51 @@ def test_two_certificates_are_one_too_many(tmp_path):
     assert mistake(tmp_path, config_file=file, has_tls=True) == told
 
 
-def test_without_trustme_tls_says_what_to_install(run, tmp_path):
-    (tmp_path / "trustme.py").write_text("raise ImportError")
-    tests = "def test_it(inbox): pass"
-    status, text = run(tests=tests, ini="tmpmaild_tls = true\n", python_path=tmp_path)
-    assert (status, 'tmpmaild_tls needs trustme: pip install "tmpmaild[tls]"' in text) == (1, True), text
-
-
-def test_the_first_refusal_for_the_rate_is_one_warning_that_says_what_to_set(run, tmp_path):
-    (tmp_path / "mail.toml").write_text("[rate_limit]\nrequests_per_minute = 120\nburst = 2\n[limits]\nexempt = []\n")
-    tests = """
-async def test_it(async_inbox, inbox):
-    assert await async_inbox.messages() == []
-    assert inbox.messages() == []
-"""
-    ini = "tmpmaild_config = mail.toml\nanyio_mode = auto\n"
-    status, text = run("-p", "anyio", tests=tests, ini=ini)
-    assert (status, "1 passed, 1 warning" in text) == (0, True), text
-    assert "limits how often this machine may ask (429), so tests wait. In its configuration, add" in text
-    assert "rate_limit.requests_per_minute = 0" in text
+def test_without_trustme_tls_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "trustme", None)
+    assert mistake(tmp_path, has_tls=True) == 'tmpmaild_tls needs trustme: pip install "tmpmaild[tls]"'
 
 
 KILLED = """
 import os, signal, threading
 
-def test_that_passes(inbox):
+def test_during_which_it_dies(inbox):
     with open(f"/proc/self/task/{threading.get_native_id()}/children") as children:
         daemon = int(children.read())
     os.kill(daemon, signal.SIGKILL)
     os.waitid(os.P_PID, daemon, os.WEXITED | os.WNOWAIT)
+    inbox.messages()
 
-def test_the_next(inbox):
+def test_after_it(inbox):
     pass
 
-def test_without(tmpmail_smtp):
+def test_without_an_inbox(tmpmail_smtp):
+    pass
+
+def test_tls(tmpmail_ca_file):
+    pass
+
+def test_implicit_tls(tmpmail_smtps):
     pass
 """
 
 
-def test_a_daemon_that_dies_is_named_by_the_test_and_by_those_after_it(run):
-    status, text = run(tests=KILLED.replace("WNOWAIT)", "WNOWAIT)\n    inbox.messages()"))
-    assert (status, "1 failed, 1 passed, 1 warning, 1 error" in text) == (1, True), text
-    assert text.count("the embedded daemon ended before the tests did (exit -9)") >= 2
-    assert "was not deleted: http://" in text
+@pytest.fixture(scope="module")
+def killed(run_in, tmp_path_factory):
+    """Run these tests once."""
+    return run_in(tmp_path_factory.mktemp("killed"), tests=KILLED)
 
 
-def test_a_test_that_passes_without_its_daemon_only_warns(run):
-    status, text = run("-k", "passes", tests=KILLED)
-    assert (status, "1 passed, 2 deselected, 1 warning" in text) == (0, True), text
-    assert "UserWarning: tmpmaild: " in text
-    assert "was not deleted: http://" in text
+def test_a_daemon_that_dies_is_named_by_the_test_and_by_those_after_it(killed):
+    assert (killed.status, "1 failed, 1 passed, 1 warning, 3 errors" in killed.text) == (1, True), killed.text
+    assert killed.text.count("the embedded daemon ended before the tests did (exit -9)") >= 2
+
+
+def test_an_inbox_that_cannot_be_deleted_only_warns(killed):
+    told = r"UserWarning: tmpmaild: \S+@tmpmaild.example was not deleted: http://\S+: connection refused"
+    assert re.search(told, killed.text), killed.text
+
+
+@pytest.mark.parametrize("name", ["tmpmail_ca_file", "tmpmail_smtps"])
+def test_what_only_tls_has_says_what_to_set(killed, name):
+    assert f"tmpmaild: {name} needs the embedded daemon and tmpmaild_tls = true" in killed.text

@@ -25,13 +25,13 @@ class Attachment(NamedTuple):
 
 
 def extend(report: pytest.TestReport, inboxes: Sequence[Inbox], clients: Clients, config: pytest.Config) -> None:
-    """Add the mails of a failed test to its report. Never raises, so that the failure itself is reported."""
+    """Add the mails of a failed test to its report; where they cannot be read, it says so instead."""
     if ending := clients.service.ended():
         report.sections.append(("tmpmaild", ending))
         return
     report.sections += [_section(one) for one in inboxes]
-    wants_html = bool(config.getoption("htmlpath", None))
-    wants_allure = bool(config.getoption("allure_report_dir", None))
+    wants_html = config.getoption("htmlpath", None)
+    wants_allure = config.getoption("allure_report_dir", None)
     if wants_html or wants_allure:
         attachments = [one for inbox in inboxes for one in _attachments(inbox, clients.http)]
         if wants_html:
@@ -67,7 +67,7 @@ def _attachments(inbox: Inbox, http: httpx2.Client) -> Iterator[Attachment]:
     try:
         for number, mail in enumerate(reversed(inbox.messages(limit=_MAX_MAILS)), 1):
             name = f"{inbox.address} mail {number}"
-            yield Attachment(f"{name} text", "txt", f"{heading(mail)}\n\n{mail.text}".encode())
+            yield Attachment(f"{name} text", "txt", f"{heading(mail)}\n\n{mail.text}".encode(errors="replace"))
             if mail.size_bytes > _MAX_ATTACHED_BYTES:
                 continue
             if mail.has_html:
