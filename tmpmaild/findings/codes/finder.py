@@ -10,7 +10,7 @@ by itself is for ``lines.py`` and ``naming.py``.
 
 from tmpmaild.findings.codes import naming, scores, shapes
 from tmpmaild.findings.codes.cues import NOUNS, NUMBERS, Cue, Mark
-from tmpmaild.findings.codes.lines import Line, is_plain, touching
+from tmpmaild.findings.codes.lines import LETTER, Line, is_plain, touching
 from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
 from tmpmaild.model import Code
 
@@ -121,7 +121,7 @@ def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
         if strength:
             return strength
     passwords = [mark for mark in line.marks if mark.cue is Cue.PASSWORD and mark.end <= shape.start]
-    if shape.kind is not Kind.DIGITS or not passwords or not naming.is_joined(line, passwords[-1], shape):
+    if shape.kind not in TYPED or not passwords or not naming.is_joined(line, passwords[-1], shape):
         return 0
     return scores.strength("password", _Places(mail, number))
 
@@ -167,6 +167,11 @@ def _is_label(line: Line) -> bool:
     return is_short and not line.cues.isdisjoint(_LABELS)
 
 
+def _is_value(line: Line) -> bool:
+    """Return whether a line is without words, as those of a table are."""
+    return not LETTER.search(line.text) and any(map(str.isdigit, line.text))
+
+
 def _named_below(mail: _Mail, number: int, shape: Shape) -> float:
     for below in range(number + 1, min(number + 1 + _LINES_BELOW, len(mail.lines))):
         line = mail.lines[below]
@@ -182,7 +187,7 @@ def _named_by_subject(mail: _Mail, number: int, shape: Shape) -> float:
         nouns = line.nouns()
         if nouns:
             return scores.OTHER_LINE * _strength(mail, above, nouns[0], shape, line.text[nouns[0].end :])
-    if shape.kind not in TYPED:
+    if shape.kind not in TYPED or _is_value(mail.lines[number - 1]):
         return 0
     return scores.strength("nothing", _Places(mail, number))
 

@@ -50,9 +50,16 @@ def naming(line: Line, index: int) -> Naming | None:
     closeness = _closeness_from_behind(line, noun, shape) if noun else 0
     if names and _is_next_to(line, names[-1], shape) and not line.is_entered(shape):
         gap = line.text[names[-1].end : shape.start]
+        if ":" in gap and _is_for_a_purpose(line, names[-1]):
+            return Naming(noun, closeness) if closeness else None
         if closeness < 1 or (len(gap) <= _TOUCHING_CHARACTERS and ":" not in gap):
             return _SOMETHING_ELSE
     return Naming(noun, closeness) if closeness else None
+
+
+def _is_for_a_purpose(line: Line, name: Mark) -> bool:
+    """Distinguish "use this to verify your phone: 1234" from "enter your phone: 1234"."""
+    return any(mark.cue in _PURPOSES and 0 < name.start - mark.end <= _NAMING_CHARACTERS for mark in line.marks)
 
 
 def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
@@ -69,7 +76,7 @@ def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
 def _ends_in_purpose(line: Line, noun: Mark, shape: Shape) -> bool:
     """Return whether what a code is for is right before a number: "code for your login 1234"."""
     return any(
-        mark.cue in _PURPOSES and noun.end <= mark.start and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS
+        mark.cue in _PURPOSES and noun.end < mark.end and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS
         for mark in line.marks
     )
 
@@ -147,6 +154,6 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
         return 0
     if not LETTER.search(gap) or not gap[:2].strip().isalnum() or line.is_entered(shape):
         return scores.JOINED_FROM_BEHIND
-    if noun.cue is Cue.OTP:
+    if noun.cue is Cue.OTP and line.text[noun.end - 1] not in "sS":  # "1234 one-time codes"
         return scores.OTP_ELSEWHERE if len(gap) <= NEAR_CHARACTERS / 2 else scores.NOUN_ELSEWHERE
     return 0

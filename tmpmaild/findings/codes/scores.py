@@ -20,6 +20,7 @@ TWO_GROUPS = 0.8
 LETTERS = dict.fromkeys(range(4, 11), 0.8)
 MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
 COUPON = 0.5
+DOCUMENT = 0.7
 EVEN_GROUPS = 0.9
 NEARLY_EVEN_GROUPS = 0.6
 UNEVEN_GROUPS = 0.55
@@ -119,13 +120,16 @@ _STRENGTHS = {
     },
     "password": {
         "around:trade": 0,
-        "around:hint|authorize": 0.6,
+        "around:hint|authorize|once": 0.6,
         "around:parcel around:premises": 0.6,
     },
     "nothing": {
         "above:trade|label": 0,
         "above:verify|once": 0.64,
         "above:confirm": 0.55,
+        "around:trade|label": 0,
+        "around:verify|once": 0.6,
+        "below:enter below:hint|lasts": 0.6,
     },
 }
 

@@ -52,8 +52,8 @@ _JOINTS = re.compile(rf"({_JOINT})")
 _TOKEN = re.compile(
     rf"(?<![{_IN_WORD}-])(?=[0-9A-Za-z])(?>"
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
-    r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
-    r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})"
+    r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?<![0-9A-Z]{3} )(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
+    r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})(?! [0-9A-Z]{3})"
     r"|(?=[A-Za-z-]*+[0-9])[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*"
     r"|[A-Z]{3,}+(?:-[A-Z]++)*"
     r"|[a-z]{3,}+(?:-[a-z]++)+"
@@ -88,11 +88,14 @@ _DAY = re.compile(
 _UNEVEN_SIZES = [2, 3, 3], [3, 3, 2], [3, 2, 3], [1, 3, 3], [3, 4], [4, 3]
 _SMALL_OR_NO_NUMBER = re.compile(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|.*:.*")
 _MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
+_DOCUMENT = re.compile(r"[A-Z]{1,2}[0-9]{6,}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
 _WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
 _THREE_WORDS = re.compile(r".*-.*-.*")
-_GROUPS = re.compile(r"(?=.{7})(?!\d+(?:-\d+)*\Z|\d{4}-\d\d-)[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}")
+_GROUPS = re.compile(
+    r"(?=.{7})(?!\d+(?:-\d+)*\Z|\d{4}-\d\d-)(?:[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}|[0-9A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,6}){2})"
+)
 
 
 class Kind(IntEnum):
@@ -264,6 +267,8 @@ def _word_score(token: str) -> float:
     """Score letters with digits, or capital letters, in one piece."""
     if _MEASURE.fullmatch(token):
         return 0
+    if _DOCUMENT.fullmatch(token):
+        return scores.DOCUMENT
     if token.isalpha():
         return scores.LETTERS.get(len(token), 0)
     score = scores.MIXED.get(len(token), 0)
