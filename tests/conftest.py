@@ -22,7 +22,7 @@ LOOPS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
     pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop"),
 ]
-SLOW_FOLDERS = ("inbox", "browser", "e2e", "plugin", "cli", "client")
+SLOW_FOLDERS = ("clients", "inbox", "browser", "e2e", "plugin", "cli", "client")
 FREE_BYTES = 4 << 30
 DOOR, ROOM = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"  # any two files that are there
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)

@@ -15,8 +15,8 @@ from daemons import environment
 CLIENT = Path(__file__).parents[2] / "clients/typescript"
 
 
-def run(*command, cwd=CLIENT, **variables):
-    """Run a command with our ``tmpmaild`` first in PATH; return what it printed. Its failure is that of the test."""
+def run(*command, cwd=CLIENT, status=0, **variables):
+    """Run a command with our ``tmpmaild`` first in PATH; return what it printed. Another status fails the test."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         command,
@@ -27,7 +27,7 @@ def run(*command, cwd=CLIENT, **variables):
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
 
 

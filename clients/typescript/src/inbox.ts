@@ -3,7 +3,7 @@
 import { UnexpectedMail, WaitTimeout } from "./errors.js";
 import { type Event, ReconnectingStream } from "./following.js";
 import { type Abortable, Mail, codeBy, describedLink, linkBy } from "./mail.js";
-import type { MessageItem } from "./openapi.js";
+import type { FaultItem, MessageItem } from "./openapi.js";
 import type { Has, Query, RemoteInbox } from "./remote.js";
 import { type Goal, Waiting, listed } from "./waiting.js";
 
@@ -114,8 +114,21 @@ export class Inbox {
 
   /** Set the expiry to so many seconds from now, also to an earlier time; return it. */
   async extend(seconds: number, { signal }: Abortable = {}): Promise<Date> {
-    await this.#remote.change({ expires_in_seconds: seconds }, signal);
+    await this.#remote.shown({ expires_in_seconds: seconds }, signal);
     return this.expiresAt;
+  }
+
+  /**
+   * Make the next mails to this address fail, or end that with an empty list: `{ at: "rcpt", reply: "451 4.7.1 Greylisted",
+   * times: 2 }`. Throws a `Problem` `invalid-request` if one is impossible, or if the service allows none (`smtp.faults`).
+   */
+  async setFaults(faults: readonly FaultItem[], { signal }: Abortable = {}): Promise<void> {
+    await this.#remote.shown({ faults: [...faults] }, signal);
+  }
+
+  /** Return the faults that are still to come, each with how often. */
+  async faults({ signal }: Abortable = {}): Promise<FaultItem[]> {
+    return (await this.#remote.shown(undefined, signal)).faults ?? [];
   }
 
   /** Delete the address and its mail. */

@@ -2,7 +2,7 @@
 
 import { type Answer, decoded, isMessage, isObject, nextPageQuery, notTmpmaild } from "./answers.js";
 import type { Ask, Http, OpenStream } from "./http.js";
-import type { AddressResource, FullMessageItem, MessageItem, MessageList, ViewItem } from "./openapi.js";
+import type { AddressResource, ExtendRequest, FullMessageItem, MessageItem, MessageList, ViewItem } from "./openapi.js";
 
 export const MAX_PAGE = 100;
 const MAX_CONTENT_BYTES = 512 * 1024 * 1024;
@@ -39,9 +39,12 @@ export class RemoteInbox {
     return this.#token;
   }
 
-  async change(body: object, signal?: AbortSignal): Promise<void> {
-    const answer = await this.#ask({ method: "PATCH", path: "", body, signal });
-    this.expiresAt = new Date(decoded(answer, isAddress).expires_at);
+  /** Change the address, or, without a body, only read it again. */
+  async shown(body?: ExtendRequest, signal?: AbortSignal): Promise<AddressResource> {
+    const answer = await this.#ask({ method: body === undefined ? "GET" : "PATCH", path: "", body, signal });
+    const address = decoded(answer, isAddress);
+    this.expiresAt = new Date(address.expires_at);
+    return address;
   }
 
   async delete(signal?: AbortSignal): Promise<void> {

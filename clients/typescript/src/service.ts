@@ -4,7 +4,7 @@ import { decoded, isObject } from "./answers.js";
 import { Http, serviceUrl } from "./http.js";
 import { Inbox } from "./inbox.js";
 import type { Abortable } from "./mail.js";
-import type { CreateRequest, DomainList } from "./openapi.js";
+import type { CreateRequest, DomainList, FaultItem } from "./openapi.js";
 import { RemoteInbox, addressPath, isAddress } from "./remote.js";
 
 /** What an address is to be like; all is optional. */
@@ -17,6 +17,8 @@ export interface NewInbox {
   private?: boolean;
   /** How long it lives, which the operator bounds. */
   expiresInSeconds?: number;
+  /** What the next mails meet with, as in `Inbox.setFaults`. */
+  faults?: readonly FaultItem[];
 }
 
 /**
@@ -43,6 +45,7 @@ export class Tmpmaild {
     if (localPart !== undefined) body.local_part = localPart;
     if (domain !== undefined) body.domain = domain;
     if (expiresInSeconds !== undefined) body.expires_in_seconds = expiresInSeconds;
+    if (more.faults !== undefined) body.faults = [...more.faults];
     if (more.private !== undefined) body.private = more.private;
     const answer = await this.#http.ask({ method: "POST", path: "addresses", body, signal });
     const created = decoded(answer, isAddress);

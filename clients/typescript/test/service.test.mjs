@@ -133,3 +133,13 @@ test("names can be chosen, and a taken one is refused", withInbox(async (inbox, 
   assert.ok(chosen.expiresAt < inbox.expiresAt);
   await assert.rejects(newInbox({ localPart: "chosen.name" }), { code: "address-taken" });
 }));
+
+test("faults are for one address, as often as they are ordered", withInbox(async (inbox, { smtp, newInbox }) => {
+  await inbox.setFaults([{ at: "rcpt", reply: "451 4.7.1 Greylisted", times: 2 }]);
+  await assert.rejects(send(smtp, inbox.address), /^Error: 451 4\.7\.1 Greylisted to RCPT/);
+  assert.deepEqual((await inbox.faults()).map(({ times }) => times), [1]);
+  await assert.rejects(inbox.setFaults([{ at: "rcpt", reply: "250 2.1.5 Fine" }]), { code: "invalid-request", status: 422 });
+  await send(smtp, (await newInbox()).address);
+  const slow = await newInbox({ faults: [{ at: "data", reply: "421 4.3.2 Going down" }] });
+  await assert.rejects(send(smtp, slow.address), /^Error: 421 /);
+}));

@@ -1,0 +1,142 @@
+"""The examples for TypeScript and JavaScript stand in docs/testing as they run here, in an empty project."""
+
+import base64
+import json
+import re
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "tests/examples/typescript"
+PAGES = "".join(path.read_text() for path in (ROOT / "docs/testing").glob("*.md"))
+
+# A test that fails, with what its report has, ends its worker: what comes before and after is run by two.
+EXTRA = """
+import { expect, test } from "tmpmaild/playwright";
+
+test("fails", async ({ request, inbox, tmpmail }, testInfo) => {
+  await testInfo.attach("service", { body: tmpmail.url, contentType: "text/plain" });
+  await request.post("/sign-up", { form: { email: inbox.address } });
+  throw new Error("as expected");
+});
+
+test("shows a mail", async ({ page, request, newInbox, tmpmail }, testInfo) => {
+  await testInfo.attach("service", { body: tmpmail.url, contentType: "text/plain" });
+  const inbox = await newInbox();
+  await request.post("/sign-up", { form: { email: inbox.address } });
+  const mail = await inbox.waitFor();
+  await mail.open(page);
+  await expect(page.getByText("Your verification code is")).toBeVisible();
+});
+"""
+# The only thing of Cypress that its configuration needs.
+CYPRESS = "export const defineConfig = (config) => config;\n"
+TASKS = """
+import { startForRun } from "tmpmaild";
+import { startShop } from "./shop.mjs";
+import config from "./cypress.config.mjs";
+const given = {};
+config.e2e.setupNodeEvents((name, handler) => (given[name] = handler));
+const { smtp, close } = await startForRun();
+const shop = await startShop(smtp);
+const post = (path, fields) => fetch(shop.url + path, { method: "POST", body: new URLSearchParams(fields) });
+const email = JSON.parse(JSON.stringify(await given.task.newInbox()));
+await post("/sign-up", { email });
+const code = await given.task.waitForCode({ address: email, subject: "confirm" });
+console.log(await (await post("/confirm", { email, code })).text());
+await given["after:run"]();
+shop.close();
+await close();
+"""
+
+
+@pytest.fixture
+def example(project, client, tmp_path):
+    """Return a function that copies examples into a project of this test."""
+
+    def copy(*names):
+        shutil.copytree(project, tmp_path / "project", symlinks=True)
+        for name in ("vitest", "vite"):
+            (tmp_path / "project/node_modules" / name).symlink_to(client / "node_modules" / name)
+        for name in names:
+            shutil.copy(EXAMPLES / name, tmp_path / "project")
+        return tmp_path / "project"
+
+    return copy
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
+def test_each_example_stands_in_the_guide_to_the_letter(path):
+    if path.name == "shop.mjs":  # the application under test
+        assert "`shop.mjs`" in PAGES
+    else:
+        assert path.read_text() in re.findall(r"^```\w+\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
+
+
+def test_signing_up_and_confirming_is_six_lines_of_playwright_and_all_workers_share_a_daemon(node, example):
+    if not Path("/usr/bin/chromium").exists():
+        pytest.skip("needs chromium (Debian package chromium)")
+    folder = example("shop.mjs", "playwright.config.mts", "sign-up.spec.ts")
+    spec = (EXAMPLES / "sign-up.spec.ts").read_text()
+    assert len(re.search(r"=> \{\n(.*)^\}\);", spec, re.MULTILINE | re.DOTALL)[1].splitlines()) <= 6
+    (folder / "extra.spec.ts").write_text(EXTRA)
+    report = json.loads(
+        node(
+            *("node", "node_modules/@playwright/test/cli.js", "test", "--workers=1", "--reporter=json"),
+            cwd=folder,
+            status=1,
+            PORT=str(free_port()),
+        )
+    )
+    tests = {one["title"]: one["tests"][0]["results"][0] for one in specs(report["suites"])}
+    assert {title: result["status"] for title, result in tests.items()} == {
+        "a customer signs up with the code of the mail": "passed",
+        "shows a mail": "passed",
+        "fails": "failed",
+    }
+    assert tests["fails"]["workerIndex"] != tests["shows a mail"]["workerIndex"]
+    assert attached(tests["fails"], "service") == attached(tests["shows a mail"], "service")
+    assert tests["fails"]["error"]["message"].endswith("as expected")
+    assert re.search(
+        r"shop@shop\.example  Confirm your address\n  code: \d{6}\n  \| Your", attached(tests["fails"], "mails of")
+    )
+
+
+def specs(suites):
+    for suite in suites:
+        yield from suite.get("specs", [])
+        yield from specs(suite.get("suites", []))
+
+
+def attached(result, name):
+    (found,) = [one for one in result["attachments"] if name in one["name"]]
+    return base64.b64decode(found["body"]).decode()
+
+
+def test_vitest_has_one_daemon_by_its_global_setup(node, example):
+    folder = example("shop.mjs", "sign-up.test.mjs", "vitest.config.mjs")
+    assert re.search(
+        r"Tests +1 passed", node("node", "node_modules/vitest/vitest.mjs", "run", cwd=folder, NO_COLOR="1")
+    )
+
+
+def test_the_runner_of_node_needs_no_setup(node, example):
+    folder = example("shop.mjs", "node.test.mjs")
+    assert "# pass 1\n" in node("node", "--test", "--test-reporter=tap", "node.test.mjs", cwd=folder)
+
+
+def test_the_tasks_for_cypress_read_the_code(node, example):
+    folder = example("shop.mjs", "cypress.config.mjs")
+    (folder / "node_modules/cypress").mkdir()
+    (folder / "node_modules/cypress/index.mjs").write_text(CYPRESS)
+    (folder / "node_modules/cypress/package.json").write_text('{"exports": "./index.mjs"}')
+    (folder / "tasks.mjs").write_text(TASKS)
+    assert node("node", "tasks.mjs", cwd=folder).endswith("You are in.\n\n")
