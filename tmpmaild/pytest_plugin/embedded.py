@@ -143,7 +143,9 @@ def _environment(folder: Path, wanted: Wanted, tls: Tls | None, in_file: Mapping
     """Return the machine's environment with our settings: those of the file go before defaults, nothing before ours."""
     defaults = _DEFAULTS if tls is None else _DEFAULTS | {"smtp.tls_listen": "127.0.0.1:0"}
     settings = {key: value for key, value in defaults.items() if key not in in_file}
-    settings |= {"storage.path": str(folder / "tmpmaild.db"), "control.listen": "off"}
+    settings["control.listen"] = "off"
+    if "storage.url" not in in_file:
+        settings["storage.path"] = str(folder / "tmpmaild.db")
     if wanted.domains:
         settings["domains"] = ",".join(wanted.domains)
     if wanted.accept_unknown:
