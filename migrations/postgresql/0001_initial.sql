@@ -4,7 +4,10 @@
 -- needs 1: the oldest step that a daemon must know in order to work with this schema. Read by migrate.py.
 --
 -- Each function is one statement and so one transaction: no lock is held while a daemon is waited for. Rows are locked
--- in one order by all of them, so that nothing deadlocks: inboxes by id, creators by hash, contents by id, then usage.
+-- in one order by all of them, so that nothing deadlocks: inboxes by id, creators by hash, contents by slot and id, then
+-- usage. What the server knows of tables that live for an hour is worth nothing to its planner: so each access to a table
+-- that grows names its rows by an array of keys, or by LATERAL and OFFSET 0, which no plan can turn round, or is planned
+-- anew for one partition.
 -- No constraint can be violated by what a mail says: the server would write it to its log.
 --
 -- Times are Unix times in milliseconds. A slot is ten minutes of such times, counted from 1970: mail lies in the partition
@@ -83,7 +86,7 @@ CREATE TABLE content (
     body text,
     html text,
     source bytea,                                  -- the octets as they came
-    PRIMARY KEY (slot, id)
+    PRIMARY KEY (id, slot)                         -- in a partition all slots are the same
 ) PARTITION BY LIST (slot);
 
 -- Not compressed: that costs more than it saves, and parts of a value can be read alone.
@@ -101,7 +104,7 @@ CREATE TABLE message (
     key bigint NOT NULL,                           -- with the id of the inbox it is the id of the message
     content_id bigint NOT NULL,
     recipient text,                                -- as it was written
-    PRIMARY KEY (slot, inbox_id, key)
+    PRIMARY KEY (inbox_id, key, slot)
 ) PARTITION BY LIST (slot);
 
 CREATE TABLE content_0 PARTITION OF content FOR VALUES IN (0);
@@ -198,9 +201,10 @@ DECLARE
 BEGIN
     totals := count_usage(my_shard, 0, 0, 0);
     IF totals[1] + inbox_bytes * cardinality(new_names) > cap_bytes THEN
-        SELECT array_agg(CASE WHEN EXISTS (SELECT 1 FROM inbox AS i WHERE i.name_hash = n.hash
-                                           AND i.expires_at_ms > now_ms - name_held_ms) THEN -1 ELSE -3 END ORDER BY n.place)
-            INTO results FROM unnest(new_names) WITH ORDINALITY AS n(hash, place);
+        SELECT array_agg(CASE WHEN i.is_held THEN -1 ELSE -3 END ORDER BY n.place) INTO results
+            FROM unnest(new_names) WITH ORDINALITY AS n(hash, place)
+            LEFT JOIN LATERAL (SELECT expires_at_ms > now_ms - name_held_ms AS is_held FROM inbox
+                               WHERE name_hash = n.hash OFFSET 0) AS i ON true;
         RETURN;
     END IF;
     -- The name is free again, but the inbox has not been swept yet.
@@ -211,7 +215,7 @@ BEGIN
         SELECT n.*, c.stored_bytes > full_creator_bytes AS refused
         FROM unnest(new_names, new_addresses, new_created, new_expires, new_slots, new_private, new_tokens, new_creators)
             WITH ORDINALITY AS n(hash, address, created, expires, slot, private, token, creator, place)
-        LEFT JOIN creator AS c ON c.hash = n.creator
+        LEFT JOIN LATERAL (SELECT stored_bytes FROM creator WHERE hash = n.creator OFFSET 0) AS c ON true
     ),
     stored AS (
         INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, private, token_hash, creator)
@@ -220,9 +224,10 @@ BEGIN
             ON CONFLICT (name_hash) DO NOTHING RETURNING id, name_hash
     )
     SELECT array_agg(CASE WHEN s.id IS NOT NULL THEN s.id
-                          WHEN w.refused AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.name_hash = w.hash) THEN -2
-                          ELSE -1 END ORDER BY w.place)
-        INTO results FROM wanted AS w LEFT JOIN stored AS s ON s.name_hash = w.hash;
+                          WHEN w.refused AND i.id IS NULL THEN -2 ELSE -1 END ORDER BY w.place)
+        INTO results FROM wanted AS w
+        LEFT JOIN stored AS s ON s.name_hash = w.hash
+        LEFT JOIN LATERAL (SELECT id FROM inbox WHERE name_hash = w.hash OFFSET 0) AS i ON true;
     INSERT INTO creator AS c (hash, inboxes)
         SELECT creator, count(*) FROM unnest(results, new_creators) AS n(result, creator)
         WHERE result > 0 AND creator IS NOT NULL GROUP BY creator ORDER BY creator
@@ -248,7 +253,7 @@ RETURNS TABLE (id bigint, is_full boolean, share_full boolean) LANGUAGE sql STAB
                OR i.stored_bytes + allowed[6] > most_bytes(i.id, allowed)
                OR coalesce(c.stored_bytes, 0) + allowed[6] > allowed[3] AND i.creator IS NOT NULL,
            coalesce(c.stored_bytes, 0) + allowed[6] > allowed[3] AND i.creator IS NOT NULL
-    FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
+    FROM inbox AS i LEFT JOIN LATERAL (SELECT stored_bytes FROM creator WHERE hash = i.creator OFFSET 0) AS c ON true
     WHERE i.id = ANY(inbox_ids)
 $$;
 
@@ -290,8 +295,8 @@ BEGIN
                    OR i.stored_bytes + c_stored_bytes[r.mail] > most_bytes(i.id, allowed)
                    OR i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) + c_stored_bytes[r.mail] > allowed[3] AS too_large
         FROM unnest(r_mail, r_inbox, r_recipient) WITH ORDINALITY AS r(mail, inbox_id, recipient, place)
-        JOIN inbox AS i ON i.id = r.inbox_id
-        LEFT JOIN creator AS c ON c.hash = i.creator
+        JOIN inbox AS i ON i.id = r.inbox_id AND i.id = ANY(inbox_ids)
+        LEFT JOIN LATERAL (SELECT stored_bytes FROM creator WHERE hash = i.creator OFFSET 0) AS c ON true
         WHERE NOT i.swept AND i.expires_at_ms > now_ms
     ),
     hopeless AS (SELECT DISTINCT mail FROM named WHERE too_large),
@@ -340,12 +345,12 @@ BEGIN
             SET message_count = i.message_count + k.messages, stored_bytes = i.stored_bytes + k.cost, last_key = k.last_key
             FROM (SELECT inbox_id, count(*) AS messages, sum(cost) AS cost, max(key) AS last_key FROM keyed
                   GROUP BY inbox_id) AS k
-            WHERE i.id = k.inbox_id
+            WHERE i.id = k.inbox_id AND i.id = ANY(inbox_ids)
     ),
     charged_creator AS (
         UPDATE creator AS c SET stored_bytes = c.stored_bytes + k.cost
             FROM (SELECT creator, sum(cost) AS cost FROM keyed WHERE creator IS NOT NULL GROUP BY creator) AS k
-            WHERE c.hash = k.creator
+            WHERE c.hash = k.creator AND c.hash = ANY(ARRAY(SELECT creator FROM keyed))
     ),
     first AS (SELECT DISTINCT ON (mail) mail, key, inbox_id FROM keyed ORDER BY mail, place)
     SELECT array_agg(CASE WHEN f.key IS NOT NULL THEN f.key
@@ -365,50 +370,70 @@ BEGIN
 END
 $$;
 
+-- Takes contents of one slot from as many messages as "times" says, and deletes those that have no other. Returns how many
+-- octets those were. The contents are locked by their ids.
+CREATE FUNCTION release_contents(used_slot integer, used_ids bigint[], used_times integer[]) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    freed_bytes bigint;
+BEGIN
+    EXECUTE format('SELECT 1 FROM content_%s WHERE slot = %s AND id = ANY($1) ORDER BY id FOR NO KEY UPDATE',
+                   used_slot, used_slot) USING used_ids;
+    EXECUTE format('WITH gone AS (
+            DELETE FROM content_%s AS c USING unnest($1, $2) AS u(id, times)
+                WHERE c.slot = %s AND c.id = ANY($1) AND c.id = u.id AND c.copies <= u.times RETURNING c.stored_bytes
+        )
+        SELECT coalesce(sum(stored_bytes), 0) FROM gone', used_slot, used_slot)
+        INTO freed_bytes USING used_ids, used_times;
+    EXECUTE format('UPDATE content_%s AS c SET copies = c.copies - u.times FROM unnest($1, $2) AS u(id, times)
+                        WHERE c.slot = %s AND c.id = ANY($1) AND c.id = u.id', used_slot, used_slot)
+        USING used_ids, used_times;
+    RETURN freed_bytes;
+END
+$$;
+
 -- Deletes messages of inboxes that are locked, and each content with the last message that has it. Returns how many
 -- messages and octets those were.
 CREATE FUNCTION remove_messages(
     gone_slots integer[], gone_inboxes bigint[], gone_keys bigint[], OUT messages bigint, OUT freed_bytes bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    used_slots integer[];
+    used_slot integer;
+    used_inboxes bigint[];
     used_ids bigint[];
     used_times integer[];
+    used_costs bigint[];
 BEGIN
-    WITH gone AS (
-        DELETE FROM message AS m USING unnest(gone_slots, gone_inboxes, gone_keys) AS g(slot, inbox_id, key)
-            WHERE m.slot = g.slot AND m.inbox_id = g.inbox_id AND m.key = g.key
-            RETURNING m.slot, m.inbox_id, m.content_id
-    ),
-    costs AS (
-        SELECT g.slot, g.inbox_id, g.content_id, c.stored_bytes AS cost, i.creator
-        FROM gone AS g
-        JOIN content AS c ON c.slot = g.slot AND c.id = g.content_id
-        JOIN inbox AS i ON i.id = g.inbox_id
-    ),
-    freed AS (
-        UPDATE inbox AS i SET message_count = i.message_count - k.messages, stored_bytes = i.stored_bytes - k.cost
-            FROM (SELECT inbox_id, count(*) AS messages, sum(cost) AS cost FROM costs GROUP BY inbox_id) AS k
-            WHERE i.id = k.inbox_id
-    ),
-    freed_creator AS (
+    messages := 0;
+    freed_bytes := 0;
+    FOR used_slot IN SELECT DISTINCT s FROM unnest(gone_slots) AS s WHERE s IS NOT NULL ORDER BY s LOOP
+        EXECUTE format('WITH gone AS (
+                DELETE FROM message_%s AS m USING unnest($1, $2, $3) AS g(slot, inbox_id, key)
+                    WHERE g.slot = %s AND m.slot = %s AND m.inbox_id = g.inbox_id AND m.key = g.key
+                    RETURNING m.inbox_id, m.content_id
+            )
+            SELECT array_agg(g.inbox_id), array_agg(g.content_id), array_agg(c.stored_bytes) FROM gone AS g
+            CROSS JOIN LATERAL (SELECT stored_bytes FROM content_%s WHERE slot = %s AND id = g.content_id OFFSET 0) AS c',
+            used_slot, used_slot, used_slot, used_slot, used_slot)
+            INTO used_inboxes, used_ids, used_costs USING gone_slots, gone_inboxes, gone_keys;
+        CONTINUE WHEN used_ids IS NULL;
+        messages := messages + cardinality(used_ids);
+        WITH costs AS (
+            SELECT u.inbox_id, u.cost, i.creator FROM unnest(used_inboxes, used_costs) AS u(inbox_id, cost)
+            JOIN inbox AS i ON i.id = u.inbox_id AND i.id = ANY(used_inboxes)
+        ),
+        freed AS (
+            UPDATE inbox AS i SET message_count = i.message_count - k.messages, stored_bytes = i.stored_bytes - k.cost
+                FROM (SELECT inbox_id, count(*) AS messages, sum(cost) AS cost FROM costs GROUP BY inbox_id) AS k
+                WHERE i.id = k.inbox_id AND i.id = ANY(used_inboxes)
+        )
         UPDATE creator AS c SET stored_bytes = c.stored_bytes - k.cost
             FROM (SELECT creator, sum(cost) AS cost FROM costs GROUP BY creator) AS k
-            WHERE c.hash = k.creator
-    )
-    SELECT array_agg(u.slot), array_agg(u.content_id), array_agg(u.times), coalesce(sum(u.times), 0)
-        INTO used_slots, used_ids, used_times, messages
-        FROM (SELECT slot, content_id, count(*) AS times FROM costs GROUP BY slot, content_id) AS u;
-    PERFORM 1 FROM content AS c JOIN unnest(used_slots, used_ids) AS u(slot, id) ON c.slot = u.slot AND c.id = u.id
-        ORDER BY c.id, c.slot FOR NO KEY UPDATE OF c;
-    WITH gone AS (
-        DELETE FROM content AS c USING unnest(used_slots, used_ids, used_times) AS u(slot, id, times)
-            WHERE c.slot = u.slot AND c.id = u.id AND c.copies <= u.times
-            RETURNING c.stored_bytes
-    )
-    SELECT coalesce(sum(stored_bytes), 0) INTO freed_bytes FROM gone;
-    UPDATE content AS c SET copies = c.copies - u.times FROM unnest(used_slots, used_ids, used_times) AS u(slot, id, times)
-        WHERE c.slot = u.slot AND c.id = u.id;
+            WHERE c.hash = k.creator AND c.hash = ANY(ARRAY(SELECT creator FROM costs));
+        SELECT array_agg(u.id), array_agg(u.times) INTO used_ids, used_times
+            FROM (SELECT id, count(*)::integer AS times FROM unnest(used_ids) AS id GROUP BY id) AS u;
+        freed_bytes := freed_bytes + release_contents(used_slot, used_ids, used_times);
+    END LOOP;
 END
 $$;
 
@@ -424,11 +449,12 @@ DECLARE
 BEGIN
     PERFORM lock_inboxes(gone_inboxes);
     SELECT array_agg(i.slot ORDER BY g.place),
-           array_agg(EXISTS (SELECT 1 FROM message AS m
-                             WHERE m.slot = i.slot AND m.inbox_id = g.inbox_id AND m.key = g.key) ORDER BY g.place)
+           array_agg(m.key IS NOT NULL ORDER BY g.place)
         INTO gone_slots, deleted
         FROM unnest(gone_inboxes, gone_keys) WITH ORDINALITY AS g(inbox_id, key, place)
-        LEFT JOIN inbox AS i ON i.id = g.inbox_id;
+        LEFT JOIN LATERAL (SELECT slot FROM inbox WHERE id = g.inbox_id OFFSET 0) AS i ON true
+        LEFT JOIN LATERAL (SELECT key FROM message WHERE slot = i.slot AND inbox_id = g.inbox_id AND key = g.key
+                           OFFSET 0) AS m ON true;
     SELECT * INTO removed FROM remove_messages(gone_slots, gone_inboxes, gone_keys);
     SELECT array_agg(s.is_full ORDER BY g.place), array_agg(s.share_full ORDER BY g.place)
         INTO is_full, share_full
@@ -444,34 +470,32 @@ CREATE FUNCTION move_mail(moved_inbox bigint, old_slot integer, new_slot integer
 DECLARE
     used_ids bigint[];
     used_times integer[];
+    known_ids bigint[];
     added_bytes bigint;
-    freed_bytes bigint;
 BEGIN
     SELECT array_agg(u.content_id), array_agg(u.times) INTO used_ids, used_times
         FROM (SELECT content_id, count(*)::integer AS times FROM message
               WHERE slot = old_slot AND inbox_id = moved_inbox GROUP BY content_id) AS u;
-    PERFORM 1 FROM content WHERE id = ANY(used_ids) AND slot IN (old_slot, new_slot) ORDER BY id, slot FOR NO KEY UPDATE;
-    WITH there AS (SELECT id FROM content WHERE id = ANY(used_ids) AND slot = new_slot),
-    copied AS (
+    UPDATE inbox SET slot = new_slot WHERE id = moved_inbox;
+    IF used_ids IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM 1 FROM content WHERE slot = least(old_slot, new_slot) AND id = ANY(used_ids) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM 1 FROM content WHERE slot = greatest(old_slot, new_slot) AND id = ANY(used_ids) ORDER BY id FOR NO KEY UPDATE;
+    known_ids := ARRAY(SELECT id FROM content WHERE slot = new_slot AND id = ANY(used_ids));
+    WITH copied AS (
         INSERT INTO content AS n
             SELECT new_slot, c.id, u.times, c.stored_bytes, c.received_at_ms, c.size_bytes, c.body_at, c.body_bytes, c.tls,
                    c.sender, c.sender_name, c.subject, c.attachments, c.envelope_from, c.helo, c.remote_ip, c.session,
                    c.warnings, c.headers, c.body, c.html, c.source
-            FROM content AS c JOIN unnest(used_ids, used_times) AS u(id, times) ON u.id = c.id WHERE c.slot = old_slot
+            FROM unnest(used_ids, used_times) AS u(id, times)
+            CROSS JOIN LATERAL (SELECT * FROM content WHERE slot = old_slot AND id = u.id OFFSET 0) AS c
             ON CONFLICT (slot, id) DO UPDATE SET copies = n.copies + excluded.copies
             RETURNING n.id, n.stored_bytes
     )
-    SELECT coalesce(sum(stored_bytes), 0) INTO added_bytes FROM copied WHERE id NOT IN (SELECT id FROM there);
+    SELECT coalesce(sum(stored_bytes), 0) INTO added_bytes FROM copied WHERE id <> ALL(known_ids);
     UPDATE message SET slot = new_slot WHERE slot = old_slot AND inbox_id = moved_inbox;
-    WITH gone AS (
-        DELETE FROM content AS c USING unnest(used_ids, used_times) AS u(id, times)
-            WHERE c.slot = old_slot AND c.id = u.id AND c.copies <= u.times RETURNING c.stored_bytes
-    )
-    SELECT coalesce(sum(stored_bytes), 0) INTO freed_bytes FROM gone;
-    UPDATE content AS c SET copies = c.copies - u.times FROM unnest(used_ids, used_times) AS u(id, times)
-        WHERE c.slot = old_slot AND c.id = u.id;
-    UPDATE inbox SET slot = new_slot WHERE id = moved_inbox;
-    RETURN added_bytes - freed_bytes;
+    RETURN added_bytes - release_contents(old_slot, used_ids, used_times);
 END
 $$;
 
@@ -512,6 +536,7 @@ CREATE FUNCTION sweep(
 DECLARE
     expired bigint[];
     emptied bigint[];
+    creators bytea[];
     gone_slots integer[];
     gone_inboxes bigint[];
     gone_keys bigint[];
@@ -532,29 +557,33 @@ BEGIN
     SELECT array_agg(o.slot), array_agg(o.inbox_id), array_agg(o.key) INTO gone_slots, gone_inboxes, gone_keys FROM (
         SELECT f.slot, f.inbox_id, f.key, sum(c.size_bytes) OVER (ROWS UNBOUNDED PRECEDING) - c.size_bytes AS octets
         FROM (
-            (SELECT m.slot, m.inbox_id, m.key, m.content_id FROM inbox AS i
-             JOIN message AS m ON m.slot = i.slot AND m.inbox_id = i.id WHERE i.id = ANY(expired) LIMIT most_rows)
+            (SELECT m.* FROM inbox AS i
+             CROSS JOIN LATERAL (SELECT slot, inbox_id, key, content_id FROM message
+                                 WHERE slot = i.slot AND inbox_id = i.id OFFSET 0) AS m
+             WHERE i.id = ANY(expired) LIMIT most_rows)
             UNION ALL
             (SELECT slot, inbox_id, key, content_id FROM message
              WHERE slot = 0 AND inbox_id = 1 AND key < operator_before ORDER BY key LIMIT most_rows)
         ) AS f
-        JOIN content AS c ON c.slot = f.slot AND c.id = f.content_id
+        CROSS JOIN LATERAL (SELECT size_bytes FROM content WHERE slot = f.slot AND id = f.content_id OFFSET 0) AS c
     ) AS o WHERE o.octets < most_octets;
     SELECT * INTO removed FROM remove_messages(gone_slots, gone_inboxes, gone_keys);
-    emptied := ARRAY(SELECT i.id FROM inbox AS i WHERE i.id = ANY(expired)
-                     AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.slot = i.slot AND m.inbox_id = i.id));
+    emptied := ARRAY(SELECT i.id FROM inbox AS i
+                     LEFT JOIN LATERAL (SELECT key FROM message WHERE slot = i.slot AND inbox_id = i.id LIMIT 1) AS m ON true
+                     WHERE i.id = ANY(expired) AND m.key IS NULL);
+    creators := ARRAY(SELECT creator FROM inbox WHERE id = ANY(emptied) AND creator IS NOT NULL);
     UPDATE creator AS c SET inboxes = c.inboxes - e.ended
-        FROM (SELECT creator, count(*) AS ended FROM inbox WHERE id = ANY(emptied) GROUP BY creator) AS e
-        WHERE c.hash = e.creator;
-    DELETE FROM creator WHERE inboxes <= 0 AND hash = ANY(ARRAY(SELECT creator FROM inbox WHERE id = ANY(emptied)));
+        FROM (SELECT hash, count(*) AS ended FROM unnest(creators) AS hash GROUP BY hash) AS e
+        WHERE c.hash = e.hash AND c.hash = ANY(creators);
+    DELETE FROM creator WHERE inboxes <= 0 AND hash = ANY(creators);
     UPDATE service SET last_key = s.last_key FROM (SELECT max(last_key) AS last_key FROM inbox WHERE id = ANY(emptied)) AS s
         WHERE service.id = 1 AND service.last_key < s.last_key;
     UPDATE inbox SET swept = true, address = '', creator = NULL WHERE id = ANY(emptied);
     DELETE FROM inbox WHERE id = ANY(ARRAY(SELECT id FROM inbox WHERE swept AND expires_at_ms <= now_ms - name_held_ms
                                            ORDER BY expires_at_ms LIMIT most_rows));
     GET DIAGNOSTICS forgotten = ROW_COUNT;
-    DELETE FROM block WHERE (kind, value) IN
-        (SELECT kind, value FROM block WHERE expires_at_ms <= now_ms ORDER BY expires_at_ms LIMIT most_rows);
+    DELETE FROM block WHERE ctid = ANY(ARRAY(SELECT ctid FROM block WHERE expires_at_ms <= now_ms
+                                             ORDER BY expires_at_ms LIMIT most_rows));
     GET DIAGNOSTICS unblocked = ROW_COUNT;
     done := removed.messages + cardinality(emptied) + forgotten + unblocked;
     more := done > 0 AND (removed.messages > 0 OR cardinality(expired) = most_rows

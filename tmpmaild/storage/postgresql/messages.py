@@ -34,9 +34,12 @@ _SOURCE: Final = with_inbox(
 _TEXTS: Final = f"""
 SELECT m.key, {selected(("body", "verbatim"), **beginning("$3"))}, coalesce(left(c.html, $3), '')
 FROM inbox AS i
-JOIN message AS m ON m.slot = i.slot AND m.inbox_id = i.id
-JOIN content AS c ON c.slot = m.slot AND c.id = m.content_id
-WHERE i.id = $1 AND m.key = ANY($2::bigint[])
+CROSS JOIN LATERAL (
+    SELECT * FROM message
+    WHERE message.slot = i.slot AND message.inbox_id = i.id AND message.key = ANY($2::bigint[]) OFFSET 0
+) AS m
+CROSS JOIN LATERAL (SELECT * FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0) AS c
+WHERE i.id = $1
 """
 
 

@@ -30,20 +30,26 @@ SELECT i.id, i.created_at_ms,
        i.message_count >= most_messages(i.id, $2) OR i.stored_bytes + ($2::bigint[])[6] > most_bytes(i.id, $2)
            OR i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) + ($2::bigint[])[6] > ($2::bigint[])[3] AS is_full,
        i.slot, i.last_key
-FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
+FROM inbox AS i
+LEFT JOIN LATERAL (SELECT creator.stored_bytes FROM creator WHERE creator.hash = i.creator OFFSET 0) AS c ON true
 """
 _FIND: Final = f"{_INBOX} WHERE i.name_hash = $3 AND i.expires_at_ms > $4"
 _AGAIN: Final = f"WITH found AS ({_INBOX} WHERE i.id = $3 AND i.slot = $4)"
 _INBOX_COLUMNS: Final = 9
 
-_JOINED: Final = "FROM message AS m JOIN content AS c ON c.slot = m.slot AND c.id = m.content_id"
-_OF_INBOX: Final = "m.slot = $4 AND c.slot = $4 AND m.inbox_id = $3"
+JOINED: Final = """
+FROM message AS m
+CROSS JOIN LATERAL (SELECT * FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0) AS c
+"""
+"""Messages with their content. No plan can turn this round and read the contents of all inboxes first."""
+
+_OF_INBOX: Final = "m.slot = $4 AND m.inbox_id = $3"
 _LISTED: Final = selected(ListedRow._fields, **if_small("c.body_bytes <= $5::bigint"))
 
 
 def with_inbox(columns: str, condition: str, more: str = "") -> str:
     """Return what reads an inbox and, besides its columns, these of its messages; parameters from $5 on."""
-    messages = f"SELECT {columns}, m.key AS place {_JOINED} WHERE {_OF_INBOX} AND {condition} {more}"
+    messages = f"SELECT {columns}, m.key AS place {JOINED} WHERE {_OF_INBOX} AND {condition} {more}"
     return f"{_AGAIN} SELECT found.*, p.* FROM found LEFT JOIN LATERAL ({messages}) AS p ON true"
 
 
@@ -57,11 +63,11 @@ _CHOSEN: Final = {
     for ascending, order in ((True, "ASC"), (False, "DESC"))
 }
 _BODIES: Final = f"""
-SELECT m.key, {selected(("body", "verbatim"))} {_JOINED}
-    WHERE m.slot = $2 AND c.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($3::bigint[])
+SELECT m.key, {selected(("body", "verbatim"))} {JOINED}
+    WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($3::bigint[])
 UNION ALL
-SELECT m.key, {selected(("body", "verbatim"), **beginning("$5"))} {_JOINED}
-    WHERE m.slot = $2 AND c.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($4::bigint[])
+SELECT m.key, {selected(("body", "verbatim"), **beginning("$5"))} {JOINED}
+    WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($4::bigint[])
 """
 
 

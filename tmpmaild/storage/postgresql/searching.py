@@ -13,6 +13,7 @@ from tmpmaild.model import SEARCHED_CHARACTERS, Listing, Page
 from tmpmaild.storage.postgresql.columns import ListedRow, beginning, body_text, selected
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.reading import (
+    JOINED,
     Found,
     InboxLookup,
     bounds,
@@ -28,8 +29,8 @@ _STEP_LARGE_MESSAGES: Final = 25  # where bodies are searched
 _TEXTS: Final = selected(("body", "verbatim"), **beginning("$6"))
 _MESSAGES: Final = """
 SELECT m.key, {attachments}, c.sender, c.sender_name, c.subject, {body}
-FROM message AS m JOIN content AS c ON c.slot = m.slot AND c.id = m.content_id
-WHERE m.slot = $2 AND c.slot = $2 AND m.inbox_id = $1 AND m.key > $3 AND m.key < $4
+{joined}
+WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key > $3 AND m.key < $4
 ORDER BY m.key {direction} LIMIT $5
 """
 
@@ -61,6 +62,7 @@ class Search:
         self._sender, self._subject, self._text = map(_folded, (page.sender, page.subject, page.text))
         self._attached = "attachment" in page.has
         self._sql = _MESSAGES.format(
+            joined=JOINED,
             attachments="c.attachments" if self._attached else "''",
             body=_TEXTS if self._text else "''",
             direction="ASC" if page.ascending else "DESC",

@@ -1,0 +1,119 @@
+"""No statement reads more rows when more is stored: counted by the server on a filled database."""
+
+import pytest
+
+from tmpmaild.model import NewInbox, Page
+from tmpmaild.storage.postgresql import engine
+from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
+from tmpmaild.storage.postgresql.delivering import AddMessage
+from tmpmaild.storage.postgresql.inboxpages import PAGE_ROWS, live_between, select_inboxes
+from tmpmaild.storage.postgresql.messages import select_message, select_texts
+from tmpmaild.storage.postgresql.reading import select_messages
+from tmpmaild.storage.postgresql.searching import Search
+from tmpmaild.storage.postgresql.slots import SLOT_MS
+from tmpmaild.storage.postgresql.sweeping import Sweep
+from tmpmaild.storage.postgresql.writer import Batch
+
+from .conftest import new_mail, postgresql_settings
+
+INBOXES = 2000
+DELIVERIES = 10  # to one inbox, besides one to each
+ROWS = """
+SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
+WHERE relname ~ '^(inbox|creator|message|content|block)' AND relname !~ '^usage'
+"""
+FILL = """
+INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, private, creator, message_count, last_key, swept)
+    SELECT decode(md5(n::text), 'hex'), n || '@x.test', $1::bigint, $1::bigint + n * 1000, $2::integer, false, decode(md5((n % 50)::text), 'hex'), 1, n,
+           n % 10 = 0
+    FROM generate_series(1, $3::integer) AS n;
+"""
+MORE = """
+INSERT INTO creator SELECT creator, count(*), 0 FROM inbox WHERE creator IS NOT NULL GROUP BY creator;
+INSERT INTO message SELECT slot, id, last_key, id, 'x' FROM inbox WHERE id > 1;
+INSERT INTO content (slot, id, copies, stored_bytes, received_at_ms, size_bytes, body_bytes, tls, sender, sender_name, subject,
+                     attachments, envelope_from, helo, remote_ip, session, warnings, headers, body, source)
+    SELECT slot, id, 1, 5000, 1, 1, 1, false, 's', 'n', 'x', '[]', 'e', 'h', 'i', '[]', '[]', '[]', 'x', 'x' FROM inbox WHERE id > 1;
+INSERT INTO block SELECT 'name', n::text, 1, n + 1800000000000 FROM generate_series(1, 2000) AS n;
+SELECT setval('content_id', 1000000);
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(cluster):
+    return cluster.parsed_url(cluster.database())
+
+
+@pytest.fixture
+async def storage(filled, clock):
+    settings = postgresql_settings(filled, max_bytes=1 << 40, max_messages_per_inbox=0, max_bytes_per_inbox=0)
+    async with engine.open_storage(settings, clock) as storage:
+        await storage._partitions.add([clock() // SLOT_MS, clock() // SLOT_MS + 1])
+        client = await storage._writer._session.connection()
+        if not await client.fetchval("SELECT EXISTS (SELECT 1 FROM inbox WHERE id > 1)"):
+            await client.fetch(FILL, clock(), clock() // SLOT_MS, INBOXES)
+            await client.execute(MORE)
+        yield storage
+
+
+def name(number):
+    return f"{number}@x.test"
+
+
+@pytest.fixture
+async def counted(storage):
+    """Return a function that runs work in a transaction and returns how many rows it has read; nothing stays."""
+    client = await storage._writer._session.connection()
+
+    async def counted(work):
+        for _ in range(2):  # the first makes the plans
+            transaction = client.transaction()
+            await transaction.start()
+            before = await client.fetchval(ROWS)
+            await work(client)
+            rows = await client.fetchval(ROWS) - before
+            await transaction.rollback()
+        return rows
+
+    return counted
+
+
+async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock):
+    def batch(client):
+        return Batch(client, clock(), storage._usage)
+
+    new = NewInbox("new@x.test", clock(), clock() + 1000, private=False, token_hash=b"", creator="192.0.2.1")
+    work = {
+        "create": lambda client: CreateInbox.run(batch(client), [CreateInbox(new, b"n" * 16, b"c" * 16)]),
+        "deliver": lambda client: AddMessage.run(batch(client), [AddMessage(new_mail("57", "58", "59"))]),
+        "delete": lambda client: DeleteMessage.run(batch(client), [DeleteMessage(57, 56)]),
+        "end": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock())]),
+        "move": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock(), clock() + 2 * SLOT_MS)]),
+        "domains": lambda client: client.fetchval("SELECT count_usage(1, 0, 0, 0)"),
+    }
+    rows = {what: await counted(one) for what, one in work.items()}
+    assert {what: count for what, count in rows.items() if count > 60} == {}
+
+
+async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock):
+    lookup = storage._lookup(name(57), clock())
+    lookup._name_hash = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # the md5 of 57
+    work = {
+        "find": lookup.find,
+        "list": lambda client: select_messages(client, lookup, Page()),
+        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, None),
+        "texts": lambda client: select_texts(client, 58, [57], 100),
+        "search": lambda client: Search(lookup, Page(text="x")).go_on(client),
+        "inboxes": lambda client: select_inboxes(client, between=live_between(clock(), ""), creator_hash=None),
+    }
+    rows = {what: await counted(one) for what, one in work.items()}
+    assert rows.pop("inboxes") <= PAGE_ROWS + 10
+    assert min(rows.values()) > 0
+    assert {what: count for what, count in rows.items() if count > 20} == {}
+
+
+async def test_a_sweep_reads_what_has_expired_and_nothing_else(storage, counted, clock):
+    rows = await counted(
+        lambda client: Sweep.run(Batch(client, clock() + 10_000, storage._usage), [Sweep(clock() + 10_000)])
+    )
+    assert 0 < rows < 300
