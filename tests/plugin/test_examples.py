@@ -87,7 +87,7 @@ def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_
     example("django/shop_settings.py", "django/shop_urls.py", "django/test_allauth.py")
     example("fastapi/api.py", "fastapi/test_users.py", "flask_security/accounts.py", "flask_security/test_accounts.py")
     ini = "pythonpath = .\nDJANGO_SETTINGS_MODULE = shop_settings\n"
-    status, text = run("-p", "pytest_django.plugin", "-p", "anyio", ini=ini)
+    status, text = run("--nomigrations", "-p", "pytest_django.plugin", "-p", "anyio", ini=ini)
     assert (status, "3 passed" in text) == (0, True), text
 
 
