@@ -11,7 +11,9 @@ from tmpmaild.pytest_plugin import embedded, services
 TESTS = """
 import smtplib, ssl
 
-def test_domains(tmpmail, inbox):
+def test_domains(tmpmail, inbox, tmp_path_factory):
+    files = {file.name for file in tmp_path_factory.getbasetemp().glob("tmpmaild*/*")}
+    assert "tmpmaild.db" in files and "tmpmaild.db.control" not in files
     assert tmpmail.domains() == ["mail.shop.example", "second.example"]
     assert inbox.address.endswith("@mail.shop.example")
 

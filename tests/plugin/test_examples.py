@@ -2,17 +2,13 @@
 
 import inspect
 import re
-import runpy
 import shutil
-import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
 from tmpmaild import pytest_plugin
 from tmpmaild.client import Inbox, Mail
-from tmpmaild.pytest_plugin import embedded
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples"
@@ -29,22 +25,6 @@ def example(tmp_path):
             shutil.copy(EXAMPLES / name, tmp_path)
 
     return copy
-
-
-@pytest.fixture
-def shop_url(tmp_path):
-    """Serve the shop; its mail goes to a daemon, whose URL comes along."""
-    serving = pytest.importorskip("werkzeug.serving", reason="needs the Python package flask")
-    create_app = runpy.run_path(str(EXAMPLES / "flask/shop.py"))["create_app"]
-    with embedded.daemon(tmp_path, embedded.Wanted()) as service:
-        assert not (tmp_path / "tmpmaild.db.control").exists()
-        server = serving.make_server("127.0.0.1", 0, create_app(*service.smtp), threaded=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield {"SHOP_URL": f"http://127.0.0.1:{server.port}", "TMPMAILD_URL": service.url}
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -99,20 +79,3 @@ def test_a_browser_signs_up_with_the_code_of_the_mail_and_shows_mail(example, ru
     example("flask/shop.py", "playwright/test_sign_up.py", "playwright/test_mail.py")
     status, text = run("-p", "anyio", ini="pythonpath = .\n")
     assert (status, "2 passed" in text) == (0, True), text
-
-
-def test_a_shell_script_signs_up_with_curl_and_jq(shop_url, tmp_path):
-    for program in ("curl", "jq"):
-        if not shutil.which(program):
-            pytest.skip(f"needs {program} (Debian package {program})")
-    script = EXAMPLES / "curl/sign-up.sh"
-    done = subprocess.run(
-        ["sh", script],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", **shop_url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "You are in.\n", "")

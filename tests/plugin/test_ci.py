@@ -1,0 +1,116 @@
+"""The jobs of docs/testing/ci.md: their YAML is read, and their steps are run as a runner would; sign-up.sh is in them."""
+
+import os
+import re
+import runpy
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+import daemons
+from tmpmaild.config import file as configfile
+
+yaml = pytest.importorskip("yaml", reason="needs the Python package pyyaml")
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "tests/examples"
+PAGE = (ROOT / "docs/testing/ci.md").read_text()
+STEPS, SERVICE, GITLAB = (
+    yaml.safe_load(one)["jobs" if "jobs:" in one else "tests"]
+    for one in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+)
+CONTAINERFILE = (ROOT / "Containerfile").read_text()
+
+
+@contextmanager
+def shop(smtp_port):
+    """Serve the shop, which sends its mail to a port; yield its URL."""
+    serving = pytest.importorskip("werkzeug.serving", reason="needs the Python package flask")
+    create_app = runpy.run_path(str(EXAMPLES / "flask/shop.py"))["create_app"]
+    server = serving.make_server("127.0.0.1", 0, create_app("127.0.0.1", smtp_port), threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def free_ports(count):
+    with ExitStack() as stack:
+        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in taken]
+
+
+def run_step(script, folder, environment):
+    """Run a step in a process group of its own; return the group, the exit code and the output."""
+    with subprocess.Popen(
+        ["bash", "-e", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    ) as process:
+        output = process.stdout.read()
+    return process.pid, process.returncode, output
+
+
+def test_the_steps_start_a_service_and_sign_up_with_curl_and_jq(tmp_path):
+    for program in ("bash", "curl", "jq"):
+        if not shutil.which(program):
+            pytest.skip(f"needs {program} (Debian package {program})")
+    shutil.copy(EXAMPLES / "curl/sign-up.sh", tmp_path)
+    job = STEPS["tests"]
+    steps = [step["run"] for step in job["steps"] if "run" in step]
+    assert steps[0] == "python3 -m pip install tmpmaild"  # what is installed here is under test
+    http, smtp = free_ports(2)
+    url = job["env"]["TMPMAILD_URL"]
+    assert url == "http://127.0.0.1:8025"
+    with shop(smtp) as shop_url:
+        environment = daemons.environment(
+            **{**job["env"], "TMPMAILD_URL": url.replace("8025", str(http)), "SHOP_URL": shop_url},
+            TMPMAILD_HTTP__LISTEN=f"127.0.0.1:{http}",
+            TMPMAILD_SMTP__LISTEN=f"127.0.0.1:{smtp}",
+            PATH=os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin:/bin"]),
+        )
+        group, code, output = run_step(steps[1], tmp_path, environment)
+        try:
+            log = (tmp_path / "tmpmaild.log").read_text()
+            assert (code, [line for line in output.splitlines() if "curl" not in line]) == (0, []), output + log
+            assert run_step(steps[2], tmp_path, environment)[1:] == (0, "You are in.\n")
+        finally:
+            os.killpg(group, signal.SIGTERM)
+
+
+def test_the_jobs_with_a_service_run_the_same_against_the_ports_of_the_image():
+    github, gitlab = SERVICE["tests"], GITLAB
+    assert [step["run"] for step in github["steps"] if "run" in step] == gitlab["script"] == ["sh sign-up.sh"]
+    assert gitlab["before_script"][1] in STEPS["tests"]["steps"][3]["run"]
+    ports = dict(re.findall(r"TMPMAILD_(HTTP|SMTP)__LISTEN=0\.0\.0\.0:(\d+)", CONTAINERFILE))
+    assert github["services"]["tmpmaild"]["ports"] == [f"8025:{ports['HTTP']}", f"1025:{ports['SMTP']}"]
+    assert gitlab["variables"]["TMPMAILD_URL"] == f"http://{gitlab['services'][0]['alias']}:{ports['HTTP']}"
+    assert f"port {ports['SMTP']}" in PAGE
+    assert "HEALTHCHECK" in CONTAINERFILE
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        STEPS["tests"]["env"],
+        SERVICE["tests"]["services"]["tmpmaild"]["env"],
+        GITLAB["services"][0]["variables"] | GITLAB["variables"],  # a service is given those of the job too
+    ],
+)
+def test_the_variables_are_a_configuration_that_lifts_the_limits(tmp_path, variables):
+    (tmp_path / "empty.toml").touch()
+    config = configfile.load(tmp_path / "empty.toml", variables)
+    assert config.limits.exempt != ()

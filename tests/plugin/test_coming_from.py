@@ -1,0 +1,100 @@
+"""What docs/coming-from.md says of us exists: each thing in code of the right column is one of the kinds below."""
+
+import inspect
+import re
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tmpmaild import client as api
+from tmpmaild import pytest_plugin
+from tmpmaild.config import file as configfile
+from tmpmaild.config.settings import kinds_by_key
+from tmpmaild.errors import StartError
+from tmpmaild.http import health, requests, wire
+from tmpmaild.http.apioperations import OPERATIONS
+
+PAGE = (Path(__file__).parents[2] / "docs/coming-from.md").read_text()
+ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \|$", PAGE, re.MULTILINE) if row[1] != "here"]
+OURS = sorted({code for _, here in ROWS for code in re.findall(r"`([^`]+)`", here)})
+OBJECTS = {"inbox": api.Inbox, "mail": api.Mail, "tmpmail": api.Client, "attachment": api.Attachment}
+PLUGIN = Path(pytest_plugin.__file__).read_text()
+FIXTURES = set(re.findall(r"^@pytest\.fixture.*\ndef ([a-z]\w+)", PLUGIN, re.MULTILINE))
+SETTINGS = set(re.findall(r'add(?:option|ini)\("([\w-]+)"', PLUGIN))
+QUERY = {field.encode_name for field in msgspec.structs.fields(requests.PageQuery)}
+OF_OTHERS = {"Link", "EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "--show-capture=no"}  # HTTP's, Django's, pytest's
+OF_THE_OPERATOR = {f"GET {path}" for path in re.findall(r'"(/\w+)": Resource', Path(health.__file__).read_text())}
+
+
+def is_route(code):
+    if code in OF_THE_OPERATOR:
+        return True
+    match = re.fullmatch(r"([A-Z]+) ([^?]+)(?:\?(.*))?", code.replace("…/", "/api/v1/addresses/{address}/", 1))
+    if not match:
+        return False
+    path = match[2].replace("…", "/api/v1/addresses/{address}")
+    operation = next((one for one in OPERATIONS if (one.method, one.path) == (match[1], path)), None)
+    names = [pair.partition("=")[0] for pair in (match[3] or "").split("&") if pair]
+    return operation is not None and set(names) <= QUERY
+
+
+def is_call(code):
+    match = re.fullmatch(r"(\w+)\.(\w+)(\(.*\))?", code)
+    if not match or match[1] not in OBJECTS or not hasattr(OBJECTS[match[1]], match[2]):
+        return False
+    member = inspect.getattr_static(OBJECTS[match[1]], match[2])
+    if not match[3]:
+        return isinstance(member, property)
+    return set(re.findall(r"\b(\w+)=", match[3])) <= inspect.signature(member).parameters.keys()
+
+
+def is_key(code):
+    key, _, value = code.partition(" = ")
+    if not value or key not in kinds_by_key():
+        return key in kinds_by_key()
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(code)
+        file.flush()
+        try:
+            configfile.load(Path(file.name), {})
+        except StartError:
+            return False
+    return True
+
+
+def is_name(code):
+    """Know arguments of a wait, fixtures, ini keys, options and their variables, members of messages, classes."""
+    if match := re.fullmatch(r"(\w+)=\w*", code):
+        return match[1] in inspect.signature(api.Inbox.wait_for).parameters
+    names = FIXTURES | SETTINGS | {name.upper() for name in SETTINGS} | OF_OTHERS
+    members = {*wire.FullMessageItem.__struct_fields__, *requests.ExtendRequest.__struct_fields__}
+    return code in names | members or code.partition("(")[0] in api.__all__
+
+
+@pytest.mark.parametrize("code", OURS)
+def test_what_the_page_says_of_us_exists(code):
+    assert is_route(code) or is_call(code) or is_key(code) or is_name(code)
+
+
+def test_what_does_not_exist_is_noticed():
+    wrong = [
+        "GET …/mails",
+        "inbox.wait()",
+        "inbox.wait_for(count=2)",
+        "smtp.login",
+        "smtp.auth = all",
+        "tmpmaild_port",
+        "in=",
+    ]
+    assert [code for code in wrong if is_route(code) or is_call(code) or is_key(code) or is_name(code)] == []
+
+
+def test_every_section_names_the_version_that_was_looked_at():
+    sections = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+    assert len(sections) == 5
+    assert [
+        one for one in sections if not re.search(r"^Checked: .*(?: \d+\.\d+|at commit [0-9a-f]{7})", one, re.MULTILINE)
+    ] == []
+    assert len(ROWS) > 70
