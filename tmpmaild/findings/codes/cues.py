@@ -32,6 +32,7 @@ class Cue(IntEnum):
     OPENING = auto()
     THING = auto()
     TRADE = auto()
+    SUBJECT = auto()
     OLD = auto()
     UNIT = auto()
     IS = auto()

@@ -17,7 +17,10 @@ from tmpmaild.model import Code
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
 _LABELS = NUMBERS | {Cue.LABEL}
 
+_REFERRING = NOUNS | NUMBERS | {Cue.ENTER}
+
 _LINES_ABOVE = 4
+_LINES_THAT_REFER = 6
 _LINES_BELOW = 2
 _LINES_AROUND = 3
 _LABEL_CHARACTERS = 40
@@ -59,7 +62,7 @@ class _Places(dict[str, frozenset[Cue]]):
             found = lines[max(self._number + 1, first) : self._number + 1 + _LINES_AROUND]
         else:
             found = lines[max(self._number - _LINES_AROUND, first) : self._number + (place == "above")] + lines[:first]
-        return frozenset[Cue]().union(*(line.cues for line in found))
+        return _union(found)
 
 
 def find(subject: str, text: str) -> tuple[Code, ...]:
@@ -75,9 +78,23 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
             confidence = shape.score * _confidence(mail, number, index)
             if confidence >= scores.LEAST:
                 found[shape.value] = max(confidence, found.get(shape.value, 0))
+    if not found:
+        found = _in_subject(mail)
     best_first = sorted(found.items(), key=lambda item: -item[1])
     listed = best_first[:1] + [item for item in best_first[1:] if item[1] >= scores.LEAST_BESIDES_THE_BEST]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
+
+
+def _in_subject(mail: _Mail) -> dict[str, float]:
+    """Return the number of a subject to which the text refers: "your code is in the subject of this mail"."""
+    cues = _union(mail.lines[mail.first : mail.first + _LINES_THAT_REFER])
+    shapes = [shape for line in mail.lines[: mail.first] for shape in line.shapes if shape.kind in TYPED]
+    refers = Cue.SUBJECT in cues and not cues.isdisjoint(_REFERRING)
+    return {shapes[-1].value: scores.IN_SUBJECT} if refers and shapes else {}
+
+
+def _union(lines: list[Line]) -> frozenset[Cue]:
+    return frozenset[Cue]().union(*(line.cues for line in lines))
 
 
 def _confidence(mail: _Mail, number: int, index: int) -> float:
@@ -176,7 +193,7 @@ def _named_below(mail: _Mail, number: int, shape: Shape) -> float:
     for below in range(number + 1, min(number + 1 + _LINES_BELOW, len(mail.lines))):
         line = mail.lines[below]
         nouns = line.nouns()
-        if nouns and not line.shapes:
+        if nouns and not any(other.kind in TYPED for other in line.shapes):
             return scores.OTHER_LINE * _strength(mail, below, nouns[0], shape, "")
     return 0
 

@@ -146,14 +146,16 @@ def _noun_behind(line: Line, index: int) -> Mark | None:
 def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
     """Return how closely a noun is joined to a number before it: "1234 is your code", but not "1234 lines of code"."""
     gap = line.text[shape.end : noun.start]
-    if shape.kind is Kind.WORDS or _SENTENCE_END.search(gap) or (gap.startswith(",") and len(gap) > _NAMING_CHARACTERS):
+    is_heading = _HEAD_END.match(gap) and PLAIN_WORDS.isdisjoint(gap[1:].lower().split())
+    if shape.kind is Kind.WORDS or is_heading or _SENTENCE_END.search(gap):
+        return 0
+    if gap.startswith(",") and len(gap) > _NAMING_CHARACTERS:
         return 0
     if line.says(shape):
         return scores.JOINED
-    if _HEAD_END.match(gap) and PLAIN_WORDS.isdisjoint(gap[1:].lower().split()):
-        return 0
     if not LETTER.search(gap) or not gap[:2].strip().isalnum() or line.is_entered(shape):
         return scores.JOINED_FROM_BEHIND
-    if noun.cue is Cue.OTP and line.text[noun.end - 1] not in "sS":  # "1234 one-time codes"
-        return scores.OTP_ELSEWHERE if len(gap) <= NEAR_CHARACTERS / 2 else scores.NOUN_ELSEWHERE
-    return 0
+    between = {mark.cue for mark in line.marks if shape.end <= mark.start < noun.start}
+    if noun.cue is not Cue.OTP or between & OTHER_KINDS or line.text[noun.end - 1] in "sS":  # "1234 one-time codes"
+        return 0
+    return scores.OTP_ELSEWHERE if len(gap) <= NEAR_CHARACTERS / 2 else scores.NOUN_ELSEWHERE

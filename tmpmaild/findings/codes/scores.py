@@ -12,17 +12,20 @@ LEAST = 0.45
 LEAST_BESIDES_THE_BEST = 0.7
 
 DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
+LONG_GROUPS = {9: 0.7, 10: 0.7, 11: 0.7}
 PREFIXED_DIGITS = 0.95
 YEAR = 0.75
 DAY = 0.75
 CELLS = 0.9
+VALUE_LINE = 0.8
 TWO_GROUPS = 0.8
 LETTERS = dict.fromkeys(range(4, 11), 0.8)
 MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
-COUPON = 0.5
+COUPON = 0.54
+SHELF = 0.9
 DOCUMENT = 0.7
 EVEN_GROUPS = 0.9
-NEARLY_EVEN_GROUPS = 0.6
+NEARLY_EVEN_GROUPS = 0.7
 UNEVEN_GROUPS = 0.55
 THREE_WORDS = 0.9
 TWO_WORDS = 0.6
@@ -38,6 +41,7 @@ COUNTED = 0.3
 FAR_COST = 0.1
 LINE_COST = 0.04
 OTHER_LINE = 0.9
+IN_SUBJECT = 0.7
 
 OLD = 0.5
 DOUBTFUL_LETTERS = 0.75
@@ -129,7 +133,7 @@ _STRENGTHS = {
         "above:confirm": 0.55,
         "around:trade|label": 0,
         "around:verify|once": 0.6,
-        "below:enter below:hint|lasts": 0.6,
+        "below:enter below:hint|lasts|digits": 0.6,
     },
 }
 

@@ -32,7 +32,7 @@ _WIDE_OFFSET = 0xFEE0
 _WEB_ADDRESS = re.compile(
     r"[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
 )
-_MAIL_ADDRESS = re.compile(r"(?<![\w.%+*-])[\w.%+*-]++@[\w.-]++", re.ASCII)
+_MAIL_ADDRESS = re.compile(r"(?<![\w.%+*-])[\w.%+*-]++@[\w-]++\.[\w.-]++", re.ASCII)
 _LEFT_OUT = " \ufffc "
 _EMPTY_LINES = re.compile(r"\n\s+")
 # "No." and "Tel." end no sentence, unless a capital letter follows.
@@ -61,10 +61,10 @@ _TOKEN = re.compile(
 )
 
 # A password with signs in it, from where a token is found.
-_SIGNS = frozenset("!$%^&*_+=?~#")
+_SIGNS = frozenset("!$%^&*_+=?~#@")
 _SECRET = re.compile(
-    r"(?<!\S)(?=\S{0,20}[a-z])(?=\S{0,20}[A-Z])"
-    r"[0-9A-Za-z-]{1,12}[!$%^&*_+=?~#][0-9A-Za-z][!-~]{2,16}(?<=[^.,;])(?=[.,;]?(?!\S))",
+    r"(?<![!-~])(?=\S{0,20}[a-z])(?=\S{0,20}[A-Z])"
+    r"[0-9A-Za-z-]{1,12}[!$%^&*_+=?~#@][0-9A-Za-z][!-~]{2,16}(?<=[^.,;])(?=[.,;]?(?![!-~]))",
 )
 
 _CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
@@ -76,7 +76,9 @@ _NO_START = re.compile(
 _NO_START_CHARACTERS = 6
 _NO_END = re.compile(rf"(?:\) ?|\*+)[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]")
 _NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
-_NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9]{4} [0-9]{4} ")
+_GROUPS_BEFORE = re.compile(r"[0-9A-Z]{4} [0-9A-Z]{4} [0-9A-Z]{4}\b")
+_GROUPS_CHARACTERS = 10
+_NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9A-Z]{4} [0-9A-Z]{4}\b")
 
 # Chinese mail often writes "882016,5\u5206\u949f\u5185\u6709\u6548" with an ASCII comma.
 _COMMA_AND_MINUTES = re.compile("([0-9]{4,8}),[0-9]{1,2}(?=[\u5206\u5c0f])")
@@ -86,6 +88,22 @@ _DAY = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
 )
 _UNEVEN_SIZES = [2, 3, 3], [3, 3, 2], [3, 2, 3], [1, 3, 3], [3, 4], [4, 3]
+# "5528-1190-37"; "30 7714" only where nothing follows in its line; not "2025-26" and "1-800-555-0199".
+_UNEVEN = re.compile(
+    r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-)(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4})",
+)
+_PRINTED = re.compile(r"[!-~]+\Z")
+_LONGEST_START = 13
+# Of a parcel on a shelf; typed with its hyphens.
+_SHELF = re.compile(r"[0-9]{1,2}-(?:[0-9]{1,2}-)?[0-9]{4,5}")
+# A line that is nothing but groups of capital letters and digits; not a time or a British postcode.
+_VALUE_LINE = re.compile(
+    r"[^\w(+$]*+(?![A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}$|[0-9:. -]+ ?(?:AM|PM|[A-Z]{3})$)"
+    r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
+)
+_LONGEST_VALUE_LINE = 40
+_MOST_TYPED = 14
+_MOST_DOTS = 2
 _SMALL_OR_NO_NUMBER = re.compile(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|.*:.*")
 _MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
 _DOCUMENT = re.compile(r"[A-Z]{1,2}[0-9]{6,}")
@@ -104,6 +122,7 @@ class Kind(IntEnum):
     DIGITS = auto()
     MIXED = auto()
     YEAR = auto()
+    VALUE = auto()
     LETTERS = auto()
     WORDS = auto()
 
@@ -172,7 +191,25 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
         found.setdefault(number, []).append(Shape(start - offset, end - offset, value, score, kind))
     for shapes in found.values():
         shapes.sort()
+    for number, whole in _value_lines(lines).items():
+        if [shape.value for shape in found.get(number, [])] != [whole.value]:
+            found[number] = [whole]
     return found
+
+
+def _value_lines(lines: list[str]) -> dict[int, Shape]:
+    """Return the lines that are nothing but a value with letters and digits in it."""
+    found = {}
+    for number, line in enumerate(lines):
+        match = _VALUE_LINE.fullmatch(line) if len(line) <= _LONGEST_VALUE_LINE and line.isupper() else None
+        value = match[1].replace(" ", "") if match else ""
+        typed = sum(map(str.isalnum, value))
+        is_address = value.count(".") > _MOST_DOTS
+        if match and not is_address and _SHORTEST <= typed <= _MOST_TYPED and any(map(str.isdigit, value)):
+            found[number] = Shape(*match.span(1), value, scores.VALUE_LINE, Kind.VALUE)
+        elif " " not in line and (secret := _SECRET.fullmatch(line)):
+            found[number] = Shape(*secret.span(), line, scores.SECRET, Kind.WORDS)
+    return dict(islice(found.items(), MAX_SHAPES))
 
 
 def _shapes(text: str) -> Iterator[Shape]:
@@ -181,11 +218,19 @@ def _shapes(text: str) -> Iterator[Shape]:
             yield from _of_number(text, match.start(), match.end())
     for match in islice(_TOKEN.finditer(text), MAX_LOOKS):
         token = match[0]
-        secret = _SECRET.match(text, match.start()) if text[match.end() : match.end() + 1] in _SIGNS else None
+        secret = _secret(text, match.start(), match.end())
         if secret:
             yield Shape(*secret.span(), secret[0], scores.SECRET, Kind.WORDS)
         elif _SHORTEST <= len(token) <= _LONGEST_RUN and not token.isdigit():
             yield from _of_token(text, match.start(), token)
+
+
+def _secret(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Return the password with signs in it that a token is a part of."""
+    if text[end : end + 1] not in _SIGNS and text[start - 1 : start] not in _SIGNS:
+        return None
+    before = _PRINTED.search(text, max(start - _LONGEST_START, 0), start)
+    return _SECRET.match(text, before.start() if before else start)
 
 
 def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
@@ -203,11 +248,19 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
         del parts[-2:]
     atoms, joints = parts[::2], set(parts[1::2])
     sizes = [len(atom) for atom in atoms]
-    is_one = len(set(sizes)) == 1 or sizes in _UNEVEN_SIZES
-    if is_one and len(joints) <= 1 and all(map(str.isdigit, atoms)):
+    is_one = len(set(sizes)) == 1 or sizes in _UNEVEN_SIZES or _is_uneven(text, start, end)
+    if is_one and _SHELF.fullmatch(run):
+        yield Shape(start, end, run, scores.SHELF, Kind.DIGITS)
+    elif is_one and len(joints) <= 1 and all(map(str.isdigit, atoms)):
         yield from _digits(start, end, "".join(atoms))
     elif len(atoms) > 1:
         yield from _longest_atom(start, parts)
+
+
+def _is_uneven(text: str, start: int, end: int) -> bool:
+    """Return whether groups of unlike sizes are one number: with hyphens, or at the end of a line."""
+    is_last = text[end : end + 1] in "\n*_<" or text[end : end + 2] in {".\n", ".  "}
+    return (is_last or "-" in text[start:end]) and _UNEVEN.fullmatch(text, start, end) is not None
 
 
 def _may_begin(text: str, start: int, end: int) -> bool:
@@ -218,7 +271,8 @@ def _may_begin(text: str, start: int, end: int) -> bool:
 
 
 def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
-    score, kind = scores.DIGITS.get(len(value), 0), Kind.DIGITS
+    grouped = scores.LONG_GROUPS if end - start > len(value) else {}
+    score, kind = scores.DIGITS.get(len(value), 0) or grouped.get(len(value), 0), Kind.DIGITS
     if end - start == len(value):
         if _YEAR.fullmatch(value):
             score, kind = scores.YEAR, Kind.YEAR
@@ -242,6 +296,8 @@ def _longest_atom(start: int, parts: list[str]) -> Iterator[Shape]:
 def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
     """Judge a word of letters and digits."""
     end = start + len(token)
+    if _GROUPS_BEFORE.match(text, max(start - _GROUPS_CHARACTERS, 0)):
+        return
     if _NO_TOKEN_START.search(text, max(start - 2, 0), start) or _NO_TOKEN_END.match(text, end):
         return
     value = token.replace(" ", "")
