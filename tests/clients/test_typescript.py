@@ -84,6 +84,9 @@ def test_the_versions_agree_and_the_lock_names_hashes_but_no_mirror():
     locked = [one for name, one in lock["packages"].items() if name]
     assert len(locked) > 50
     assert [one for one in locked if "integrity" not in one] == []
+    named = {name.rpartition("node_modules/")[2] for name in lock["packages"]}
+    optional = {name for one in locked for name in one.get("optionalDependencies", {})}
+    assert optional - named == set(), "npm ci wants the packages of all platforms, also where npm install does not"
     places = [one["resolved"] for one in locked if "resolved" in one]
     assert [place for place in places if not place.startswith("https://registry.npmjs.org/")] == []
 
