@@ -6,7 +6,7 @@ listener takes no memory, and mail that arrives between its read and its wait is
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from tmpmaild.errors import Stopping
@@ -80,6 +80,11 @@ class Subscription:
         """Wait for a change since the last call, at most so many seconds. Raises ``Stopping``."""
         await self.wake_up.wait(seconds)
 
+    def overflow(self) -> None:
+        """Note that changes are missing, and wake the listener: it reads the mail, or ends to be resumed."""
+        self._has_mail = self._overflowed = True
+        self.wake_up.wake()
+
     def tell(self, change: InboxChange) -> None:
         """Note a change and wake the listener."""
         if change.notice is None:
@@ -121,6 +126,16 @@ class Bus:
         for change in changes:
             for subscription in self._listeners.get(change.inbox_id, ()):
                 subscription.tell(change)
+
+    def listened(self) -> Collection[str]:
+        """Return the ids of the inboxes that have listeners."""
+        return self._listeners.keys()
+
+    def overflow(self) -> None:
+        """Make all listeners overflow: changes were made that nobody has told."""
+        for listeners in self._listeners.values():
+            for subscription in listeners:
+                subscription.overflow()
 
     def stop(self) -> None:
         """Make ``wait`` raise ``Stopping`` for all listeners, now and later."""

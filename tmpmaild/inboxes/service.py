@@ -95,6 +95,7 @@ class InboxService:
         self.viewer = Viewer(storage, self._access, clock=clock, new_secret=new_token)
         self.follower = Follower(self.mail, self._access, self._bus, clock=clock)
         storage.on_committed(self._on_committed)
+        storage.watch(self._bus.listened, self._bus.overflow)
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""

@@ -12,7 +12,7 @@
   by every method, others where they are named.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Protocol
 
@@ -257,7 +257,15 @@ class Storage(Protocol):
     def on_committed(self, callback: Callable[[Sequence[InboxChange]], None]) -> None:
         """Register ``callback``; it runs in the event loop after each commit that changed inboxes.
 
-        It runs before the methods that asked for the changes return.
+        It runs before the methods that asked for the changes return. Commits of other daemons on the same storage are
+        told as well, as soon as they are known here.
+        """
+
+    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+        """Go by what ``listened`` returns, the ids of the inboxes whose changes are waited for at that moment.
+
+        They are looked at now and then, in case that a daemon has ended before it told of a commit. ``on_missed`` runs
+        when others may have told what was not heard here. Storage that only one daemon can use calls neither.
         """
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.settings import StorageSettings
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.usage import Usage
+from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 
 T = TypeVar("T")
@@ -94,8 +95,13 @@ async def _assemble(
         await partitions.add_ahead(clock())
     except (*FAILURES, RequestError) as error:
         raise DatabaseError(f"{settings.url}: {error}") from error
+    waker = Waker(Session(server))
+    try:
+        await waker.start()
+    except (*FAILURES, RequestError) as error:
+        raise DatabaseError(f"{settings.url}: {error}") from error
     writer = Writer(Session(server), clock=clock, usage=usage)
-    return PostgresStorage(writer, Readers(server), partitions, usage, hash_key=hash_key, clock=clock)
+    return PostgresStorage(writer, Readers(server), waker, partitions, usage, hash_key=hash_key, clock=clock)
 
 
 async def upgrade(settings: StorageSettings) -> list[str]:

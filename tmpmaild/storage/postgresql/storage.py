@@ -1,7 +1,7 @@
 """``Storage`` in a PostgreSQL database: each method is an operation for the writer, or a function for the readers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import BinaryIO
@@ -24,6 +24,7 @@ from tmpmaild.storage.postgresql.searching import is_search, search
 from tmpmaild.storage.postgresql.slots import slot
 from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
 from tmpmaild.storage.postgresql.usage import Usage
+from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, OnCommitted, Writer
 
 
@@ -31,17 +32,27 @@ class PostgresStorage:
     """``Storage`` in a PostgreSQL database. Made by ``engine.open_storage``."""
 
     def __init__(
-        self, writer: Writer, readers: Readers, partitions: Partitions, usage: Usage, *, hash_key: bytes, clock: Clock
+        self,
+        writer: Writer,
+        readers: Readers,
+        waker: Waker,
+        partitions: Partitions,
+        usage: Usage,
+        *,
+        hash_key: bytes,
+        clock: Clock,
     ) -> None:
         self.policy = PostgresPolicy(writer, readers)
         self.clock = clock
         self._writer = writer
         self._readers = readers
+        self._waker = waker
         self._partitions = partitions
         self._usage = usage
         self._hash_key = hash_key
         self._counting: asyncio.Future[object] | None = None
         self._lost = asyncio.Event()
+        writer.on_committed(waker.tell)
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
@@ -203,10 +214,16 @@ class PostgresStorage:
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
         self._writer.on_committed(callback)
+        self._waker.on_heard(callback)
+
+    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+        """See ``Storage``."""
+        self._waker.watch(listened, on_missed)
 
     async def close(self) -> None:
         """See ``Storage``."""
         await self._writer.close()
+        await self._waker.close()
         await self._readers.close()
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -256,6 +256,9 @@ class SqliteStorage:
     def on_committed(self, callback: OnCommitted) -> None:
         """See ``Storage``."""
         self._writer.on_committed(callback)
+
+    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+        """See ``Storage``: no other daemon can open the file."""
 
     async def close(self) -> None:
         """See ``Storage``."""

@@ -1,0 +1,121 @@
+"""What one daemon commits and another hears: two engines on one PostgreSQL database."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.storage.postgresql import engine, waking, wording
+
+from .conftest import Engine, postgresql_settings
+
+PATIENCE_SECONDS = 20
+END_OF_LISTENING = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND (query ILIKE 'listen%' OR query LIKE '%last_key, expires_at_ms FROM inbox%')
+"""
+
+
+class Ear:
+    """What a storage tells: the changes, and how often some may have been missed."""
+
+    def __init__(self, storage, *listened) -> None:
+        self.changes = []
+        self.missed = 0
+        self.listened = set(listened)
+        storage.on_committed(self.changes.extend)
+        storage.watch(lambda: self.listened, self.miss)
+
+    def miss(self):
+        self.missed += 1
+
+    async def hears(self, condition):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not condition(self):
+                await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def engine_kind():
+    return "postgresql"
+
+
+@pytest.fixture
+def two(open_engine, database, clock):
+    @asynccontextmanager
+    async def opened():
+        async with open_engine() as first, engine.open_storage(postgresql_settings(database), clock) as second:
+            yield first, Engine(second, clock)
+
+    return opened
+
+
+def of(inbox, **change):
+    return InboxChange(inbox.id, **{"full": False, **change})
+
+
+async def test_another_daemon_hears_every_kind_of_change_in_order(two):
+    async with two() as (first, second):
+        ear, own = Ear(second.storage), Ear(first.storage)
+        inbox = await first.inbox("ada")
+        message = await first.add(inbox)
+        await first.delete(inbox, message)
+        await first.move(inbox, inbox.expires_at_ms + 1000)
+        await first.end(inbox)
+        expected = [
+            of(inbox),
+            of(inbox, notice=MessageDeleted(message)),
+            of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1000)),
+            of(inbox, full=True, notice=InboxDeleted()),
+        ]
+        await ear.hears(lambda ear: len(ear.changes) >= len(expected))
+        assert ear.changes == expected
+        assert own.changes == expected
+
+
+async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(two, monkeypatch, database):
+    monkeypatch.setattr(waking, "LOOK_SECONDS", 0.02)
+    async with two() as (first, second):
+        inbox, other = await first.inbox("ada"), await first.inbox("bob")
+        ear = Ear(second.storage, inbox.id)
+        await ear.hears(lambda ear: of(inbox) in ear.changes)  # it may have got mail before somebody waited
+        ear.changes.clear()
+        raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+        for key in (inbox.id, other.id):
+            await raw.execute(
+                "UPDATE inbox SET last_key = 7, expires_at_ms = expires_at_ms + 1 WHERE id = $1", int(key)
+            )
+        await raw.close()
+        await ear.hears(lambda ear: len(ear.changes) >= 2)
+        assert ear.changes == [of(inbox), of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1))]
+
+
+async def test_a_daemon_that_was_deaf_says_so_and_hears_again(two, cluster, database):
+    async with two() as (first, second):
+        inbox = await first.inbox("ada")
+        ear = Ear(second.storage)
+        cluster.execute(END_OF_LISTENING, database=database.database)
+        await ear.hears(lambda ear: ear.missed)
+        ear.changes.clear()
+        await first.add(inbox)
+        await ear.hears(lambda ear: of(inbox) in ear.changes or ear.missed > 1)
+
+
+async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two, monkeypatch):
+    monkeypatch.setattr(waking, "_MAX_WORDS", 3)
+    async with two() as (first, second):
+        inboxes = [await first.inbox(f"name{number}") for number in range(4)]
+        ear = Ear(second.storage)
+        await first.add(*inboxes)
+        await ear.hears(lambda ear: ear.missed)
+
+
+def test_words_are_few_octets_and_newer_ones_are_ignored():
+    changes = [InboxChange(str(number), full=True, share_full=True) for number in range(5000)]
+    texts = list(wording.payloads(map(wording.word, changes)))
+    assert all(len(text.encode()) < 8000 for text in texts)
+    assert wording.changes(" ".join(texts).split()) == changes
+    assert wording.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]

@@ -1,0 +1,67 @@
+"""Changes of inboxes as text, as one daemon tells them to the others: ids and times only, nothing of a mail."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+
+MISSED: Final = "!"
+"""In place of a change: some could not be told."""
+
+MAX_OCTETS: Final = 7_900  # the server takes less than 8,000
+_FULL: Final = "f"
+_SHARE_FULL: Final = "s"
+_MESSAGE_DELETED: Final = "-"
+_INBOX_DELETED: Final = "x"
+_EXPIRY_MOVED: Final = "@"
+
+
+def word(change: InboxChange) -> str:
+    """Return a change as one word: the inbox, flags, and the notice."""
+    flags = _FULL * change.full + _SHARE_FULL * change.share_full
+    return f"{change.inbox_id},{flags},{_notice(change)}"
+
+
+def _notice(change: InboxChange) -> str:
+    match change.notice:
+        case MessageDeleted(message_id):
+            return f"{_MESSAGE_DELETED}{message_id}"
+        case ExpiryMoved(expires_at_ms):
+            return f"{_EXPIRY_MOVED}{expires_at_ms}"
+        case InboxDeleted():
+            return _INBOX_DELETED
+        case _:
+            return ""
+
+
+def payloads(words: Iterable[str]) -> Iterator[str]:
+    """Join words to texts that a notification can carry."""
+    held: list[str] = []
+    octets = 0
+    for one in words:
+        if octets + len(one) >= MAX_OCTETS:
+            yield " ".join(held)
+            held, octets = [], 0
+        held.append(one)
+        octets += len(one) + 1
+    if held:
+        yield " ".join(held)
+
+
+def changes(words: Iterable[str]) -> list[InboxChange]:
+    """Return the changes that words tell. What a newer daemon may tell besides is left out."""
+    return [found for one in words if (found := _change(one)) is not None]
+
+
+def _change(one: str) -> InboxChange | None:
+    inbox_id, flags, notice = [*one.split(",", 2), "", ""][:3]
+    if not inbox_id.isdecimal():
+        return None
+    told: MessageDeleted | InboxDeleted | ExpiryMoved | None = None
+    if notice.startswith(_MESSAGE_DELETED):
+        told = MessageDeleted(notice[1:])
+    elif notice.startswith(_EXPIRY_MOVED) and notice[1:].isdecimal():
+        told = ExpiryMoved(int(notice[1:]))
+    elif notice == _INBOX_DELETED:
+        told = InboxDeleted()
+    return InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=told)
