@@ -1,0 +1,36 @@
+"""Mails that were written without a look at the finder: the rates that it has reached on them are held.
+
+``blind/first.jsonl`` and ``blind/second.jsonl`` have 150 each, a hundred of them with a code. The finder was developed on
+the first; docs/api.md tells what the second measured before anybody looked into it.
+"""
+
+from pathlib import Path
+
+import pytest
+
+import finding_rates
+
+HERE = Path(__file__).parent / "blind"
+
+
+@pytest.mark.parametrize(("name", "least_codes", "most_invented"), [("first", 0.99, 0), ("second", 0.89, 0.02)])
+def test_the_rates_that_were_reached_are_held(name, least_codes, most_invented):
+    mails = finding_rates.read(HERE / f"{name}.jsonl")
+    rates = finding_rates.measure(mails)
+    assert len(mails) == 150
+    assert rates.first_code_right >= least_codes, rates.wrong
+    assert rates.invented <= most_invented, rates.wrong
+    assert rates.link_right == 1, rates.wrong
+
+
+def test_what_is_wrong_is_told():
+    mail = finding_rates.Mail("m1", "Your code", "Your login code is 481516", None, "7302", [], None)
+    none = finding_rates.Mail(
+        "m2", "Your order", "Order 481516", "<a href=https://x.example/a>a</a>", None, [], "https://x.example/b"
+    )
+    rates = finding_rates.measure([mail, none])
+    assert (rates.first_code_right, rates.invented, rates.link_right) == (0, 0, 0)
+    assert rates.wrong == [
+        "m1: code 481516 instead of 7302",
+        "m2: link https://x.example/a instead of https://x.example/b",
+    ]

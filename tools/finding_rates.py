@@ -1,0 +1,90 @@
+"""Prints how often the first code and link of mails are right: python tools/finding_rates.py tests/codes/blind/*.jsonl.
+
+A mail is a line of JSON: ``subject``, ``text``, ``html``; ``code`` to be found first (null for none) and other
+spellings of it in ``also_accept``; ``link`` to be found first, or null.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from tmpmaild.findings import codes, links
+from tmpmaild.mail import htmltext
+
+
+class Mail(msgspec.Struct, frozen=True):
+    """A mail and what is to be found in it."""
+
+    id: str
+    subject: str
+    text: str | None
+    html: str | None
+    code: str | None
+    also_accept: list[str]
+    link: str | None
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """Shares from 0 to 1 of the mails with a code, without one, and with a link; and what was wrong, in words."""
+
+    first_code_right: float
+    invented: float
+    link_right: float
+    wrong: list[str]
+
+
+def read(path: Path) -> list[Mail]:
+    """Return the mails of a file."""
+    return [msgspec.json.decode(line, type=Mail) for line in path.read_bytes().splitlines()]
+
+
+def measure(mails: list[Mail]) -> Rates:
+    """Look for codes and links in all mails."""
+    found = [(mail, _first_code(mail), _first_link(mail)) for mail in mails]
+    codes_right = [code in {mail.code, *mail.also_accept} for mail, code, _ in found if mail.code]
+    invented = [code is not None for mail, code, _ in found if not mail.code]
+    links_right = [link == mail.link for mail, _, link in found if mail.link]
+    return Rates(_share(codes_right), _share(invented), _share(links_right), list(_wrong(found)))
+
+
+def _share(outcomes: list[bool]) -> float:
+    return sum(outcomes) / len(outcomes)
+
+
+def _first_code(mail: Mail) -> str | None:
+    """Look into the HTML only when the text yields nothing, as the service does."""
+    html = htmltext.to_text(mail.html or "")
+    found = codes.find(mail.subject, mail.text or html) or codes.find(mail.subject, html)
+    return found[0].value if found else None
+
+
+def _first_link(mail: Mail) -> str | None:
+    html = mail.html or ""
+    found = links.find(mail.text or htmltext.to_text(html), html)
+    return found[0].href if found else None
+
+
+def _wrong(found: list[tuple[Mail, str | None, str | None]]) -> Iterator[str]:
+    for mail, code, link in found:
+        if code not in {mail.code, *mail.also_accept}:
+            yield f"{mail.id}: code {code} instead of {mail.code}"
+        if mail.link and link != mail.link:
+            yield f"{mail.id}: link {link} instead of {mail.link}"
+
+
+def main() -> None:
+    """Print the rates of each file."""
+    for name in sys.argv[1:]:
+        rates = measure(read(Path(name)))
+        print(  # noqa: T201
+            f"{name}: first code right {rates.first_code_right:.0%}, invented {rates.invented:.0%},"
+            f" link right {rates.link_right:.0%}",
+            *rates.wrong,
+            sep="\n  ",
+        )
+
+
+if __name__ == "__main__":
+    main()
