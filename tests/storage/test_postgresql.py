@@ -202,6 +202,8 @@ async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
     await first.sweep()
     left = await tables(first)
     assert (f"message_{slot}" in left, f"content_{slot}" in left) == (False, False)
+    for page in (Page(), Page(text="x")):
+        assert await first.messages("ada", page) == ()
     assert {f"content_{first.clock() // SLOT_MS}", "content_0", "message_0"} < set(left)
 
 

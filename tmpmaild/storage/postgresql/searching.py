@@ -19,6 +19,7 @@ from tmpmaild.storage.postgresql.reading import (
     bounds,
     decode_attachments,
     messages,
+    of_slot,
     select_chosen,
     up_to_the_end,
 )
@@ -93,7 +94,11 @@ class Search:
         """Run one step; True when no messages are left."""
         limit = _STEP_LARGE_MESSAGES if self._text else _STEP_MESSAGES
         values: list[Any] = [found.key, found.slot, self._after, self._before, limit]
-        rows = await connection.fetch(self._sql, *values, *([SEARCHED_CHARACTERS] if self._text else []))
+        values += [SEARCHED_CHARACTERS] if self._text else []
+        try:
+            rows = await connection.fetch(of_slot(self._sql, found.slot), *values)
+        except asyncpg.UndefinedTableError:
+            return True  # the slot has passed, and its partitions have been dropped
         for key, attachments, *texts in rows:
             self._move_past(key)
             if self._attached and all(one.inline for one in decode_attachments(attachments)):
