@@ -46,11 +46,17 @@ _HIDING_STYLE = re.compile(
     re.IGNORECASE,
 )
 # Elements within may set these anew, as layouts of tables do with the size: they hide only the text up to the next tag.
-_MAY_BLANK = re.compile(r"font-size\s*+:\s*+0|color\s*+:\s*+transparent", re.IGNORECASE)
+_MAY_BLANK = re.compile(
+    r"font-size\s*+:\s*+[01](?![0-9])|transparent|color\s*+[:=]\s*+[\"']?+\s*+(?:white|#fff)", re.IGNORECASE
+)
 _BLANKING_STYLE = re.compile(
-    r"(?:^|[;\s])(?:font-size\s*+:\s*+0(?:\.0*+)?(?:px|pt|em|rem|%)?|color\s*+:\s*+transparent)\s*+(?:!|;|$)",
+    r"(?:^|[;\s])(?:font-size\s*+:\s*+(?:0(?:\.0*+)?(?:px|pt|em|rem|%)?|1px)|color\s*+:\s*+transparent)\s*+(?:!|;|$)",
     re.IGNORECASE,
 )
+_WHITE = re.compile(r"(?:^|[;\s])color\s*+:\s*+(?:white|#fff(?:fff)?)\s*+(?:!|;|$)", re.IGNORECASE)
+_COLOURS_A_PAGE = re.compile(r"background|bgcolor|<style|<link", re.IGNORECASE)
+# What may end without an end tag, when the next begins (HTML, 13.1.2.4).
+_ENDS_BY_ITSELF = _names("p li dt dd tr td th thead tbody tfoot option optgroup colgroup")
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 # What the URL standard of browsers takes off an address.
 _LINE_ENDS = re.compile(r"[\t\n\r]")
@@ -75,8 +81,9 @@ def to_text(html: str) -> str:
     """
     source = charsets.scrub(html[:MAX_CHARACTERS])
     page = _Page(skips_hidden=True)
-    if not page.read(source):
-        # Something hidden is never closed; rather too much than an empty page.
+    never_closed = page.read(source)
+    if never_closed in _ENDS_BY_ITSELF or (never_closed and not page.text()):
+        # Something hidden has no end that we know of; rather too much than too little of the page.
         page = _Page(skips_hidden=False)
         page.read(source)
     return page.text()
@@ -183,11 +190,15 @@ def _hides(attributes: str) -> bool:
     return "hidden" in found or _HIDING_STYLE.search(found.get("style", "")) is not None
 
 
-def _blanks(attributes: str) -> bool:
-    """Return whether text right behind a tag cannot be seen."""
+def _blanks(attributes: str, *, on_white: bool) -> bool:
+    """Return whether text right behind a tag cannot be seen; white text neither where the page is surely white."""
     if _MAY_BLANK.search(attributes) is None:
         return False
-    return _BLANKING_STYLE.search(attributes_of(attributes).get("style", "")) is not None
+    found = attributes_of(attributes)
+    style = found.get("style", "")
+    if _BLANKING_STYLE.search(style):
+        return True
+    return on_white and _WHITE.search(f"color:{found.get('color', '')};{style}") is not None
 
 
 class _Page:
@@ -204,8 +215,9 @@ class _Page:
         self._href = ""
         self._link: list[str] = []
 
-    def read(self, source: str) -> bool:
-        """Take in a whole page; False when something hidden was never closed."""
+    def read(self, source: str) -> str:
+        """Take in a whole page; return the name of the hidden element that was never closed, or ""."""
+        on_white = _COLOURS_A_PAGE.search(source) is None
         for kind, text, attributes in tokens(source):
             if self._hidden:
                 self._pass_over(kind, text)
@@ -217,9 +229,9 @@ class _Page:
             elif text not in _VOID and (text == "template" or (self._skips_hidden and _hides(attributes))):
                 self._hidden, self._hidden_depth = text, 1
             else:
-                self._is_blank = (self._is_blank and text in _VOID) or _blanks(attributes)
+                self._is_blank = (self._is_blank and text in _VOID) or _blanks(attributes, on_white=on_white)
                 self._start(text, attributes)
-        return not (self._hidden and self._skips_hidden)
+        return self._hidden
 
     def text(self) -> str:
         """Return the lines, without empty ones at either end."""
