@@ -6,6 +6,7 @@ import time
 import asyncpg
 import pytest
 
+from daemonsatonce import follow_four_daemons
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
@@ -163,26 +164,8 @@ async def two(new_database, clock):
         yield Engine(first, clock), Engine(second, other)
 
 
-async def test_ids_ascend_for_a_follower_of_two_daemons_whose_clocks_differ(two):
-    """A daemon that is a minute behind draws ids above those of the other one, and no delivery is overtaken."""
-    two[1].clock.advance(seconds=-30)
-    inboxes = [await two[0].inbox(name, lifetime_ms=DAY_MS // 2) for name in ("ada", "bob")]
-    seen = {inbox.address: [] for inbox in inboxes}
-
-    async def send(number):
-        for _ in range(10):
-            await two[number % 2].add(*(inboxes if number % 3 else inboxes[::-1]))
-
-    async def follow(inbox, daemon):
-        while len(seen[inbox.address]) < 200:
-            page = Page(after=seen[inbox.address][-1] if seen[inbox.address] else None, ascending=True)
-            messages = await daemon.messages(inbox.address.partition("@")[0], page)
-            seen[inbox.address] += [message.id for message in messages]
-
-    followers = [follow(inbox, daemon) for inbox, daemon in zip(inboxes, two, strict=True)]
-    await asyncio.wait_for(asyncio.gather(*followers, *map(send, range(20))), 30)
-    assert [len(set(ids)) for ids in seen.values()] == [200, 200]
-    assert all(ids == sorted(ids) for ids in seen.values())
+async def test_followers_of_four_daemons_whose_clocks_differ_miss_nothing_and_see_nothing_twice(new_database, clock):
+    await follow_four_daemons(new_database(), clock.now_ms)
 
 
 async def tables(engine_):
