@@ -16,6 +16,7 @@ from tmpmaild.findings.codes.shapes import Kind
         ("Order no. 5, tel. 0800", ["Order no. 5, tel. 0800"]),
         ("Open the app. Then", ["Open the app.", "Then"]),
         ("これ。それ\uff01", ["これ", "それ"]),
+        ("first\n> Your code\n> 1234\nlast", ["first", "> 1234", "last"]),
         ("see https://x.example/a?b=1 or <https://y.example>", ["see \ufffc or < \ufffc >"]),
         ("write to a.b+c@x.example, please", ["write to \ufffc , please"]),
         ("4\n\n8\n1\n5\nend", ["4 8 1 5", "end"]),

@@ -14,8 +14,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 _FOLDER = Path(__file__).parent / "words"
 _LONGEST_WORD = 40
-_REMEMBERED_WORDS = 4096
-_HEAD = 2  # no stem is shorter
+_REMEMBERED_WORDS = 16_384
+_HEAD = 2  # characters; no stem is shorter
 
 # Words of scripts with spaces, signs of money and per cent, and runs of scripts without spaces.
 _SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
@@ -49,16 +49,16 @@ class Lexicon(Generic[C]):
     ) -> None:
         entries = _entries(words)
         self._whole = {entry.replace("_", " "): cues for entry, cues in entries.items() if not entry.endswith("*")}
-        self._stems = {entry[:-1]: cues for entry, cues in entries.items() if entry.endswith("*")}
-        self._heads: dict[str, int] = {}
-        for stem in self._stems:
-            self._heads[stem[:_HEAD]] = max(len(stem), self._heads.get(stem[:_HEAD], 0))
+        self._stems: dict[str, list[tuple[str, tuple[C, ...]]]] = {}
+        for entry in sorted((entry for entry in entries if entry.endswith("*")), key=len, reverse=True):
+            self._stems.setdefault(entry[:_HEAD], []).append((entry[:-1], entries[entry]))
         self._second_words = {entry.partition(" ")[2] for entry in self._whole if " " in entry}
         self._longest_from: dict[str, int] = {}
         for entry in self._whole:
             self._longest_from[entry[0]] = max(len(entry), self._longest_from.get(entry[0], 0))
         self._signs = {entry for entry in self._whole if not entry[0].isalpha()}
         self._endings = [(tuple(text.split()), cue) for cue, text in (endings or {}).items()]
+        self._all_endings = sum((texts for texts, _ in self._endings), ())
         self._spelled = {word: re.compile(pattern) for word, pattern in (spelled or {}).items()}
         self._remembered = lru_cache(_REMEMBERED_WORDS)(self._cues)
 
@@ -99,10 +99,10 @@ class Lexicon(Generic[C]):
             return self._whole[word]
         if len(word) > _LONGEST_WORD:
             return ()
-        longest = min(len(word), self._heads.get(word[:_HEAD], 0))
-        stems = (word[:length] for length in range(longest, _HEAD - 1, -1))
-        cues: tuple[C, ...] = next((self._stems[stem] for stem in stems if stem in self._stems), ())
-        return (*cues, *(cue for ending, cue in self._endings if word.endswith(ending))) if self._endings else cues
+        cues = next((cues for stem, cues in self._stems.get(word[:_HEAD], ()) if word.startswith(stem)), ())
+        if not word.endswith(self._all_endings):
+            return cues
+        return (*cues, *(cue for endings, cue in self._endings if word.endswith(endings)))
 
 
 def load(name: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def read(cues: type[C], tables: Mapping[str, Mapping[str, str]]) -> Lexicon[C]:
 def fold(text: str) -> str:
     """Return a text in lower case without accents, character by character: positions stay."""
     lower = text.replace("\u0130", "i").lower()
-    return lower if lower.isascii() else lower.translate(_ACCENTS)
+    return lower if lower.isascii() or not _ACCENTED.search(lower) else lower.translate(_ACCENTS)
 
 
 def _accents() -> dict[int, str]:
@@ -136,6 +136,7 @@ def _accents() -> dict[int, str]:
 
 
 _ACCENTS = _accents()
+_ACCENTED = re.compile(f"[{''.join(map(chr, _ACCENTS))}]")
 
 
 def _entries(words: Mapping[C, str]) -> dict[str, tuple[C, ...]]:

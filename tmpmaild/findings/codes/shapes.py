@@ -87,10 +87,10 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
 )
-_UNEVEN_SIZES = [2, 3, 3], [3, 3, 2], [3, 2, 3], [1, 3, 3], [3, 4], [4, 3]
 # "5528-1190-37"; "30 7714" only where nothing follows in its line; not "2025-26" and "1-800-555-0199".
 _UNEVEN = re.compile(
-    r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-)(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4})",
+    r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-)(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4}"
+    r"|[0-9]{1,3}(?: [0-9]{2,3}){2})",
 )
 _PRINTED = re.compile(r"[!-~]+\Z")
 _LONGEST_START = 13
@@ -101,7 +101,6 @@ _VALUE_LINE = re.compile(
     r"[^\w(+$]*+(?![A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}$|[0-9:. -]+ ?(?:AM|PM|[A-Z]{3})$)"
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
 )
-_LONGEST_VALUE_LINE = 40
 _MOST_TYPED = 14
 _MOST_DOTS = 2
 _SMALL_OR_NO_NUMBER = re.compile(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|.*:.*")
@@ -191,25 +190,21 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
         found.setdefault(number, []).append(Shape(start - offset, end - offset, value, score, kind))
     for shapes in found.values():
         shapes.sort()
-    for number, whole in _value_lines(lines).items():
-        if [shape.value for shape in found.get(number, [])] != [whole.value]:
+    for number, line in enumerate(lines):
+        whole = _whole(line) if len(line) <= _LONGEST_RUN and (line.isupper() or " " not in line) else None
+        if whole and [shape.value for shape in found.get(number, [])] != [whole.value]:
             found[number] = [whole]
     return found
 
 
-def _value_lines(lines: list[str]) -> dict[int, Shape]:
-    """Return the lines that are nothing but a value with letters and digits in it."""
-    found = {}
-    for number, line in enumerate(lines):
-        match = _VALUE_LINE.fullmatch(line) if len(line) <= _LONGEST_VALUE_LINE and line.isupper() else None
-        value = match[1].replace(" ", "") if match else ""
-        typed = sum(map(str.isalnum, value))
-        is_address = value.count(".") > _MOST_DOTS
-        if match and not is_address and _SHORTEST <= typed <= _MOST_TYPED and any(map(str.isdigit, value)):
-            found[number] = Shape(*match.span(1), value, scores.VALUE_LINE, Kind.VALUE)
-        elif " " not in line and (secret := _SECRET.fullmatch(line)):
-            found[number] = Shape(*secret.span(), line, scores.SECRET, Kind.WORDS)
-    return dict(islice(found.items(), MAX_SHAPES))
+def _whole(line: str) -> Shape | None:
+    """Return a line that is nothing but a value: groups of letters and digits, or a password with signs in it."""
+    match, secret = _VALUE_LINE.fullmatch(line), _SECRET.fullmatch(line)
+    if match and line.isupper() and any(map(str.isdigit, line)) and line.count(".") <= _MOST_DOTS:
+        value = match[1].replace(" ", "")
+        if _SHORTEST <= sum(map(str.isalnum, value)) <= _MOST_TYPED:
+            return Shape(*match.span(1), value, scores.VALUE_LINE, Kind.VALUE)
+    return Shape(*secret.span(), line, scores.SECRET, Kind.WORDS) if secret else None
 
 
 def _shapes(text: str) -> Iterator[Shape]:
@@ -217,20 +212,15 @@ def _shapes(text: str) -> Iterator[Shape]:
         if match.end() - match.start() >= _SHORTEST:
             yield from _of_number(text, match.start(), match.end())
     for match in islice(_TOKEN.finditer(text), MAX_LOOKS):
-        token = match[0]
-        secret = _secret(text, match.start(), match.end())
+        token, (start, end) = match[0], match.span()
+        secret = None
+        if text[end : end + 1] in _SIGNS or text[start - 1] in _SIGNS:
+            before = _PRINTED.search(text, max(start - _LONGEST_START, 0), start)
+            secret = _SECRET.match(text, before.start() if before else start)
         if secret:
             yield Shape(*secret.span(), secret[0], scores.SECRET, Kind.WORDS)
         elif _SHORTEST <= len(token) <= _LONGEST_RUN and not token.isdigit():
-            yield from _of_token(text, match.start(), token)
-
-
-def _secret(text: str, start: int, end: int) -> re.Match[str] | None:
-    """Return the password with signs in it that a token is a part of."""
-    if text[end : end + 1] not in _SIGNS and text[start - 1 : start] not in _SIGNS:
-        return None
-    before = _PRINTED.search(text, max(start - _LONGEST_START, 0), start)
-    return _SECRET.match(text, before.start() if before else start)
+            yield from _of_token(text, start, token)
 
 
 def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
@@ -247,8 +237,7 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
         end -= len("".join(parts[-2:]))
         del parts[-2:]
     atoms, joints = parts[::2], set(parts[1::2])
-    sizes = [len(atom) for atom in atoms]
-    is_one = len(set(sizes)) == 1 or sizes in _UNEVEN_SIZES or _is_uneven(text, start, end)
+    is_one = len({len(atom) for atom in atoms}) == 1 or _is_uneven(text, start, end)
     if is_one and _SHELF.fullmatch(run):
         yield Shape(start, end, run, scores.SHELF, Kind.DIGITS)
     elif is_one and len(joints) <= 1 and all(map(str.isdigit, atoms)):
@@ -296,7 +285,7 @@ def _longest_atom(start: int, parts: list[str]) -> Iterator[Shape]:
 def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
     """Judge a word of letters and digits."""
     end = start + len(token)
-    if _GROUPS_BEFORE.match(text, max(start - _GROUPS_CHARACTERS, 0)):
+    if len(token) == _SHORTEST and _GROUPS_BEFORE.match(text, max(start - _GROUPS_CHARACTERS, 0)):
         return
     if _NO_TOKEN_START.search(text, max(start - 2, 0), start) or _NO_TOKEN_END.match(text, end):
         return
