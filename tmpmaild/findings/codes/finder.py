@@ -87,10 +87,12 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
 
 def _in_subject(mail: _Mail) -> dict[str, float]:
     """Return the number of a subject to which the text refers: "your code is in the subject of this mail"."""
-    cues = _union(mail.lines[mail.first : mail.first + _LINES_THAT_REFER])
     shapes = [shape for line in mail.lines[: mail.first] for shape in line.shapes if shape.kind in TYPED]
+    if not shapes:
+        return {}
+    cues = _union(mail.lines[mail.first : mail.first + _LINES_THAT_REFER])
     refers = Cue.SUBJECT in cues and not cues.isdisjoint(_REFERRING)
-    return {shapes[-1].value: scores.IN_SUBJECT} if refers and shapes else {}
+    return {shapes[-1].value: scores.IN_SUBJECT} if refers else {}
 
 
 def _union(lines: list[Line]) -> frozenset[Cue]:
