@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
-from tmpmaild.mail.htmltext import to_text
+from tmpmaild.mail.htmltext import links, to_text
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,18 @@ def test_a_link_shows_where_it_leads(html, text):
 )
 def test_what_is_plainly_hidden_is_not_read(html, text):
     assert to_text(html) == text
+
+
+@pytest.mark.parametrize(
+    ("html", "found"),
+    [
+        ('<div style="display:none"><a href="https://a.test/">a</a></div><a href="https://b.test/">b</a>', ["b"]),
+        ('<a href="https://b.test/">b</a><div hidden><a href="https://a.test/">never closed</a>', ["b"]),
+        ('<p hidden><a href="https://a.test/">a</a><p><a href="https://b.test/">b</a>', ["a", "b"]),
+    ],
+)
+def test_a_hidden_link_is_none(html, found):
+    assert [text for _, _, text in links(html)] == found
 
 
 @pytest.mark.parametrize(

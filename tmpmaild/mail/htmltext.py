@@ -80,12 +80,11 @@ def to_text(html: str) -> str:
     is its alternative text. Of very large HTML the beginning is read.
     """
     source = charsets.scrub(html[:MAX_CHARACTERS])
-    page = _Page(skips_hidden=True)
-    never_closed = page.read(source)
-    if never_closed in _ENDS_BY_ITSELF or (never_closed and not page.text()):
-        # Something hidden has no end that we know of; rather too much than too little of the page.
-        page = _Page(skips_hidden=False)
-        page.read(source)
+    page, hidden = _Page(), _Hidden()
+    page.read(source, hidden)
+    if hidden.hides_too_much(found_nothing=not page.text()):
+        page = _Page()
+        page.read(source, _Hidden(skips=False))
     return page.text()
 
 
@@ -94,10 +93,18 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
 
     The text before reaches back to the link before, or BEFORE_CHARACTERS; an image is its alternative text. The
     address is what a browser would follow: without spaces around it, and without line ends. White space is
-    collapsed. Of very large HTML the beginning is read.
+    collapsed. Hidden links are left out. Of very large HTML the beginning is read.
     """
+    source, hidden = charsets.scrub(html[:MAX_CHARACTERS]), _Hidden()
+    found = list(_links(source, hidden))
+    yield from _links(source, _Hidden(skips=False)) if hidden.hides_too_much(found_nothing=False) else found
+
+
+def _links(source: str, hidden: "_Hidden") -> Iterator[tuple[str, str, str]]:
     before, link, href = "", "", ""
-    for kind, text, attributes in islice(tokens(charsets.scrub(html[:MAX_CHARACTERS])), MAX_TOKENS_FOR_LINKS):
+    for kind, text, attributes in islice(tokens(source), MAX_TOKENS_FOR_LINKS):
+        if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
+            continue
         if kind == "text":
             piece = unescaped(text)
         elif text == "img" and kind == "start":
@@ -201,13 +208,35 @@ def _blanks(attributes: str, *, on_white: bool) -> bool:
     return on_white and _WHITE.search(f"color:{found.get('color', '')};{style}") is not None
 
 
-class _Page:
-    """The lines written so far, the line being written, and what is open: a link, something hidden."""
+class _Hidden:
+    """Knows whether what is read is in an element that hides it (``name``); without ``skips`` only templates do."""
 
-    def __init__(self, *, skips_hidden: bool) -> None:
-        self._skips_hidden = skips_hidden
-        self._hidden = ""
-        self._hidden_depth = 0
+    def __init__(self, *, skips: bool = True) -> None:
+        self._skips = skips
+        self.name = ""
+        self._depth = 0
+
+    def holds(self, kind: str, name: str, attributes: str) -> bool:
+        """Take the next token; return whether it is hidden, the tags that hide included."""
+        if self.name:
+            if name == self.name and kind != "text":
+                self._depth += 1 if kind == "start" else -1
+                if self._depth == 0:
+                    self.name = ""
+            return True
+        if kind == "start" and name not in _VOID and (name == "template" or (self._skips and _hides(attributes))):
+            self.name, self._depth = name, 1
+        return self.name != ""
+
+    def hides_too_much(self, *, found_nothing: bool) -> bool:
+        """Return, at the end, whether something hidden has no end that we know of: rather too much than too little."""
+        return self.name in _ENDS_BY_ITSELF or (self.name != "" and found_nothing)
+
+
+class _Page:
+    """The lines written so far, the line being written, and what is open: a link, an element whose text is not seen."""
+
+    def __init__(self) -> None:
         self._is_blank = False
         self._preformatted = 0
         self._lines: list[str] = []
@@ -215,36 +244,26 @@ class _Page:
         self._href = ""
         self._link: list[str] = []
 
-    def read(self, source: str) -> str:
-        """Take in a whole page; return the name of the hidden element that was never closed, or ""."""
+    def read(self, source: str, hidden: _Hidden) -> None:
+        """Take in what is not hidden of a page."""
         on_white = _COLOURS_A_PAGE.search(source) is None
         for kind, text, attributes in tokens(source):
-            if self._hidden:
-                self._pass_over(kind, text)
-            elif kind == "text":
+            if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
+                continue
+            if kind == "text":
                 self._write("" if self._is_blank else unescaped(text))
             elif kind == "end":
                 self._is_blank = False
                 self._end(text)
-            elif text not in _VOID and (text == "template" or (self._skips_hidden and _hides(attributes))):
-                self._hidden, self._hidden_depth = text, 1
             else:
                 self._is_blank = (self._is_blank and text in _VOID) or _blanks(attributes, on_white=on_white)
                 self._start(text, attributes)
-        return self._hidden
 
     def text(self) -> str:
         """Return the lines, without empty ones at either end."""
         self._close_link()
         self._break()
         return "\n".join(self._lines).strip("\n")
-
-    def _pass_over(self, kind: str, name: str) -> None:
-        """Skip what is hidden until the tag that hides it is closed."""
-        if name == self._hidden and kind != "text":
-            self._hidden_depth += 1 if kind == "start" else -1
-            if self._hidden_depth == 0:
-                self._hidden = ""
 
     def _start(self, name: str, attributes: str) -> None:
         if name == "br":
