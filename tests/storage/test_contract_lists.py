@@ -1,5 +1,7 @@
 """What every storage engine promises of the lists of inboxes: only the ``Storage`` protocol is known here."""
 
+import asyncio
+
 from tmpmaild.model import InboxEntry
 
 from .conftest import LIFETIME_MS
@@ -52,10 +54,12 @@ async def test_the_lists_are_of_the_living_and_of_those_that_wait_for_the_sweep(
 
 
 async def test_pages_have_every_inbox_once_in_the_order_of_expiry(engine):
-    made = [
-        await engine.inbox(f"n{number}", lifetime_ms=LIFETIME_MS + number % 7, creator=f"192.0.2.{number % 3}")
-        for number in range(450)
-    ]
+    made = await asyncio.gather(
+        *(
+            engine.inbox(f"n{number}", lifetime_ms=LIFETIME_MS + number % 7, creator=f"192.0.2.{number % 3}")
+            for number in range(450)
+        )
+    )
     found = await listed(engine)
     assert sorted(entry.id for entry in found) == sorted(inbox.id for inbox in made)
     assert [entry.expires_at_ms for entry in found] == sorted(inbox.expires_at_ms for inbox in made)
@@ -63,9 +67,11 @@ async def test_pages_have_every_inbox_once_in_the_order_of_expiry(engine):
 
 
 async def test_the_list_of_a_creator_has_only_its_inboxes(engine):
-    for number in range(450):
-        await engine.inbox(f"n{number}", creator=("192.0.2.1", "2001:db8::/64", None)[min(number // 200, 2)])
-    assert await names(engine, creator="2001:db8::/64") == [f"n{number}" for number in range(200, 400)]
+    creators = ("192.0.2.1", "2001:db8::/64", None)
+    await asyncio.gather(
+        *(engine.inbox(f"n{number}", creator=creators[min(number // 200, 2)]) for number in range(450))
+    )
+    assert sorted(await names(engine, creator="2001:db8::/64")) == [f"n{number}" for number in range(200, 400)]
     assert await names(engine, creator="198.51.100.1") == []
 
 

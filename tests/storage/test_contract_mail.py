@@ -155,8 +155,7 @@ async def test_recipients_share_a_mail_and_each_sees_its_own_name(engine):
 
 async def test_the_operators_inbox_takes_mail_up_to_limits_of_its_own(open_engine):
     async with open_engine(max_messages_per_inbox=1) as engine:
-        for _ in range(200):
-            await engine.add(OPERATOR_INBOX_ID)
+        await asyncio.gather(*(engine.add(OPERATOR_INBOX_ID) for _ in range(200)))
         with pytest.raises(MailboxFull):
             await engine.add(OPERATOR_INBOX_ID)
         engine.clock.advance(seconds=30 * 24 * 3600 + 1)
