@@ -8,9 +8,12 @@ import shutil
 import urllib.request
 from contextlib import AsyncExitStack
 from email.message import EmailMessage
+from functools import wraps
+from inspect import iscoroutinefunction
 from types import SimpleNamespace
 from urllib.parse import urljoin
 
+import anyio
 import pytest
 
 import daemons
@@ -66,14 +69,29 @@ async def browser(launch):
     return await launch(WITHOUT_WINDOWS or CHROMIUM)
 
 
-# Our pages part from others, so coming from about:blank each would start a process of its own.
 PATIENCE_MS = 15_000  # other tests have the processor too
+LONGEST_TEST_SECONDS = 120  # a script in a page may wait for ever, and Playwright waits with it
+# Our pages part from others, so coming from about:blank each would start a process of its own.
 LEFT = {
     "body": "<!doctype html><link rel=icon href='data:,'>",
     "content_type": "text/html",
     "headers": {"Cross-Origin-Opener-Policy": "same-origin"},
 }
 WIDE = {"width": 1440, "height": 900}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """End a test that does not end by itself."""
+    run = pyfuncitem.obj
+    if iscoroutinefunction(run):
+
+        @wraps(run)
+        async def run_bounded(*args, **kwargs):
+            with anyio.fail_after(LONGEST_TEST_SECONDS):
+                await run(*args, **kwargs)
+
+        pyfuncitem.obj = run_bounded
 
 
 async def go_left(page, url):

@@ -16,7 +16,7 @@ from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Resource
 from tmpmaild.http.server import HttpServer
 
-from .inbox.test_access import AXE, RULES, RULES_OF_LAYOUT
+from .inbox.test_access import AXE, CONTRAST, RULES, RULES_OF_LAYOUT
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +36,6 @@ async def origin():
     await server.stop(0.2)
 
 
-@pytest.fixture(scope="module")
-async def read_page(shared_pages, origin):
-    """Open the page once for all that only read."""
-    page = await shared_pages.borrow()
-    await page.goto(f"{origin}/docs")
-    return page
-
-
 # All operations look alike, and so do the lines of a list; the contrast of a thousand texts takes six seconds.
 THIN_OUT = """() => {
   [...document.querySelectorAll("article")].slice(2).forEach((one) => one.remove());
@@ -55,12 +47,21 @@ async def is_on_top(page, operation):
     return await page.locator(f"#{operation}").evaluate("one => Math.abs(one.getBoundingClientRect().top) < 100")
 
 
-async def test_the_page_fetches_itself_and_its_style_and_nothing_else(pages, origin):
+async def test_the_page_fetches_itself_and_its_style_alone_and_a_link_or_the_keyboard_leads_to_an_operation(pages, origin):
     page = await pages.borrow()
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     await page.goto(f"{origin}/docs")
     assert [url for url in asked if not url.startswith("data:")] == [f"{origin}/docs", f"{origin}/docs.css"]
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.textContent") == "Skip to the description"
+    await page.locator("#createAddress summary").focus()
+    await page.keyboard.press("Enter")
+    assert await page.locator("#createAddress details[open]").count() == 1
+    await page.get_by_role("link", name="Follow an address").first.click()
+    assert await is_on_top(page, "followAddress")
+    await page.goto(f"{origin}/docs#%E0%A4%A")
+    assert await page.locator("article").count() == len(OPERATIONS)
 
 
 async def test_without_scripts_the_page_is_whole_also_below_a_prefix(pages, origin):
@@ -74,26 +75,7 @@ async def test_without_scripts_the_page_is_whole_also_below_a_prefix(pages, orig
     assert (await page.get_by_role("heading").first.bounding_box())["width"] > 400
 
 
-async def test_a_link_of_the_contents_leads_to_an_operation(pages, origin):
-    page = await pages.borrow()
-    await page.goto(f"{origin}/docs")
-    await page.get_by_role("link", name="Follow an address").first.click()
-    assert await is_on_top(page, "followAddress")
-    await page.goto(f"{origin}/docs#%E0%A4%A")
-    assert await page.locator("article").count() == len(OPERATIONS)
-
-
-async def test_a_keyboard_is_enough(pages, origin):
-    page = await pages.borrow()
-    await page.goto(f"{origin}/docs")
-    await page.keyboard.press("Tab")
-    assert await page.evaluate("document.activeElement.textContent") == "Skip to the description"
-    await page.locator("#createAddress summary").focus()
-    await page.keyboard.press("Enter")
-    assert await page.locator("#createAddress details[open]").count() == 1
-
-
-async def test_nothing_is_wider_than_the_window(pages, origin):
+async def test_nothing_is_wider_than_the_window_and_axe_finds_nothing(pages, origin):
     page = await pages.borrow()
     await page.goto(f"{origin}/docs")
     await page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
@@ -102,25 +84,14 @@ async def test_nothing_is_wider_than_the_window(pages, origin):
         await page.set_viewport_size({"width": width, "height": 844})
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
         assert await page.locator("article pre, article p, article li, nav a").evaluate_all(cut) == [], width
-
-
-async def test_axe_finds_nothing(pages, origin):
-    for width, rules in ((1440, RULES), (360, RULES_OF_LAYOUT)):
-        page = await pages.borrow(viewport={"width": width, "height": 844})
-        await page.goto(f"{origin}/docs")
-        await page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-        await page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-        await page.evaluate(THIN_OUT)
-        assert await page.evaluate(AXE, rules) == [], width
-    await page.emulate_media(color_scheme="dark")
-    assert await page.evaluate(AXE, ["color-contrast"]) == []
-
-
-async def test_the_colours_follow_the_reader(read_page):
-    for scheme, is_dark in (("light", False), ("dark", True)):
-        await read_page.emulate_media(color_scheme=scheme)
-        colour = await read_page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", colour))) < 3 * 128) == is_dark
+    await page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    await page.evaluate(THIN_OUT)
+    for width, scheme, rules in ((1440, "light", RULES), (360, "light", RULES_OF_LAYOUT), (1440, "dark", CONTRAST)):
+        await page.set_viewport_size({"width": width, "height": 844})
+        await page.emulate_media(color_scheme=scheme)
+        colour = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", colour))) < 3 * 128) == (scheme == "dark")
+        assert (width, scheme, await page.evaluate(AXE, ["body", rules])) == (width, scheme, [])
 
 
 async def test_a_picture_from_elsewhere_is_refused(browser, origin):

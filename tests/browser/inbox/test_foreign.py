@@ -1,7 +1,5 @@
 """A link brings an inbox that this browser did not make: the sender of the link can read it too, so the page asks first and marks it."""
 
-import pytest
-
 FOREIGN = "Somebody else's inbox, opened by a link"
 
 
@@ -116,10 +114,11 @@ async def test_the_end_of_the_own_inbox_never_leads_into_a_foreign_one(tab, inbo
     await expect(tab.heading(FOREIGN)).to_be_visible()
 
 
-@pytest.mark.parametrize("link", ["#nobody@tmpmaild.example", "#x@[::1]"])
-async def test_a_link_to_no_inbox_leads_back_to_the_own_one(tab, link, expect):
+async def test_a_link_to_no_inbox_leads_back_to_the_own_one(tab, expect):
     own = await tab.address()
-    await tab.visit(link)
-    await tab.button("Open it", tab.dialog).click()
-    await expect(tab.page.locator("#toast")).to_contain_text("There is no such inbox")
-    assert await tab.address() == own
+    for link in ("#nobody@tmpmaild.example", "#x@[::1]"):
+        await tab.visit(link)
+        await tab.button("Open it", tab.dialog).click()
+        await expect(tab.page.locator("#toast")).to_contain_text("There is no such inbox")
+        assert (link, await tab.address()) == (link, own)
+        await tab.page.reload()
