@@ -142,7 +142,8 @@ class Pages:
 
     async def _new_context(self, options):
         # Chromium allows copying after a click; without windows it has nobody to ask.
-        defaults = {"viewport": WIDE, "permissions": ["clipboard-write"]}
+        # Without "null" Playwright undoes what a switch above says of motion.
+        defaults = {"viewport": WIDE, "permissions": ["clipboard-write"], "reduced_motion": "null"}
         context = await self._browser.new_context(**{**defaults, **options})
         context.set_default_timeout(PATIENCE_MS)
         return context

@@ -212,7 +212,9 @@ async def test_targets_are_large_enough_have_names_and_what_is_drawn_has_none(vi
     found = [await small_or_nameless(one.page)]
     await one.open()
     found.append(await small_or_nameless(one.page))
-    drawn = "[...document.querySelectorAll('svg:not([role=img]), .wait')].filter((one) => one.ariaHidden !== 'true').length"
+    drawn = (
+        "[...document.querySelectorAll('svg:not([role=img]), .wait')].filter((one) => one.ariaHidden !== 'true').length"
+    )
     assert await one.page.evaluate(drawn) == 0
     await one.show("source")
     found.append(await small_or_nameless(one.page))

@@ -66,7 +66,7 @@ async def watched(browser, tab_in, daemon):
     await context.close()
 
 
-async def test_mail_arrives_in_the_open_page_and_its_code_can_be_copied(reading, expect):
+async def test_mail_arrives_in_the_open_page_and_its_code_link_images_and_a_second_mail_are_shown(reading, expect):
     await reading.until_subjects("Confirm your account")
     row = reading.row("Confirm your account")
     for shown in ("Example", "Welcome to Example. Your verification code is"):
@@ -77,9 +77,19 @@ async def test_mail_arrives_in_the_open_page_and_its_code_can_be_copied(reading,
     await reading.button(f"Copy code {CODE}", reading.reader).click()
     await expect(reading.page.get_by_text("Copied").first).to_be_attached()
     assert await reading.pasted() == CODE
-
-
-async def test_on_a_wide_screen_the_mail_opens_itself_and_a_second_one_does_not_push_it_away(reading, expect):
+    link = reading.reader.get_by_role("link", name="Open login.other.example")
+    await expect(link).to_have_attribute("href", "https://login.other.example/confirm?user=7")
+    await expect(link).to_have_attribute("rel", "noopener noreferrer")
+    warning = "The text says example.com, but the link leads to login.other.example."
+    assert await reading.reader.get_by_text(warning).is_visible()
+    await reading.button("Copy link", reading.reader).click()
+    assert await reading.pasted() == "https://login.other.example/confirm?user=7"
+    frame = reading.reader.locator("iframe")
+    sandbox = (await frame.get_attribute("sandbox")).split()
+    assert set(sandbox) <= {"allow-popups", "allow-popups-to-escape-sandbox"}
+    logo = reading.mail.get_by_alt_text("Logo")
+    await expect(logo).to_have_js_property("naturalWidth", 1)
+    assert await reading.mail.get_by_text(CODE).is_visible()
     assert await reading.heading("Confirm your account").is_visible()
     reading.daemon.deliver(reading.address_shown, f"Your code is {CODE}")
     await reading.until_subjects(f"Your code is {CODE}", "Confirm your account")
@@ -88,30 +98,48 @@ async def test_on_a_wide_screen_the_mail_opens_itself_and_a_second_one_does_not_
     await expect(reading.rows.first.get_by_role("button", name=f"Copy code {CODE}")).to_be_visible()
 
 
-async def test_the_link_names_the_host_that_it_leads_to_and_warns_of_the_one_it_pretends(reading, expect):
-    link = reading.reader.get_by_role("link", name="Open login.other.example")
-    await expect(link).to_have_attribute("href", "https://login.other.example/confirm?user=7")
-    await expect(link).to_have_attribute("rel", "noopener noreferrer")
-    warning = "The text says example.com, but the link leads to login.other.example."
-    assert await reading.reader.get_by_text(warning).is_visible()
-    await reading.button("Copy link", reading.reader).click()
-    assert await reading.pasted() == "https://login.other.example/confirm?user=7"
-
-
-async def test_a_link_that_leads_where_it_says_is_not_warned_of(tab):
+async def test_a_link_that_leads_where_it_says_is_not_warned_of_and_a_mail_that_names_nothing_has_words_for_it(
+    tab, expect
+):
     html = "<p>Please <a href='https://www.example.com/verify?t=1'>verify your e-mail at example.com</a></p>"
     tab.daemon.deliver(await tab.address(), "Verify your e-mail address", html=html)
     await tab.reader.get_by_role("link", name="Open www.example.com").wait_for()
     assert await tab.reader.get_by_text("but the link leads to").count() == 0
+    tab.daemon.deliver_octets(await tab.address(), b"\r\n\r\n", sender="")
+    await tab.open("No subject")
+    assert await tab.reader.get_by_text("No sender").is_visible()
+    assert await tab.reader.get_by_text("There is no text in this mail.").is_visible()
 
 
-async def test_html_stands_in_a_sandbox_without_scripts_or_origin_and_shows_its_own_images(reading, expect):
-    frame = reading.reader.locator("iframe")
-    sandbox = (await frame.get_attribute("sandbox")).split()
-    assert set(sandbox) <= {"allow-popups", "allow-popups-to-escape-sandbox"}
-    logo = reading.mail.get_by_alt_text("Logo")
-    await expect(logo).to_have_js_property("naturalWidth", 1)
-    assert await reading.mail.get_by_text(CODE).is_visible()
+async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are_gone_on_the_server_too(
+    reading, expect
+):
+    await reading.choose("Delete")
+    await reading.button("Keep", reading.dialog).click()
+    await expect(reading.dialog).to_have_count(0)
+    await reading.until_subjects("Confirm your account")
+    assert reading.daemon.request(f"addresses/{reading.address_shown}")["message_count"] == 1
+    await reading.button("Delete mail").click()
+    await reading.until_subjects()
+    await reading.reader.wait_for(state="hidden")
+    assert await reading.heading("Waiting for mail…").is_visible()
+    await reading.send_deletions()
+    assert reading.daemon.request(f"addresses/{reading.address_shown}/messages") == {"messages": []}
+    reading.daemon.deliver_octets(reading.address_shown, sign_up("Another"))
+    await reading.until_subjects("Another")
+    await reading.choose("Delete")
+    await expect(reading.dialog).to_contain_text(f"{reading.address_shown} and its mail are deleted at once, for good.")
+    await reading.button("Delete now", reading.dialog).click()
+    await expect(reading.heading("This address is deleted")).to_be_visible()
+    assert await reading.page.get_by_text(CODE).count() == 0
+    assert await reading.kept() == []
+    with pytest.raises(HTTPError) as refused:
+        reading.daemon.request(f"addresses/{reading.address_shown}")
+    assert refused.value.code == 410
+    refused.value.close()
+    await reading.button("New address").click()
+    assert await reading.address() != reading.address_shown
+    await reading.until_live()
 
 
 async def test_remote_images_are_loaded_only_on_request_and_for_this_mail_alone(watched, expect):
@@ -138,7 +166,9 @@ async def test_remote_images_are_loaded_only_on_request_and_for_this_mail_alone(
     assert len(watched.fetched) == 2
 
 
-async def test_a_mail_is_shown_as_text_headers_and_source_too(reading, expect):
+async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its_attachment_and_printed(
+    reading, expect
+):
     reader = reading.reader
     await reading.button("Text").click()
     await expect(reader.get_by_text("Welcome to Example.")).to_be_visible()
@@ -154,9 +184,6 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too(reading, expect):
     source = await octets_of(download)
     assert source.startswith(b"Return-Path: <alice@example.com>\r\n")
     assert source.endswith(sign_up("Confirm your account")[-200:])
-
-
-async def test_an_attachment_is_saved_with_its_name_and_octets(reading):
     attachments = reading.reader.get_by_role("list", name="Attachments").get_by_role("button")
     assert await attachments.count() == 1  # the logo stands in the HTML
     assert "application/x-thing, 256 B" in await attachments.inner_text()
@@ -164,6 +191,12 @@ async def test_an_attachment_is_saved_with_its_name_and_octets(reading):
         await attachments.click()
     assert (await download.value).suggested_filename == "thing.bin"
     assert await octets_of(download) == OCTETS
+    async with reading.page.context.expect_page() as opened:
+        await reading.button("Open in a tab to print").click()
+    page = await opened.value
+    await page.get_by_text(f"Your verification code is {CODE}.").wait_for()
+    assert await page.evaluate("[origin, opener]") == ["null", None]
+    await page.close()
 
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(1)</script></svg>"
@@ -230,52 +263,3 @@ async def test_a_search_asks_the_server_only_on_enter_for_text_that_is_not_here(
     await tab.page.keyboard.press("/")
     await search.press("Escape")
     await expect(tab.list.locator("li:visible")).to_have_count(3)
-
-
-async def test_a_mail_is_opened_in_a_tab_of_its_own_to_be_printed(reading):
-    async with reading.page.context.expect_page() as opened:
-        await reading.button("Open in a tab to print").click()
-    page = await opened.value
-    await page.get_by_text(f"Your verification code is {CODE}.").wait_for()
-    assert await page.evaluate("[origin, opener]") == ["null", None]
-    await page.close()
-
-
-async def test_a_deleted_mail_is_gone_on_the_server_too(reading):
-    await reading.button("Delete mail").click()
-    await reading.until_subjects()
-    await reading.reader.wait_for(state="hidden")
-    assert await reading.heading("Waiting for mail…").is_visible()
-    await reading.send_deletions()
-    assert reading.daemon.request(f"addresses/{reading.address_shown}/messages") == {"messages": []}
-
-
-async def test_a_deleted_address_is_gone_on_the_server_and_a_new_one_is_offered(reading, expect):
-    await reading.choose("Delete")
-    await expect(reading.dialog).to_contain_text(f"{reading.address_shown} and its mail are deleted at once, for good.")
-    await reading.button("Delete now", reading.dialog).click()
-    await expect(reading.heading("This address is deleted")).to_be_visible()
-    assert await reading.page.get_by_text(CODE).count() == 0
-    assert await reading.kept() == []
-    with pytest.raises(HTTPError) as refused:
-        reading.daemon.request(f"addresses/{reading.address_shown}")
-    assert refused.value.code == 410
-    refused.value.close()
-    await reading.button("New address").click()
-    assert await reading.address() != reading.address_shown
-    await reading.until_live()
-
-
-async def test_a_deletion_can_be_thought_better_of(reading, expect):
-    await reading.choose("Delete")
-    await reading.button("Keep", reading.dialog).click()
-    await expect(reading.dialog).to_have_count(0)
-    await reading.until_subjects("Confirm your account")
-    assert reading.daemon.request(f"addresses/{reading.address_shown}")["message_count"] == 1
-
-
-async def test_a_mail_that_names_nothing_is_shown_with_words_for_what_is_missing(tab, expect):
-    tab.daemon.deliver_octets(await tab.address(), b"\r\n\r\n", sender="")
-    await expect(tab.heading("No subject")).to_be_visible()
-    assert await tab.reader.get_by_text("No sender").is_visible()
-    assert await tab.reader.get_by_text("There is no text in this mail.").is_visible()

@@ -40,15 +40,6 @@ async def test_mail_that_comes_while_another_covers_the_list_is_told_in_a_bar(op
     await expect(bar).to_be_hidden()
 
 
-async def test_a_button_looks_for_mail_now_with_one_request(tab, expect):
-    tab.asked.clear()
-    await tab.button("Check for mail now").click()
-    await expect(tab.page.get_by_text("Up to date. New mail appears by itself.")).to_be_visible()
-    assert len(tab.asked) == 1
-    tab.daemon.deliver(await tab.address(), "one")
-    await tab.until_subjects("one")
-
-
 WITHOUT_NOTIFICATIONS_BY_PAGES = """
 Object.defineProperty(Document.prototype, "hidden", { get: () => true });
 window.Notification = class { static permission = "granted"; constructor() { throw new TypeError("Illegal constructor"); } };

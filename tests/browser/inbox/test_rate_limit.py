@@ -5,21 +5,22 @@ import re
 
 async def test_reading_mail_takes_nothing_from_the_limit_of_the_api(start_daemon, any_tab, expect):
     """A view counts as a page; the rest is in the list already, and what was drawn once stays."""
-    tab = await (await (await any_tab(at=start_daemon())).visit()).until_live()
+    daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="1", TMPMAILD_RATE_LIMIT__BURST="4")
+    tab = await (await (await any_tab(at=daemon)).visit()).until_live()
     address = await tab.address()
-    for number in range(14):
+    for number in range(6):
         html = f"<p>html {number:02}</p>" if number % 2 else None
         tab.daemon.deliver(address, f"mail {number:02}", text=f"text {number:02}", html=html)
-    await expect(tab.rows).to_have_count(14)
+    await expect(tab.rows).to_have_count(6)
     tab.asked.clear()
-    for number in range(14):
+    for number in range(6):
         await tab.open(f"mail {number:02}")
         shown = tab.mail.get_by_text(f"html {number:02}") if number % 2 else tab.reader.get_by_text(f"text {number:02}")
         await expect(shown).to_be_visible()
     for mode in ("Text", "HTML", "Text", "HTML"):
         await tab.button(mode).click()
-    await expect(tab.mail.get_by_text("html 13")).to_be_visible()
-    assert [path.rpartition("/")[2] for _, path in tab.asked] == ["view"] * 7
+    await expect(tab.mail.get_by_text("html 05")).to_be_visible()
+    assert [path.rpartition("/")[2] for _, path in tab.asked] == ["view"] * 3
     assert tab.refused == []
 
 

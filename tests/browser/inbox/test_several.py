@@ -1,11 +1,17 @@
 """Several inboxes in one browser are all alive: what comes to one is told wherever the reader is."""
 
 
-async def test_mail_deleted_while_the_connection_was_lost_leaves_the_list(open_inbox, daemon, inbox, expect):
+async def test_a_button_looks_for_mail_now_and_mail_deleted_while_the_connection_was_lost_leaves_the_list(
+    open_inbox, daemon, inbox, expect
+):
     for subject in ("one", "two", "three"):
         daemon.deliver(inbox.address, subject)
     tab = await open_inbox(inbox)
     await tab.until_subjects("three", "two", "one")
+    tab.asked.clear()
+    await tab.button("Check for mail now").click()
+    await expect(tab.page.get_by_text("Up to date. New mail appears by itself.")).to_be_visible()
+    assert len(tab.asked) == 1
     await tab.page.route("**/events", lambda route: route.abort())
     await tab.button("Check for mail now").click()
     await expect(tab.state).to_contain_text("Connection lost")
