@@ -3,12 +3,11 @@
 import sys
 from contextlib import asynccontextmanager
 
+import mcp
 import pytest
 from anyio.from_thread import start_blocking_portal
 
 import daemons
-
-mcp = pytest.importorskip("mcp", reason="needs the Python package mcp")
 
 
 class Daemon(daemons.Daemon):

@@ -229,6 +229,20 @@ def test_its_inboxes_are_deleted_when_its_input_ends_while_it_waits_and_when_it_
     assert [lives(daemon, one) for one in addresses] == [False, False]
 
 
+def test_output_that_cannot_be_written_is_told_in_a_line():
+    full = subprocess.run(
+        ["sh", "-c", '"$0" -m tmpmaild mcp > /dev/full', sys.executable],
+        env=daemons.environment(PYTHONWARNINGS="default"),
+        input=message(
+            "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
+        ),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (full.returncode, full.stderr) == (4, "tmpmaild: cannot write: No space left on device\n")
+
+
 def test_a_wrong_url_is_wrong_usage():
     done = CliRunner().invoke(main, ["mcp", "--url", "ftp://a"])
     assert (done.exit_code, done.stdout) == (2, "")

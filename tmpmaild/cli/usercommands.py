@@ -168,10 +168,16 @@ def mcp(url: str | None) -> int:
     from tmpmaild.cli import exits  # noqa: PLC0415
     from tmpmaild.client import AsyncClient  # noqa: PLC0415
 
-    with exits.arguments():
-        client = AsyncClient(url)
-    mcp_server.serve(client, __version__)
-    return exits.DONE
+    if sys.stdin is None:
+        raise click.UsageError("there is no standard input: an agent starts this command, by its configuration")
+
+    def work() -> int:
+        with exits.arguments():
+            client = AsyncClient(url)
+        mcp_server.serve(client, __version__)
+        return exits.DONE
+
+    return exits.code_of(work)
 
 
 @click.command()

@@ -22,8 +22,16 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def serve(client: AsyncClient, version: str) -> None:
-    """Serve on standard input and output; a signal ends the process with 128 and its number."""
-    anyio.run(_serve, client, version)
+    """Serve on standard input and output; a signal ends the process with 128 and its number.
+
+    Raises OSError if the output cannot be written.
+    """
+    try:
+        anyio.run(_serve, client, version)
+    except ExceptionGroup as group:
+        while isinstance(group.exceptions[0], ExceptionGroup):
+            group = group.exceptions[0]
+        raise group.exceptions[0] from None
 
 
 async def _serve(client: AsyncClient, version: str) -> None:
