@@ -2,7 +2,9 @@
 
 import math
 from collections import OrderedDict
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import Protocol
 
 _MAX_CLIENTS = 100_000
 _ROUNDING_SECONDS = 1e-6
@@ -15,6 +17,20 @@ class Decision:
     allowed: bool
     remaining: int
     next_token_seconds: int
+
+
+class Buckets(Protocol):
+    """One bucket a client. ``name`` is the policy's."""
+
+    name: str
+    tokens_per_minute: int
+    burst: int
+
+    def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
+        """Take a token if there is one; a refusal takes none. The answer may have to be waited for."""
+
+    def forget_idle(self, now_seconds: float) -> None:
+        """Drop from memory what is of no more use."""
 
 
 class TokenBuckets:
@@ -41,13 +57,12 @@ class TokenBuckets:
     def take(self, client: str, now_seconds: float) -> Decision:
         """Take a token if there is one; a refusal takes none."""
         missing_seconds = max(self._full_at.get(client, 0.0) - now_seconds, 0.0) + self._refill_seconds
-        wait_seconds = missing_seconds - self.burst * self._refill_seconds
-        if wait_seconds > _ROUNDING_SECONDS:
-            return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
-        self._full_at[client] = now_seconds + missing_seconds
-        self._full_at.move_to_end(client)
-        self._forget(now_seconds)
-        return self._decision(missing_seconds)
+        decision = _decision(missing_seconds, self._refill_seconds, self.burst)
+        if decision.allowed:
+            self._full_at[client] = now_seconds + missing_seconds
+            self._full_at.move_to_end(client)
+            self._forget(now_seconds)
+        return decision
 
     def forget_idle(self, now_seconds: float) -> None:
         """Drop the clients whose buckets are full again."""
@@ -55,18 +70,66 @@ class TokenBuckets:
         for client in idle:
             del self._full_at[client]
 
-    def _decision(self, missing_seconds: float) -> Decision:
-        missing_tokens = (missing_seconds - _ROUNDING_SECONDS) / self._refill_seconds
-        next_token_seconds = (missing_tokens - math.floor(missing_tokens)) * self._refill_seconds
-        return Decision(
-            allowed=True,
-            remaining=self.burst - math.ceil(missing_tokens),
-            next_token_seconds=max(math.ceil(next_token_seconds), 1),
-        )
-
     def _forget(self, now_seconds: float) -> None:
         while len(self._full_at) > self._max_clients or next(iter(self._full_at.values())) <= now_seconds:
             self._full_at.popitem(last=False)
+
+
+def _decision(missing_seconds: float, refill_seconds: float, burst: int) -> Decision:
+    """Return what follows from how long a bucket takes to be full again with the token of this request taken."""
+    wait_seconds = missing_seconds - burst * refill_seconds
+    if wait_seconds > _ROUNDING_SECONDS:
+        return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
+    missing_tokens = (missing_seconds - _ROUNDING_SECONDS) / refill_seconds
+    next_token_seconds = (missing_tokens - math.floor(missing_tokens)) * refill_seconds
+    return Decision(
+        allowed=True,
+        remaining=burst - math.ceil(missing_tokens),
+        next_token_seconds=max(math.ceil(next_token_seconds), 1),
+    )
+
+
+class TakeToken(Protocol):
+    """Takes a token from a bucket that several daemons share."""
+
+    async def __call__(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
+        """Return the seconds until the bucket is full with this token taken, also if there was none to take."""
+
+
+class SharedBuckets:
+    """``TokenBuckets`` of several daemons together; who has none is not asked for again until the next token comes."""
+
+    def __init__(self, take: TakeToken, tokens_per_minute: int, burst: int, *, name: str = "default") -> None:
+        self.name = name
+        self.tokens_per_minute = tokens_per_minute
+        self.burst = burst
+        self._take = take
+        self._refill_seconds = 60 / tokens_per_minute
+        self._refused_until: OrderedDict[str, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._refused_until)
+
+    def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
+        """Take a token if there is one. A client that was refused gets none before its next token, whoever is asked."""
+        wait_seconds = self._refused_until.get(client, 0.0) - now_seconds
+        if wait_seconds > 0:
+            return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
+        return self._asked(client, now_seconds)
+
+    async def _asked(self, client: str, now_seconds: float) -> Decision:
+        missing_seconds = await self._take(self.name, client, refill_seconds=self._refill_seconds, burst=self.burst)
+        decision = _decision(missing_seconds, self._refill_seconds, self.burst)
+        if not decision.allowed:
+            self._refused_until[client] = now_seconds + missing_seconds - self.burst * self._refill_seconds
+            if len(self._refused_until) > _MAX_CLIENTS:
+                self._refused_until.popitem(last=False)
+        return decision
+
+    def forget_idle(self, now_seconds: float) -> None:
+        """Drop the refusals that are over."""
+        for client in [client for client, until in self._refused_until.items() if until <= now_seconds]:
+            del self._refused_until[client]
 
 
 def changed_buckets(
@@ -85,12 +148,28 @@ def changed_buckets(
 class RateLimits:
     """The policies: ``default`` for the API, ``page`` for what a web page needs besides it; None means no limit."""
 
-    def __init__(self, default: TokenBuckets | None = None, page: TokenBuckets | None = None) -> None:
+    def __init__(self, default: Buckets | None = None, page: Buckets | None = None) -> None:
         self.default = default
         self.page = page
+
+    def change(self, *, default: tuple[int, int], page_per_minute: int, take: TakeToken | None) -> None:
+        """Go by other rates (tokens a minute, and burst), with ``take`` over all daemons together; 0 is no limit.
+
+        A client keeps what it has left where they are the same as before.
+        """
+        self.default = _changed(self.default, *default, name="default", take=take)
+        self.page = _changed(self.page, page_per_minute, 0, name="page", take=take)
 
     def forget_idle(self, now_seconds: float) -> None:
         """Drop the clients whose buckets are full again."""
         for buckets in (self.default, self.page):
             if buckets is not None:
                 buckets.forget_idle(now_seconds)
+
+
+def _changed(
+    known: Buckets | None, tokens_per_minute: int, burst: int, *, name: str, take: TakeToken | None
+) -> Buckets | None:
+    if take is None:
+        return changed_buckets(known if isinstance(known, TokenBuckets) else None, tokens_per_minute, burst, name=name)
+    return SharedBuckets(take, tokens_per_minute, burst or tokens_per_minute, name=name) if tokens_per_minute else None

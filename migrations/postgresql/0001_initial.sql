@@ -17,7 +17,8 @@
 CREATE TABLE service (
     id integer PRIMARY KEY CHECK (id = 1),
     hash_key bytea NOT NULL,                       -- keys the hashes of addresses and creators
-    last_key bigint NOT NULL                       -- the highest that a swept inbox has had: clocks step back
+    last_key bigint NOT NULL,                      -- the highest that a swept inbox has had: clocks step back
+    blocks_version bigint NOT NULL DEFAULT 0       -- how often the blocks have been changed
 );
 
 INSERT INTO service VALUES (1, uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()), 0);
@@ -127,6 +128,26 @@ CREATE TABLE block (
 
 CREATE INDEX block_by_expiry ON block (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
 
+-- What all daemons must know for a minute, and may be lost with the server. The rate limits: when each bucket is full again, in
+-- microseconds since 1970. A client whose bucket is full has no row.
+CREATE UNLOGGED TABLE bucket (
+    policy text NOT NULL,
+    client bytea NOT NULL,                         -- keyed hash
+    full_at_us bigint NOT NULL,
+    PRIMARY KEY (policy, client)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX bucket_by_end ON bucket (full_at_us);
+
+-- What a secret permits, such as to look at one message.
+CREATE UNLOGGED TABLE permission (
+    secret_hash bytea PRIMARY KEY,                 -- SHA-256
+    content bytea NOT NULL,
+    expires_at_ms bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX permission_by_expiry ON permission (expires_at_ms);
+
 -- The operator's inbox (postmaster, abuse): it has no name that the HTTP API could find.
 INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, private)
     VALUES ('\x00', 'postmaster', 0, 9223372036854775807, 0, true);
@@ -141,6 +162,47 @@ BEGIN
             WHERE shard = my_shard;
     END IF;
     RETURN (SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage);
+END
+$$;
+
+-- Takes a token for each client that has one. The result for each: how many microseconds its bucket is away from full with
+-- this token taken, also if there was none to take. Clients are locked in one order, so that nothing deadlocks.
+CREATE FUNCTION take_tokens(policies text[], clients bytea[], refills_us bigint[], bursts integer[])
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+    now_us bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+    missing bigint[] := array_fill(0::bigint, ARRAY[cardinality(clients)]);
+    one record;
+    full_us bigint;
+BEGIN
+    FOR one IN SELECT n.* FROM unnest(policies, clients, refills_us, bursts)
+                   WITH ORDINALITY AS n(policy, client, refill_us, burst, place) ORDER BY n.policy, n.client, n.place LOOP
+        INSERT INTO bucket AS b VALUES (one.policy, one.client, now_us + one.refill_us)
+            ON CONFLICT (policy, client) DO UPDATE SET full_at_us = greatest(b.full_at_us, now_us) + one.refill_us
+                WHERE b.full_at_us - now_us <= (one.burst - 1) * one.refill_us
+            RETURNING full_at_us INTO full_us;
+        IF NOT FOUND THEN
+            -- By what time it is now, since it may have taken long to lock the row; and a refusal remains one.
+            SELECT greatest(full_at_us + one.refill_us - (extract(epoch FROM clock_timestamp()) * 1000000 - now_us),
+                            now_us + one.burst * one.refill_us + 2)
+                INTO full_us FROM bucket WHERE policy = one.policy AND client = one.client;
+        END IF;
+        missing[one.place] := full_us - now_us;
+    END LOOP;
+    -- Those that are full again: a few each time, and none that another daemon has locked.
+    DELETE FROM bucket WHERE (policy, client) IN (SELECT policy, client FROM bucket WHERE full_at_us < now_us
+                                                  ORDER BY full_at_us LIMIT 16 FOR UPDATE SKIP LOCKED);
+    RETURN missing;
+END
+$$;
+
+-- Keeps what a secret permits, and deletes some of what has expired.
+CREATE FUNCTION keep_permission(new_hash bytea, new_content bytea, expires bigint, now_ms bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM permission WHERE secret_hash IN (SELECT secret_hash FROM permission WHERE expires_at_ms <= now_ms
+                                                 ORDER BY expires_at_ms LIMIT 16 FOR UPDATE SKIP LOCKED);
+    INSERT INTO permission VALUES (new_hash, new_content, expires);
 END
 $$;
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import smtplib
 import threading
 import time
 
@@ -62,6 +63,9 @@ def test_a_stream_at_one_has_what_both_store_in_order_and_ends_with_the_inbox(pa
     text = response.read().decode()
     stream.close()
     assert answer == 204
+    with pytest.raises(smtplib.SMTPRecipientsRefused) as refusal:
+        second.deliver_octets(address, b"")
+    assert refusal.value.recipients[address][0] == 550
     subjects = [json.loads(line[6:])["subject"] for line in text.splitlines() if line.startswith('data: {"id"')]
     assert subjects == [str(number) for number in range(6)]
     assert [line for line in text.splitlines() if line.startswith("event:")][-1] == "event: deleted"

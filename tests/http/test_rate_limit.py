@@ -4,9 +4,10 @@ from ipaddress import ip_network
 
 import pytest
 
+from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.middleware import Guard, RateLimit
 from tmpmaild.http.problems import Problems
-from tmpmaild.ratelimit import RateLimits, TokenBuckets
+from tmpmaild.ratelimit import RateLimits, SharedBuckets, TokenBuckets
 
 ADDRESSES = "/api/v1/addresses"
 NOBODY = ADDRESSES + "/unknown@tmpmaild.example"
@@ -65,6 +66,15 @@ async def test_ten_requests_pass_and_the_eleventh_waits(limited, ticks):
     assert answer.header("ratelimit-policy") == '"default";q=10;w=60'
     assert answer.header("ratelimit") == '"default";r=0;t=6'
     assert answer.header("retry-after") == "6"
+
+
+async def test_without_the_database_that_has_the_buckets_nothing_passes(limited):
+    async def away(policy, client, *, refill_seconds, burst):
+        raise StorageUnavailable("away")
+
+    answer = await limited(SharedBuckets(away, 10, 10)).get(NOBODY)
+    assert (answer.status, answer.json()["code"]) == (503, "storage-unavailable")
+    assert answer.header("retry-after") == "5"
 
 
 async def test_one_token_comes_back_every_six_seconds_and_a_refusal_takes_none(limited, ticks):

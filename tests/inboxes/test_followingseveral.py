@@ -25,7 +25,10 @@ async def other(house):
 def follow(house, other):
     """Follow both inboxes, or those of the wishes."""
 
-    def opened(*wishes, pay=lambda: True):
+    def opened(*wishes, purse=None):
+        async def pay():
+            return purse is None or next(purse)
+
         both = [Wish(inbox.address) for inbox in (house.inbox, other)]
         return followingseveral.follow_several(house.service.follower, wishes or both, pay)
 
@@ -135,7 +138,7 @@ async def test_what_cannot_be_paid_for_is_not_looked_at_and_neither_is_what_come
     monkeypatch.setattr(house.service._access, "find", counted)
     purse = iter([True, False])
     named = [house.inbox.address, "a@tmpmaild.example", "b@tmpmaild.example", other.address, "c@tmpmaild.example"]
-    async with follow(*map(Wish, named), pay=lambda: next(purse)) as several:
+    async with follow(*map(Wish, named), purse=purse) as several:
         assert await several.next(60) == [Unavailable(named[1]), *map(NotLookedAt, named[2:])]
         assert [event.named async for event in at_rest(several)] == [house.inbox.address]
     assert looked_up == named[:3]

@@ -8,6 +8,7 @@ WHERE relnamespace = 'public'::regnamespace AND relname ~ '^(message|content)_[1
 """
 _EMPTY = """
 DELETE FROM message_0; DELETE FROM content_0; DELETE FROM creator; DELETE FROM domain; DELETE FROM block;
+DELETE FROM bucket; DELETE FROM permission;
 DELETE FROM inbox WHERE id <> 1;
 UPDATE inbox SET message_count = 0, stored_bytes = 0, last_key = 0;
 UPDATE usage SET stored_bytes = 0, inboxes = 0, messages = 0;

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Client
 from tmpmaild.http.securityheaders import with_headers
 from tmpmaild.peers import LOCAL, Networks, belongs, client_ip, client_name
-from tmpmaild.ratelimit import Decision, RateLimits, TokenBuckets
+from tmpmaild.ratelimit import Buckets, Decision, RateLimits
 
 _MAX_HEADER_BYTES = 16 * 1024
 _VIEWS = "/view/"
@@ -47,13 +48,18 @@ class RateLimit:
         client = scope["tmpmaild.client"] = self._client(scope)
         buckets = None if client.exempt else self._buckets(scope)
         if buckets is None:
-            scope["tmpmaild.take_token"] = lambda: True
+            scope["tmpmaild.take_token"] = _free
             await self._app(scope, receive, send)
             return
         account = _Account(buckets, client.name, self._clock_seconds)
         scope["tmpmaild.take_token"] = account.take
         announced = _announcing(account, send)
-        if not account.take():
+        try:
+            has_token = await account.take()
+        except StorageUnavailable:
+            await self._problems.response("storage-unavailable")(scope, receive, with_headers(scope, send))
+            return
+        if not has_token:
             await self._refuse(account.decision, scope, receive, announced)
         elif _is_new_view(scope):
             await self._app(scope, receive, self._charging_refusals(scope, receive, send, announced))
@@ -79,7 +85,7 @@ class RateLimit:
             if default is not None and 400 <= message.get("status", 0) < 500:  # noqa: PLR2004 - the class of a status
                 account = _Account(default, scope["tmpmaild.client"].name, self._clock_seconds)
                 chosen = _announcing(account, send)
-                if not account.take():
+                if not await account.take():
                     await self._refuse(account.decision, scope, receive, chosen)
                     chosen = _dropped
             await chosen(message)
@@ -94,7 +100,7 @@ class RateLimit:
         ip = client_ip(peer, forwarded_for, self._trusted_proxies)
         return Client(client_name(ip), belongs(ip, self._exempt), ip)
 
-    def _buckets(self, scope: Scope) -> TokenBuckets | None:
+    def _buckets(self, scope: Scope) -> Buckets | None:
         if scope["method"] == "OPTIONS":
             return None
         if scope["path"].startswith(_VIEWS) or _is_new_view(scope):
@@ -105,13 +111,14 @@ class RateLimit:
 class _Account:
     """The bucket of one client; ``decision`` is the latest about it."""
 
-    def __init__(self, buckets: TokenBuckets, client_name: str, clock_seconds: Callable[[], float]) -> None:
+    def __init__(self, buckets: Buckets, client_name: str, clock_seconds: Callable[[], float]) -> None:
         self.buckets = buckets
         self._client_name = client_name
         self._clock_seconds = clock_seconds
 
-    def take(self) -> bool:
-        self.decision = self.buckets.take(self._client_name, self._clock_seconds())
+    async def take(self) -> bool:
+        decision = self.buckets.take(self._client_name, self._clock_seconds())
+        self.decision = decision if isinstance(decision, Decision) else await decision
         if not self.decision.allowed:
             log.info("HTTP from %s refused: rate-limited", self._client_name)
         return self.decision.allowed
@@ -165,6 +172,11 @@ def _is_new_view(scope: Scope) -> bool:
     return scope["method"] == "POST" and _new_view(scope["path"]) is not None
 
 
+async def _free() -> bool:
+    """Take no token: the request has no limit."""
+    return True
+
+
 async def _dropped(_message: Message) -> None:
     """Send nothing: another answer was sent."""
 
@@ -178,7 +190,7 @@ def _announcing(account: _Account, send: Send) -> Send:
     return announce
 
 
-def _rate_limit_headers(buckets: TokenBuckets, decision: Decision) -> list[tuple[bytes, bytes]]:
+def _rate_limit_headers(buckets: Buckets, decision: Decision) -> list[tuple[bytes, bytes]]:
     policy = f'"{buckets.name}";q={buckets.tokens_per_minute};w=60'
     state = f'"{buckets.name}";r={decision.remaining};t={decision.next_token_seconds}'
     return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode())]

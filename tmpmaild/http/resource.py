@@ -65,10 +65,10 @@ def client(request: Request) -> Client:
     return found
 
 
-def take_token(request: Request) -> bool:
+async def take_token(request: Request) -> bool:
     """Take one more token from the client's bucket than its request has cost; return whether there was one."""
-    take: Callable[[], bool] = request.scope["tmpmaild.take_token"]
-    return take()
+    take: Callable[[], Awaitable[bool]] = request.scope["tmpmaild.take_token"]
+    return await take()
 
 
 def token(request: Request) -> str | None:

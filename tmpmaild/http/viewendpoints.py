@@ -15,7 +15,8 @@ from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import ViewRequest, read_body
 from tmpmaild.http.resource import body, client, token
 from tmpmaild.http.wire import Wire
-from tmpmaild.inboxes.viewing import Grant, Viewer
+from tmpmaild.inboxes.grants import Grant
+from tmpmaild.inboxes.viewing import Viewer
 
 _POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "

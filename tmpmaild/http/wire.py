@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
+from tmpmaild.inboxes.grants import Grant
 from tmpmaild.inboxes.reading import ShownMessage
-from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import (
     Attachment,
     Envelope,

@@ -40,6 +40,11 @@ class Blocks:
             table[key] = block.expires_at_ms
             self._blocks[block.kind, block.value] = block
 
+    def replace(self, blocks: Iterable[Block]) -> None:
+        """Block these and no others."""
+        self.remove(list(self._blocks))
+        self.add(blocks)
+
     def remove(self, blocks: Iterable[tuple[str, str]]) -> int:
         """Block these kinds and values no longer; return how many of them were blocked."""
         count = 0

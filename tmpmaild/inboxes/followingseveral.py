@@ -1,7 +1,7 @@
 """Following several inboxes for one listener, who sleeps on one wake-up and is sent the events of all in turns."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
@@ -47,7 +47,7 @@ SeveralEvent = NamedEvent | Unavailable | NotLookedAt
 
 @asynccontextmanager
 async def follow_several(
-    follower: Follower, wishes: Sequence[Wish], pay: Callable[[], bool]
+    follower: Follower, wishes: Sequence[Wish], pay: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator["SeveralFollowing"]:
     """Follow those of the inboxes that can be read.
 
@@ -62,7 +62,7 @@ async def follow_several(
                 one = follower.follow(wish.address, wish.after, wish.token, has=wish.has, shared=wake_up)
                 several.add(wish.address, await stack.enter_async_context(one))
             except (AddressNotFound, AddressExpired, Unauthorized):
-                if not pay():
+                if not await pay():
                     several.leave_out([NotLookedAt(left.address) for left in wishes[number:]])
                     break
                 several.leave_out([Unavailable(wish.address)])

@@ -16,7 +16,8 @@ _MAX_CHARACTERS = 64 * 1024
 class ListingCache:
     """A few small pages; the least recently used is dropped first."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_pages: int = _MAX_PAGES) -> None:
+        self._max_pages = max_pages
         self._pages: OrderedDict[tuple[str, Page], Listing] = OrderedDict()
         self._generation = 0
 
@@ -41,7 +42,7 @@ class ListingCache:
         if generation != self._generation or listing.characters > _MAX_CHARACTERS:
             return
         self._pages[address, page] = listing
-        if len(self._pages) > _MAX_PAGES:
+        if len(self._pages) > self._max_pages:
             self._pages.popitem(last=False)
 
     def update(self, changes: Sequence[InboxChange]) -> None:

@@ -87,7 +87,8 @@ class InboxService:
         self._new_token = new_token
         self.blocks = Blocks(clock)
         self.faults = Faults(allowed=rules.faults)
-        self._recipients = RecipientCache()
+        # Where other daemons end inboxes too, what was read a moment ago says nothing: it is read each time.
+        self._recipients = RecipientCache() if storage.shared is None else RecipientCache(0)
         self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
         self._bus = Bus()
         self._access = Access(storage, clock, require_token=rules.require_token)
@@ -96,6 +97,7 @@ class InboxService:
         self.follower = Follower(self.mail, self._access, self._bus, clock=clock)
         storage.on_committed(self._on_committed)
         storage.watch(self._bus.listened, self._bus.overflow)
+        storage.policy.watch_blocks(self.blocks.replace)
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""

@@ -4,15 +4,14 @@ A web page cannot send a token with the request for a frame. So a client that ma
 shows this one message for a minute. What is safe to show is decided in ``htmlview.py``.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
+from tmpmaild.inboxes.grants import Grant, Grants
 from tmpmaild.mail import extracts, htmlpage, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import FullMessage, Inbox, Message, Texts
@@ -20,18 +19,7 @@ from tmpmaild.storage.base import Permit, Storage
 from tmpmaild.times import rfc3339
 
 LIFETIME_MS = 60_000
-_MAX_GRANTS = 10_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
-
-
-class Grant(Struct, frozen=True):
-    """Permission to load one message as a page. ``secret`` is in its URL; ``remote_images`` may be loaded or not."""
-
-    secret: str
-    address: str
-    message_id: str
-    remote_images: bool
-    expires_at_ms: int
 
 
 class Viewer:
@@ -47,7 +35,7 @@ class Viewer:
         self._access = access
         self._clock = clock
         self._new_secret = new_secret
-        self._grants: OrderedDict[str, Grant] = OrderedDict()
+        self._grants = Grants(storage.shared, clock)
         self._renderers = anyio.CapacityLimiter(1)
 
     async def permit(
@@ -62,11 +50,8 @@ class Viewer:
         inbox, _, texts = await self._texts(canonical, message_id, self._access.permit(token, now_ms))
         view = await self._render(texts, {}, remote_images=remote_images)
         await self._access.confirm(inbox, message_id, since)
-        self.forget_expired()
-        if len(self._grants) >= _MAX_GRANTS:
-            self._grants.popitem(last=False)
         grant = Grant(self._new_secret(), canonical, message_id, remote_images, now_ms + LIFETIME_MS)
-        self._grants[grant.secret] = grant
+        await self._grants.put(grant)
         return grant, view.remote_images
 
     async def find(self, secret: str) -> tuple[Grant, int]:
@@ -74,7 +59,7 @@ class Viewer:
 
         Raises ``MessageNotFound``, also when the inbox has expired or the secret is unknown; ``AddressNotFound``.
         """
-        grant = self._grants.get(secret)
+        grant = await self._grants.get(secret)
         if grant is None:
             raise MessageNotFound("no such view, or no longer")
         self._check(grant)
@@ -94,9 +79,7 @@ class Viewer:
 
     def forget_expired(self) -> None:
         """Drop expired grants."""
-        now_ms = self._clock()  # the clock may have been set back, so the grants are not sorted by expiry
-        for secret in [secret for secret, grant in self._grants.items() if grant.expires_at_ms <= now_ms]:
-            del self._grants[secret]
+        self._grants.forget_expired()
 
     def _check(self, grant: Grant) -> None:
         if grant.expires_at_ms <= self._clock():

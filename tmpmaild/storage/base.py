@@ -82,6 +82,26 @@ class OperatorMail(Protocol):
         """Read the source of one message; None when the inbox does not hold it."""
 
 
+class Shared(Protocol):
+    """What daemons on one storage must know of each other, besides mail. A crash of the server may lose it.
+
+    Its methods raise ``StorageUnavailable``.
+    """
+
+    async def take_token(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
+        """Take a token from a client's bucket, which holds ``burst`` of them, if there is one.
+
+        Returns how many seconds the bucket is away from full with this token taken; more than it takes to fill an empty
+        one means that there was none.
+        """
+
+    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
+        """Keep what a secret permits until it expires."""
+
+    async def kept(self, secret: str) -> bytes | None:
+        """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
+
+
 class Policy(Protocol):
     """What the operator has decided and the storage must remember. Its changes work when the storage is full."""
 
@@ -101,6 +121,9 @@ class Policy(Protocol):
     async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
         """Delete the blocks of these kinds and values; those that do not exist are ignored."""
 
+    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
+        """Register ``callback``; it gets all blocks soon after another daemon has changed some."""
+
 
 class Storage(Protocol):
     """Inboxes and their mail, on disk."""
@@ -108,6 +131,10 @@ class Storage(Protocol):
     @property
     def policy(self) -> Policy:
         """What the operator has decided."""
+
+    @property
+    def shared(self) -> Shared | None:
+        """What daemons share besides mail; None if only one can use the storage, so that its memory is up to date."""
 
     @property
     def clock(self) -> Callable[[], int]:

@@ -18,6 +18,7 @@ from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
 from tmpmaild.storage.postgresql.operatormail import PostgresOperatorMail
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.settings import StorageSettings
+from tmpmaild.storage.postgresql.sharing import PostgresShared
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.usage import Usage
 from tmpmaild.storage.postgresql.waking import Waker
@@ -101,7 +102,17 @@ async def _assemble(
     except (*FAILURES, RequestError) as error:
         raise DatabaseError(f"{settings.url}: {error}") from error
     writer = Writer(Session(server), clock=clock, usage=usage)
-    return PostgresStorage(writer, Readers(server), waker, partitions, usage, hash_key=hash_key, clock=clock)
+    shared = PostgresShared(Session(server), hash_key, clock)
+    return PostgresStorage(
+        writer,
+        Readers(server),
+        waker=waker,
+        partitions=partitions,
+        usage=usage,
+        shared=shared,
+        hash_key=hash_key,
+        clock=clock,
+    )
 
 
 async def upgrade(settings: StorageSettings) -> list[str]:

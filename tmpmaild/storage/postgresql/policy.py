@@ -1,18 +1,25 @@
 """What the operator decides: the domains, and what is blocked. It can change while the daemons run."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import asyncpg
 
+from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
 from tmpmaild.storage.postgresql.connection import Readers
+from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Batch, Operation, Writer
 
+_RETRY_SECONDS: Final = 1.0
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
-_ADD_BLOCKS: Final = """
+# With each change a version, so that a daemon which was not told of it finds out.
+_VERSION: Final = "WITH changed AS (UPDATE service SET blocks_version = blocks_version + 1)"
+_ADD_BLOCKS: Final = f"""
+{_VERSION}
 INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.created_at_ms, n.expires_at_ms
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
         AS n(kind, value, created_at_ms, expires_at_ms, place)
@@ -20,7 +27,8 @@ INSERT INTO block SELECT DISTINCT ON (n.kind, n.value) n.kind, n.value, n.create
     ON CONFLICT (kind, value)
         DO UPDATE SET created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms
 """
-_REMOVE_BLOCKS: Final = """
+_REMOVE_BLOCKS: Final = f"""
+{_VERSION}
 DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
     WHERE b.kind = n.kind AND b.value = n.value
 """
@@ -33,9 +41,14 @@ SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 922337203685
 class PostgresPolicy:
     """``Policy`` in the tables of the engine."""
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
+    def __init__(self, writer: Writer, readers: Readers, waker: Waker) -> None:
         self._writer = writer
         self._readers = readers
+        self._waker = waker
+        self._callbacks: list[Callable[[Sequence[Block]], None]] = []
+        self._reading: asyncio.Task[None] | None = None
+        self._is_stale = False
+        waker.on_blocks(self._read_again)
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """See ``Policy``."""
@@ -56,11 +69,39 @@ class PostgresPolicy:
         await self._writer.submit(
             ChangeBlocks(_ADD_BLOCKS, [[getattr(block, name) for block in blocks] for name in columns])
         )
+        self._waker.tell_blocks()
 
     async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
         """See ``Policy``."""
         columns = [[kind for kind, _ in blocks], [value for _, value in blocks]]
         await self._writer.submit(ChangeBlocks(_REMOVE_BLOCKS, columns))
+        self._waker.tell_blocks()
+
+    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
+        """See ``Policy``."""
+        self._callbacks.append(callback)
+
+    def _read_again(self) -> None:
+        self._is_stale = True
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._tell_blocks())
+
+    async def _tell_blocks(self) -> None:
+        while self._is_stale:
+            self._is_stale = False
+            try:
+                blocks = await self.blocks()
+            except StorageUnavailable:
+                self._is_stale = True
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            for callback in self._callbacks:
+                callback(blocks)
+
+    async def close(self) -> None:
+        """Read no more."""
+        if self._reading is not None:
+            self._reading.cancel()
 
 
 class ChangeBlocks(Operation):

@@ -13,14 +13,16 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits
 from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
+from tmpmaild.storage.postgresql.gathering import Gatherer
 from tmpmaild.storage.postgresql.inboxpages import expired_between, live_between, select_inboxes
 from tmpmaild.storage.postgresql.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.postgresql.limits import inbox_limits
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
-from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
+from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_messages
 from tmpmaild.storage.postgresql.searching import is_search, search
+from tmpmaild.storage.postgresql.sharing import PostgresShared
 from tmpmaild.storage.postgresql.slots import slot
 from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
 from tmpmaild.storage.postgresql.usage import Usage
@@ -35,18 +37,21 @@ class PostgresStorage:
         self,
         writer: Writer,
         readers: Readers,
+        *,
         waker: Waker,
         partitions: Partitions,
         usage: Usage,
-        *,
+        shared: PostgresShared,
         hash_key: bytes,
         clock: Clock,
     ) -> None:
-        self.policy = PostgresPolicy(writer, readers)
+        self.policy = PostgresPolicy(writer, readers, waker)
+        self.shared = shared
         self.clock = clock
         self._writer = writer
         self._readers = readers
         self._waker = waker
+        self._finding = Gatherer(self._find)
         self._partitions = partitions
         self._usage = usage
         self._hash_key = hash_key
@@ -90,8 +95,10 @@ class PostgresStorage:
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
-        found = await self._readers.run(self._lookup(address, now_ms).find)
-        return found and found.inbox
+        return await self._finding.ask(self._lookup(address, now_ms))
+
+    async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
+        return await self._readers.run(partial(find_several, lookups=lookups))
 
     def _lookup(self, address: str, now_ms: int, permit: Permit = lambda _: None) -> InboxLookup:
         return InboxLookup(address, keyed_hash(self._hash_key, address), now_ms, self._usage.limits, permit)
@@ -224,7 +231,10 @@ class PostgresStorage:
         """See ``Storage``."""
         await self._writer.close()
         await self._waker.close()
+        await self.policy.close()
+        await self._finding.close()
         await self._readers.close()
+        await self.shared.close()
 
 
 def _held(inbox_id: str) -> int:

@@ -18,7 +18,7 @@ from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES
-from tmpmaild.storage.postgresql.wording import MISSED, changes, payloads, word
+from tmpmaild.storage.postgresql.wording import BLOCKS, MISSED, changes, payloads, word
 
 CHANNEL: Final = "tmpmaild"
 LOOK_SECONDS: Final = 2.0
@@ -27,7 +27,11 @@ _TELL_SECONDS: Final = 0.001
 _RETRY_SECONDS: Final = 0.5
 _MAX_WORDS: Final = 20_000
 _TELL: Final = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest($1::text[]) AS n(payload)"
-_LOOK: Final = "SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])"
+# No inbox has the id 0: that row has the version of the blocks.
+_LOOK: Final = """
+SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])
+UNION ALL SELECT 0, blocks_version, 0 FROM service
+"""
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +44,8 @@ class Waker:
         self._callbacks: list[Callable[[Sequence[InboxChange]], None]] = []
         self._listened: Callable[[], Collection[str]] = tuple
         self._missed: list[Callable[[], None]] = []
+        self._on_blocks: list[Callable[[], None]] = []
+        self._blocks_version: int | None = None
         self._words: dict[str, None] = {}
         self._seen: dict[int, tuple[int, int]] = {}
         self._listening_on: asyncpg.Connection | None = None
@@ -61,6 +67,15 @@ class Waker:
         """See ``Storage``."""
         self._listened = listened
         self._missed.append(on_missed)
+
+    def on_blocks(self, callback: Callable[[], None]) -> None:
+        """Register ``callback``; it runs when another daemon, or this one, has changed the blocks."""
+        self._on_blocks.append(callback)
+
+    def tell_blocks(self) -> None:
+        """Tell the others that this daemon has changed the blocks."""
+        self._words[BLOCKS] = None
+        self._woken.set()
 
     def tell(self, told: Sequence[InboxChange]) -> None:
         """Note changes of this daemon, to be told to the others."""
@@ -143,10 +158,16 @@ class Waker:
         with deadline(connection, PROBE_SECONDS):
             rows = await connection.fetch(_LOOK, wanted)
         seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
+        self._compare_blocks(seen.pop(0)[0])
         changed = [change for key, state in seen.items() for change in _between(key, self._seen.get(key), state)]
         self._seen = seen
         if changed:
             self._heard(changed)
+
+    def _compare_blocks(self, version: int) -> None:
+        if self._blocks_version is not None and version != self._blocks_version:
+            self._tell_blocks()
+        self._blocks_version = version
 
     def _hear(self, connection: asyncpg.Connection, pid: int, channel: str, payload: object) -> None:
         del channel
@@ -155,6 +176,8 @@ class Waker:
         words = str(payload).split()
         if MISSED in words:
             self._tell_missed()
+        if BLOCKS in words:
+            self._tell_blocks()
         if told := changes(words):
             self._note(told)
             self._heard(told)
@@ -174,6 +197,10 @@ class Waker:
                 callback(told)
             except Exception:
                 log.exception("telling of another daemon's commit failed")
+
+    def _tell_blocks(self) -> None:
+        for callback in self._on_blocks:
+            callback()
 
     def _tell_missed(self) -> None:
         for missed in self._missed:

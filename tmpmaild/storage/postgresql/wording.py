@@ -8,6 +8,9 @@ from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDelete
 MISSED: Final = "!"
 """In place of a change: some could not be told."""
 
+BLOCKS: Final = "b"
+"""In place of a change: the blocks have been changed."""
+
 MAX_OCTETS: Final = 7_900  # the server takes less than 8,000
 _FULL: Final = "f"
 _SHARE_FULL: Final = "s"

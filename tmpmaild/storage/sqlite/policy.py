@@ -1,7 +1,7 @@
 """What the operator decides: the domains, what is blocked, the cap of the file. It can change while the daemon runs."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec.structs import astuple
@@ -44,6 +44,9 @@ class SqlitePolicy:
         """See ``Policy``."""
         sql = "DELETE FROM block WHERE kind = ? AND value = ?"
         await self._writer.submit(ChangeBlocks(sql, blocks, self._deletion_state))
+
+    def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
+        """See ``Policy``: no other daemon can change them."""
 
 
 class ChangeBlocks(Operation):

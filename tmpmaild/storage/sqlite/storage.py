@@ -51,6 +51,7 @@ class SqliteStorage:
         limits: Limits,
     ) -> None:
         self.policy = SqlitePolicy(writer, reader, deletion_state)
+        self.shared = None
         self.clock = clock
         self._writer = writer
         self._reader = reader
