@@ -185,8 +185,9 @@ def test_an_empty_page_leads_on_when_there_is_another(scripted_inbox, scripted):
     assert [mail.id for mail in scripted_inbox.messages()] == ["msg_2"]
 
 
-def test_empty_pages_that_never_end_are_not_read_for_ever(scripted_inbox, scripted):
-    link = 'Link: </api/v1/addresses/x@a.test/messages?before=msg_2>; rel="next"'
+@pytest.mark.parametrize("position", ["before=msg_2", "limit=100"])
+def test_empty_pages_that_never_end_are_not_read_for_ever(scripted_inbox, scripted, position):
+    link = f'Link: </api/v1/addresses/x@a.test/messages?{position}>; rel="next"'
     scripted.say(scripted.messages(headers=[link]))
     with pytest.raises(api.NotTmpmaild):
         scripted_inbox.messages()

@@ -186,7 +186,7 @@ class RemoteInbox:
             query = next_page_query(reply)
             last_before, before = before, _before(query)
             # A page may be empty although there is another. Each lies before the last, or this might never end.
-            if before is not None and last_before is not None and before >= last_before:
+            if query is not None and (before is None or (last_before is not None and before >= last_before)):
                 raise not_tmpmaild(reply)
         return found[:limit]
 

@@ -57,13 +57,15 @@ export class RemoteInbox {
     const parameters = queryParameters(query);
     parameters.set("limit", String(Math.min(limit, MAX_PAGE)));
     let next: string | null = parameters.toString();
+    let before: string | null = null;
     while (next !== null && found.length < limit) {
       const answer: Answer = await this.#ask({ method: "GET", path: `/messages?${next}`, signal });
-      const page = decoded(answer, isMessageList).messages;
-      const [first, last] = [page[0], found.at(-1)];
-      if (first && last && first.id >= last.id) throw notTmpmaild(answer); // or it might never end
-      found.push(...page);
-      next = page.length > 0 ? nextPageQuery(answer) : null;
+      found.push(...decoded(answer, isMessageList).messages);
+      next = nextPageQuery(answer);
+      // A page may be empty although there is another. Each lies before the last, or this might never end.
+      const last: string | null = before;
+      before = new URLSearchParams(next ?? "").get("before");
+      if (next !== null && (before === null || (last !== null && before >= last))) throw notTmpmaild(answer);
     }
     return found.slice(0, limit);
   }

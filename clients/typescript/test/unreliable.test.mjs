@@ -94,12 +94,15 @@ test("a stream is resumed without a gap and without a double", async () => {
   assert.deepEqual(requests.slice(1), [path, `${path} msg_2`, `${path} msg_2`, `${path} msg_2`, `${path} msg_3`]);
 });
 
-test("a list of several pages that goes round in circles ends", async () => {
-  const page = (id) => json({ messages: [message(id)] }, 200, { Link: `</elsewhere?before=${id}>; rel="next"` });
-  await served([page("msg_2"), page("msg_1"), json({ messages: [] })], async (inbox) => {
-    assert.deepEqual((await inbox.messages()).map(({ id }) => id), ["msg_2", "msg_1"]);
+test("a list goes on after an empty page, and one that goes round in circles ends", async () => {
+  const linked = (before, ...ids) =>
+    json({ messages: ids.map(message) }, 200, { Link: `</elsewhere?has=code&before=${before}>; rel="next"` });
+  await served([linked("msg_5"), linked("msg_2", "msg_2"), linked("msg_1"), json({ messages: [message("msg_0")] })], async (inbox) => {
+    assert.deepEqual((await inbox.messages({ has: "code" })).map(({ id }) => id), ["msg_2", "msg_0"]);
   });
-  await served([page("msg_2"), page("msg_2")], (inbox) => assert.rejects(inbox.messages(), NotTmpmaild));
+  for (const again of [linked("msg_2", "msg_2"), linked("msg_3"), json({ messages: [] }, 200, { Link: '</x?y>; rel="next"' })]) {
+    await served([linked("msg_2", "msg_2"), again], (inbox) => assert.rejects(inbox.messages(), NotTmpmaild));
+  }
 });
 
 const moved = json({}, 307, { Location: "https://elsewhere.example/mail/api/v1/addresses/a@tmpmaild.example/messages?limit=100" });
