@@ -190,7 +190,8 @@ async def test_a_stop_within_a_handshake_leaves_nothing_behind(serve, certificat
         client = await house.connect()
         await client.reply()
         assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
-        await house.server.stop(0.05)
+        async with asyncio.timeout(10):  # the grace time is for mails
+            await house.server.stop(60)
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 
 

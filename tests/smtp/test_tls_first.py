@@ -60,6 +60,16 @@ async def test_a_handshake_that_does_not_come_is_given_up(serve, certificate, mo
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 
 
+async def test_who_has_not_shaken_hands_does_not_hold_up_a_stop(serve, certificate):
+    async with serve(tls=certificate[0], tls_first=True) as house:
+        client = await house.connect()
+        await house.until(lambda: house.server.connections.open)
+        async with asyncio.timeout(10):
+            await house.server.stop(60)
+        assert await client.rest() == ""
+        await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
+
+
 async def test_who_has_not_shaken_hands_counts_and_gives_way(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours, tls_first=True, max_connections=2, max_connections_per_client=3) as house:

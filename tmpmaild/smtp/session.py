@@ -45,16 +45,13 @@ class SmtpSession(SMTP):
     ) -> None:
         # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
         self.loop = connections.loop
-        self.event_handler = handler
+        self.event_handler = self._handler = handler
         self.hostname = connections.settings.hostname
         self._connections = connections
         self._conversation = connections.new_conversation()
         self._offered_tls = connections.tls or tls_first
-        self._handler = handler
         self._envelope = SmtpEnvelope()
-        self._waiting = False
-        self._peer_done = False
-        self._stopping = False
+        self._waiting = self._peer_done = self._stopping = False
         self._active_at = connections.loop.time()
         self._unread_since: float | None = None
         self._handshake: asyncio.Task[Reply | None] | None = None
@@ -140,7 +137,9 @@ class SmtpSession(SMTP):
         """Close the connection, after the answer to a mail that is being received or stored."""
         self._stopping = True
         self._envelope.delay.end(replies.STOPPING)
-        if not self._busy:
+        if self._shaking_hands:  # no answer is due, and a handshake may never end
+            self.abort()
+        elif not self._busy:
             self._close(replies.STOPPING)
 
     def abort(self) -> None:
@@ -162,7 +161,7 @@ class SmtpSession(SMTP):
 
     def give_way(self, now: float) -> bool:
         """Close the connection if the client has nothing under way and is idle; return whether it does so."""
-        if self._handshake and not self._handshake.done() and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
+        if self._shaking_hands and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
             self.abort()
             return True
         limit_seconds = _IDLE_IN_TRANSACTION_SECONDS if self._conversation.in_transaction else _IDLE_AMONG_MANY_SECONDS
@@ -179,6 +178,10 @@ class SmtpSession(SMTP):
     def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)
         self._flush()
+
+    @property
+    def _shaking_hands(self) -> bool:
+        return self._handshake is not None and not self._handshake.done()
 
     @property
     def _busy(self) -> bool:
