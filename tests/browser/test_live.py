@@ -342,7 +342,9 @@ async def buffered(tab):
     return tab
 
 
-async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back(buffered, daemon, inbox):
+async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back_and_a_retry_gives_it_another_chance(
+    buffered, daemon, inbox
+):
     daemon.deliver(inbox.address, "one")
     await buffered.follow(daemon, inbox, firstOctetMs=200)
     await buffered.until_subjects("one")
@@ -351,9 +353,11 @@ async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back(buffered
     await buffered.until_subjects("one", "two")
     assert buffered.requests()[:4] == ["events", "events", "messages", "messages"]
     assert await buffered.ask("app.twice") == []
-    daemon.delete(inbox)
-    await buffered.until("told.length === 1")
-    assert await buffered.ask("app.told") == [["gone", "expired"]]
+    await buffered.page.unroute("**/events")
+    await buffered.ask("app.live.retry()")
+    await buffered.until_state("lost")
+    await buffered.until_state("live")
+    assert buffered.requests()[-1] == "events"
 
 
 async def test_behind_such_a_proxy_the_other_inboxes_are_looked_at_in_turn(buffered, daemon):
@@ -369,15 +373,6 @@ async def test_behind_such_a_proxy_the_other_inboxes_are_looked_at_in_turn(buffe
     daemon.delete(shown)
     await buffered.until("told.length === 1")
     assert await buffered.ask("app.told") == [["gone", "expired", shown.address]]
-
-
-async def test_a_retry_gives_the_stream_another_chance(buffered, daemon, inbox):
-    await (await buffered.follow(daemon, inbox, firstOctetMs=200)).until_state("live")
-    await buffered.page.unroute("**/events")
-    await buffered.ask("app.live.retry()")
-    await buffered.until_state("lost")
-    await buffered.until_state("live")
-    assert buffered.requests()[-1] == "events"
 
 
 async def test_the_rate_limit_is_waited_for(tab, start_daemon):
