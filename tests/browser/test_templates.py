@@ -18,8 +18,9 @@ OWN = Path(__file__).parent / "templates"
 FOLDER = Path(os.environ.get("TMPMAILD_TEMPLATES") or OWN)
 POLICY = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 PHONE, WIDE = 340, 800
-# What is laid out in columns when there is room; the others are asked on a phone alone, where most goes wrong.
-IN_COLUMNS = {"hybrid", "foundation", "mjml-newsletter", "word"}
+# Foundation's and the hybrid have columns only where there is room, as measured; two more stand for the others, which
+# are compared on a phone alone. Another folder is compared on both.
+WIDE_TOO = {"foundation", "hybrid", "mjml-newsletter", "word"}
 # What a checkbox would unfold is shown from the start, since a view has no controls.
 UNFOLDED = {"mjml-alert"}
 # Each piece of text that can be seen: what it says, where, and its colour on what.
@@ -76,7 +77,7 @@ class Screens:
         self._answers = {}
 
     def _widths(self, name):
-        return (PHONE, WIDE) if name in IN_COLUMNS or FOLDER != OWN else (PHONE,)
+        return (PHONE, WIDE) if name in WIDE_TOO or FOLDER != OWN else (PHONE,)
 
     async def answer(self, route):
         path = route.request.url.removeprefix("http://mail.example/")
