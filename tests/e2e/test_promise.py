@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -10,7 +9,7 @@ from senders import prove_promise
 
 
 def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, no_limits, tmp_path):
-    prove_promise(lambda: start(tmp_path, **no_limits), kills=4)  # the proofs have more
+    prove_promise(lambda: start(tmp_path, **no_limits), kills=2)  # the proofs have more
 
 
 def test_the_mail_is_synced_before_the_250_leaves(start, no_limits, tmp_path):
@@ -31,13 +30,8 @@ def test_the_mail_is_synced_before_the_250_leaves(start, no_limits, tmp_path):
     if "attached" not in attached:
         tracer.wait()
         pytest.skip(f"strace cannot attach here: {attached.strip()}")
-    for number in range(5):
-        done = subprocess.run(
-            [sys.executable, "-m", "tmpmaild", "send", address, "--server", f"127.0.0.1:{daemon.smtp_port}"],
-            check=True,
-            capture_output=True,
-        )
-        assert done.returncode == 0, number
+    for _ in range(5):
+        daemon.deliver_octets(address, b"Subject: a promise\r\n\r\n")
     daemon.stop()
     tracer.communicate()
     unsynced, promises = False, 0

@@ -1,0 +1,82 @@
+"""Requests that are made of the description, sent to a real daemon, whose answers must be as it says."""
+
+import json
+import smtplib
+from urllib.parse import quote
+
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi import checks
+
+from tmpmaild.http import openapi
+from tmpmaild.http.apioperations import OPERATIONS
+
+CHECKS = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+MAIL = (
+    b"From: Ann <ann@example.org>\r\nTo: x@example.org\r\nCc: bob@example.org\r\nSubject: Your code\r\n"
+    b"Date: Sat, 21 Nov 2026 03:00:57 +0000\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+    b"--b\r\nContent-Type: text/plain\r\n\r\nYour code is 481516, see https://example.org/confirm?token=a1b2c3\r\n"
+    b"--b\r\nContent-Type: text/html\r\n\r\n<p>Your code is 481516</p>\r\n"
+    b"--b\r\nContent-Type: image/png; name=a.png\r\nContent-ID: <a>\r\n\r\nx\r\n--b--\r\n"
+)
+DOCUMENT = schemathesis.openapi.from_dict(json.loads(openapi.document()))
+DESCRIBED = {one.ok().definition.raw["operationId"]: one.ok() for one in DOCUMENT.get_all_operations()}
+# What can be asked for in another way than is described.
+MISTAKABLE = [one.id for one in OPERATIONS if one.query or one.body or "{id}" in one.path]
+
+
+class Lives:
+    """Addresses of a running daemon with mail in them, for what would otherwise be asked of nobody."""
+
+    def __init__(self, daemon):
+        self._daemon = daemon
+        self._kept = self.new()
+
+    def new(self):
+        created = self._daemon.request("/api/v1/addresses", "POST").json
+        with smtplib.SMTP("127.0.0.1", self._daemon.smtp_port) as smtp:
+            smtp.sendmail("sender@example.org", [created["address"]], MAIL)
+        (message,) = self._daemon.messages(created["address"])
+        return {"address": created["address"], "id": message["id"], "index": 0, "token": created["token"]}
+
+    def put_into(self, case):
+        """Point a generated request to an inbox that is there; changes get one of their own."""
+        life = self.new() if case.method in ("DELETE", "PATCH") else self._kept
+        known = {name: quote(str(life[name])) for name in case.path_parameters if name in life}
+        case.path_parameters.update(known)
+        case.headers["Authorization"] = f"Bearer {life['token']}"
+        if "wait" in (case.query or {}):
+            case.query["wait"] = 0
+
+
+def ask_all(lives, operation_id, mode, max_examples):
+    """Send so many requests of one kind to one operation."""
+    operation = DESCRIBED[operation_id]
+    streams = operation_id.startswith("follow")
+    # It holds each event against the schema of the stream, which is a string: OpenAPI 3.1 describes no events.
+    held = [check for check in CHECKS if not (streams and check is checks.response_schema_conformance)]
+
+    @settings(
+        max_examples=max_examples,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), is_there=st.booleans())
+    def ask(case, is_there):
+        if is_there and not streams:
+            lives.put_into(case)
+        elif "wait" in (case.query or {}):
+            case.query["wait"] = 0
+        answer = case.call(base_url=lives._daemon.url, timeout=20)
+        case.validate_response(answer, checks=held)
+
+    ask()
