@@ -54,6 +54,15 @@ def run_in():
     return run_pytest
 
 
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    """Return the options for a service that runs already, for runs that are not about the embedded daemon."""
+    settings = {**daemons.NO_LIMITS, "TMPMAILD_SMTP__AUTH": "any", "TMPMAILD_SMTP__FAULTS": "true"}
+    daemon = daemons.Daemon(tmp_path_factory.mktemp("service"), **settings)
+    yield (f"--tmpmaild-url={daemon.url}", f"--tmpmaild-smtp=127.0.0.1:{daemon.smtp_port}")
+    daemon.close()
+
+
 @pytest.fixture
 def run(tmp_path):
     """Return a function that runs pytest in a folder of this test."""

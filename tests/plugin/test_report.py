@@ -58,10 +58,10 @@ def test_good(mailed):
 
 
 @pytest.fixture(scope="module")
-def shown(run_in, tmp_path_factory):
+def shown(run_in, service, tmp_path_factory):
     """Return what is reported of each test."""
     folder = tmp_path_factory.mktemp("report")
-    text = run_in(folder, "-p", "anyio", "-l", tests=TESTS, ini="anyio_mode = auto\n").text
+    text = run_in(folder, *service, "-p", "anyio", "-l", tests=TESTS, ini="anyio_mode = auto\n").text
     parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+)\S* _+$", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
@@ -137,11 +137,11 @@ def test_it(inbox, async_inbox, tmpmail_smtp):
 """
 
 
-def test_pytest_html_and_allure_get_text_sanitised_html_and_source(run, tmp_path):
+def test_pytest_html_and_allure_get_text_sanitised_html_and_source(run, service, tmp_path):
     pytest.importorskip("pytest_html", reason="needs the Python package pytest-html")
     pytest.importorskip("allure_pytest", reason="needs the Python package allure-pytest")
     plugins = ("-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin", "-p", "allure_pytest.plugin")
-    status, text = run(*plugins, "--html=report/index.html", "--alluredir=allure", tests=ATTACHED)
+    status, text = run(*service, *plugins, "--html=report/index.html", "--alluredir=allure", tests=ATTACHED)
     assert (status, "1 failed" in text) == (1, True), text
     in_html = {
         path.suffix: path.read_text() for path in (tmp_path / "report/assets").iterdir() if "_0_" not in path.name

@@ -24,18 +24,23 @@ ENVIRONMENT = {"TMPMAILD_URL": "https://env.test/tmp", "TMPMAILD_SMTP": "[::1]:2
 OPTIONS = ("--tmpmaild-url=http://option.test", "--tmpmaild-smtp=mx.option.test:26")
 
 
-@pytest.mark.parametrize(
-    ("options", "ini", "variables", "shown"),
-    [
-        (OPTIONS, INI, ENVIRONMENT, "http://option.test mx.option.test 26"),
-        ((), INI, ENVIRONMENT, "http://ini.test:8025 mx.ini.test 25"),
-        ((), "", ENVIRONMENT, "https://env.test/tmp ::1 2525"),
-    ],
-    ids=["option", "ini key", "environment"],
-)
-def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environment(run, options, ini, variables, shown):
-    status, text = run("-rP", *options, tests=TESTS, ini=ini, **variables)
-    assert (status, f"asked {shown}\n" in text) == (0, True), text
+def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environment(run, tmp_path, monkeypatch):
+    status, text = run("-rP", tests=TESTS, ini=INI, **ENVIRONMENT)
+    assert (status, "asked http://ini.test:8025 mx.ini.test 25\n" in text) == (0, True), text
+
+    # The other half in a run that looks at one more thing: once installed, the plugin is loaded by its name, not twice.
+    installed = tmp_path / "installed-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: installed\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[pytest11]\ntmpmaild = tmpmaild.pytest_plugin\n")
+    given = {"plugin": "tmpmaild", "python_path": tmp_path, **ENVIRONMENT}
+    status, text = run("-rP", *OPTIONS, tests=TESTS, ini=INI, **given)
+    assert (status, "asked http://option.test mx.option.test 26\n" in text) == (0, True), text
+
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    service = services.given(Unconfigured())
+    assert (service.url, service.smtp) == ("https://env.test/tmp", ("::1", 2525))
 
 
 @pytest.mark.parametrize(
@@ -72,13 +77,3 @@ def test_what_no_client_takes_for_a_url_is_no_service(monkeypatch, url):
     with pytest.raises(services.NoService, match="URL") as refused:
         services.given(Unconfigured())
     assert "secret" not in str(refused.value)
-
-
-def test_once_installed_the_plugin_is_loaded_by_its_name_and_not_twice(run, tmp_path):
-    installed = tmp_path / "installed-1.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: installed\nVersion: 1\n")
-    (installed / "entry_points.txt").write_text("[pytest11]\ntmpmaild = tmpmaild.pytest_plugin\n")
-    options = ("-rP", "--tmpmaild-url=http://option.test")
-    status, text = run(*options, tests=TESTS, plugin="tmpmaild", python_path=tmp_path)
-    assert (status, "asked http://option.test option.test 25\n" in text) == (0, True), text
