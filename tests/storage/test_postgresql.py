@@ -137,7 +137,9 @@ def test_a_schema_that_needs_a_newer_daemon_is_refused_and_one_that_does_not_is_
 
 def test_nobody_there_is_said_with_the_host_and_without_the_password():
     url = databaseurl.parse("postgresql://me:hunter2@/mail?host=/nowhere")
-    message = asyncio.run(said(url))
+    with pytest.raises(DatabaseError) as refusal:
+        asyncio.run(engine.upgrade(postgresql_settings(url)))
+    message = str(refusal.value)
     assert message == "postgresql://me@/nowhere/mail: cannot be reached: /nowhere: No such file or directory"
 
 

@@ -1,6 +1,7 @@
 """Opens the PostgreSQL engine: connections, schema, and what shares them. What it does is in ``storage.py``."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
@@ -8,7 +9,7 @@ from typing import TypeVar
 import anyio
 import asyncpg
 
-from tmpmaild.errors import DatabaseError, RequestError
+from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.storage.base import OperatorMail
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.connection import Readers, Server, Session
@@ -25,6 +26,11 @@ from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 
 T = TypeVar("T")
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 2.0
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -54,17 +60,24 @@ async def _shielded(close: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _prepared(session: Session) -> asyncpg.Connection:
-    """Connect, and bring the schema up to date."""
-    connection, _ = await _migrated(session)
-    return connection
+    """Connect, and bring the schema up to date. A server that is away is waited for, with growing pauses."""
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            connection, _ = await _migrated(session)
+        except StorageUnavailable as error:
+            if pause_seconds == _FIRST_PAUSE_SECONDS:
+                log.warning("%s: cannot be reached: %s; waiting for it", session.server.url, error)
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(pause_seconds * 1.5, _LONGEST_PAUSE_SECONDS)
+        else:
+            return connection
 
 
 async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
+    """Connect, and apply the missing steps. Raises ``StorageUnavailable``, ``DatabaseError``."""
     url = session.server.url
-    try:
-        connection = await session.connection()
-    except RequestError as error:
-        raise DatabaseError(f"{url}: cannot be reached: {error}") from error
+    connection = await session.connection()
     try:
         return connection, await migrate(connection)
     except DatabaseError as error:
@@ -120,6 +133,8 @@ async def upgrade(settings: StorageSettings) -> list[str]:
     session = Session(Server(settings.url, settings.password_file))
     try:
         _, applied = await _migrated(session)
+    except StorageUnavailable as error:
+        raise DatabaseError(f"{settings.url}: cannot be reached: {error}") from error
     finally:
         await session.close()
     return applied

@@ -27,6 +27,10 @@ class Figures:
         if self.trouble:
             self._failures.add()
 
+    def forget_trouble(self) -> None:
+        """Note that the database answers again."""
+        self.trouble = ""
+
     def measures(self) -> tuple[Measure, ...]:
         """Return every measure. The database's are those of all daemons together."""
         return (

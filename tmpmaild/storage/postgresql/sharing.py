@@ -8,7 +8,6 @@ import asyncpg
 
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.deadlines import deadline
 from tmpmaild.storage.postgresql.gathering import Gatherer
 from tmpmaild.storage.postgresql.keys import keyed_hash
 from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
@@ -65,12 +64,8 @@ class PostgresShared:
         await self._session.close()
 
     async def _run(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        async def run(connection: asyncpg.Connection) -> T:
-            with deadline(connection):
-                return await work(connection)
-
         try:
-            return await self._session.use(run)
+            return await self._session.use(work)
         except FAILURES as error:
             raise translate(error) from error
         except DatabaseError as error:

@@ -58,6 +58,7 @@ class PostgresStorage:
         self._counting: asyncio.Future[object] | None = None
         self._lost = asyncio.Event()
         writer.on_committed(waker.tell)
+        waker.on_back(writer.figures.forget_trouble)
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
@@ -204,7 +205,7 @@ class PostgresStorage:
 
     def trouble(self) -> str:
         """See ``Storage``."""
-        return self._writer.figures.trouble
+        return self._waker.trouble or self._writer.figures.trouble
 
     def measures(self) -> Sequence[Measure]:
         """See ``Storage``."""

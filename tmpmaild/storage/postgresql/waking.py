@@ -17,7 +17,7 @@ from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import PROBE_SECONDS, deadline
-from tmpmaild.storage.postgresql.obstacles import FAILURES
+from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
 from tmpmaild.storage.postgresql.wording import BLOCKS, MISSED, changes, payloads, word
 
 CHANNEL: Final = "tmpmaild"
@@ -37,13 +37,15 @@ log = logging.getLogger(__name__)
 
 
 class Waker:
-    """Tells and hears changes until ``close``."""
+    """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or ""."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._callbacks: list[Callable[[Sequence[InboxChange]], None]] = []
         self._listened: Callable[[], Collection[str]] = tuple
         self._missed: list[Callable[[], None]] = []
+        self.trouble = ""
+        self._on_back: list[Callable[[], None]] = []
         self._on_blocks: list[Callable[[], None]] = []
         self._blocks_version: int | None = None
         self._words: dict[str, None] = {}
@@ -67,6 +69,10 @@ class Waker:
         """See ``Storage``."""
         self._listened = listened
         self._missed.append(on_missed)
+
+    def on_back(self, callback: Callable[[], None]) -> None:
+        """Register ``callback``; it runs when the database answers again."""
+        self._on_back.append(callback)
 
     def on_blocks(self, callback: Callable[[], None]) -> None:
         """Register ``callback``; it runs when another daemon, or this one, has changed the blocks."""
@@ -98,7 +104,7 @@ class Waker:
             try:
                 await self._turn()
             except (*FAILURES, RequestError, DatabaseError) as error:
-                log.debug("not connected to the other daemons: %s", error)
+                self.trouble = reason(error)
                 await self._pause(_RETRY_SECONDS)
         if self._words and self._listening_on is not None:
             try:
@@ -155,14 +161,23 @@ class Waker:
         """Read the inboxes that are waited for; those that have changed since the last time wake their listeners."""
         self._look_at = time.monotonic() + LOOK_SECONDS
         wanted = [int(inbox_id) for inbox_id in self._listened()]
-        with deadline(connection, PROBE_SECONDS):
+        # A host that is silent now has been silent to the other connections as well.
+        with deadline(connection, PROBE_SECONDS, self._session.server.terminate_all):
             rows = await connection.fetch(_LOOK, wanted)
+        self._note_answer()
         seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
         self._compare_blocks(seen.pop(0)[0])
         changed = [change for key, state in seen.items() for change in _between(key, self._seen.get(key), state)]
         self._seen = seen
         if changed:
             self._heard(changed)
+
+    def _note_answer(self) -> None:
+        if self.trouble:
+            self.trouble = ""
+            log.info("the database is back")
+            for callback in self._on_back:
+                callback()
 
     def _compare_blocks(self, version: int) -> None:
         if self._blocks_version is not None and version != self._blocks_version:

@@ -16,6 +16,7 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageUnavailable
 from tmpmaild.model import InboxChange
 from tmpmaild.storage.postgresql.connection import Session
+from tmpmaild.storage.postgresql.deadlines import deadline
 from tmpmaild.storage.postgresql.figures import Figures
 from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, is_repeatable, translate
 from tmpmaild.storage.postgresql.usage import Usage
@@ -137,14 +138,19 @@ class Writer:
     async def _run(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         attempt = 1
         while True:
-            batch = Batch(await self._session.connection(), self._clock(), self._usage)
+            connection = await self._session.connection()
+            batch = Batch(connection, self._clock(), self._usage)
+            self._session.was_warned = False
             try:
-                outcomes = await type(operations[0]).run(batch, operations)
+                with deadline(connection):
+                    outcomes = await type(operations[0]).run(batch, operations)
             except FAILURES as error:
                 if attempt == _ATTEMPTS or not is_repeatable(error):
                     raise
                 attempt += 1
                 continue
+            if self._session.was_warned:  # it is committed here, but the standby may not have it
+                raise StorageUnavailable("the server did not wait for its standby")
             assert len(outcomes) == len(operations)  # or a future would never be completed
             return outcomes, batch.changes
 

@@ -1,0 +1,100 @@
+"""The PostgreSQL engine while its server is away, silent, full, or no longer the one to write to."""
+
+import asyncio
+import time
+
+import asyncpg
+import pytest
+from msgspec.structs import replace
+
+from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
+from tmpmaild.storage.postgresql import deadlines
+from tmpmaild.storage.postgresql import engine as postgresql
+from tmpmaild.storage.postgresql.connection import Server
+from tmpmaild.storage.postgresql.obstacles import translate
+
+from .conftest import Engine, postgresql_settings
+
+
+def elsewhere(url, folder):
+    return replace(url, hosts=(str(folder),))
+
+
+@pytest.fixture
+def engine_kind():
+    return "postgresql"
+
+
+async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(engine, database, monkeypatch):
+    inbox = await engine.inbox("ada")
+    monkeypatch.setattr(deadlines, "STATEMENT_SECONDS", 0.2)
+    other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+    async with other.transaction():
+        await other.execute("SELECT FROM inbox FOR UPDATE")
+        with pytest.raises(StorageUnavailable):
+            await engine.add(inbox)
+        assert engine.storage.trouble()
+    await other.close()
+    monkeypatch.setattr(deadlines, "STATEMENT_SECONDS", 20)
+    assert await engine.add(inbox)
+    assert engine.storage.trouble() == ""
+
+
+async def test_reads_without_an_answer_are_given_up_as_well(engine, database, monkeypatch):
+    await engine.inbox("ada")
+    monkeypatch.setattr(deadlines, "STATEMENT_SECONDS", 0.2)
+    other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+    async with other.transaction():
+        await other.execute("LOCK TABLE inbox, bucket IN ACCESS EXCLUSIVE MODE")
+        outcomes = await asyncio.gather(
+            engine.find("ada"),
+            engine.storage.shared.take_token("default", "ada", refill_seconds=6.0, burst=10),
+            return_exceptions=True,
+        )
+        assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 2
+    await other.close()
+    monkeypatch.setattr(deadlines, "STATEMENT_SECONDS", 20)
+    assert await engine.find("ada")
+
+
+async def test_a_server_that_is_away_at_the_start_is_waited_for(cluster, database, clock, tmp_path, caplog):
+    there = tmp_path / "socket"
+    url = elsewhere(database, there)
+    async with asyncio.TaskGroup() as tasks:
+
+        async def start():
+            async with postgresql.open_storage(postgresql_settings(url), clock) as storage:
+                return await Engine(storage, clock).find("nobody")
+
+        opening = tasks.create_task(start())
+        while "cannot be reached" not in caplog.text:
+            await asyncio.sleep(0.01)
+        there.symlink_to(cluster.folder)
+        assert await opening is None
+    assert caplog.text.count("cannot be reached") == 1
+
+
+async def test_what_is_wrong_with_the_url_is_not_waited_for(cluster, clock):
+    with pytest.raises(DatabaseError, match='database "nowhere" does not exist'):
+        async with postgresql.open_storage(postgresql_settings(cluster.parsed_url("nowhere")), clock):
+            pass
+
+
+async def test_a_primary_that_was_replaced_is_left_alone(database):
+    server = Server(database)
+    await (await server.connect()).close()
+    server._timeline = "00000009"
+    with pytest.raises(StorageUnavailable, match="was the primary once"):
+        await server.connect()
+
+
+async def test_while_no_host_answers_the_next_are_refused_at_once(database, tmp_path):
+    server = Server(elsewhere(database, tmp_path))
+    begun = time.monotonic()
+    outcomes = await asyncio.gather(*[server.connect() for _ in range(50)], return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {StorageUnavailable}
+    assert time.monotonic() - begun < 20
+
+
+def test_a_full_disk_is_a_full_storage():
+    assert isinstance(translate(asyncpg.DiskFullError("could not extend file")), StorageFull)
