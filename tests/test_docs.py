@@ -54,7 +54,7 @@ def test_every_problem_stands_in_the_api_reference_with_its_status():
 
 def test_the_keys_that_need_a_restart_are_named():
     text = (ROOT / "docs/configuration.md").read_text()
-    named = re.search(r"Eight keys need a restart; .*?: (.*?)\.\n", text, re.DOTALL)[1]
+    named = re.search(r"Ten keys need a restart; .*?: (.*?)\.\n", text, re.DOTALL)[1]
     assert tuple(re.findall(r"`([\w.]+)`", named)) == NEED_RESTART
     assert set(NEED_RESTART) <= kinds_by_key().keys()
 
@@ -192,17 +192,34 @@ def test_the_pins_cover_every_dependency_and_name_no_registry():
 
 
 def test_the_socket_units_have_the_names_that_the_program_knows():
-    units = sorted((ROOT / "systemd").glob("*.socket"))
+    units = sorted(unit for unit in (ROOT / "systemd").glob("*.socket") if "@" not in unit.name)
     named = re.compile(r"^FileDescriptorName=(.+)$", re.MULTILINE).findall
     assert [name for unit in units for name in named(unit.read_text())] == sorted(FAMILIES)
     assert [unit.name for unit in units] == [f"tmpmaild-{name}.socket" for name in sorted(FAMILIES)]
+
+
+def test_the_units_of_several_daemons_are_those_of_one_but_for_names():
+    differing = {
+        "tmpmaild.service": {"Description", "After", "SyslogIdentifier"}
+        | {"WorkingDirectory", "StateDirectory", "RuntimeDirectory"},
+        "tmpmaild-smtp.socket": {"Description", "ReusePort", "Service"},
+        "tmpmaild-http.socket": {"Description", "ReusePort", "Service"},
+    }
+    for name, keys in differing.items():
+        one, several = ROOT / "systemd" / name, ROOT / "systemd" / name.replace(".", "@.")
+        changed = set(settings_of(one.read_text())) ^ set(settings_of(several.read_text()))
+        assert {line.partition("=")[0] for line in changed} == keys
+
+
+def settings_of(unit):
+    return [line for line in unit.splitlines() if "=" in line and not line.startswith("#")]
 
 
 def test_the_unit_is_sound_and_tight():
     if not shutil.which("systemd-analyze"):
         pytest.skip("needs systemd-analyze (Debian package systemd)")
     unit = ROOT / "systemd/tmpmaild.service"
-    units = [unit, *sorted(unit.parent.glob("*.socket"))]
+    units = [*sorted(unit.parent.glob("*.service")), *sorted(unit.parent.glob("*.socket"))]
     verified = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     assert (verified.returncode, verified.stdout + verified.stderr) == (0, "")
     rated = subprocess.run(

@@ -269,11 +269,12 @@ def _bind(config: Config) -> _Sockets:
         raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
     sockets = _Sockets(*(taken_over.get(name, []) for name in _Sockets._fields))
     metrics = [config.metrics.listen] if config.metrics.listen else []
-    places = (config.http.listen, config.smtp.listen, config.smtp.tls_listen, metrics)
+    http, smtp = config.http.reuse_port, config.smtp.reuse_port
+    places = ((config.http.listen, http), (config.smtp.listen, smtp), (config.smtp.tls_listen, smtp), (metrics, False))
     try:
-        for bound, texts in zip(sockets, places, strict=True):
+        for bound, (texts, reuse_port) in zip(sockets, places, strict=True):
             if not bound:
-                bound.extend(listen.bind_all(texts))
+                bound.extend(listen.bind_all(texts, reuse_port=reuse_port))
     except StartError:
         for listener in chain.from_iterable(sockets):
             listener.close()

@@ -22,7 +22,9 @@ from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings
 
 NEED_RESTART: Final = (
     "http.listen",
+    "http.reuse_port",
     "smtp.listen",
+    "smtp.reuse_port",
     "smtp.tls_listen",
     "metrics.listen",
     "control.listen",
