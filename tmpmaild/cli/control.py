@@ -80,7 +80,7 @@ def asked(
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(patience_seconds)
         _connect(connection, path)
-        pid = _expect_service(connection, path, Path(config.storage.path))
+        pid = _expect_service(connection, path, _folder(config, path))
         with connection.makefile("rb") as stream:
             with _talking(patience_seconds):
                 _send(connection, request)
@@ -130,13 +130,18 @@ def _send(connection: socket.socket, request: bytes) -> None:
         connection.sendall(request)
 
 
-def _expect_service(connection: socket.socket, path: Path, database: Path) -> int:
+def _folder(config: Config, socket_path: Path) -> Path:
+    """Return the folder that belongs to the user of the service: that of the database file, or else of the socket."""
+    return (socket_path if config.storage.url else Path(config.storage.path)).resolve().parent
+
+
+def _expect_service(connection: socket.socket, path: Path, folder: Path) -> int:
     """Return the process that answers. Raises ``CommandError`` if its user is another than that of the service."""
     peer = controlsocket.peer(connection)
     try:
-        expected = os.geteuid() or database.resolve().parent.stat().st_uid
+        expected = os.geteuid() or folder.stat().st_uid
     except OSError as error:
-        raise CommandError(f"{database}: its folder cannot be looked at: {error.strerror or error}") from error
+        raise CommandError(f"{folder}: cannot be looked at: {error.strerror or error}") from error
     if peer.uid != expected:
         raise CommandError(f"{path}: user {peer.uid} answers there, and the service should be user {expected}")
     return peer.pid

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
+from tmpmaild import databaseurl
 from tmpmaild.cli import console, control, inboxlines, parameters, receiving, statuspage
 from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, say
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
+from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import CommandError
 from tmpmaild.host import privileges
-from tmpmaild.storage.sqlite.operatormail import summary
+from tmpmaild.storage import engines
 from tmpmaild.times import rfc3339
 
 _EXIT_NOT_READY = 3
@@ -37,17 +40,20 @@ def status(config_path: Path | None, *, as_json: bool) -> None:
     try:
         (found,) = control.ask(config, "status")
     except control.NotRunning as error:
-        _show_file(config, str(error), as_json=as_json)
+        _show_database(config, str(error), as_json=as_json)
         sys.exit(EXIT_NOT_RUNNING)
     say(json.dumps(found) if as_json else statuspage.of_service(found))
     sys.exit(0 if found["ready"] else _EXIT_NOT_READY)
 
 
-def _show_file(config: Config, reason: str, *, as_json: bool) -> None:
-    path = Path(config.storage.path)
-    privileges.drop_to_owner(path)
-    stored = summary(path)
-    say(json.dumps({"running": False} | asdict(stored)) if as_json else statuspage.of_file(path, stored, reason))
+def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
+    from tmpmaild import roomsettings  # noqa: PLC0415 - takes long to load, and most commands need none of it
+
+    privileges.drop_to_owner(Path(config.storage.path))
+    settings = roomsettings.storage(config)
+    stored = engines.summary(settings)
+    name = settings.name
+    say(json.dumps({"running": False} | asdict(stored)) if as_json else statuspage.of_database(name, stored, reason))
 
 
 @click.command()
@@ -93,10 +99,12 @@ def purge(
     config = configfile.load(config_path, os.environ)
     wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
     last = control.ask(config, "purge", wanted, patience_seconds=_LONG_SECONDS)[-1]
-    say(f"{last['ended']} {'inbox' if last['ended'] == 1 else 'inboxes'} ended{_erased(last['erased'])}")
+    say(f"{last['ended']} {'inbox' if last['ended'] == 1 else 'inboxes'} ended{_erased(config, last['erased'])}")
 
 
-def _erased(erased: bool | None) -> str:  # noqa: FBT001 - as it was answered
+def _erased(config: Config, erased: bool | None) -> str:  # noqa: FBT001 - as it was answered
+    if config.storage.url:
+        return "; their mail is deleted, and stays in files of the database server for a while (docs/scaling.md)"
     if erased:
         return ", their mail erased"
     return "; their mail is deleted, and erased from the file when no other process reads the database"
@@ -116,11 +124,21 @@ def backup(file: Path, config_path: Path | None) -> None:
     """Write a copy of the whole database to FILE, which must not exist yet.
 
     Mail goes on coming in meanwhile. FILE holds all mail, also when it has expired in the service: delete it when it is
-    no longer needed.
+    no longer needed. With storage.url it says which command of PostgreSQL makes the copy.
     """
     config = configfile.load(config_path, os.environ)
+    if config.storage.url:
+        raise CommandError(_dump(databaseurl.parse(config.storage.url), file))
     size_bytes = receiving.backup(config, file)
     say(f"{file}: {size_bytes} octets")
+
+
+def _dump(url: DatabaseUrl, file: Path) -> str:
+    """Return what to do for a copy; the password is never in it."""
+    options = [f"--host={','.join(url.hosts)}", f"--port={','.join(map(str, url.ports))}"]
+    options += [f"--username={url.user}"] if url.user else []
+    command = shlex.join(["pg_dump", "--format=custom", f"--file={file}", *options, url.database])
+    return f"the mail is in PostgreSQL, whose own program makes the copy:\n{command}"
 
 
 @click.command()

@@ -1,11 +1,10 @@
 """The answer of ``tmpmaild status`` as text for a person."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tmpmaild.host.status import Status
+from tmpmaild.host.status import Numbers, Status
 from tmpmaild.storage.base import Summary
 
 _MIB = 1 << 20
@@ -26,11 +25,7 @@ def of_service(found: dict[str, Any]) -> str:
         *([_row("SMTPS", ", ".join(served.smtps))] if served.smtps else []),
         _row("metrics", ", ".join(served.metrics) or "off"),
         _row("holds", f"{_count(numbers.inboxes, 'inbox', 'es')}, {_count(numbers.messages, 'message')}"),
-        _row(
-            "storage",
-            f"{_size(numbers.used_bytes)} of {_size(numbers.max_bytes)} used, write-ahead log"
-            f" {_size(numbers.wal_bytes)}, {_size(numbers.free_disk_bytes)} of the disk free",
-        ),
+        _row("storage", f"{_size(numbers.used_bytes)} of {_size(numbers.max_bytes)} used{_on_disk(numbers)}"),
         _row("swept", f"{_span(numbers.sweep_age_seconds)} ago"),
         _row(
             "open",
@@ -47,15 +42,22 @@ def of_service(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def of_file(path: Path, found: Summary, reason: str) -> str:
+def _on_disk(numbers: Numbers) -> str:
+    if numbers.wal_bytes is None or numbers.free_disk_bytes is None:
+        return " by all daemons together"
+    return f", write-ahead log {_size(numbers.wal_bytes)}, {_size(numbers.free_disk_bytes)} of the disk free"
+
+
+def of_database(name: str, found: Summary, reason: str) -> str:
     """Return what a database holds whose service does not answer."""
     stopped = "cleanly" if found.clean_stop else "no: it was killed, or runs without a control socket"
+    is_file = found.clean_stop is not None
     lines = [
         f"tmpmaild: {reason}",
-        _row("database", str(path)),
-        _row("stopped", stopped),
+        _row("database", name),
+        *([_row("stopped", stopped)] if is_file else []),
         _row("holds", f"{_count(found.inboxes, 'inbox', 'es')}, {_count(found.messages, 'message')}"),
-        _row("storage", f"{_size(found.file_bytes)} with its write-ahead log"),
+        _row("storage", _size(found.file_bytes) + (" with its write-ahead log" if is_file else " on the server")),
     ]
     return "\n".join(lines)
 

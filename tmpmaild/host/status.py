@@ -22,14 +22,14 @@ class Served(Struct, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """What is counted; totals are since the start."""
+    """What is counted; totals are since the start. None: the storage is not on this machine."""
 
     inboxes: int
     messages: int
     used_bytes: int
     max_bytes: int
-    free_disk_bytes: int
-    wal_bytes: int
+    free_disk_bytes: int | None
+    wal_bytes: int | None
     sessions: int
     connections: int
     streams: int
@@ -86,8 +86,8 @@ class StatusReport:
             messages=self._total("storage_messages"),
             used_bytes=self._total("storage_used_bytes"),
             max_bytes=self._total("storage_max_bytes"),
-            free_disk_bytes=self._total("storage_free_disk_bytes"),
-            wal_bytes=self._total("storage_wal_bytes"),
+            free_disk_bytes=self._total_if_any("storage_free_disk_bytes"),
+            wal_bytes=self._total_if_any("storage_wal_bytes"),
             sessions=self._total("smtp_sessions"),
             connections=self._total("http_connections"),
             streams=self._total("http_streams"),
@@ -97,6 +97,9 @@ class StatusReport:
             http_requests=self._total("http_requests_total"),
             sweep_age_seconds=self._total("sweep_age_seconds"),
         )
+
+    def _total_if_any(self, name: str) -> int | None:
+        return self._total(name) if name in self._measures else None
 
     def _total(self, name: str, first_label: str | None = None) -> int:
         """Add up the values of a measure, or of those with this first label."""

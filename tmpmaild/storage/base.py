@@ -44,10 +44,10 @@ Permit = Callable[[Inbox], object]
 class Summary(Struct, frozen=True):
     """What a storage holds that no daemon is asked about; inboxes that are not swept yet, and their messages.
 
-    ``clean_stop`` is false while a daemon uses it, and after one was killed.
+    ``clean_stop`` is false while a daemon uses it, and after one was killed; None where that makes no difference.
     """
 
-    clean_stop: bool
+    clean_stop: bool | None
     inboxes: int
     messages: int
     file_bytes: int

@@ -6,12 +6,14 @@ from contextlib import AbstractAsyncContextManager
 from types import ModuleType
 
 from tmpmaild.errors import StartError
-from tmpmaild.storage.base import OperatorMail, Storage
+from tmpmaild.storage.base import OperatorMail, Storage, Summary
+from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
 from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage as open_sqlite
 from tmpmaild.storage.sqlite.engine import operator_mail as sqlite_operator_mail
 from tmpmaild.storage.sqlite.engine import upgrade as upgrade_sqlite
+from tmpmaild.storage.sqlite.operatormail import summary as sqlite_summary
 from tmpmaild.times import clock_ms
 
 Settings = SqliteSettings | PostgresqlSettings
@@ -39,6 +41,20 @@ def operator_mail(settings: Settings) -> OperatorMail:
         return sqlite_operator_mail(settings.path)
     mail: OperatorMail = _postgresql().operator_mail(settings)
     return mail
+
+
+def summary(settings: Settings) -> Summary:
+    """Return what the storage holds, without a daemon. Raises ``DatabaseError``, ``StartError``."""
+    if isinstance(settings, SqliteSettings):
+        return sqlite_summary(settings.path)
+    stored: Summary = _postgresql().summary(settings)
+    return stored
+
+
+def server_facts(settings: PostgresqlSettings) -> ServerFacts:
+    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it; ``StartError``."""
+    found: ServerFacts = _postgresql().facts(settings)
+    return found
 
 
 def _postgresql() -> ModuleType:

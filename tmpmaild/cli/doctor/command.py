@@ -34,7 +34,7 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
     """Check configuration, machine and service, and print the DNS records to publish.
 
     One line for each check: ok, warning or problem, and what to do. Nothing is changed, and without --dns no other
-    machine is connected to. Exit codes: 0 no problem, 1 at least one problem, 2 wrong usage.
+    machine is connected to but that of storage.url. Exit codes: 0 no problem, 1 at least one problem, 2 wrong usage.
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tmpmaild import roomsettings
-from tmpmaild.cli.doctor import answering, certificate, files, machine, places, reaching, records, running
+from tmpmaild.cli.doctor import answering, certificate, database, files, machine, places, reaching, records, running
 from tmpmaild.cli.doctor.findings import Finding
 from tmpmaild.cli.doctor.records import Record
 from tmpmaild.config.settings import Config
@@ -11,7 +11,7 @@ from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings
 
 
 def examine(config: Config) -> Iterator[Finding]:
-    """Check everything that can be checked without connecting to another machine."""
+    """Check everything that can be checked without connecting to another machine but that of the database."""
     hostname = roomsettings.hostname(config)
     service, finding = running.look(config)
     yield finding
@@ -22,6 +22,8 @@ def examine(config: Config) -> Iterator[Finding]:
     storage = roomsettings.storage(config)
     if isinstance(storage, SqliteSettings):
         yield from machine.space(storage)
+    else:
+        yield from database.check(storage)
     yield from machine.clock()
     yield from certificate.check(config, hostname)
     yield from machine.limits(config, service)

@@ -10,9 +10,11 @@ import anyio
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
-from tmpmaild.storage.base import OperatorMail
+from tmpmaild.storage.base import OperatorMail, Summary
+from tmpmaild.storage.postgresql import examining
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.connection import Readers, Server, Session
+from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.limits import inbox_limits
 from tmpmaild.storage.postgresql.migrate import migrate
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
@@ -143,3 +145,13 @@ async def upgrade(settings: StorageSettings) -> list[str]:
 def operator_mail(settings: StorageSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
     return PostgresOperatorMail(Server(settings.url, settings.password_file))
+
+
+def summary(settings: StorageSettings) -> Summary:
+    """Return what a database holds, whether daemons use it or not. Raises ``DatabaseError``."""
+    return examining.summary(Server(settings.url, settings.password_file))
+
+
+def facts(settings: StorageSettings) -> ServerFacts:
+    """Return how the server of a database is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
+    return examining.facts(Server(settings.url, settings.password_file))

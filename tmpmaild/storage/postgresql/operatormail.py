@@ -1,22 +1,15 @@
 """The operator's inbox, read by another process than a daemon: each method connects, reads, and closes."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
 import asyncpg
 
 from tmpmaild import ids
-from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import Inbox, Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.postgresql.connection import Server
+from tmpmaild.storage.postgresql.examining import look
 from tmpmaild.storage.postgresql.limits import Limits
 from tmpmaild.storage.postgresql.messages import select_source
-from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
-
-T = TypeVar("T")
 
 _ALL = 1_000_000
 _WHOLE_BYTES = 1 << 62
@@ -51,26 +44,9 @@ class PostgresOperatorMail:
         async def read(connection: asyncpg.Connection) -> tuple[Inbox, Source | None] | None:
             return await select_source(connection, self._lookup, message_id, None)
 
-        found = self._look(read)
+        found = look(self._server, read)
         return found and found[1]
 
     def _page(self, page: Page) -> tuple[Message, ...]:
-        found = self._look(lambda connection: select_messages(connection, self._lookup, page))
+        found = look(self._server, lambda connection: select_messages(connection, self._lookup, page))
         return found.messages if found else ()
-
-    def _look(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Connect and read. Raises ``DatabaseError``."""
-
-        async def connect_and_read() -> T:
-            connection = await self._server.connect()
-            try:
-                return await read(connection)
-            finally:
-                await connection.close()
-
-        try:
-            return asyncio.run(connect_and_read())
-        except asyncpg.UndefinedTableError as error:
-            raise DatabaseError(f"{self._server.url}: it is not tmpmaild's; run tmpmaild migrate") from error
-        except (*FAILURES, RequestError) as error:
-            raise DatabaseError(f"{self._server.url}: {reason(error)}") from error

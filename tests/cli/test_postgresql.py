@@ -1,0 +1,192 @@
+"""The operator's commands where mail is in PostgreSQL: beside a running daemon, without one, and what doctor says."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import warm
+from daemons import NO_LIMITS, Daemon, environment
+from tmpmaild import databaseurl
+from tmpmaild.cli.doctor import database
+from tmpmaild.storage import engines
+from tmpmaild.storage.postgresql.settings import StorageSettings
+
+LIMITS = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
+KEPT = {"TMPMAILD_METRICS__LISTEN": "127.0.0.1:0"}
+
+
+@pytest.fixture(scope="module")
+def name(cluster):
+    return cluster.database()
+
+
+@pytest.fixture(scope="module")
+def settings(cluster, name):
+    return {"TMPMAILD_STORAGE__URL": cluster.url(name)}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory, settings):
+    limits = {key: value for key, value in NO_LIMITS.items() if key != "TMPMAILD_LIMITS__EXEMPT"}
+    daemon = Daemon(tmp_path_factory.mktemp("postgresql"), **limits, **settings, **KEPT)
+    yield daemon
+    daemon.close()
+
+
+@pytest.fixture
+def run(daemon, settings):
+    """Run a command in the folder of the daemon, where its control socket is."""
+
+    def run(*arguments, cwd=None, **more):
+        env = environment(**{**settings, "TMPMAILD_SMTP__HOSTNAME": "mx.example.org", **more})
+        return warm.run(map(str, arguments), cwd=cwd or daemon.folder, env=env)
+
+    return run
+
+
+def facts(cluster, name, user="tmpmaild"):
+    url = databaseurl.parse(cluster.url(name, user))
+    return engines.server_facts(StorageSettings(url=url, max_share_per_creator=1.0, **LIMITS))
+
+
+def levels(findings):
+    return [finding.level for finding in findings]
+
+
+def test_status_tells_what_is_held_with_the_service_and_without_it(daemon, run, tmp_path):
+    daemon.deliver_octets(daemon.create(), b"Subject: one\r\n\r\n")
+    done = run("status", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, found["ready"]) == (0, "", True)
+    numbers = found["numbers"]
+    assert (numbers["inboxes"], numbers["messages"], numbers["wal_bytes"]) == (1, 1, None)
+    assert "of 10.0 GiB used by all daemons together\n" in run("status").stdout
+    done = run("status", cwd=tmp_path)  # none answers there
+    assert done.returncode == 4
+    assert "database  postgresql://tmpmaild@" in done.stdout
+    assert "holds     1 inbox, 1 message\n" in done.stdout
+    assert "stopped" not in done.stdout
+    alone = json.loads(run("status", "--json", cwd=tmp_path).stdout)
+    assert (alone["running"], alone["clean_stop"], alone["messages"]) == (False, None, 1)
+    assert alone["file_bytes"] > 1 << 20
+
+
+def test_purge_block_and_postmaster_do_what_they_say(daemon, run):
+    address = daemon.create()
+    done = run("purge", address)
+    assert (done.returncode, done.stdout.partition(";")[0]) == (0, "1 inbox ended")
+    assert "docs/scaling.md" in done.stdout
+    assert daemon.request(f"/api/v1/addresses/{address}").status == 410
+    assert run("block", "--client", "192.0.2.0/24", "--name", "ada").stdout == "2 blocked\n"
+    assert [line.split()[:2] for line in run("blocks").stdout.splitlines()] == [
+        ["client", "192.0.2.0/24"],
+        ["name", "ada"],
+    ]
+    assert run("unblock", "--name", "ada").stdout == "1 unblocked\n"
+    daemon.deliver_octets("postmaster@tmpmaild.example", b"Subject: to you\r\n\r\nHello\r\n")
+    line = run("postmaster").stdout.splitlines()[1]
+    assert line.endswith("to you")
+    assert run("postmaster", line.split()[0]).stdout.endswith("Hello\n")
+
+
+def test_a_backup_is_for_pg_dump_and_the_command_it_names_works(daemon, run, tmp_path):
+    file = tmp_path / "a copy"
+    done = run("backup", file)
+    assert (done.returncode, done.stdout, file.exists()) == (1, "", False)
+    said, command = done.stderr.splitlines()
+    assert "PostgreSQL" in said
+    subprocess.run(["sh", "-c", command.removeprefix("tmpmaild: ")], check=True, timeout=60)
+    assert file.stat().st_size > 1000
+    secret = "postgresql://ada:secret@db1.example.org,db2.example.org:5433/mail"
+    done = run("backup", file, TMPMAILD_STORAGE__URL=secret)
+    assert "--host=db1.example.org,db2.example.org --port=5432,5433 --username=ada mail" in done.stderr
+    assert "secret" not in done.stderr
+
+
+def test_metrics_tell_how_the_database_does(daemon, run):
+    (where,) = json.loads(run("status", "--json").stdout)["served"]["metrics"]
+    page = subprocess.run(["curl", "-sf", f"http://{where}/metrics"], capture_output=True, text=True, check=True).stdout
+    assert "tmpmaild_storage_max_bytes 1.073741824e+10" in page or "tmpmaild_storage_max_bytes 10737418240" in page
+    assert "tmpmaild_storage_commit_seconds_count" in page
+
+
+def test_doctor_looks_at_the_server(run):
+    done = run("doctor", "--json", TMPMAILD_HTTP__LISTEN="127.0.0.1:0", TMPMAILD_SMTP__LISTEN="127.0.0.1:0")
+    found = json.loads(done.stdout)["findings"]
+    said = {one["check"]: one for one in found}
+    checks = [check for check in said if check.startswith("database") or check == "standby"]
+    assert checks == [
+        *("database server", "database schema", "database role", "standby", "database log"),
+        *("database connections", "database clock"),
+    ]
+    assert {said[check]["level"] for check in checks} == {"ok"}
+    assert "disk space" not in said
+    documented = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+    assert [check for check in checks if f"`{check}`" not in documented] == []
+
+
+def test_doctor_says_why_a_daemon_would_not_start(run, cluster, tmp_path):
+    ascii_database = cluster.database(encoding="SQL_ASCII")
+    for url, expected in {
+        cluster.url(ascii_database): "its encoding is SQL_ASCII",
+        cluster.url("nowhere"): 'database "nowhere" does not exist',
+        f"postgresql://ada:secret@/x?host={tmp_path}": "No such file or directory",
+    }.items():
+        done = run("doctor", TMPMAILD_STORAGE__URL=url)
+        line = next(line for line in done.stdout.splitlines() if "database server" in line)
+        assert (done.returncode, line.startswith("problem"), expected in line) == (1, True, True), line
+        assert "secret" not in done.stdout + done.stderr
+
+
+def test_settings_by_which_mail_gets_into_the_log_are_named(cluster):
+    name = cluster.database()
+    set_to = "ALTER DATABASE {} SET {} = {}"
+    for setting, value in {"log_min_duration_statement": "250", "log_parameter_max_length_on_error": "64"}.items():
+        cluster.execute(set_to.format(name, setting, value))
+    (found,) = database.log(facts(cluster, name).settings)
+    assert found.level == "problem"
+    assert found.text.startswith("log_min_duration_statement = 250, log_parameter_max_length_on_error = 64: ")
+    for setting in ("log_parameter_max_length", "log_parameter_max_length_on_error"):
+        cluster.execute(set_to.format(name, setting, 0))
+    assert levels(database.log(facts(cluster, name).settings)) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "level"),
+    [
+        ({"log_statement": "ddl"}, "ok"),
+        ({"log_statement": "mod"}, "problem"),
+        ({"log_min_duration_sample": "0", "log_statement_sample_rate": "0"}, "ok"),
+        ({"log_min_duration_sample": "0", "log_statement_sample_rate": "0.1"}, "problem"),
+        ({"log_transaction_sample_rate": "0.5"}, "problem"),
+        ({"log_statement": "all", "log_parameter_max_length": "0"}, "ok"),
+        ({"auto_explain.log_min_duration": "0", "log_parameter_max_length": "0"}, "problem"),
+        ({"auto_explain.log_min_duration": "0", "auto_explain.log_parameter_max_length": "0"}, "ok"),
+        ({"pgaudit.log_parameter": "on"}, "problem"),
+    ],
+)
+def test_what_the_server_logs(settings, level):
+    assert levels(database.log(settings)) == [level]
+
+
+def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
+    name = cluster.database()
+    cluster.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 5")
+    found = facts(cluster, name)
+    assert (database.schema(found).level, database.schema(found).text) == ("warning", "none yet")
+    assert (found.free_connections, database.connections(found).level) == (4, "warning")
+    assert levels(database.tls(found, "prefer")) == []
+    assert database.standby(found, 2).level == "warning"
+    cluster.execute("CREATE ROLE guest LOGIN")
+    assert database.role(facts(cluster, name, "guest")).level == "warning"
+    assert "superuser" in database.role(facts(cluster, name, "postgres")).text
+
+
+def test_a_schema_that_was_changed_by_hand_is_a_problem(daemon, cluster, name):
+    cluster.execute("ALTER TABLE usage ADD surplus integer", database=name)
+    found = database.schema(facts(cluster, name))
+    cluster.execute("ALTER TABLE usage DROP surplus", database=name)
+    assert (found.level, "usage.surplus is new" in found.text) == ("problem", True)
+    assert database.schema(facts(cluster, name)).level == "ok"

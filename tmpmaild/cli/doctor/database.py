@@ -1,0 +1,143 @@
+"""The PostgreSQL server: whether it keeps what it acknowledges, what it writes into its log, whether it has room."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
+from tmpmaild.errors import StartError
+from tmpmaild.storage import engines
+from tmpmaild.storage.postgresql.facts import ServerFacts
+from tmpmaild.storage.postgresql.settings import StorageSettings
+
+CONNECTIONS_OF_A_DAEMON = 8
+_SERVER, _SCHEMA, _ROLE, _STANDBY = "database server", "database schema", "database role", "standby"
+_LOG, _CONNECTIONS, _CLOCK, _TLS = "database log", "database connections", "database clock", "database TLS"
+_MIB = 1 << 20
+_NEVER = "-1"
+_DEFAULTS: Final = {
+    "log_statement": "none",
+    "log_min_duration_statement": _NEVER,
+    "log_min_duration_sample": _NEVER,
+    "log_statement_sample_rate": "1",
+    "log_transaction_sample_rate": "0",
+    "log_parameter_max_length": "-1",
+    "log_parameter_max_length_on_error": "0",
+    "auto_explain.log_min_duration": _NEVER,
+    "auto_explain.log_parameter_max_length": "-1",
+    "pgaudit.log_parameter": "off",
+}
+"""What PostgreSQL and its modules go by where nothing is set; of a module that is not loaded there are no settings."""
+
+_CLOCK_SECONDS = 2.0
+
+
+def check(settings: StorageSettings) -> Iterator[Finding]:
+    """Connect to the database as a daemon does, and look at how the server is set."""
+    try:
+        found = engines.server_facts(settings)
+    except StartError as error:
+        yield problem(_SERVER, str(error), "correct storage.url, or the server (docs/scaling.md)")
+        return
+    size = found.database_bytes // _MIB
+    yield ok(_SERVER, f"{settings.name}: PostgreSQL {found.version}, fsync and synchronous_commit on, {size} MiB")
+    yield schema(found)
+    yield role(found)
+    yield standby(found, len(settings.url.hosts))
+    yield from log(found.settings)
+    yield connections(found)
+    yield clock(found)
+    yield from tls(found, dict(settings.url.tls).get("sslmode", "prefer"))
+
+
+def schema(found: ServerFacts) -> Finding:
+    """Say which schema the database has."""
+    if found.schema_step is None:
+        return warning(_SCHEMA, "none yet", "the first tmpmaild serve creates it, or tmpmaild migrate")
+    if found.schema_difference:
+        text = f"changed by hand: {found.schema_difference}"
+        return problem(_SCHEMA, text, "undo that; a daemon does not start")
+    if found.schema_step < found.known_step:
+        text = f"step {found.schema_step} of {found.known_step}"
+        return warning(_SCHEMA, text, "tmpmaild migrate, or the next tmpmaild serve")
+    return ok(_SCHEMA, f"step {found.schema_step}")
+
+
+def role(found: ServerFacts) -> Finding:
+    """Check whether the role has the rights it needs, and no more."""
+    if found.is_superuser:
+        return warning(_ROLE, "a superuser, who may do more than tmpmaild needs", "a role that owns the database only")
+    if not found.is_owner:
+        text = "does not own the database, so that it may not be able to change the schema"
+        return warning(_ROLE, text, "ALTER DATABASE … OWNER TO …")
+    return ok(_ROLE, "owns the database, and is no superuser")
+
+
+def standby(found: ServerFacts, hosts: int) -> Finding:
+    """Say what an acknowledged mail survives."""
+    if not found.standby_names and hosts > 1:
+        text = "synchronous_standby_names is empty, so a standby that takes over may lack mail that was acknowledged"
+        return warning(_STANDBY, text, "name the standbys there (docs/scaling.md)")
+    if not found.standby_names:
+        return ok(_STANDBY, "none is waited for; the mail is as safe as the disk of this server")
+    if not found.standbys:
+        text = f"{found.standby_names}: none is connected, so each commit waits and no mail is accepted"
+        return problem(_STANDBY, text, "start a standby")
+    return ok(_STANDBY, f"{found.standby_names}: waited for; {found.standbys} connected")
+
+
+def log(settings: Mapping[str, str]) -> Iterator[Finding]:
+    """Name the settings by which the server writes mail into its own log: mail is in the parameters of statements."""
+    found = [f"{name} = {settings[name]}" for name in sorted(_that_write_mail(settings))]
+    if not found:
+        yield ok(_LOG, "holds no mail: the server logs no parameters of statements")
+        return
+    advice = "log_parameter_max_length = 0, log_parameter_max_length_on_error = 0; of auto_explain and pgaudit as well"
+    yield problem(_LOG, f"{', '.join(found)}: the server writes mail into its log, where it stays", advice)
+
+
+def _that_write_mail(given: Mapping[str, str]) -> Iterator[str]:
+    settings = {**_DEFAULTS, **given}
+    if settings["log_parameter_max_length"] != "0":
+        is_sampled = float(settings["log_statement_sample_rate"]) > 0
+        yield from ("log_statement",) if settings["log_statement"] in ("mod", "all") else ()
+        yield from ("log_min_duration_statement",) if settings["log_min_duration_statement"] != _NEVER else ()
+        yield from ("log_min_duration_sample",) if settings["log_min_duration_sample"] != _NEVER and is_sampled else ()
+        yield from ("log_transaction_sample_rate",) if float(settings["log_transaction_sample_rate"]) > 0 else ()
+    if settings["log_parameter_max_length_on_error"] != "0":
+        yield "log_parameter_max_length_on_error"
+    if settings["auto_explain.log_parameter_max_length"] != "0":
+        yield from ("auto_explain.log_min_duration",) if settings["auto_explain.log_min_duration"] != _NEVER else ()
+    if settings["pgaudit.log_parameter"] != "off":
+        yield "pgaudit.log_parameter"
+
+
+def connections(found: ServerFacts) -> Finding:
+    """Check whether another daemon could connect."""
+    text = f"{found.free_connections} free, {found.daemons_connections} of daemons"
+    if found.free_connections < CONNECTIONS_OF_A_DAEMON:
+        return warning(
+            _CONNECTIONS, f"{text}; a daemon opens up to {CONNECTIONS_OF_A_DAEMON}", "raise max_connections, or a limit"
+        )
+    return ok(_CONNECTIONS, text)
+
+
+def clock(found: ServerFacts) -> Finding:
+    """Compare the clocks. Lifetimes go by the server's, logs and the certificate by this machine's."""
+    ahead = found.clock_ahead_seconds
+    if abs(ahead) < _CLOCK_SECONDS:
+        return ok(_CLOCK, f"as this machine's, within {_CLOCK_SECONDS:.0f} s")
+    text = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's; lifetimes go by the server's"
+    return warning(_CLOCK, text, "synchronise both, by chrony or systemd-timesyncd")
+
+
+def tls(found: ServerFacts, mode: str) -> Iterator[Finding]:
+    """Check whether mail is protected on its way to a server on another machine."""
+    if not found.is_remote:
+        return
+    if not found.has_tls:
+        yield warning(_TLS, "none, so mail goes to the server in clear text", "?sslmode=verify-full in storage.url")
+    elif not mode.startswith("verify-"):
+        text = f"sslmode is {mode}: whoever is in between can pretend to be the server"
+        yield warning(_TLS, text, "?sslmode=verify-full&sslrootcert=… in storage.url")
+    else:
+        yield ok(_TLS, f"sslmode is {mode}")

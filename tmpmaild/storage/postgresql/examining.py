@@ -1,0 +1,136 @@
+"""Looks at a database from another process than a daemon: what it holds, and how its server is set. Changes nothing."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import asyncpg
+
+from tmpmaild.errors import DatabaseError, RequestError
+from tmpmaild.storage.base import Summary
+from tmpmaild.storage.postgresql.connection import Server
+from tmpmaild.storage.postgresql.facts import ServerFacts
+from tmpmaild.storage.postgresql.migrate import migrations
+from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
+from tmpmaild.storage.postgresql.shape import differences, shape
+
+T = TypeVar("T")
+
+LOGGING: Final = (
+    "log_statement",
+    "log_min_duration_statement",
+    "log_min_duration_sample",
+    "log_statement_sample_rate",
+    "log_transaction_sample_rate",
+    "log_parameter_max_length",
+    "log_parameter_max_length_on_error",
+    "auto_explain.log_min_duration",
+    "auto_explain.log_parameter_max_length",
+    "pgaudit.log_parameter",
+)
+_SUMMARY: Final = """
+SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
+       pg_database_size(current_database()) AS stored_bytes
+FROM usage
+"""
+# What a role may see of the sessions of others is enough to count them: background processes have no database.
+_FACTS: Final = """
+SELECT current_setting('synchronous_standby_names') AS standby_names,
+       (SELECT count(*) FROM pg_stat_replication) AS standbys,
+       rolsuper AS is_superuser,
+       pg_has_role(datdba, 'USAGE') AS is_owner,
+       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS has_tls,
+       coalesce(NOT inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), false) AS is_remote,
+       current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+           - coalesce(current_setting('reserved_connections', true)::integer, 0) - used.on_server AS free_on_server,
+       CASE WHEN rolconnlimit < 0 OR rolsuper THEN NULL ELSE rolconnlimit - used.by_role END AS free_for_role,
+       CASE WHEN datconnlimit < 0 OR rolsuper THEN NULL ELSE datconnlimit - used.in_database END AS free_in_database,
+       used.by_daemons AS daemons_connections,
+       pg_database_size(datname) AS database_bytes,
+       to_regclass('schema_step') IS NOT NULL AS has_schema
+FROM pg_roles, pg_database, (
+    SELECT count(*) AS on_server,
+           count(*) FILTER (WHERE a.usename = current_user) AS by_role,
+           count(*) FILTER (WHERE a.datname = current_database()) AS in_database,
+           count(*) FILTER (WHERE a.datname = current_database() AND a.application_name = 'tmpmaild'
+                                  AND a.pid <> pg_backend_pid()) AS by_daemons
+    FROM pg_stat_activity AS a WHERE a.datid IS NOT NULL
+) AS used
+WHERE rolname = current_user AND datname = current_database()
+"""
+
+
+def summary(server: Server) -> Summary:
+    """Return what the database holds. Raises ``DatabaseError``."""
+
+    async def read(connection: asyncpg.Connection) -> Summary:
+        row = await connection.fetchrow(_SUMMARY)
+        return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
+
+    return look(server, read)
+
+
+def facts(server: Server) -> ServerFacts:
+    """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
+    return look(server, _facts)
+
+
+def look(server: Server, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+    """Connect, read, and close. Raises ``DatabaseError``."""
+
+    async def connect_and_read() -> T:
+        connection = await server.connect()
+        try:
+            return await read(connection)
+        finally:
+            await connection.close()
+
+    try:
+        return asyncio.run(connect_and_read())
+    except asyncpg.UndefinedTableError as error:
+        raise DatabaseError(f"{server.url}: it is not tmpmaild's; run tmpmaild migrate") from error
+    except (*FAILURES, RequestError) as error:
+        raise DatabaseError(f"{server.url}: {reason(error)}") from error
+
+
+async def _facts(connection: asyncpg.Connection) -> ServerFacts:
+    row = await connection.fetchrow(_FACTS)
+    version = connection.get_server_version()
+    limits = (row["free_on_server"], row["free_for_role"], row["free_in_database"])
+    step, difference = await _schema(connection) if row["has_schema"] else (None, "")
+    return ServerFacts(
+        version=f"{version.major}.{version.minor}",
+        settings=await _settings(connection),
+        free_connections=max(min(limit for limit in limits if limit is not None), 0),
+        clock_ahead_seconds=await _clock_ahead_seconds(connection),
+        schema_step=step,
+        known_step=max(migrations()),
+        schema_difference=difference,
+        **{name: row[name] for name in _AS_THEY_ARE},
+    )
+
+
+_AS_THEY_ARE: Final = (
+    *("standby_names", "standbys", "is_superuser", "is_owner", "has_tls", "is_remote"),
+    *("daemons_connections", "database_bytes"),
+)
+
+
+async def _settings(connection: asyncpg.Connection) -> dict[str, str]:
+    rows = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", LOGGING)
+    return {row["name"]: row["setting"] for row in rows}
+
+
+async def _clock_ahead_seconds(connection: asyncpg.Connection) -> float:
+    """Return by how much the server's clock is ahead of this machine's; the question takes its time, too."""
+    asked = time.time()
+    there = float(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
+    return there - (asked + time.time()) / 2
+
+
+async def _schema(connection: asyncpg.Connection) -> tuple[int | None, str]:
+    newest = await connection.fetchrow("SELECT number, shape FROM schema_step ORDER BY number DESC LIMIT 1")
+    if newest is None:
+        return None, ""
+    return newest["number"], next(iter(differences(newest["shape"], await shape(connection))), "")

@@ -1,0 +1,29 @@
+"""What ``tmpmaild doctor`` looks at on a server, as plain values; asked for in ``examining.py``."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class ServerFacts(Struct, frozen=True, kw_only=True):
+    """A server that takes writes, as our role sees it.
+
+    ``schema_difference`` says what of the schema is not as it was made, ``schema_step`` is None before there is one.
+    ``settings`` are those that exist of ``LOGGING`` in ``examining.py``, as text.
+    """
+
+    version: str
+    settings: Mapping[str, str]
+    standby_names: str
+    standbys: int
+    is_superuser: bool
+    is_owner: bool
+    has_tls: bool
+    is_remote: bool
+    free_connections: int
+    daemons_connections: int
+    database_bytes: int
+    clock_ahead_seconds: float
+    schema_step: int | None
+    known_step: int
+    schema_difference: str
