@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import chroot_image
+from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import kinds_by_key
 
 ROOT = chroot_image.ROOT
@@ -34,7 +35,7 @@ def test_ports_and_volume_are_the_same_everywhere():
     assert CADDY["environment"]["UPSTREAM"] == f"tmpmaild:{http}"
     (volume,) = json.loads(SETTINGS["VOLUME"])
     assert OURS["volumes"] == [f"mail:{volume}"]
-    assert ENV["TMPMAILD_STORAGE__PATH"].startswith(f"{volume}/")
+    assert SETTINGS["WORKDIR"] == volume
     assert set(COMPOSE["volumes"]) == {one.split(":")[0] for one in OURS["volumes"] + CADDY["volumes"] if one[0] != "."}
 
 
@@ -43,6 +44,13 @@ def test_settings_from_the_environment_are_keys_of_the_configuration():
     keys = [name.removeprefix("TMPMAILD_").lower().replace("__", ".") for name in named]
     assert len(keys) > 6
     assert set(keys) <= set(kinds_by_key())
+
+
+def test_a_database_server_can_be_named_by_a_variable_alone():
+    given = {name: value for name, value in ENV.items() if name.startswith("TMPMAILD_")}
+    config = configfile.load(None, {**given, "TMPMAILD_STORAGE__URL": "postgresql://tmpmaild@db.example.org/tmpmaild"})
+    assert config.storage.url
+    assert any(name == "RUN" and "[postgresql]" in rest for name, rest in STEPS)
 
 
 def test_who_caddy_says_a_client_is_counts_and_nobody_else():
