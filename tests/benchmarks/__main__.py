@@ -1,7 +1,7 @@
 """``make bench``: our speed as ratios against bare libraries, alternating in one run; and our memory.
 
 Absolute figures belong to a machine and a moment. The ratios are what to compare. ``ARGS="reading memory"`` runs only
-those parts; ``ARGS=scale`` takes some minutes and a few gigabytes, so it runs only when asked for.
+those parts; ``ARGS=scale`` takes some minutes and a few gigabytes, so it runs only when asked for; so does ``ARGS=nodes``, which needs PostgreSQL.
 """
 
 import os
@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from following import speak_of_streams, speak_of_waiting
+from nodes import speak_of_nodes
 from scale import speak_of_scale
 from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, seconds_from_dot
 
@@ -150,8 +151,9 @@ PARTS = {
     "streams": speak_of_streams,
     "memory": speak_of_memory,
     "scale": speak_of_scale,
+    "nodes": speak_of_nodes,
 }
-LONG = {"scale"}  # only when asked for
+LONG = {"scale", "nodes"}  # only when asked for
 
 
 def main():
@@ -163,7 +165,7 @@ def main():
         sys.exit(f"needs {' and '.join(missing)} (Debian packages postfix and wrk)")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     print(f"commit {commit.strip()}, Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}")
-    if parts != ["scale"]:
+    if not set(parts) <= LONG:
         print(f"{ROUNDS} alternating rounds, {SENDERS} senders, {MAIL_BYTES} octets a mail", flush=True)
     print(flush=True)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as name:

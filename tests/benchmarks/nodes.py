@@ -1,0 +1,141 @@
+"""What a second daemon brings: deliveries with SQLite, with one daemon on PostgreSQL and with two, and the CPU of each part."""
+
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from servers import MAIL_BYTES, Tmpmaild
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from clusters import ROLE, Cluster
+
+ROUNDS = 5
+MAILS = 6000
+SENDERS = 64
+TARGETS = {"one / SQLite": 0.9, "two / one": 1.2, "CPU of two / one": 1.1}
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Measured(NamedTuple):
+    """Mails a second, and the microseconds of CPU that each mail took of the daemons, the server and the senders."""
+
+    rate: float
+    daemons: float
+    server: float
+    senders: float
+
+    @property
+    def cpu(self):
+        return self.daemons + self.server
+
+
+def speak_of_nodes(folder):
+    with ExitStack() as stack:
+        cluster = stack.enter_context(_cluster())
+        settings = {"TMPMAILD_STORAGE__URL": cluster.url(cluster.database())}
+        alone = [stack.enter_context(Tmpmaild(folder / "sqlite"))]
+        two = [stack.enter_context(Tmpmaild(folder / f"node{number}", **settings)) for number in range(2)]
+        kinds = {"SQLite": alone, "one": two[:1], "two": two}
+        found = {name: [] for name in kinds}
+        for number in range(ROUNDS + 1):
+            for name, daemons in kinds.items():
+                measured = _measure(daemons, cluster)
+                if number:  # the first round is to warm up
+                    found[name].append(measured)
+    for name, rounds in found.items():
+        rate, daemons, server, senders = map(statistics.median, zip(*rounds, strict=True))
+        print(
+            f"{name:<8} {rate:9,.0f} mails/s; CPU a mail: daemons {daemons:.0f} µs, server {server:.0f} µs,"
+            f" senders {senders:.0f} µs",
+            flush=True,
+        )
+    ratios = {
+        "one / SQLite": _ratio(found["one"], found["SQLite"], lambda one: one.rate),
+        "two / one": _ratio(found["two"], found["one"], lambda one: one.rate),
+        "CPU of two / one": _ratio(found["two"], found["one"], lambda one: one.cpu),
+    }
+    for name, ratio in ratios.items():
+        print(f"{name:<44} {ratio:6.2f} ×   (wanted {TARGETS[name]} ×)", flush=True)
+    _speak_of_more_cores(found)
+
+
+def _speak_of_more_cores(found):
+    """Say what more cores should give: all parts busy, nothing else in the way."""
+    one = Measured(*map(statistics.median, zip(*found["two"], strict=True)))
+    for cores in (4, 8, 32):
+        daemons = max(round(cores * one.daemons / one.cpu), 1)
+        print(
+            f"{cores} cores, senders elsewhere: {cores * 1e6 / one.cpu:9,.0f} mails/s with {daemons} daemons, by CPU alone"
+        )
+
+
+def _ratio(these, those, figure):
+    return statistics.median(figure(this) / figure(that) for this, that in zip(these, those, strict=True))
+
+
+@contextmanager
+def _cluster():
+    folder = Path(tempfile.mkdtemp(prefix="tmpmaild-pg-", dir=os.environ.get("BENCH_DIR")))
+    if os.getuid() == 0:
+        shutil.chown(folder, "nobody", "nogroup")
+    cluster = Cluster(folder, {"shared_buffers": "256MB", "max_wal_size": "1GB", "max_connections": "40"})
+    try:
+        cluster.create()
+        cluster.start()
+        cluster.execute(f"CREATE ROLE {ROLE} LOGIN")
+        yield cluster
+    finally:
+        cluster.stop(signal.SIGQUIT)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure(daemons, cluster):
+    """Send mails by two programs, to the same daemon or each to its own."""
+    targets = [daemons[number % len(daemons)] for number in range(2)]
+    before = [_cpu(daemon.process.pid) for daemon in daemons], _server_cpu(cluster), _children_cpu()
+    began = time.perf_counter()
+    sending = [_sender(target) for target in targets]
+    for process in sending:
+        assert process.wait() == 0
+    seconds = time.perf_counter() - began
+    after = [_cpu(daemon.process.pid) for daemon in daemons], _server_cpu(cluster), _children_cpu()
+    per_mail = 1e6 / MAILS
+    return Measured(
+        rate=MAILS / seconds,
+        daemons=(sum(after[0]) - sum(before[0])) * per_mail,
+        server=(after[1] - before[1]) * per_mail,
+        senders=(after[2] - before[2]) * per_mail,
+    )
+
+
+def _sender(target):
+    size = ["-s", str(SENDERS // 2), "-l", str(MAIL_BYTES), "-m", str(MAILS // 2), "-d", "-f", "a@example.com"]
+    return subprocess.Popen(["smtp-source", *size, "-t", target.recipient, f"127.0.0.1:{target.smtp_port}"])
+
+
+def _cpu(pid):
+    """Return the CPU seconds of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return sum(map(int, fields[11:15])) / _TICKS
+
+
+def _server_cpu(cluster):
+    pid = cluster.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return _cpu(pid) + sum(_cpu(int(child)) for child in children)
+
+
+def _children_cpu():
+    """Return the CPU seconds of the senders: no other child ends while it is measured."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
