@@ -69,6 +69,7 @@ def test_only_so_many_addresses_have_faults(faults, monkeypatch):
     faults.order(BOB, [SLOW])
     with pytest.raises(InvalidRequest, match="2 addresses have some already"):
         faults.ensure_possible([SLOW])
+    faults.ensure_possible([SLOW], BOB.id)  # in place of those that it has
     faults.ensure_possible([])
 
 

@@ -54,13 +54,13 @@ class Faults:
         if not allowed:
             self._by_inbox.clear()
 
-    def ensure_possible(self, faults: Sequence[Fault]) -> None:
-        """Raise ``InvalidRequest`` if these cannot be ordered."""
+    def ensure_possible(self, faults: Sequence[Fault], inbox_id: str = "") -> None:
+        """Raise ``InvalidRequest`` if these cannot be ordered, for an inbox that there is or for a new one."""
         if not faults:
             return
         if not self.allowed:
             raise InvalidRequest(("/faults", "expected none: this server is not set up for faults (smtp.faults)"))
-        if len(self._by_inbox) >= _MOST_INBOXES:
+        if len(self._by_inbox) >= _MOST_INBOXES and inbox_id not in self._by_inbox:
             raise InvalidRequest(("/faults", f"expected none now: {_MOST_INBOXES} addresses have some already"))
         idle = [index for index, one in enumerate(faults) if one.reply is None and not one.delay_seconds]
         if idle:

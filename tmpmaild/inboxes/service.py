@@ -185,10 +185,9 @@ class InboxService:
         self, address: str, token: str, lifetime_seconds: int | None, faults: Sequence[Fault] | None
     ) -> Inbox:
         """Set the expiry as ``extend``, the faults in place of those before, or both. Raises as ``extend``."""
-        self.faults.ensure_possible(faults or ())
-        if lifetime_seconds is None:
-            inbox = await self._access.find_for_change(address, token)
-        else:
+        inbox = await self._access.find_for_change(address, token)
+        self.faults.ensure_possible(faults or (), inbox.id)
+        if lifetime_seconds is not None:
             inbox = await self.extend(address, token, lifetime_seconds)
         if faults is not None:
             self.faults.order(inbox, faults)
