@@ -177,6 +177,13 @@ def test_a_long_wait_is_made_of_several(scripted_inbox, scripted, fake_time):
     assert fake_time.slept == []
 
 
+def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripted):
+    link = f'Link: </api/v1/addresses/x@a.test/messages?has=code&after={SECOND}>; rel="next"'
+    scripted.say(scripted.messages(headers=[link]), scripted.messages(THIRD, codes=[{"value": "481516"}]))
+    assert scripted_inbox.wait_for(has="code", timeout=0).id == THIRD
+    assert [asked.query.get("after") for asked in scripted.asked] == [None, SECOND]
+
+
 def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):
     answers = [scripted.messages(FIRST, SECOND), scripted.messages(THIRD, codes=[{"value": "481516"}])]
     scripted.say(*answers)

@@ -2,9 +2,10 @@
 
 import math
 from typing import Generic, TypeVar
+from urllib.parse import parse_qs
 
 from tmpmaild.client.actions import Ask, Reply, Sleep, Steps
-from tmpmaild.client.answers import decoded, seconds_to_token
+from tmpmaild.client.answers import decoded, next_page_query, seconds_to_token
 from tmpmaild.client.errors import (
     Busy,
     ConnectionLost,
@@ -117,6 +118,8 @@ class Waiting(Generic[T]):
         if messages != in_order and self._messages_at_once < MAX_PAGE:
             self._messages_at_once = MAX_PAGE  # an older server does not know orders: the oldest may not be among these
             return None, None
+        if not messages and not wait_seconds and self._moved_on(reply):
+            return None, None
         pause_seconds = None if messages else self._until_next(reply, self._clock() - started)
         return self._first_match(in_order), pause_seconds
 
@@ -135,6 +138,14 @@ class Waiting(Generic[T]):
             if taken is not None:
                 return taken
         return None
+
+    def _moved_on(self, reply: Reply) -> bool:
+        """Move past an empty page before others: with ``has`` the server looks at so many mails a page."""
+        after = parse_qs(next_page_query(reply) or "").get("after", [""])[0]
+        if after <= (self._after or ""):
+            return False
+        self._after = after
+        return True
 
     def _until_next(self, reply: Reply, took_seconds: float) -> float:
         """Return 0 after an answer that took long; pause after one of a server that does not wait."""

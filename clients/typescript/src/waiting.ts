@@ -1,6 +1,6 @@
 // Waiting for mail with the service's `wait` parameter, also through proxies and old servers that do not wait.
 
-import { type Answer, secondsToToken } from "./answers.js";
+import { type Answer, nextPageQuery, secondsToToken } from "./answers.js";
 import { ConnectionLost, Problem, ServiceUnreachable, WaitTimeout, printable, textOf } from "./errors.js";
 import { sleep } from "./http.js";
 import type { MessageItem } from "./openapi.js";
@@ -71,10 +71,19 @@ export class Waiting<T> {
       const fresh = page.filter(({ id }) => id > (this.#after ?? "")).sort((one, other) => (one.id < other.id ? -1 : 1));
       const found = this.#take(fresh);
       if (found !== null || fresh.length >= MAX_PAGE) return [found, null];
+      if (page.length === 0 && waitSeconds === 0 && this.#movedOn(answer)) return [null, null];
       return [null, fresh.length > 0 ? 0 : untilNext(answer, performance.now() - started)];
     } catch (error) {
       return [null, this.#afterTrouble(error, performance.now() - started)];
     }
+  }
+
+  /** Move past an empty page that others follow: with `has` a page is of so many mails, unless the server waits. */
+  #movedOn(answer: Answer): boolean {
+    const after = new URLSearchParams(nextPageQuery(answer) ?? "").get("after") ?? "";
+    if (after <= (this.#after ?? "")) return false;
+    this.#after = after;
+    return true;
   }
 
   #parameters(waitSeconds: number): URLSearchParams {

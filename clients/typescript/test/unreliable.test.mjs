@@ -68,6 +68,14 @@ test("a wait goes on after a cut, a stop, a page that does not match, and with f
   assert.ok(Number(waits[2].get("wait")) < 50);
 });
 
+test("a look without a wait goes on after empty pages", async () => {
+  const empty = json({ messages: [] }, 200, { Link: '</elsewhere?has=code&after=msg_1>; rel="next"' });
+  const requests = await served([empty, json({ messages: [message("msg_2")] })], async (inbox) => {
+    assert.equal((await inbox.waitFor({ has: "code", timeoutMs: 0 })).id, "msg_2");
+  });
+  assert.match(requests[2], /after=msg_1/);
+});
+
 test("a wait says which request failed last, and nobody takes that for no mail", async () => {
   const stopping = problem(503, "stopping", { "Retry-After": "9" });
   await served([stopping, stopping], async (inbox) => {
