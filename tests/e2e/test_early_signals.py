@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def busy_with_the_database(folder, command):
         with serve(folder, ["-m", "tmpmaild"]) as process:
             while not has_lock(process.pid):
                 assert process.poll() is None
+                time.sleep(0.01)
             yield process, stranger
 
 

@@ -8,8 +8,6 @@ import urllib.request
 
 import pytest
 
-pytestmark = pytest.mark.cold
-
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def daemon(request, tmp_path_factory, start_in):

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from schemathesis import GenerationMode  # noqa: F401 - for those who load this late
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
