@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import tmpmaild
 PACKAGE = Path(tmpmaild.__file__).parent
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent / "pyproject.toml"
-DISTRIBUTIONS = packages_distributions()
+distributions = cache(packages_distributions)  # it looks at each file of each package
 OPTIONAL = {"allure", "allure-python-commons", "allure-pytest"}  # reports.py imports it when its option was given
 IN_CLIENT = ("client", "cli", "mcp_server", "pytest_plugin")  # some commands say what to install, see cli/test_extra.py
 
@@ -41,7 +42,7 @@ def imported(paths):
             else:
                 continue
             for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"tmpmaild"}:
-                for distribution in DISTRIBUTIONS.get(name, [name]):
+                for distribution in distributions().get(name, [name]):
                     found.setdefault(normal(distribution), set()).add(str(path))
     return found
 

@@ -1,35 +1,29 @@
 """The description against the real server: what it generates is answered as it says, with no status it does not name."""
 
-import importlib
-
 import pytest
 
+from late import Late
 from tmpmaild.http.apioperations import OPERATIONS
 
+described = Late("described")
 MAX_EXAMPLES = 6  # the proofs have more
 MISTAKABLE = [one.id for one in OPERATIONS if one.query or one.body or "{id}" in one.path]
 
 
 @pytest.fixture(scope="module")
-def described():
-    """Load what makes requests of the description when it is needed: it takes longer than all else that tests load."""
-    return importlib.import_module("described")
-
-
-@pytest.fixture(scope="module")
-def lives(tmp_path_factory, start_in, described):
+def lives(tmp_path_factory, start_in):
     return described.Lives(start_in(tmp_path_factory.mktemp("described")))
 
 
-def test_every_operation_is_described(described):
+def test_every_operation_is_described():
     assert described.DESCRIBED.keys() == {operation.id for operation in OPERATIONS}
 
 
 @pytest.mark.parametrize("operation_id", sorted(one.id for one in OPERATIONS))
-def test_what_is_asked_as_described_is_answered_as_described(described, lives, operation_id):
+def test_what_is_asked_as_described_is_answered_as_described(lives, operation_id):
     described.ask_all(lives, operation_id, described.GenerationMode.POSITIVE, MAX_EXAMPLES)
 
 
 @pytest.mark.parametrize("operation_id", MISTAKABLE)
-def test_what_is_not_asked_as_described_is_answered_as_described(described, lives, operation_id):
+def test_what_is_not_asked_as_described_is_answered_as_described(lives, operation_id):
     described.ask_all(lives, operation_id, described.GenerationMode.NEGATIVE, MAX_EXAMPLES)

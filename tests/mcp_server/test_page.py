@@ -4,8 +4,10 @@ import json
 import re
 from pathlib import Path
 
+from late import Late
 from tmpmaild.cli.main import main
-from tmpmaild.mcp_server import answers, inboxes
+
+answers, inboxes = Late("tmpmaild.mcp_server.answers"), Late("tmpmaild.mcp_server.inboxes")
 
 PAGE = (Path(__file__).parents[2] / "docs/testing/mcp.md").read_text()
 
