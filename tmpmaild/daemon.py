@@ -9,7 +9,7 @@ import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from itertools import chain
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp
 from tmpmaild.http.health import operator_app
 from tmpmaild.http.server import HttpServer
+from tmpmaild.http.starting import answering
 from tmpmaild.inboxes.blockcommands import BlockCommands
 from tmpmaild.inboxes.commands import InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
@@ -76,11 +77,13 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     sys.setswitchinterval(_SWITCH_SECONDS)
     allocator.return_large_blocks()
     tls = certificate.load(config)
-    async with _opened_storage(config) as storage:
+    # A server may be away for long; a file is there at once, or never.
+    early = _bind(config) if config.storage.url else None
+    async with _opened_storage(config, early) as storage:
         service = _service(storage, await _noted_rules(config, storage))
         service.blocks.add(await _known_blocks(config, storage))
         with controlsocket.bound(config, os.environ) as control:
-            sockets = _bind(config)
+            sockets = early or _bind(config)
             parts = _Parts(config, service, storage, tls, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control, announce)
         if storage.is_lost():
@@ -287,10 +290,15 @@ def _names(sockets: Iterable[socket.socket]) -> list[str]:
 
 
 @asynccontextmanager
-async def _opened_storage(config: Config) -> AsyncIterator[Storage]:
+async def _opened_storage(config: Config, early: "_Sockets | None") -> AsyncIterator[Storage]:
     async with AsyncExitStack() as stack:
+        unused = stack.enter_context(ExitStack())
+        for listener in chain.from_iterable(early or ()):
+            unused.enter_context(listener)
         with notify.more_time_to_start():  # migrating or checking a large database may take minutes
-            storage = await stack.enter_async_context(open_storage(roomsettings.storage(config)))
+            async with answering([*early.http, *early.metrics]) if early else nullcontext():
+                storage = await stack.enter_async_context(open_storage(roomsettings.storage(config)))
+        unused.pop_all()
         yield storage
 
 

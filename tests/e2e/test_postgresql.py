@@ -1,6 +1,14 @@
 """The whole program on PostgreSQL."""
 
+import http.client
+import signal
+import socket
+import time
+
 import pytest
+
+from daemons import FREE_PORTS, environment
+from warm import Program
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +35,42 @@ def test_commands_work_on_it(daemon, command, settings):
     assert command("migrate", **settings).stdout.endswith(": up to date\n")
     daemon.deliver_octets("postmaster@tmpmaild.example", b"Subject: to you\r\n\r\nHello\r\n")
     assert "to you" in command("postmaster", **settings).stdout
+
+
+def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(cluster, tmp_path):
+    there = tmp_path / "server"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = FREE_PORTS | {"TMPMAILD_HTTP__LISTEN": f"127.0.0.1:{port}"}
+    url = cluster.url(cluster.database()).replace(str(cluster.folder), str(there))
+    with (tmp_path / "log").open("wb") as log:
+        env = environment(**settings, TMPMAILD_STORAGE__URL=url)
+        program = Program(["serve"], cwd=tmp_path, env=env, stderr=log.fileno(), text=True)
+    try:
+        answers = [until_answered(port, "/readyz"), until_answered(port, "/api/v1/addresses")]
+        assert [(answer.status, answer.getheader("Retry-After")) for answer in answers] == [(503, None), (503, "5")]
+        there.symlink_to(cluster.folder)
+        while "/messages" not in (line := program.stdout.readline()):
+            assert line
+        assert until_answered(port, "/readyz").status == 200
+        assert (tmp_path / "log").read_text().count("cannot be reached") == 1
+    finally:
+        program.send_signal(signal.SIGTERM)
+        program.wait(30)
+        program.stdout.close()
+
+
+def until_answered(port, path):
+    deadline = time.monotonic() + 30
+    while True:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            connection.request("GET", path)
+            with connection.getresponse() as answer:
+                answer.read()
+                return answer
+        except ConnectionError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        finally:
+            connection.close()
