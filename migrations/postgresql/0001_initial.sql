@@ -61,7 +61,7 @@ CREATE TABLE usage (
 
 INSERT INTO usage (shard) SELECT generate_series(0, 63);
 
-CREATE SEQUENCE content_id CACHE 64;
+CREATE SEQUENCE content_id INCREMENT BY 256 CACHE 64;  -- a batch takes 256 at once
 
 -- One row for each mail and slot of its inboxes: no partition refers to another one.
 CREATE TABLE content (
@@ -329,107 +329,84 @@ BEGIN
 END
 $$;
 
--- Stores mails, each for all of its live inboxes or for none. r_…: one row for each recipient, with the number of its mail;
--- no inbox is named twice by a mail. c_…: the columns of content, one for each mail. The result for each mail: the key and
--- the inbox of its first message, or as key -1 if no inbox is left, -2 if one is full, -3 if the storage is full; -4 and -5
--- are the same of mails that might fit if they came alone.
+-- Stores mails, all of them or none, if all of their inboxes are alive. inbox_ids: the inboxes, in order; i_…: how many
+-- messages and octets each gets. r_…: one row for each recipient: which mail and which of the inboxes it is, and how many of
+-- the messages of that inbox there are up to it. c_…: the columns of content, one for each mail, at most 256. The result: the
+-- inboxes that are not alive, or why the mails were refused (2: an inbox would be full, 3: the storage would be), or for each
+-- inbox the key below that of its first message, and its state.
+-- A server does this most of all. So it starts few statements, and finds what belongs to a row by its place in an array.
 CREATE FUNCTION deliver(
     my_shard integer, now_ms bigint, cap_bytes bigint, allowed bigint[],
-    inbox_ids bigint[], r_mail integer[], r_inbox bigint[], r_recipient text[],
+    inbox_ids bigint[], i_messages integer[], i_bytes bigint[],
+    r_mail integer[], r_place integer[], r_rank integer[], r_recipient text[],
     c_stored_bytes bigint[], c_size_bytes integer[], c_body_at integer[], c_body_bytes integer[], c_tls boolean[],
     c_sender text[], c_sender_name text[], c_subject text[], c_attachments text[], c_envelope_from text[], c_helo text[],
     c_remote_ip text[], c_session text[], c_warnings text[], c_headers text[], c_body text[], c_html text[], c_source bytea[],
-    OUT keys bigint[], OUT inboxes bigint[],
-    OUT changed bigint[], OUT changed_full boolean[], OUT changed_share_full boolean[], OUT totals bigint[]
+    OUT missing bigint[], OUT refusal integer, OUT keys_before bigint[],
+    OUT is_full boolean[], OUT share_full boolean[], OUT totals bigint[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    mails integer := cardinality(c_stored_bytes);
-    least_key bigint;
+    alive bigint[];
+    slots integer[];
+    creators bytea[];
+    overfull boolean;
+    hashes bytea[];
+    shares bigint[];
+    first_content bigint;
+    d_mail integer[];
+    d_slot integer[];
+    d_copies integer[];
     added_bytes bigint;
-    added_messages bigint;
 BEGIN
-    PERFORM lock_inboxes(inbox_ids);
+    SELECT array_agg(i.id), array_agg(i.slot), array_agg(i.creator),
+           array_agg(greatest(i.last_key, s.last_key, (now_ms << 18) - 1)),
+           array_agg(n.message_count >= most_messages(i.id, allowed) OR n.stored_bytes + allowed[6] > most_bytes(i.id, allowed)),
+           bool_or(n.message_count > most_messages(i.id, allowed) OR n.stored_bytes > most_bytes(i.id, allowed))
+        INTO alive, slots, creators, keys_before, is_full, overfull
+        FROM (SELECT * FROM inbox WHERE id = ANY(inbox_ids) ORDER BY id FOR NO KEY UPDATE) AS i
+        CROSS JOIN LATERAL (SELECT width_bucket(i.id, inbox_ids) AS place) AS p
+        CROSS JOIN LATERAL (SELECT i.message_count + i_messages[p.place] AS message_count,
+                                   i.stored_bytes + i_bytes[p.place] AS stored_bytes) AS n
+        CROSS JOIN (SELECT last_key FROM service WHERE id = 1) AS s
+        WHERE (i.swept OR i.expires_at_ms <= now_ms) IS FALSE;  -- so written, no plan can walk over all that are alive
     totals := count_usage(my_shard, 0, 0, 0);
-    SELECT greatest(last_key + 1, now_ms << 18) INTO least_key FROM service WHERE id = 1;
-    WITH named AS (
-        SELECT r.mail, r.inbox_id, r.recipient, r.place, i.slot, i.creator, i.message_count, i.stored_bytes, i.last_key,
-               c_stored_bytes[r.mail] AS cost, coalesce(c.stored_bytes, 0) AS creator_bytes,
-               i.message_count >= most_messages(i.id, allowed)
-                   OR i.stored_bytes + c_stored_bytes[r.mail] > most_bytes(i.id, allowed)
-                   OR i.creator IS NOT NULL AND coalesce(c.stored_bytes, 0) + c_stored_bytes[r.mail] > allowed[3] AS too_large
-        FROM unnest(r_mail, r_inbox, r_recipient) WITH ORDINALITY AS r(mail, inbox_id, recipient, place)
-        JOIN inbox AS i ON i.id = r.inbox_id AND i.id = ANY(inbox_ids)
-        LEFT JOIN LATERAL (SELECT stored_bytes FROM creator WHERE hash = i.creator OFFSET 0) AS c ON true
-        WHERE (i.swept OR i.expires_at_ms <= now_ms) IS FALSE  -- so written, no plan can walk over all that are alive
-    ),
-    hopeless AS (SELECT DISTINCT mail FROM named WHERE too_large),
-    hoping AS (SELECT * FROM named WHERE mail NOT IN (SELECT mail FROM hopeless)),
-    overfull_inbox AS (
-        SELECT inbox_id FROM hoping GROUP BY inbox_id, message_count, stored_bytes
-        HAVING message_count + count(*) > most_messages(inbox_id, allowed)
-            OR stored_bytes + sum(cost) > most_bytes(inbox_id, allowed)
-    ),
-    overfull_creator AS (
-        SELECT creator FROM hoping WHERE creator IS NOT NULL GROUP BY creator, creator_bytes
-        HAVING creator_bytes + sum(cost) > allowed[3]
-    ),
-    refused AS (
-        SELECT DISTINCT mail FROM hoping
-        WHERE inbox_id IN (SELECT inbox_id FROM overfull_inbox) OR creator IN (SELECT creator FROM overfull_creator)
-    ),
-    fitting AS (SELECT * FROM hoping WHERE mail NOT IN (SELECT mail FROM refused)),
-    copied AS (SELECT mail, slot, count(*) AS copies, min(cost) AS cost FROM fitting GROUP BY mail, slot),
-    room AS (SELECT totals[1] + coalesce(sum(cost), 0) <= cap_bytes AS enough FROM copied),
-    accepted AS (SELECT * FROM fitting WHERE (SELECT enough FROM room)),
-    numbered AS (SELECT mail, nextval('content_id') AS content_id FROM (SELECT DISTINCT mail FROM accepted) AS m),
-    keyed AS (
-        SELECT a.*, n.content_id,
-               greatest(a.last_key + 1, least_key) - 1 + row_number() OVER (PARTITION BY a.inbox_id ORDER BY a.mail) AS key
-        FROM accepted AS a JOIN numbered AS n ON n.mail = a.mail
-    ),
-    stored AS (
-        INSERT INTO content
-            SELECT d.slot, n.content_id, d.copies, c.stored_bytes, now_ms, c.size_bytes, c.body_at, c.body_bytes, c.tls,
-                   c.sender, c.sender_name, c.subject, c.attachments, c.envelope_from, c.helo, c.remote_ip, c.session,
-                   c.warnings, c.headers, c.body, c.html, c.source
-            FROM unnest(c_stored_bytes, c_size_bytes, c_body_at, c_body_bytes, c_tls, c_sender, c_sender_name, c_subject,
-                        c_attachments, c_envelope_from, c_helo, c_remote_ip, c_session, c_warnings, c_headers, c_body, c_html,
-                        c_source)
-                WITH ORDINALITY AS c(stored_bytes, size_bytes, body_at, body_bytes, tls, sender, sender_name, subject,
-                    attachments, envelope_from, helo, remote_ip, session, warnings, headers, body, html, source, mail)
-            JOIN numbered AS n ON n.mail = c.mail
-            JOIN copied AS d ON d.mail = c.mail
-    ),
-    delivered AS (
-        INSERT INTO message SELECT slot, inbox_id, key, content_id, recipient FROM keyed
-    ),
-    charged AS (
-        UPDATE inbox AS i
-            SET message_count = i.message_count + k.messages, stored_bytes = i.stored_bytes + k.cost, last_key = k.last_key
-            FROM (SELECT inbox_id, count(*) AS messages, sum(cost) AS cost, max(key) AS last_key FROM keyed
-                  GROUP BY inbox_id) AS k
-            WHERE i.id = k.inbox_id AND i.id = ANY(inbox_ids)
-    ),
-    charged_creator AS (
-        UPDATE creator AS c SET stored_bytes = c.stored_bytes + k.cost
-            FROM (SELECT creator, sum(cost) AS cost FROM keyed WHERE creator IS NOT NULL GROUP BY creator) AS k
-            WHERE c.hash = k.creator AND c.hash = ANY(ARRAY(SELECT creator FROM keyed))
-    ),
-    first AS (SELECT DISTINCT ON (mail) mail, key, inbox_id FROM keyed ORDER BY mail, place)
-    SELECT array_agg(CASE WHEN f.key IS NOT NULL THEN f.key
-                          WHEN NOT EXISTS (SELECT 1 FROM named AS n WHERE n.mail = m.mail) THEN -1
-                          WHEN m.mail IN (SELECT mail FROM hopeless) THEN -2
-                          WHEN m.mail IN (SELECT mail FROM refused) THEN -4
-                          WHEN totals[1] + c_stored_bytes[m.mail] > cap_bytes THEN -3 ELSE -5 END ORDER BY m.mail),
-           array_agg(f.inbox_id ORDER BY m.mail),
-           coalesce((SELECT sum(cost) FROM copied WHERE (SELECT enough FROM room)), 0),
-           (SELECT count(*) FROM keyed),
-           (SELECT array_agg(DISTINCT inbox_id) FROM keyed)
-        INTO keys, inboxes, added_bytes, added_messages, changed
-        FROM generate_series(1, mails) AS m(mail) LEFT JOIN first AS f ON f.mail = m.mail;
-    SELECT array_agg(s.id), array_agg(s.is_full), array_agg(s.share_full) INTO changed, changed_full, changed_share_full
-        FROM states(changed, allowed) AS s;
-    totals := count_usage(my_shard, added_bytes, 0, added_messages);
+    IF alive IS DISTINCT FROM inbox_ids THEN
+        missing := ARRAY(SELECT id FROM unnest(inbox_ids) AS id WHERE id <> ALL(coalesce(alive, '{}')));
+        RETURN;
+    END IF;
+    SELECT array_agg(k.hash), array_agg(c.stored_bytes + k.more),
+           overfull OR coalesce(bool_or(c.stored_bytes + k.more > allowed[3]), false)
+        INTO hashes, shares, overfull
+        FROM (SELECT hash, sum(more)::bigint AS more FROM unnest(creators, i_bytes) AS k(hash, more)
+              WHERE hash IS NOT NULL GROUP BY hash ORDER BY hash) AS k
+        CROSS JOIN LATERAL (SELECT stored_bytes FROM creator WHERE hash = k.hash FOR NO KEY UPDATE) AS c;
+    SELECT array_agg(d.mail), array_agg(d.slot), array_agg(d.copies), sum(c_stored_bytes[d.mail])
+        INTO d_mail, d_slot, d_copies, added_bytes
+        FROM (SELECT r.mail, slots[r.place] AS slot, count(*) AS copies FROM unnest(r_mail, r_place) AS r(mail, place)
+              GROUP BY 1, 2) AS d;
+    refusal := CASE WHEN overfull THEN 2 WHEN totals[1] + added_bytes > cap_bytes THEN 3 END;
+    IF refusal IS NOT NULL THEN
+        RETURN;
+    END IF;
+    first_content := nextval('content_id');
+    INSERT INTO content
+        SELECT d.slot, first_content + d.mail, d.copies, c_stored_bytes[d.mail], now_ms, c_size_bytes[d.mail],
+               c_body_at[d.mail], c_body_bytes[d.mail], c_tls[d.mail], c_sender[d.mail], c_sender_name[d.mail],
+               c_subject[d.mail], c_attachments[d.mail], c_envelope_from[d.mail], c_helo[d.mail], c_remote_ip[d.mail],
+               c_session[d.mail], c_warnings[d.mail], c_headers[d.mail], c_body[d.mail], c_html[d.mail], c_source[d.mail]
+        FROM unnest(d_mail, d_slot, d_copies) AS d(mail, slot, copies);
+    INSERT INTO message
+        SELECT slots[r.place], inbox_ids[r.place], keys_before[r.place] + r.rank, first_content + r.mail, r.recipient
+        FROM unnest(r_mail, r_place, r_rank, r_recipient) AS r(mail, place, rank, recipient);
+    UPDATE inbox SET message_count = message_count + i_messages[width_bucket(id, inbox_ids)],
+                     stored_bytes = stored_bytes + i_bytes[width_bucket(id, inbox_ids)],
+                     last_key = keys_before[width_bucket(id, inbox_ids)] + i_messages[width_bucket(id, inbox_ids)]
+        WHERE id = ANY(inbox_ids);
+    UPDATE creator SET stored_bytes = shares[array_position(hashes, hash)] WHERE hash = ANY(hashes);
+    UPDATE usage SET stored_bytes = stored_bytes + added_bytes, messages = messages + cardinality(r_mail) WHERE shard = my_shard;
+    totals := ARRAY[totals[1] + added_bytes, totals[2], totals[3] + cardinality(r_mail)];
+    share_full := ARRAY(SELECT coalesce(shares[array_position(hashes, creator)] + allowed[6] > allowed[3], false)
+                        FROM unnest(creators) AS creator);
 END
 $$;
 
@@ -454,8 +431,6 @@ BEGIN
     RETURN freed_bytes;
 END
 $$;
-
-ALTER FUNCTION deliver SET enable_hashjoin = on;
 
 -- Deletes messages of inboxes that are locked, and each content with the last message that has it. Returns how many
 -- messages and octets those were.
