@@ -97,7 +97,7 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
 
 async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock):
     lookup = storage._lookup(name(57), clock())
-    lookup._name_hash = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # the md5 of 57
+    lookup.name_hash = bytes.fromhex("72b32a1f754ba1c09b3695e0cb6cde7f")  # the md5 of 57
     work = {
         "find": lookup.find,
         "list": lambda client: select_messages(client, lookup, Page()),
