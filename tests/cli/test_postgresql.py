@@ -112,7 +112,7 @@ def test_metrics_tell_how_the_database_does(daemon, run):
     assert "tmpmaild_storage_commit_seconds_count" in page
 
 
-def test_doctor_looks_at_the_server(run):
+def test_doctor_looks_at_the_server(run, cluster):
     done = run("doctor", "--json", TMPMAILD_HTTP__LISTEN="127.0.0.1:0", TMPMAILD_SMTP__LISTEN="127.0.0.1:0")
     found = json.loads(done.stdout)["findings"]
     said = {one["check"]: one for one in found}
@@ -123,6 +123,8 @@ def test_doctor_looks_at_the_server(run):
     ]
     assert {said[check]["level"] for check in checks} == {"ok"}
     assert "disk space" not in said
+    version = cluster.execute("SELECT split_part(current_setting('server_version'), ' ', 1)")
+    assert f": PostgreSQL {version}, " in said["database server"]["text"]
     documented = (Path(__file__).parents[2] / "docs/operations.md").read_text()
     assert [check for check in checks if f"`{check}`" not in documented] == []
 

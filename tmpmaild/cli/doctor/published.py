@@ -125,7 +125,8 @@ def _exchanges(check: str, found: Published, hostname: str) -> Finding:
         shown = ", ".join(name or "null MX: no mail is taken" for name in names)
         return problem(check, f"{shown}: mail goes elsewhere", f"publish 10 {hostname}.")
     if len(names) > 1:
-        return warning(check, f"{', '.join(names)}: some mail goes elsewhere", f"publish 10 {hostname}. only")
+        advice = f"publish 10 {hostname}. only, unless the others are daemons on the same database"
+        return warning(check, f"{', '.join(names)}: some mail goes elsewhere", advice)
     return ok(check, found[0])
 
 

@@ -36,7 +36,8 @@ FROM usage
 """
 # What a role may see of the sessions of others is enough to count them: background processes have no database.
 _FACTS: Final = """
-SELECT current_setting('synchronous_standby_names') AS standby_names,
+SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
+       current_setting('synchronous_standby_names') AS standby_names,
        (SELECT count(*) FROM pg_stat_replication) AS standbys,
        rolsuper AS is_superuser,
        pg_has_role(datdba, 'USAGE') AS is_owner,
@@ -96,11 +97,9 @@ def look(server: Server, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> 
 
 async def _facts(connection: asyncpg.Connection) -> ServerFacts:
     row = await connection.fetchrow(_FACTS)
-    version = connection.get_server_version()
     limits = (row["free_on_server"], row["free_for_role"], row["free_in_database"])
     step, difference = await _schema(connection) if row["has_schema"] else (None, "")
     return ServerFacts(
-        version=f"{version.major}.{version.minor}",
         settings=await _settings(connection),
         free_connections=max(min(limit for limit in limits if limit is not None), 0),
         clock_ahead_seconds=await _clock_ahead_seconds(connection),
@@ -112,7 +111,7 @@ async def _facts(connection: asyncpg.Connection) -> ServerFacts:
 
 
 _AS_THEY_ARE: Final = (
-    *("standby_names", "standbys", "is_superuser", "is_owner", "has_tls", "is_remote"),
+    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "has_tls", "is_remote"),
     *("daemons_connections", "database_bytes"),
 )
 
