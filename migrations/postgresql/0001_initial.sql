@@ -167,7 +167,7 @@ $$;
 
 -- Takes a token for each client that has one. The result for each: how many microseconds its bucket is away from full with
 -- this token taken, also if there was none to take. Clients are locked in one order, so that nothing deadlocks.
-CREATE FUNCTION take_tokens(policies text[], clients bytea[], refills_us bigint[], bursts integer[])
+CREATE FUNCTION take_tokens(policies text[], clients bytea[], refills_us bigint[], bursts integer[], cleans boolean)
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     now_us bigint := extract(epoch FROM clock_timestamp()) * 1000000;
@@ -189,9 +189,10 @@ BEGIN
         END IF;
         missing[one.place] := full_us - now_us;
     END LOOP;
-    -- Those that are full again: a few each time, and none that another daemon has locked.
-    DELETE FROM bucket WHERE (policy, client) IN (SELECT policy, client FROM bucket WHERE full_at_us < now_us
-                                                  ORDER BY full_at_us LIMIT 16 FOR UPDATE SKIP LOCKED);
+    IF cleans THEN  -- those that are full again, and none that another daemon has locked
+        DELETE FROM bucket WHERE (policy, client) IN (SELECT policy, client FROM bucket WHERE full_at_us < now_us
+                                                      ORDER BY full_at_us LIMIT 1024 FOR UPDATE SKIP LOCKED);
+    END IF;
     RETURN missing;
 END
 $$;

@@ -14,9 +14,10 @@ from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
 
 T = TypeVar("T")
 
-_TAKE: Final = "SELECT take_tokens($1::text[], $2::bytea[], $3::bigint[], $4::integer[])"
+_TAKE: Final = "SELECT take_tokens($1::text[], $2::bytea[], $3::bigint[], $4::integer[], $5)"
 _KEEP: Final = "SELECT keep_permission($1, $2, $3, $4)"
 _KEPT: Final = "SELECT content FROM permission WHERE secret_hash = $1 AND expires_at_ms > $2"
+_CLEAN_EACH: Final = 16  # statements, of at most 64 clients
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -35,6 +36,7 @@ class PostgresShared:
         self._hash_key = hash_key
         self._clock = clock
         self._takes = Gatherer(self._take)
+        self._statements = 0
 
     async def take_token(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
         """See ``Shared``."""
@@ -44,7 +46,9 @@ class PostgresShared:
 
     async def _take(self, wishes: Sequence[_Wish]) -> Sequence[int]:
         columns = [list(column) for column in zip(*wishes, strict=True)]
-        missing: Sequence[int] = await self._run(lambda connection: connection.fetchval(_TAKE, *columns))
+        self._statements += 1
+        cleans = self._statements % _CLEAN_EACH == 0
+        missing: Sequence[int] = await self._run(lambda connection: connection.fetchval(_TAKE, *columns, cleans))
         return missing
 
     async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
