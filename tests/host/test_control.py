@@ -211,6 +211,22 @@ async def test_who_answers_as_another_user_than_the_services_is_told_nothing(con
         await ask(config, "count", {"number": 1})
 
 
+async def test_with_a_database_server_the_owner_of_the_sockets_folder_is_the_user_of_the_service(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    config = Config(
+        storage=Storage(url="postgresql://a@b/c"), control=Control(listen=f"unix:{folder / 'control.sock'}")
+    )
+    async with serving(config):
+        assert await ask(config, "count", {"number": 1})
+        monkeypatch.setattr("tmpmaild.cli.control.os.geteuid", lambda: 0)
+        assert await ask(config, "count", {"number": 1})
+        if os.getuid() == 0:
+            os.chown(folder, 4242, 4242)
+            with pytest.raises(CommandError, match="user 0 answers there, and the service should be user 4242"):
+                await ask(config, "count", {"number": 1})
+
+
 async def test_only_the_owner_can_open_it_whatever_the_umask_is(config):
     before = os.umask(0)
     try:
