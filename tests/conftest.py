@@ -1,6 +1,7 @@
 """What every test may use, and how the suite runs: on which event loops, on how many cores, in which surroundings."""
 
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -99,6 +100,17 @@ def pytest_configure(config):
     # Compiled once, and not again by each of the hundreds of processes to come.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage among what stays to the end: thousands of tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items):
