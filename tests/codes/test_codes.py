@@ -155,11 +155,16 @@ def test_the_subject_alone_is_enough():
 
 def test_the_subject_may_name_what_the_text_shows():
     assert values("Hello Anna,\n\n481516\n\nBye", "Your login code") == ["481516"]
-    assert values("Hello Anna,\n\n481516\n\nBye", "Your parcel") == []
+    assert values("Hello Anna,\n\nOrder:\n481516\n\nBye", "Your parcel") == []
+
+
+def test_a_number_set_apart_needs_no_name():
+    assert values("Saluton Anna,\n\n481516\n\nBonan tagon", "Preskau finita") == ["481516"]
+    assert values("Saluton Anna,\n\n481516\n\n20418\n\n$ 12.00\n\nBonan tagon", "Preskau finita") == []
 
 
 @pytest.mark.parametrize("text", ["", "\n", "481516", "code", "no digits at all", "481516 481516"])
-def test_without_a_name_a_number_is_no_code(text):
+def test_without_a_name_or_a_place_a_number_is_no_code(text):
     assert values(text) == []
 
 

@@ -3,29 +3,25 @@
 A number is a code when words call it one. What calls it so is a noun ("code"), the more surely when something about
 verification stands near it; it names a number behind it ("your code is 1234"), before it ("1234 is your code") or
 alone in a line below, and only one. What something else names ("order no. 1234") is no code, whatever it looks like.
+Where no noun names any, it is for ``evidence.py`` how the numbers are set in the mail.
 
 The looks are in ``shapes.py``, the words in ``words/codes.toml``, what each is worth in ``scores.py``; what a line says
 by itself is for ``lines.py`` and ``naming.py``.
 """
 
-from tmpmaild.findings.codes import naming, scores, shapes
+from tmpmaild.findings.codes import evidence, naming, scores, shapes
 from tmpmaild.findings.codes.cues import NOUNS, NUMBERS, Cue, Mark
-from tmpmaild.findings.codes.lines import LETTER, Line, is_plain, touching
-from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
+from tmpmaild.findings.codes.lines import Line, is_plain, touching
+from tmpmaild.findings.codes.shapes import COLONS, TYPED, Kind, Shape
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
-_LABELS = NUMBERS | {Cue.LABEL}
-
 _REFERRING = NOUNS | NUMBERS | {Cue.ENTER}
 
 _LINES_ABOVE = 4
 _LINES_THAT_REFER = 6
-_LINES_BELOW = 2
 _LINES_AROUND = 3
-_LABEL_CHARACTERS = 40
 _OLD_CHARACTERS = 15
-_TOUCHING_CHARACTERS = 2
 _LONG_LETTERS = 6
 
 
@@ -79,7 +75,7 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
             if confidence >= scores.LEAST:
                 found[shape.value] = max(confidence, found.get(shape.value, 0))
     if not found:
-        found = _in_subject(mail)
+        found = evidence.weigh(mail.lines, mail.first) or _in_subject(mail)
     best_first = sorted(found.items(), key=lambda item: -item[1])
     listed = best_first[:1] + [item for item in best_first[1:] if item[1] >= scores.LEAST_BESIDES_THE_BEST]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
@@ -104,31 +100,18 @@ def _confidence(mail: _Mail, number: int, index: int) -> float:
     line = mail.lines[number]
     shape = line.shapes[index]
     if not line.cues & _NAMING:
-        return _named_elsewhere(mail, number, shape)
-    if _is_amount(line, shape) or _is_word(line, shape):
+        return _named_above(mail, number, shape)
+    if line.is_counted(shape) or line.is_word(shape):
         return 0
     named = naming.naming(line, index)
     if named is None:
-        return _named_by_verb(mail, number, shape) or _named_elsewhere(mail, number, shape)
+        return _named_by_verb(mail, number, shape) or _named_above(mail, number, shape)
     if named.noun is None:
         return 0
     confidence = named.closeness * _strength(mail, number, named.noun, shape, line.text[named.noun.end : shape.start])
     if confidence * shape.score >= scores.LEAST:
         line.use(named.noun)
     return confidence
-
-
-def _is_amount(line: Line, shape: Shape) -> bool:
-    """Return whether a unit follows: "4815 points"."""
-    return shape.kind in {Kind.DIGITS, Kind.YEAR} and any(
-        mark.cue is Cue.UNIT and 0 <= mark.start - shape.end < _TOUCHING_CHARACTERS for mark in line.marks
-    )
-
-
-def _is_word(line: Line, shape: Shape) -> bool:
-    """Return whether letters are one of the words that speak of codes."""
-    is_letters = shape.kind in {Kind.LETTERS, Kind.WORDS} and not any(map(str.isdigit, shape.value))
-    return is_letters and any(mark.start < shape.end and shape.start < mark.end for mark in line.marks)
 
 
 def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
@@ -145,21 +128,15 @@ def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
     return scores.strength("password", _Places(mail, number))
 
 
-def _named_elsewhere(mail: _Mail, number: int, shape: Shape) -> float:
-    """Rate a number that stands by itself, by the lines above and below and the subject."""
-    if not mail.lines[number].is_alone(shape) and not _continues(mail, number, shape):
-        return 0
-    if number > mail.first and not mail.lines[number - 1].nouns() and _is_label(mail.lines[number - 1]):
-        return 0
-    return (
-        _named_above(mail, number, shape) or _named_below(mail, number, shape) or _named_by_subject(mail, number, shape)
-    )
-
-
 def _named_above(mail: _Mail, number: int, shape: Shape) -> float:
+    """Rate a number that stands by itself, by the lines above."""
+    if not mail.lines[number].is_alone(shape):
+        return 0
     for distance in range(1, min(_LINES_ABOVE, number - mail.first) + 1):
         above = mail.lines[number - distance]
         nouns = above.nouns()
+        if not nouns and distance == 1 and above.text.endswith(COLONS):
+            nouns = [mark for mark in above.marks if mark.cue in NOUNS]
         if nouns:
             above.use(nouns[-1])
             nearness = 1 - scores.LINE_COST * (distance - 1)
@@ -167,48 +144,6 @@ def _named_above(mail: _Mail, number: int, shape: Shape) -> float:
         if distance == 1 and Cue.ENTER in above.cues:
             return scores.strength("verb", _Places(mail, number))
     return 0
-
-
-def _continues(mail: _Mail, number: int, shape: Shape) -> bool:
-    """Return whether a number begins its line and belongs to the one above: "Your code:", then "1234 (10 minutes)"."""
-    line = mail.lines[number]
-    if number <= mail.first or any(map(str.isalpha, line.text[: shape.start])):
-        return False
-    if mail.lines[number - 1].text.endswith((":", "\uff1a")) and not line.text[shape.end :].lstrip()[:1].isalpha():
-        return True
-    behind = next((mark for mark in line.marks if mark.start >= shape.end), None)
-    return behind is not None and behind.cue is Cue.HINT and behind.start - shape.end <= _TOUCHING_CHARACTERS
-
-
-def _is_label(line: Line) -> bool:
-    """Return whether a line names the number below it as something else; a salutation does not: "Dear customer,"."""
-    is_short = len(line.text) <= _LABEL_CHARACTERS and not line.text.endswith((",", "!", "\uff0c"))
-    return is_short and not line.cues.isdisjoint(_LABELS)
-
-
-def _is_value(line: Line) -> bool:
-    """Return whether a line is without words, as those of a table are."""
-    return not LETTER.search(line.text) and any(map(str.isdigit, line.text))
-
-
-def _named_below(mail: _Mail, number: int, shape: Shape) -> float:
-    for below in range(number + 1, min(number + 1 + _LINES_BELOW, len(mail.lines))):
-        line = mail.lines[below]
-        nouns = line.nouns()
-        if nouns and not any(other.kind in TYPED for other in line.shapes):
-            return scores.OTHER_LINE * _strength(mail, below, nouns[0], shape, "")
-    return 0
-
-
-def _named_by_subject(mail: _Mail, number: int, shape: Shape) -> float:
-    """Rate a number by itself in a mail whose subject has a noun, or at least speaks of verification."""
-    for above, line in enumerate(mail.lines[: mail.first]):
-        nouns = line.nouns()
-        if nouns:
-            return scores.OTHER_LINE * _strength(mail, above, nouns[0], shape, line.text[nouns[0].end :])
-    if shape.kind not in TYPED or _is_value(mail.lines[number - 1]):
-        return 0
-    return scores.strength("nothing", _Places(mail, number))
 
 
 def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> float:

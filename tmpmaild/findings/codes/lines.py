@@ -18,7 +18,7 @@ from tmpmaild.findings.codes.cues import (
     Cue,
     Mark,
 )
-from tmpmaild.findings.codes.shapes import TYPED, Shape
+from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
 
 NEAR_CHARACTERS = 60
 
@@ -29,6 +29,7 @@ _KNOWN_BEFORE = _KNOWN | {Cue.THING}
 _CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | NUMBERS
 
 _TOUCHING_CHARACTERS = 4
+_UNIT_CHARACTERS = 2
 _PRONOUN_CHARACTERS = 5
 _PHRASE_CHARACTERS = 20
 _ADVERB_CHARACTERS = 7
@@ -112,6 +113,15 @@ class Line:
         if shape.kind in TYPED:
             return not LETTER.search(outside)
         return not any(map(str.isalnum, outside))
+
+    def is_counted(self, shape: Shape) -> bool:
+        """Return whether a unit follows: "4815 points"."""
+        return shape.kind in {Kind.DIGITS, Kind.YEAR} and self._follows(shape, Cue.UNIT, _UNIT_CHARACTERS)
+
+    def is_word(self, shape: Shape) -> bool:
+        """Return whether letters are one of the words that speak of codes."""
+        is_letters = shape.kind in {Kind.LETTERS, Kind.WORDS} and not any(map(str.isdigit, shape.value))
+        return is_letters and any(mark.start < shape.end and shape.start < mark.end for mark in self.marks)
 
     def is_said(self, shape: Shape) -> bool:
         """Return whether a copula is right before a number: "is 1234"."""

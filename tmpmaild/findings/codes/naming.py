@@ -50,16 +50,9 @@ def naming(line: Line, index: int) -> Naming | None:
     closeness = _closeness_from_behind(line, noun, shape) if noun else 0
     if names and _is_next_to(line, names[-1], shape) and not line.is_entered(shape):
         gap = line.text[names[-1].end : shape.start]
-        if ":" in gap and _is_for_a_purpose(line, names[-1]):
-            return Naming(noun, closeness) if closeness else None
         if closeness < 1 or (len(gap) <= _TOUCHING_CHARACTERS and ":" not in gap):
             return _SOMETHING_ELSE
     return Naming(noun, closeness) if closeness else None
-
-
-def _is_for_a_purpose(line: Line, name: Mark) -> bool:
-    """Distinguish "use this to verify your phone: 1234" from "enter your phone: 1234"."""
-    return any(mark.cue in _PURPOSES and 0 < name.start - mark.end <= _NAMING_CHARACTERS for mark in line.marks)
 
 
 def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:

@@ -3,7 +3,7 @@
 Each is above 0 and at most 1; the confidence of a code is their product.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tmpmaild.findings.codes.cues import NOUNS, Cue
@@ -15,7 +15,6 @@ DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
 LONG_GROUPS = {9: 0.7, 10: 0.7, 11: 0.7}
 PREFIXED_DIGITS = 0.95
 YEAR = 0.75
-DAY = 0.75
 CELLS = 0.9
 VALUE_LINE = 0.8
 TWO_GROUPS = 0.8
@@ -23,6 +22,7 @@ LETTERS = dict.fromkeys(range(4, 11), 0.8)
 MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
 COUPON = 0.54
 SHELF = 0.9
+DAY = 0.75
 DOCUMENT = 0.7
 EVEN_GROUPS = 0.9
 NEARLY_EVEN_GROUPS = 0.7
@@ -114,6 +114,7 @@ _STRENGTHS = {
         "above:trade": 0,
         "around:verify|once": 0.69,
         "around:hint": 0.62,
+        "around:enter": 0.6,
     },
     "verb": {
         "above:trade": 0,
@@ -126,14 +127,6 @@ _STRENGTHS = {
         "around:trade": 0,
         "around:hint|authorize|once": 0.6,
         "around:parcel around:premises": 0.6,
-    },
-    "nothing": {
-        "above:trade|label": 0,
-        "above:verify|once": 0.64,
-        "above:confirm": 0.55,
-        "around:trade|label": 0,
-        "around:verify|once": 0.6,
-        "below:enter below:hint|lasts|digits": 0.6,
     },
 }
 
@@ -165,3 +158,81 @@ def strength(name: str, cues: Mapping[str, frozenset[Cue]]) -> float:
         else:
             return score
     return 0
+
+
+# What the signs of ``evidence.py`` weigh together, at least 0, makes a number a code that no noun names.
+_WITHOUT_SIGNS = -2.75
+_EACH_WEIGHT = 0.04
+_MOST_BY_SIGNS = 0.7
+SIGNS = {
+    "alone": 3.5,
+    "colon": 1.5,
+    "leads": 1.0,
+    "inside": -1.5,
+    "ends": -2.75,
+    "subject": 1.5,
+    "early": 0.5,
+    "sole": 0.75,
+    "late": -2.0,
+    "below title": -3.0,
+    "many numbers": -2.5,
+    "duration": 1.5,
+    "asked": 3.5,
+    "own enter": 1.0,
+    "own verify": 0.5,
+    "own confirm": 0.5,
+    "own label": -1.5,
+    "own trade": -3.0,
+    "around verify": 0.75,
+    "around enter": 0.5,
+    "around hint": 0.5,
+    "around label": -1.5,
+    "around trade": -1.5,
+    "subject noun": 0.75,
+    "subject verify": 0.5,
+    "subject confirm": 0.5,
+    "subject label": -1.0,
+    "subject trade": -2.5,
+    "other kind": -4.0,
+    "labelled": -1.5,
+    "unit": -4.0,
+    "rivals 1": -2.5,
+    "rivals 2": -3.0,
+    "amounts 1": -1.0,
+    "amounts 2": -1.5,
+    "4 digits": 1.0,
+    "5 digits": 0.5,
+    "6 digits": 1.5,
+    "8 digits": -1.5,
+    "9 digits": -1.5,
+    "10 digits": -1.5,
+    "11 digits": -1.5,
+    "mixed": 0.5,
+    "hyphen": 1.5,
+    "words": -2.0,
+    "grouped": 1.5,
+    "letters": -5.0,
+    "value": -1.0,
+    "year": -1.0,
+    "weak shape": -1.5,
+}
+
+
+_MOST_AROUND = sum(
+    weight for sign, weight in SIGNS.items() if weight > 0 and sign.startswith(("around", "subject ", "asked"))
+)
+
+
+def _weight(signs: Iterable[str]) -> float:
+    return _WITHOUT_SIGNS + sum([SIGNS.get(sign, 0) for sign in signs])
+
+
+def may_be_code(signs: Iterable[str]) -> bool:
+    """Return whether the words around can still make a number with these signs a code."""
+    return _weight(signs) + _MOST_AROUND > 0
+
+
+def of_signs(signs: Iterable[str]) -> float:
+    """Return the confidence that signs give together, 0 where they speak against a code."""
+    weight = _weight(signs)
+    return min(LEAST + _EACH_WEIGHT * weight, _MOST_BY_SIGNS) if weight > 0 else 0

@@ -41,6 +41,8 @@ _SENTENCE_END = re.compile(
 )
 # What an earlier mail said; without words it may be emphasis.
 _QUOTED = re.compile(r"^>(?!>).*[^\W\d_]{2}.*$", re.MULTILINE)
+# A mail that was answered or passed on: a line of hyphens, then at least two lines of its header.
+_EARLIER = re.compile(r"^-{4,}[^\n]*\n+(?:[^\W\d_][^\n:]{1,20}: [^\n]*\n+){2}.*", re.MULTILINE | re.DOTALL)
 _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
 _ONE_A_LINE = re.compile(r"\n[0-9A-Z](?:\n[0-9A-Z]){3,7}(?=\n)")
 _PIECES = re.compile(rf".{{1,{_LONGEST_LINE}}}(?:\s|$)|.{{{_LONGEST_LINE}}}")
@@ -127,6 +129,7 @@ class Kind(IntEnum):
 
 
 TYPED = frozenset({Kind.DIGITS, Kind.MIXED})
+COLONS = (":", "\uff1a")
 
 
 class Shape(NamedTuple):
@@ -149,6 +152,8 @@ def plain_lines(text: str) -> list[str]:
     text = _WEB_ADDRESS.sub(_LEFT_OUT, text)
     if "@" in text:
         text = _MAIL_ADDRESS.sub(_LEFT_OUT, text)
+    if "\n----" in text:
+        text = _EARLIER.sub("", text)
     if "\n>" in text:
         text = _QUOTED.sub("", text)
     lines = _EMPTY_LINES.sub("\n", text).split("\n", MAX_LINES)[:MAX_LINES]
@@ -191,20 +196,23 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
     for shapes in found.values():
         shapes.sort()
     for number, line in enumerate(lines):
-        whole = _whole(line) if len(line) <= _LONGEST_RUN and (line.isupper() or " " not in line) else None
-        if whole and [shape.value for shape in found.get(number, [])] != [whole.value]:
-            found[number] = [whole]
+        start = max(line.rfind(colon) for colon in (": ", "\uff1a")) + 1
+        whole = _whole(line, start) or (_whole(line, 0) if start else None)
+        if whole and [shape.value for shape in found.get(number, []) if shape.start >= start] != [whole.value]:
+            found[number] = [*(shape for shape in found.get(number, []) if shape.end <= whole.start), whole]
     return found
 
 
-def _whole(line: str) -> Shape | None:
-    """Return a line that is nothing but a value: groups of letters and digits, or a password with signs in it."""
-    match, secret = _VALUE_LINE.fullmatch(line), _SECRET.fullmatch(line)
-    if match and line.isupper() and any(map(str.isdigit, line)) and line.count(".") <= _MOST_DOTS:
+def _whole(line: str, start: int) -> Shape | None:
+    """Return what fills the rest of its line: groups of letters and digits, or a password with signs."""
+    if not 0 < len(line) - start <= _LONGEST_RUN or not (line[start:].isupper() or " " not in line[start:].strip()):
+        return None
+    match, secret = _VALUE_LINE.fullmatch(line, start), _SECRET.fullmatch(line, start)
+    if match and line[start:].isupper() and any(map(str.isdigit, match[1])) and match[1].count(".") <= _MOST_DOTS:
         value = match[1].replace(" ", "")
         if _SHORTEST <= sum(map(str.isalnum, value)) <= _MOST_TYPED:
             return Shape(*match.span(1), value, scores.VALUE_LINE, Kind.VALUE)
-    return Shape(*secret.span(), line, scores.SECRET, Kind.WORDS) if secret else None
+    return Shape(*secret.span(), line[start:], scores.SECRET, Kind.WORDS) if secret else None
 
 
 def _shapes(text: str) -> Iterator[Shape]:

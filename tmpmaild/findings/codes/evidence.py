@@ -1,0 +1,205 @@
+"""Codes that no noun names: how a number is set in its mail tells as much, in every language.
+
+What somebody is to type stands in a line of its own, behind a colon or first in its sentence, in a mail with few other
+numbers and hardly any amount; a receipt has many, each with a label. What each sign weighs is in ``scores.py``.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tmpmaild.findings.codes import scores
+from tmpmaild.findings.codes.cues import NOUNS, NUMBERS, OTHER_KINDS, VERIFYING, Cue
+from tmpmaild.findings.codes.lines import Line
+from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
+
+_MOST_LINES = 300
+_FEWEST_LINES = 2
+_LINES_AROUND = 3
+_EARLY_LINES = 5
+_LATE_SHARE = 2 / 3
+_TITLE_CHARACTERS = 40
+_NAMING_CHARACTERS = 12
+_MANY_NUMBERS = 4
+_MOST_COUNTED = 2
+_WEAK_SHAPE = 0.7
+_LONG_VALUE = 14
+
+_QUOTES = " *_\"'\u00ab\u201c\u201e\u2018\u300c\u3010"
+_SENTENCE_ENDS = (".", "!", "?", ",", "\u3002", "\uff0c", "\uff01", "\u0964")
+_NUMBER_SIGNS = ("#", "\u2116", "\u00ba", "\u00b0")
+_NO_WORDS = re.compile(r"[^\w+(%#$\u20a0-\u20cf]*")
+_NOTHING_MORE = re.compile(r"[^\w%$\u20a0-\u20cf]*\Z")
+_GOES_ON = re.compile(r"\*{0,2} (?:[\u2013\u2014-] |[^\W\d_A-Z])|[^\x00-\u10ff]")
+_NUMBER = re.compile("[0-9]+")
+_AMOUNT = re.compile(
+    "[$\u00a3\u00a5\u20a0-\u20cf] ?[0-9]|[0-9] ?(?:[$\u00a3\u00a5\u20a0-\u20cf\u5143\u5186\uc6d0]"
+    r"|(?i:usd|eur|kr|z\u0142|k\u010d|tl|\u0440\u0443\u0431|lei|\u0433\u0440\u043d|ft|rp)\b)",
+)
+# "10 minutes", in whatever language.
+_DURATION = re.compile(
+    r"(?<![\w.,:/-])(?:5|10|15|20|24|30|48|60|90)[ -]?(?![0-9/.:,%$\u20a0-\u20cf])[^\W\d_]",
+)
+
+_CUES = {
+    "noun": NOUNS,
+    "verify": VERIFYING,
+    "confirm": frozenset({Cue.CONFIRM, Cue.AUTHORIZE, Cue.PASSWORD}),
+    "enter": frozenset({Cue.ENTER, Cue.ENTERED}),
+    "hint": frozenset({Cue.HINT, Cue.LASTS}),
+    "label": NUMBERS | {Cue.LABEL, Cue.THING},
+    "trade": frozenset({Cue.TRADE}),
+}
+# With which other numbers one competes for being the code.
+_RIVALS = {"alone": frozenset({"alone"}), "colon": frozenset({"alone", "colon"})}
+
+
+class _Placed(NamedTuple):
+    """What may be a code, the number of its line, and how it stands in it."""
+
+    number: int
+    shape: Shape
+    place: str
+
+
+class _Mail:
+    """The lines of a mail, of which the first ``first`` are its subject, and what is counted in all of them."""
+
+    def __init__(self, lines: list[Line], first: int) -> None:
+        self.lines = lines[:_MOST_LINES]
+        self.first = first
+        self.late = first + max(_EARLY_LINES, int(_LATE_SHARE * (len(self.lines) - first)))
+        self.placed = [
+            _Placed(number, shape, _place(line, shape))
+            for number, line in enumerate(self.lines)
+            for shape in line.shapes
+        ]
+        self._rivals = {place: self._values_at(places) for place, places in _RIVALS.items()}
+        self._values = {one.shape.value for one in self.placed if one.shape.kind is not Kind.LETTERS}
+        self._amounts = min(sum(len(_AMOUNT.findall(line.text)) for line in self.lines), _MOST_COUNTED)
+
+    def _values_at(self, places: frozenset[str]) -> set[str]:
+        body = (one for one in self.placed if self.first <= one.number < self.late)
+        return {one.shape.value for one in body if one.place in places}
+
+    def competition(self, one: _Placed) -> Iterator[str]:
+        """Yield the signs of how many other numbers there are."""
+        rivals = self._rivals.get(one.place, self._rivals["colon"]) - {one.shape.value}
+        yield f"amounts {self._amounts}"
+        yield f"rivals {min(len(rivals), _MOST_COUNTED)}"
+        if len(self._values) == 1:
+            yield "sole"
+
+    def cues(self, begin: int, end: int) -> frozenset[Cue]:
+        """Return the cues of some lines."""
+        return frozenset[Cue]().union(*(line.cues for line in self.lines[begin:end]))
+
+    def title(self, one: _Placed) -> Line | None:
+        """Return the line right above a lone number that ends in a colon or is short."""
+        if one.place != "alone" or one.number <= self.first:
+            return None
+        above = self.lines[one.number - 1]
+        is_short = len(above.text) <= _TITLE_CHARACTERS and not above.text.endswith(_SENTENCE_ENDS)
+        return above if is_short or above.text.endswith(COLONS) else None
+
+
+def weigh(lines: list[Line], first: int) -> dict[str, float]:
+    """Return the values that are set as codes are, with their confidence; lines before ``first`` are the subject."""
+    if sum(bool(line.text) for line in lines) < _FEWEST_LINES:
+        return {}
+    mail = _Mail(lines, first)
+    found: dict[str, float] = {}
+    for one in mail.placed:
+        confidence = scores.of_signs(_signs(mail, one))
+        if confidence:
+            found[one.shape.value] = max(confidence, found.get(one.shape.value, 0))
+    return found
+
+
+def _signs(mail: _Mail, one: _Placed) -> set[str]:
+    """Return the signs that a number is a code or is none; where a noun stands, words have said what it is."""
+    title = mail.title(one)
+    own = mail.lines[one.number].cues
+    if not NOUNS.isdisjoint(own) or (title and not NOUNS.isdisjoint(title.cues)):
+        return set()
+    signs = {one.place, *mail.competition(one), *_of_shape(one.shape), *_of_place(mail, one), *_named("own", own)}
+    if scores.may_be_code(signs):  # the words around take the most time
+        signs |= {*_of_names(mail, one), *_around(mail, one)}
+    return signs
+
+
+def _place(line: Line, shape: Shape) -> str:
+    """Return how a number stands in its line: alone, behind a colon, first, last or inside."""
+    before, behind = line.text[: shape.start], line.text[shape.end :]
+    is_last = _NOTHING_MORE.match(behind) is not None
+    if _NO_WORDS.fullmatch(before):
+        return "alone" if is_last else "leads" if _GOES_ON.match(behind) else "inside"
+    if not is_last:
+        return "inside"
+    return "colon" if before.rstrip(_QUOTES).endswith(COLONS) else "ends"
+
+
+def _of_shape(shape: Shape) -> Iterator[str]:
+    yield f"{len(shape.value)} digits" if shape.kind is Kind.DIGITS else shape.kind.name.lower()
+    if shape.end - shape.start > len(shape.value):
+        yield "grouped"
+    if "-" in shape.value and shape.kind is Kind.MIXED:
+        yield "hyphen"
+    if shape.score <= _WEAK_SHAPE or len(shape.value) > _LONG_VALUE:
+        yield "weak shape"
+
+
+def _of_place(mail: _Mail, one: _Placed) -> Iterator[str]:
+    number = one.number
+    if number < mail.first:
+        yield "subject"
+    elif number < mail.first + _EARLY_LINES:
+        yield "early"
+    elif number >= mail.late:
+        yield "late"
+    if one.place != "alone" and len(_NUMBER.findall(mail.lines[number].text)) >= _MANY_NUMBERS:
+        yield "many numbers"
+    near = mail.lines[max(number - 1, mail.first) : number + 1 + _LINES_AROUND]
+    if any(_DURATION.search(line.text) for line in near):
+        yield "duration"
+    title = mail.title(one)
+    if title and not title.text.endswith(COLONS):
+        yield "below title"
+
+
+def _around(mail: _Mail, one: _Placed) -> Iterator[str]:
+    """Yield what the words tell up to three lines above and below, and in the subject."""
+    number = one.number
+    above = mail.cues(max(number - _LINES_AROUND, mail.first), number)
+    yield from _named("around", above | mail.cues(number + 1, number + 1 + _LINES_AROUND))
+    yield from _named("subject", mail.cues(0, mail.first))
+
+
+def _named(place: str, cues: frozenset[Cue]) -> Iterator[str]:
+    for name, wanted in _CUES.items():
+        if not cues.isdisjoint(wanted):
+            yield f"{place} {name}"
+
+
+def _of_names(mail: _Mail, one: _Placed) -> Iterator[str]:
+    """Yield what is said of the number itself: another kind of number, an amount, or that one types it."""
+    line, shape = mail.lines[one.number], one.shape
+    names = _names(mail, one)
+    if line.text[: shape.start].rstrip().endswith(_NUMBER_SIGNS) or (names & OTHER_KINDS and not names & VERIFYING):
+        yield "other kind"
+    elif not names.isdisjoint(_CUES["label"]):
+        yield "labelled"
+    if line.is_asked_for(shape):
+        yield "asked"
+    if line.is_counted(shape):
+        yield "unit"
+
+
+def _names(mail: _Mail, one: _Placed) -> set[Cue]:
+    """Return the cues right before a number, at the end of its title, or below: "1234", then "is your order number"."""
+    title, line, below = mail.title(one), mail.lines[one.number], mail.lines[one.number + 1 : one.number + 2]
+    if title:
+        return {mark.cue for mark in title.marks if len(title.text) - mark.end <= _NAMING_CHARACTERS}
+    if one.place == "alone" and below and below[0].text[:1].islower():
+        return set(below[0].cues)
+    return {mark.cue for mark in line.marks if 0 <= one.shape.start - mark.end <= _NAMING_CHARACTERS}
