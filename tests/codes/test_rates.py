@@ -1,7 +1,7 @@
 """Mails that were written without a look at the finder: the rates that it has reached on them are held.
 
-``blind/first.jsonl`` and ``blind/second.jsonl`` have 150 each, a hundred of them with a code. The finder was developed on
-the first; docs/api.md tells what the second measured before anybody looked into it.
+``blind/first.jsonl``, ``second.jsonl`` and ``third.jsonl`` have 150 each, a hundred of them with a code. The finder was
+developed on the first two; what the third says is what it measured before anybody looked into it (docs/api.md).
 """
 
 from pathlib import Path
@@ -13,14 +13,17 @@ import finding_rates
 HERE = Path(__file__).parent / "blind"
 
 
-@pytest.mark.parametrize(("name", "least_codes", "most_invented"), [("first", 0.99, 0), ("second", 0.89, 0.02)])
-def test_the_rates_that_were_reached_are_held(name, least_codes, most_invented):
+@pytest.mark.parametrize(
+    ("name", "least_codes", "most_invented", "least_links"),
+    [("first", 1, 0, 1), ("second", 0.94, 0.02, 1), ("third", 0.95, 0.06, 0.97)],
+)
+def test_the_rates_that_were_reached_are_held(name, least_codes, most_invented, least_links):
     mails = finding_rates.read(HERE / f"{name}.jsonl")
     rates = finding_rates.measure(mails)
     assert len(mails) == 150
     assert rates.first_code_right >= least_codes, rates.wrong
     assert rates.invented <= most_invented, rates.wrong
-    assert rates.link_right == 1, rates.wrong
+    assert rates.link_right >= least_links, rates.wrong
 
 
 def test_what_is_wrong_is_told():
