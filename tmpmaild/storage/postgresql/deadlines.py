@@ -8,7 +8,7 @@ from typing import Final
 import asyncpg
 
 STATEMENT_SECONDS: Final = 10.0
-PROBE_SECONDS: Final = 4.0
+PROBE_SECONDS: Final = 3.0
 
 
 @contextmanager
