@@ -59,8 +59,11 @@ def test_a_stream_at_one_has_what_both_store_in_order_and_ends_with_the_inbox(pa
     response = stream.getresponse()
     for number in range(6):
         pair[number % 2].deliver_octets(address, b"Subject: %d\r\n\r\n" % number)
+    text = ""
+    while text.count("event: message") < 6 or not text.endswith("\n\n"):  # what is deleted is told of no more
+        text += response.readline().decode()
     answer = status_of_delete(first, address, token)
-    text = response.read().decode()
+    text += response.read().decode()
     stream.close()
     assert answer == 204
     with pytest.raises(smtplib.SMTPRecipientsRefused) as refusal:

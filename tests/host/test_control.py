@@ -74,8 +74,10 @@ async def serving(config, environ=(), **settings):
     with controlsocket.bound(config, dict(environ)) as listener:
         server = ControlServer(COMMANDS, **settings)
         await server.start(listener)
-        yield server
-        await server.stop()
+        try:
+            yield server
+        finally:
+            await server.stop()
 
 
 @pytest.fixture

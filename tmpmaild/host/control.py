@@ -63,19 +63,20 @@ class ControlServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # a transport ends in the next turn of the loop
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # Not in the task: one that is cancelled before it begins does nothing at all.
+        task.add_done_callback(lambda _: _close(writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._answer(reader, writer)
         except (ConnectionError, TimeoutError):
             log.debug("a client of the control socket has gone")
-        finally:
-            _close(writer)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
