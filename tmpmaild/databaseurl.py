@@ -1,8 +1,9 @@
 """The URL of a PostgreSQL database as libpq writes it, with several hosts and TLS. Its password is never shown."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct
 
@@ -12,6 +13,10 @@ OPTIONS: Final = (
     "host", "port", "user", "password", "dbname", "target_session_attrs", "sslmode", "sslrootcert", "sslcert", "sslkey",
     "sslcrl",
 )  # fmt: skip
+# Not urlsplit: it knows one host, and newer versions refuse an IPv6 address that is not the first.
+_URL = re.compile(
+    r"postgres(?:ql)?://(?:(?P<login>[^/?#]*)@)?(?P<places>[^/?#@]*)(?:/(?P<path>[^?#]*))?(?:\?(?P<query>[^#]*))?"
+)
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
@@ -41,28 +46,34 @@ class DatabaseUrl(Struct, frozen=True, repr_omit_defaults=True):
 
 def parse(text: str) -> DatabaseUrl:
     """Take a URL apart. Raises ValueError, whose text holds nothing of the URL."""
-    try:
-        url = urlsplit(text)
-        options = dict(parse_qsl(url.query, keep_blank_values=True, strict_parsing=True)) if url.query else {}
-    except ValueError:
-        raise ValueError("not a URL") from None
-    if url.scheme not in ("postgresql", "postgres") or url.fragment or not set(options) <= set(OPTIONS):
+    url = _URL.fullmatch(text)
+    if url is None:
         raise ValueError("not a URL of PostgreSQL")
+    options = _options(url["query"] or "")
     if options.get("target_session_attrs", "read-write") not in ("read-write", "primary"):
         raise ValueError("the server must take writes")
     if options.get("sslmode", "prefer") not in _SSL_MODES:
         raise ValueError("no such sslmode")
-    login, _, places = url.netloc.rpartition("@")
-    user, _, password = login.partition(":")
-    hosts, ports = _places(options.get("host", places), options.get("port", ""))
+    user, _, password = (url["login"] or "").partition(":")
+    hosts, ports = _places(options.get("host", url["places"]), options.get("port", ""))
     return DatabaseUrl(
         hosts=hosts,
         ports=ports,
-        database=options.get("dbname") or unquote(url.path.removeprefix("/")) or _missing(),
+        database=options.get("dbname") or unquote(url["path"] or "") or _missing(),
         user=options.get("user") or unquote(user) or None,
         password=options.get("password") or unquote(password) or None,
         tls=_tls(options),
     )
+
+
+def _options(query: str) -> dict[str, str]:
+    try:
+        options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True)) if query else {}
+    except ValueError:
+        raise ValueError("not a URL") from None
+    if not set(options) <= set(OPTIONS):
+        raise ValueError("an option that is not known here")
+    return options
 
 
 def _missing() -> str:
@@ -88,8 +99,10 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
     if text.startswith("/"):
         return text, None
     host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
-    host = unquote(host if colon else text).removeprefix("[").removesuffix("]")
-    if not host:
+    host = unquote(host if colon else text)
+    is_bracketed = host.startswith("[")
+    host = host.removeprefix("[").removesuffix("]") if is_bracketed == host.endswith("]") else ""
+    if not host or (":" in host) != is_bracketed:
         raise ValueError("no host")
     return host, _port(port) if colon else None
 

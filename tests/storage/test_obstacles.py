@@ -171,12 +171,12 @@ def test_a_file_system_that_is_read_only_is_called_that(path):
 
 async def test_a_reader_that_cannot_connect_leaves_nothing_running(path, clock, monkeypatch):
     monkeypatch.setattr(database, "READER_PRAGMAS", (*database.READER_PRAGMAS, "SELECT no_such_column"))
+    before = set(threading.enumerate())
     with pytest.raises(DatabaseError, match=r"mail\.db: cannot be used as a database \(no such column"):
         async with open_storage(settings(path), clock):
             pass
-    running = [
-        thread for thread in threading.enumerate() if not thread.name.startswith(("MainThread", "asyncio", "uvloop"))
-    ]
+    running = [thread for thread in threading.enumerate() if not thread.name.startswith(("asyncio", "uvloop"))]
+    running = [thread for thread in running if thread not in before]
     for thread in running:
         thread.join(10)
     assert not [thread.name for thread in running if thread.is_alive()]
