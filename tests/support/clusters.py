@@ -86,7 +86,8 @@ class Cluster:
         """Run statements as the superuser; return the value of the last."""
 
         async def run():
-            connection = await asyncpg.connect(host=str(self.folder), user="postgres", database=database)
+            # A server that is about to start takes a connection and may never answer on it.
+            connection = await asyncpg.connect(host=str(self.folder), user="postgres", database=database, timeout=5)
             try:
                 for statement in statements:
                     value = await connection.fetchval(statement)

@@ -75,9 +75,10 @@ def end(cluster):
     """End a cluster that may be stopped, with all of its processes."""
     if cluster.process is None:
         return
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+    with contextlib.suppress(FileNotFoundError):
         for pid in [*children(cluster.process.pid), cluster.process.pid]:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # a child that has just ended
+                os.kill(pid, signal.SIGKILL)
     cluster.process.wait(PATIENCE_SECONDS)
     cluster.process = None
 
