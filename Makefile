@@ -16,7 +16,7 @@ run: $(VENV)/.run
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(ARGS)
 
-# What takes too long for each run of the tests: half an hour and more, or with QUICK=1 under four minutes. Prints a table.
+# What takes too long for each run of the tests: half an hour and more, or with QUICK=1 some minutes. Prints a table.
 proof: $(VENV)/.dev
 	QUICK=$(QUICK) $(BIN)/python -m pytest -n0 tests/proofs $(ARGS)
 
