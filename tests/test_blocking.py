@@ -36,7 +36,7 @@ async def test_no_call_blocks_the_loop(tmp_path, clock):
             choice=secrets.choice,
             new_token=secrets.token_urlsafe,
         )
-        smtp = SmtpServer(service, SmtpSettings("mx.ours.test", 2**24, 0, 0, 0, 0, 2**26))
+        smtp = SmtpServer(service, SmtpSettings("mx.ours.test", 2**24, 0, 0, 0, 0, 2**26), None, clock)
         (listener,) = bind_all(["127.0.0.1:0"])
         await smtp.start([listener])
         with blockbuster_ctx("tmpmaild"):

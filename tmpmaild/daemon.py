@@ -138,7 +138,7 @@ class _Parts:
         self._limits = RateLimits()
         self._take_token = None if storage.shared is None else storage.shared.take_token
         roomsettings.set_rates(self._limits, config, self._take_token)
-        self.smtp = SmtpServer(self._service, roomsettings.smtp(config), tls)
+        self.smtp = SmtpServer(self._service, roomsettings.smtp(config), tls, storage.clock)
         self.cleaner = Cleaner(
             storage,
             clock=storage.clock,

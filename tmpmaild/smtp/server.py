@@ -16,7 +16,6 @@ from tmpmaild.smtp.connections import Connections, SmtpSettings
 from tmpmaild.smtp.handler import Handler
 from tmpmaild.smtp.proxyprotocol import Peer
 from tmpmaild.smtp.session import SmtpSession
-from tmpmaild.times import clock_ms
 
 _WATCH_INTERVAL_SECONDS = 5
 # What the kernel may hold of what a client has sent. uvloop reads a full socket up to 32 times in a row before it looks
@@ -35,8 +34,8 @@ class SmtpServer:
         self,
         service: InboxService,
         settings: SmtpSettings,
-        tls: ssl.SSLContext | None = None,
-        clock: Callable[[], int] = clock_ms,
+        tls: ssl.SSLContext | None,
+        clock: Callable[[], int],
     ) -> None:
         self.connections = Connections(settings, tls, service.blocks.has_client)
         self.handler = Handler(service, self.connections.client, self.connections.measures, clock)
