@@ -3,10 +3,11 @@
 import pytest
 
 from tmpmaild.model import NewInbox, Page
+from tmpmaild.storage.inboxpages import PAGE_ROWS, live_between
 from tmpmaild.storage.postgresql import engine
 from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
 from tmpmaild.storage.postgresql.delivering import AddMessage
-from tmpmaild.storage.postgresql.inboxpages import PAGE_ROWS, live_between, select_inboxes
+from tmpmaild.storage.postgresql.inboxpages import select_inboxes
 from tmpmaild.storage.postgresql.messages import select_message, select_texts
 from tmpmaild.storage.postgresql.reading import select_messages
 from tmpmaild.storage.postgresql.searching import Search

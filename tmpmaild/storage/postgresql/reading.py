@@ -4,7 +4,7 @@ An inbox is found by one statement; then the permit is asked; then a second stat
 with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
@@ -13,6 +13,7 @@ from msgspec import json
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
 from tmpmaild.storage.base import Permit
+from tmpmaild.storage.pages import small_bytes, up_to_the_end
 from tmpmaild.storage.postgresql.columns import ListedRow, beginning, body_text, if_small, selected
 from tmpmaild.storage.postgresql.limits import Limits
 
@@ -194,7 +195,7 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
     """Read a page of an inbox, without a search."""
 
     async def use(found: Found, rows: list[tuple[Any, ...]]) -> Listing:
-        listed, has_more = up_to_the_end(rows, page)
+        listed, has_more = up_to_the_end(map(ListedRow._make, rows), page)
         return Listing(found.inbox, await messages(connection, found, listed, page), has_more=has_more)
 
     return await lookup.read(
@@ -214,23 +215,6 @@ async def select_chosen(
         return None
     again, rows = read
     return again, [ListedRow._make(row) for row in rows]
-
-
-def up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[ListedRow], bool]:
-    """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
-    rows: list[ListedRow] = []
-    characters = 0
-    for row in map(ListedRow._make, found):
-        characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
-        if len(rows) == page.limit or (rows and characters > page.other_characters):
-            return rows, True
-        rows.append(row)
-    return rows, False
-
-
-def small_bytes(page: Page) -> int:
-    """Return up to which size bodies are read with the page; a larger one is read after it if it fits the answer."""
-    return page.bodies_bytes // max(page.limit, 1)
 
 
 async def messages(

@@ -10,7 +10,8 @@ import asyncpg
 
 from tmpmaild import ids
 from tmpmaild.model import SEARCHED_CHARACTERS, Listing, Page
-from tmpmaild.storage.postgresql.columns import ListedRow, beginning, body_text, selected
+from tmpmaild.storage.pages import Wanted, up_to_the_end
+from tmpmaild.storage.postgresql.columns import beginning, body_text, selected
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.reading import (
     JOINED,
@@ -21,7 +22,6 @@ from tmpmaild.storage.postgresql.reading import (
     messages,
     of_slot,
     select_chosen,
-    up_to_the_end,
 )
 
 _STEP_MESSAGES: Final = 200
@@ -34,11 +34,6 @@ SELECT m.key, {attachments}, c.sender, c.sender_name, c.subject, {body}
 WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key > $3 AND m.key < $4
 ORDER BY m.key {direction} LIMIT $5
 """
-
-
-def is_search(page: Page) -> bool:
-    """Return whether a page has a search condition."""
-    return bool(page.sender or page.subject or page.text or page.has)
 
 
 async def search(readers: Readers, lookup: InboxLookup, page: Page) -> Listing | None:
@@ -60,12 +55,12 @@ class Search:
         self._newest_key: int | None = None
         self._after = -1
         self._before = ids.MAX_KEY
-        self._sender, self._subject, self._text = map(_folded, (page.sender, page.subject, page.text))
+        self._wanted = Wanted(page)
         self._attached = "attachment" in page.has
         self._sql = _MESSAGES.format(
             joined=JOINED,
             attachments="c.attachments" if self._attached else "''",
-            body=_TEXTS if self._text else "''",
+            body=_TEXTS if self._wanted.text else "''",
             direction="ASC" if page.ascending else "DESC",
         )
         self._keys: list[int] = []
@@ -92,19 +87,19 @@ class Search:
 
     async def _look(self, connection: asyncpg.Connection, found: Found) -> bool:
         """Run one step; True when no messages are left."""
-        limit = _STEP_LARGE_MESSAGES if self._text else _STEP_MESSAGES
+        limit = _STEP_LARGE_MESSAGES if self._wanted.text else _STEP_MESSAGES
         values: list[Any] = [found.key, found.slot, self._after, self._before, limit]
-        values += [SEARCHED_CHARACTERS] if self._text else []
+        values += [SEARCHED_CHARACTERS] if self._wanted.text else []
         try:
             rows = await connection.fetch(of_slot(self._sql, found.slot), *values)
         except asyncpg.UndefinedTableError:
             return True  # the slot has passed, and its partitions have been dropped
-        for key, attachments, *texts in rows:
+        for key, attachments, address, name, subject, *rest in rows:
             self._move_past(key)
             if self._attached and all(one.inline for one in decode_attachments(attachments)):
                 continue
-            body = (body_text(*texts[3:]) or "")[:SEARCHED_CHARACTERS] if self._text else ""
-            if self._matches(*map(str.casefold, (*texts[:3], body))):
+            body = (body_text(*rest) or "")[:SEARCHED_CHARACTERS] if self._wanted.text else ""
+            if self._wanted.matches(address, name, subject, body):
                 self._keys.append(key)
             if len(self._keys) > self._page.limit:
                 return False
@@ -126,7 +121,7 @@ class Search:
         rows, has_more = up_to_the_end(read[1], page)
         return Listing(
             read[0].inbox,
-            await messages(connection, read[0], [ListedRow._make(row) for row in rows], page),
+            await messages(connection, read[0], rows, page),
             has_more=has_more,
             searched_to=ids.inbox_message_id(found.key, newest_key),
         )
@@ -136,14 +131,3 @@ class Search:
             self._after = key
         else:
             self._before = key
-
-    def _matches(self, address: str, name: str, subject: str, body: str) -> bool:
-        return (
-            (self._sender in address or self._sender in name)
-            and self._subject in subject
-            and any(self._text in text for text in (address, name, subject, body))
-        )
-
-
-def _folded(wanted: str | None) -> str:
-    return (wanted or "").casefold()

@@ -15,6 +15,7 @@ import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted
+from tmpmaild.storage.commits import OnCommitted, tell
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
@@ -61,7 +62,7 @@ class Waker:
         await self._connection()
         self._task = asyncio.create_task(self._work())
 
-    def on_heard(self, callback: Callable[[Sequence[InboxChange]], None]) -> None:
+    def on_heard(self, callback: OnCommitted) -> None:
         """Register ``callback``; it gets the changes of other daemons."""
         self._callbacks.append(callback)
 
@@ -170,7 +171,7 @@ class Waker:
         changed = [change for key, state in seen.items() for change in _between(key, self._seen.get(key), state)]
         self._seen = seen
         if changed:
-            self._heard(changed)
+            tell(self._callbacks, changed)
 
     def _note_answer(self) -> None:
         if self.trouble:
@@ -195,7 +196,7 @@ class Waker:
             self._tell_blocks()
         if told := changes(words):
             self._note(told)
-            self._heard(told)
+            tell(self._callbacks, told)
 
     def _note(self, told: Sequence[InboxChange]) -> None:
         """Remember moved expiries that are told anyhow, so that ``_look`` does not tell them again."""
@@ -205,13 +206,6 @@ class Waker:
                 self._seen[key] = (self._seen[key][0], change.notice.expires_at_ms)
             elif isinstance(change.notice, InboxDeleted):
                 self._seen.pop(key, None)
-
-    def _heard(self, told: Sequence[InboxChange]) -> None:
-        for callback in self._callbacks:
-            try:
-                callback(told)
-            except Exception:
-                log.exception("telling of another daemon's commit failed")
 
     def _tell_blocks(self) -> None:
         for callback in self._on_blocks:

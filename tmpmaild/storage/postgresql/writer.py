@@ -15,6 +15,7 @@ import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageUnavailable
 from tmpmaild.model import InboxChange
+from tmpmaild.storage.commits import OnCommitted, settle, tell
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import deadline
 from tmpmaild.storage.postgresql.figures import Figures
@@ -29,7 +30,6 @@ _ATTEMPTS: Final = 5
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
-OnCommitted = Callable[[Sequence[InboxChange]], None]
 
 
 class Batch:
@@ -105,7 +105,9 @@ class Writer:
             begun = time.monotonic()
             outcomes, changes = await self._store([operation for operation, _ in batch])
             self.figures.count_batch(outcomes, time.monotonic() - begun)
-            self._settle([future for _, future in batch], outcomes, changes)
+            if changes:
+                tell(self._callbacks, changes)
+            settle([future for _, future in batch], outcomes)
 
     def _next_batch(self) -> list[tuple[Operation, asyncio.Future[Any]]]:
         """Take the next operations of one kind, as many as one statement may have."""
@@ -153,24 +155,6 @@ class Writer:
                 raise StorageUnavailable("the server did not wait for its standby")
             assert len(outcomes) == len(operations)  # or a future would never be completed
             return outcomes, batch.changes
-
-    def _settle(self, futures: list[asyncio.Future[Any]], outcomes: list[Any], changes: list[InboxChange]) -> None:
-        if changes:
-            self._tell(changes)
-        for future, outcome in zip(futures, outcomes, strict=True):
-            if future.done():  # cancelled
-                continue
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-    def _tell(self, changes: list[InboxChange]) -> None:
-        for callback in self._callbacks:
-            try:
-                callback(changes)
-            except Exception:
-                log.exception("telling of a commit failed")
 
 
 def _failures(error: Exception, count: int) -> list[Exception]:

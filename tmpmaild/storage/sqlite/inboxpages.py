@@ -6,12 +6,8 @@ from typing import Any, NamedTuple
 from msgspec import json
 
 from tmpmaild.model import InboxEntry, InboxPage
+from tmpmaild.storage.inboxpages import PAGE_ROWS, Between, place
 from tmpmaild.storage.sqlite.layout import SLOT_BYTES, SLOTS
-
-PAGE_ROWS = 200
-"""How many inboxes a page is chosen from."""
-
-_LAST = (1 << 63) - 1  # when the operator's inbox expires
 
 # The index holds the inboxes by (swept, expires_at_ms, id).
 _ROWS = """
@@ -27,14 +23,6 @@ FROM json_each(?) JOIN address AS a ON a.id = json_each.value / {SLOTS}
 """
 
 
-class Between(NamedTuple):
-    """A part of the list: behind the first two, which are the place of an inbox, up to the third."""
-
-    after_ms: int
-    after_id: int
-    up_to_ms: int
-
-
 class _Row(NamedTuple):
     id: int
     created_at_ms: int
@@ -43,21 +31,6 @@ class _Row(NamedTuple):
     message_count: int
     stored_bytes: int
     creator: bytes | None
-
-
-def live_between(now_ms: int, after: str) -> Between:
-    """Return where the inboxes are that are alive at ``now_ms``."""
-    return Between(*_place(after), _LAST - 1) if after else Between(now_ms, _LAST, _LAST - 1)
-
-
-def expired_between(now_ms: int, after: str) -> Between:
-    """Return where the inboxes are that have expired at ``now_ms``."""
-    return Between(*_place(after), now_ms) if after else Between(-1, 0, now_ms)
-
-
-def _place(after: str) -> tuple[int, int]:
-    expires_at_ms, _, inbox_id = after.partition(".")
-    return int(expires_at_ms), int(inbox_id)
 
 
 def select_inboxes(connection: sqlite3.Connection, between: Between, creator_hash: bytes | None) -> InboxPage:
@@ -71,7 +44,7 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
     addresses = dict(found)
     return InboxPage(
         tuple(_entry(row, addresses[row.id]) for row in wanted),
-        f"{rows[-1].expires_at_ms}.{rows[-1].id}" if len(rows) == PAGE_ROWS else None,
+        place(rows[-1].expires_at_ms, rows[-1].id) if len(rows) == PAGE_ROWS else None,
     )
 
 

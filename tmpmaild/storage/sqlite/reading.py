@@ -1,14 +1,14 @@
 """Reads an inbox and pages of its messages. Single messages are read in ``messages.py``."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
 from msgspec import Struct, json
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.storage.pages import small_bytes, up_to_the_end
 from tmpmaild.storage.sqlite.columns import ListedRow, selected
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
@@ -109,37 +109,21 @@ def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tu
         "after": after,
         "before": before,
         "limit": page.limit + 1,
-        "small_bytes": _small_bytes(page),
+        "small_bytes": small_bytes(page),
     }
     sql = _OLDEST_FIRST if page.ascending else _NEWEST_FIRST
     with closing(connection.execute(sql, values)) as found:
-        rows, has_more = _up_to_the_end(found, page)
+        rows, has_more = up_to_the_end(map(ListedRow._make, found), page)
     return _messages(connection, rows, page), has_more
-
-
-def _up_to_the_end(found: Iterable[tuple[Any, ...]], page: Page) -> tuple[list[ListedRow], bool]:
-    """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
-    rows: list[ListedRow] = []
-    characters = 0
-    for row in map(ListedRow._make, found):
-        characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
-        if len(rows) == page.limit or (rows and characters > page.other_characters):
-            return rows, True
-        rows.append(row)
-    return rows, False
 
 
 def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[tuple[Message, ...], bool]:
     """Read the messages with these keys as a page; tell whether some did not fit."""
-    values = {"keys": json.encode(keys).decode(), "small_bytes": _small_bytes(page)}
+    values = {"keys": json.encode(keys).decode(), "small_bytes": small_bytes(page)}
     sql = _CHOSEN_OLDEST_FIRST if page.ascending else _CHOSEN_NEWEST_FIRST
     with closing(connection.execute(sql, values)) as found:
-        rows, has_more = _up_to_the_end(found, page)
+        rows, has_more = up_to_the_end(map(ListedRow._make, found), page)
     return _messages(connection, rows, page), has_more
-
-
-def _small_bytes(page: Page) -> int:
-    return page.bodies_bytes // max(page.limit, 1)
 
 
 def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> tuple[Message, ...]:

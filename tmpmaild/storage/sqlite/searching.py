@@ -13,6 +13,7 @@ from msgspec import json
 
 from tmpmaild import ids
 from tmpmaild.model import SEARCHED_CHARACTERS, Inbox, Listing, Page
+from tmpmaild.storage.pages import Wanted
 from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import BEGINNING, bounds, select_chosen
 
@@ -26,11 +27,6 @@ WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
 ORDER BY m.id {direction} LIMIT :limit
 """
 _ATTACHED = "EXISTS (SELECT 1 FROM json_each(c.attachments) WHERE NOT json_extract(value, '$.inline'))"
-
-
-def is_search(page: Page) -> bool:
-    """Return whether a page has a search condition."""
-    return bool(page.sender or page.subject or page.text or page.has)
 
 
 async def search(reader: Reader, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> Listing | None:
@@ -51,10 +47,10 @@ class Search:
         self._page = page
         self._newest_key: int | None = None
         self._after, self._before = bounds(page)
-        self._sender, self._subject, self._text = map(_folded, (page.sender, page.subject, page.text))
+        self._wanted = Wanted(page)
         self._sql = _MESSAGES.format(
             attached=_ATTACHED if "attachment" in page.has else "1",
-            body=BEGINNING if self._text else "''",
+            body=BEGINNING if self._wanted.text else "''",
             direction="ASC" if page.ascending else "DESC",
         )
         self._keys: list[int] = []
@@ -95,7 +91,7 @@ class Search:
         with closing(connection.execute(self._sql, values)) as rows:
             for key, size_bytes, attached, *texts in rows:
                 self._move_past(key)
-                if attached and self._matches(*map(str.casefold, texts)):
+                if attached and self._wanted.matches(*texts):
                     self._keys.append(key)
                 looked_at, looked_at_bytes = looked_at + 1, looked_at_bytes + size_bytes
                 if looked_at_bytes >= _STEP_BYTES or len(self._keys) > self._page.limit:
@@ -107,17 +103,6 @@ class Search:
             self._after = key
         else:
             self._before = key
-
-    def _matches(self, address: str, name: str, subject: str, body: str) -> bool:
-        return (
-            (self._sender in address or self._sender in name)
-            and self._subject in subject
-            and any(self._text in text for text in (address, name, subject, body))
-        )
-
-
-def _folded(wanted: str | None) -> str:
-    return (wanted or "").casefold()
 
 
 def _left(connection: sqlite3.Connection, keys: list[int]) -> list[int]:

@@ -14,11 +14,14 @@ from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import Permit, StorageLimits
+from tmpmaild.storage.commits import OnCommitted
+from tmpmaild.storage.inboxpages import expired_between, live_between
+from tmpmaild.storage.pages import is_search
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
 from tmpmaild.storage.sqlite.erasing import Eraser
-from tmpmaild.storage.sqlite.inboxpages import expired_between, live_between, select_inboxes
+from tmpmaild.storage.sqlite.inboxpages import select_inboxes
 from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
@@ -27,9 +30,9 @@ from tmpmaild.storage.sqlite.preparing import sensible_cap_bytes
 from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, inbox_limits, operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import InboxLookup, select_messages
-from tmpmaild.storage.sqlite.searching import is_search, search
+from tmpmaild.storage.sqlite.searching import search
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
-from tmpmaild.storage.sqlite.writer import Clock, OnCommitted, Pause, Writer
+from tmpmaild.storage.sqlite.writer import Clock, Pause, Writer
 
 T = TypeVar("T")
 

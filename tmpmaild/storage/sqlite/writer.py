@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from tmpmaild import ids
 from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.model import InboxChange
+from tmpmaild.storage.commits import OnCommitted, settle, tell
 from tmpmaild.storage.sqlite.figures import Figures
 
 MAX_BATCH_OPERATIONS = 64
@@ -26,7 +27,6 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
-OnCommitted = Callable[[Sequence[InboxChange]], None]
 
 
 class Batch:
@@ -252,21 +252,8 @@ class Writer:
         if self.lost:
             self._told_lost.set()
         if changes:
-            self._tell(changes)
-        for future, outcome in zip(futures, outcomes, strict=True):
-            if future.done():  # cancelled
-                continue
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-    def _tell(self, changes: list[InboxChange]) -> None:
-        for callback in self._callbacks:
-            try:
-                callback(changes)
-            except Exception:
-                log.exception("telling of a commit failed")
+            tell(self._callbacks, changes)
+        settle(futures, outcomes)
 
 
 def last_message_key(connection: sqlite3.Connection) -> int:

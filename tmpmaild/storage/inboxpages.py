@@ -1,0 +1,36 @@
+"""Where a page of the list of inboxes begins and ends: they are in the order of their expiry, then of their numbers."""
+
+from typing import Final, NamedTuple
+
+PAGE_ROWS: Final = 200
+"""How many inboxes a page is chosen from."""
+
+_LAST: Final = (1 << 63) - 1  # when the operator's inbox expires
+
+
+class Between(NamedTuple):
+    """A part of the list: behind the first two, which are the place of an inbox, up to the third."""
+
+    after_ms: int
+    after_id: int
+    up_to_ms: int
+
+
+def live_between(now_ms: int, after: str) -> Between:
+    """Return where the inboxes are that are alive at ``now_ms``, behind the place ``after`` if it is not empty."""
+    return Between(*_place(after), _LAST - 1) if after else Between(now_ms, _LAST, _LAST - 1)
+
+
+def expired_between(now_ms: int, after: str) -> Between:
+    """Return where the inboxes are that have expired at ``now_ms``, behind the place ``after`` if it is not empty."""
+    return Between(*_place(after), now_ms) if after else Between(-1, 0, now_ms)
+
+
+def place(expires_at_ms: int, inbox_id: int) -> str:
+    """Return the place of an inbox in the list, as text."""
+    return f"{expires_at_ms}.{inbox_id}"
+
+
+def _place(after: str) -> tuple[int, int]:
+    expires_at_ms, _, inbox_id = after.partition(".")
+    return int(expires_at_ms), int(inbox_id)
