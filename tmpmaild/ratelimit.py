@@ -111,7 +111,7 @@ class SharedBuckets:
         return len(self._refused_until)
 
     def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
-        """Take a token if there is one. A client that was refused gets none before its next token, whoever is asked."""
+        """Take a token if there is one. A client that was refused gets none before its next token, from any daemon."""
         wait_seconds = self._refused_until.get(client, 0.0) - now_seconds
         if wait_seconds > 0:
             return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
@@ -127,7 +127,7 @@ class SharedBuckets:
         return decision
 
     def forget_idle(self, now_seconds: float) -> None:
-        """Drop the refusals that are over."""
+        """Drop the refusals that have ended."""
         for client in [client for client, until in self._refused_until.items() if until <= now_seconds]:
             del self._refused_until[client]
 

@@ -70,7 +70,7 @@ def speak_of_nodes(folder):
 
 
 def _speak_of_more_cores(found):
-    """Say what more cores should give: all parts busy, nothing else in the way."""
+    """Report what more cores should give: all parts busy, nothing else in the way."""
     one = Measured(*map(statistics.median, zip(*found["two"], strict=True)))
     for cores in (4, 8, 32):
         daemons = max(round(cores * one.daemons / one.cpu), 1)

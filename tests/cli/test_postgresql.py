@@ -1,4 +1,4 @@
-"""The operator's commands where mail is in PostgreSQL: beside a running daemon, without one, and what doctor says."""
+"""The operator's commands where mail is in PostgreSQL: next to a running daemon, without one, and what doctor says."""
 
 import json
 import re

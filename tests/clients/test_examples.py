@@ -1,4 +1,4 @@
-"""The examples for TypeScript and JavaScript stand in docs/testing as they run here, in an empty project."""
+"""The examples for TypeScript and JavaScript are in docs/testing as they run here, in an empty project."""
 
 import base64
 import json

@@ -89,7 +89,7 @@ async def test_nothing_of_the_credentials_is_stored_or_logged(serve, caplog):
     async with serve(offers_auth=True) as house:
         client = await house.greeted()
         assert (await client.say(f"AUTH PLAIN {RESPONSE}!", "AUTH LOGIN", user, password + "!"))[3][:9] == "501 5.5.2"
-        assert (await client.say(password))[0].startswith("500 5.5.2")  # the exchange is over
+        assert (await client.say(password))[0].startswith("500 5.5.2")  # the exchange has ended
         assert (await client.say(f"AUTH PLAIN {RESPONSE}"))[0].startswith("235 2.7.0")
         assert (await client.deliver("abc")).startswith("250 ")
         stored = b"".join(path.read_bytes() for path in house.path.parent.glob("mail.db*"))
@@ -130,5 +130,5 @@ def test_ten_megabytes_of_base64_cost_little(piece, last):
 async def test_a_public_address_with_any_login_is_warned_of_once(serve, caplog, ip, is_warned):
     async with serve(offers_auth=True, listener=listen.bind_all([f"{ip}:0"])[0]):
         warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
-    text = 'smtp.auth is "any" on 0.0.0.0: whoever has a password configured for this server sends it here'
+    text = 'smtp.auth is "any" on 0.0.0.0: clients that have a password configured for this server send it here'
     assert warnings == [text] * is_warned

@@ -22,7 +22,7 @@ _HELD: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "an a
 
 
 def urlencoded(query: Mapping[str, object]) -> str:
-    """Return query parameters as they stand in a URL."""
+    """Return query parameters as they are written in a URL."""
     return urlencode(query, doseq=True)
 
 

@@ -85,7 +85,7 @@ class Waiting(Generic[T]):
             raise self._trouble
 
     def _found(self) -> Steps[T | None]:
-        """Ask until the goal is reached or the time is over; then return None."""
+        """Ask until the goal is reached or the time has passed; then return None."""
         while True:
             found, pause_seconds = yield from self._ask()
             if found is not None:

@@ -76,7 +76,7 @@ class SmtpServer:
         ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
         public = sorted(filter(is_public, ips))
         if public and self.connections.settings.offers_auth:
-            text = 'smtp.auth is "any" on %s: whoever has a password configured for this server sends it here'
+            text = 'smtp.auth is "any" on %s: clients that have a password configured for this server send it here'
             log.warning(text, ", ".join(public))
         if public and self.handler.has_faults:
             text = "smtp.faults is on at %s: who creates an address here can keep SMTP connections waiting"

@@ -70,7 +70,7 @@ export class RemoteInbox {
     return found.slice(0, limit);
   }
 
-  /** Ask for a page, once: whoever waits knows what to do about a refusal. */
+  /** Ask for a page, once: the caller decides what to do about a refusal. */
   async page(parameters: URLSearchParams, readMs: number, signal?: AbortSignal): Promise<[MessageItem[], Answer]> {
     const path = this.#path(`/messages?${parameters.toString()}`);
     const answer = await this.http.askOnce({ method: "GET", path, token: this.token, readMs, signal });

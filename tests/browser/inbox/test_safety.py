@@ -299,7 +299,7 @@ async def test_the_frame_holds_even_what_no_sanitiser_has_seen(daemon, browser, 
     await inbox.visit(keep)
     served = {}
     await context.route("**/view/*", lambda route: route.fulfill(content_type="text/html; charset=utf-8", **served))
-    # What swallows the rest stands in a document of its own, which the sandbox holds too.
+    # What swallows the rest is in a document of its own, which the sandbox holds too.
     documents = [f"<iframe srcdoc='{escape(armed(name))}'></iframe>" for name in MUTANTS]
     for payloads in (map(armed, HTML), documents):
         served["body"] = f"<!doctype html>{''.join(payloads)}"

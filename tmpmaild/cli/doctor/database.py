@@ -73,7 +73,7 @@ def role(found: ServerFacts) -> Finding:
 
 
 def standby(found: ServerFacts, hosts: int) -> Finding:
-    """Say what an acknowledged mail survives."""
+    """Report what an acknowledged mail survives."""
     if not found.standby_names and hosts > 1:
         text = "synchronous_standby_names is empty, so a standby that takes over may lack mail that was acknowledged"
         return warning(_STANDBY, text, "name the standbys there (docs/scaling.md)")
@@ -137,7 +137,7 @@ def tls(found: ServerFacts, mode: str) -> Iterator[Finding]:
     if not found.has_tls:
         yield warning(_TLS, "none, so mail goes to the server in clear text", "?sslmode=verify-full in storage.url")
     elif not mode.startswith("verify-"):
-        text = f"sslmode is {mode}: whoever is in between can pretend to be the server"
+        text = f"sslmode is {mode}: anybody in between can pretend to be the server"
         yield warning(_TLS, text, "?sslmode=verify-full&sslrootcert=… in storage.url")
     else:
         yield ok(_TLS, f"sslmode is {mode}")

@@ -1,6 +1,6 @@
 """Codes that no noun names: how a number is set in its mail tells as much, in every language.
 
-What somebody is to type stands in a line of its own, behind a colon or first in its sentence, in a mail with few other
+What somebody is to type is in a line of its own, behind a colon or first in its sentence, in a mail with few other
 numbers and hardly any amount; a receipt has many, each with a label. What each sign weighs is in ``scores.py``.
 """
 
@@ -55,7 +55,7 @@ _RIVALS = {"alone": frozenset({"alone"}), "colon": frozenset({"alone", "colon"})
 
 
 class _Placed(NamedTuple):
-    """What may be a code, the number of its line, and how it stands in it."""
+    """What may be a code, the number of its line, and its position in it."""
 
     number: int
     shape: Shape
@@ -129,7 +129,7 @@ def _signs(mail: _Mail, one: _Placed) -> set[str]:
 
 
 def _place(line: Line, shape: Shape) -> str:
-    """Return how a number stands in its line: alone, behind a colon, first, last or inside."""
+    """Return the position of a number in its line: alone, behind a colon, first, last or inside."""
     before, behind = line.text[: shape.start], line.text[shape.end :]
     is_last = _NOTHING_MORE.match(behind) is not None
     if _NO_WORDS.fullmatch(before):

@@ -161,7 +161,7 @@ def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> 
 
 
 def _kind_of_noun(line: Line, noun: Mark, rest: str) -> str:
-    """Return the name under which a noun stands in the table of scores."""
+    """Return the name that a noun has in the table of scores."""
     if noun.cue is not Cue.OTP and Cue.AUTHORIZE in touching(line, noun):
         return "authorization"
     if noun.cue is Cue.ASKED and Cue.CONFIRM in touching(line, noun):
