@@ -170,7 +170,9 @@ class InboxService:
 
         Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows.
         """
-        inbox = await self._access.find_for_change(address, token)
+        return await self._extend(await self._access.find_for_change(address, token), lifetime_seconds)
+
+    async def _extend(self, inbox: Inbox, lifetime_seconds: int) -> Inbox:
         now_ms = self._clock()
         last_ms = self.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
@@ -188,7 +190,7 @@ class InboxService:
         inbox = await self._access.find_for_change(address, token)
         self.faults.ensure_possible(faults or (), inbox.id)
         if lifetime_seconds is not None:
-            inbox = await self.extend(address, token, lifetime_seconds)
+            inbox = await self._extend(inbox, lifetime_seconds)
         if faults is not None:
             self.faults.order(inbox, faults)
         return inbox
