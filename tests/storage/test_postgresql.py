@@ -77,16 +77,31 @@ def test_settings_that_lose_mail_are_refused(new_database, cluster):
 def test_a_server_that_does_not_flush_is_refused(new_database, cluster):
     url = new_database()
     try:
-        set_and_wait(cluster, "off")
+        set_and_wait(cluster, "fsync", "off")
         assert "fsync is off; mail would be lost in a power cut" in asyncio.run(said(url))
     finally:
-        set_and_wait(cluster, "on")
+        set_and_wait(cluster, "fsync", "on")
 
 
-def set_and_wait(cluster, value):
-    cluster.execute(f"ALTER SYSTEM SET fsync = {value}")
+def test_a_server_that_is_told_to_lose_mail_later_goes_on_flushing_ours(new_database, cluster):
+    async def setting_after_reload():
+        opened = await connection.Server(new_database()).connect()
+        await asyncio.to_thread(set_and_wait, cluster, "synchronous_commit", "off")
+        try:
+            return await opened.fetchval("SHOW synchronous_commit")
+        finally:
+            await opened.close()
+
+    try:
+        assert asyncio.run(setting_after_reload()) == "on"
+    finally:
+        set_and_wait(cluster, "synchronous_commit", "on")
+
+
+def set_and_wait(cluster, name, value):
+    cluster.execute(f"ALTER SYSTEM SET {name} = {value}")
     cluster.execute("SELECT pg_reload_conf()")
-    while cluster.execute("SHOW fsync") != value:
+    while cluster.execute(f"SHOW {name}") != value:
         time.sleep(0.01)
 
 

@@ -35,8 +35,10 @@ _SETTINGS: Final = {
     "jit": "off",
     "timezone": "UTC",
 }
+# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts.
 _CHECK: Final = """
-SELECT current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
+SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
+       current_setting('fsync') AS fsync,
        current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS is_standby,
        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
 """
