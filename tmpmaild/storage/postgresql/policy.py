@@ -12,7 +12,7 @@ from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Batch, Operation, Writer
 
-_RETRY_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 1.0
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
@@ -93,10 +93,11 @@ class PostgresPolicy:
                 blocks = await self.blocks()
             except StorageUnavailable:
                 self._is_stale = True
-                await asyncio.sleep(_RETRY_SECONDS)
-                continue
-            for callback in self._callbacks:
-                callback(blocks)
+            else:
+                for callback in self._callbacks:
+                    callback(blocks)
+            # A long list is changed by many commands, and each reading is of all of it.
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def close(self) -> None:
         """Read no more."""
