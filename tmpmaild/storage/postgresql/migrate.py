@@ -11,8 +11,8 @@ from typing import Final
 import anyio.to_thread
 import asyncpg
 
-import tmpmaild
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.migrations import steps_in
 from tmpmaild.storage.postgresql.obstacles import reason
 from tmpmaild.storage.postgresql.shape import differences, shape
 
@@ -30,13 +30,8 @@ _NEEDS: Final = re.compile(r"^-- needs ([0-9]+):", re.MULTILINE)
 
 
 def migrations() -> dict[int, Path]:
-    """Return the steps by number, 1 first. They are in the package in a wheel, next to it in a checkout."""
-    package = Path(tmpmaild.__file__).parent
-    for folder in (package / "migrations/postgresql", package.parent / "migrations/postgresql"):
-        steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
-        if steps:
-            return steps
-    raise DatabaseError(f"no migrations found in or next to {package}; the installation is incomplete")
+    """Return the steps by number, 1 first."""
+    return steps_in("migrations/postgresql")
 
 
 async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple, TypeVar
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.storage.keys import keyed_hash
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.gathering import Gatherer
-from tmpmaild.storage.postgresql.keys import keyed_hash
 from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
 
 T = TypeVar("T")

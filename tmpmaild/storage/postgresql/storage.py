@@ -12,13 +12,13 @@ from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, New
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
+from tmpmaild.storage.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import is_search
 from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.gathering import Gatherer
 from tmpmaild.storage.postgresql.inboxpages import select_inboxes
-from tmpmaild.storage.postgresql.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.postgresql.limits import inbox_limits
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
 from tmpmaild.storage.postgresql.partitions import Partitions
@@ -136,7 +136,7 @@ class PostgresStorage:
         inbox_key = holders_inbox_key(inbox_id)
         if inbox_key is None:
             return ()
-        keys = sorted({key for one in message_ids if (key := message_key(inbox_key, one)) is not None})
+        keys = sorted({key for one in message_ids if (key := message_key(one, inbox_key)) is not None})
         read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
         return tuple(await self._readers.run(read)) if keys else ()
 
@@ -176,7 +176,7 @@ class PostgresStorage:
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
         """See ``Storage``."""
         inbox_key = holders_inbox_key(inbox_id)
-        key = None if inbox_key is None else message_key(inbox_key, message_id)
+        key = None if inbox_key is None else message_key(message_id, inbox_key)
         if inbox_key is None or key is None:
             raise MessageNotFound("no such message in this inbox")
         await self._writer.submit(DeleteMessage(inbox_key, key))
