@@ -11,7 +11,7 @@ from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import connection, engine
-from tmpmaild.storage.postgresql.slots import SLOT_MS
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
 from .conftest import LIFETIME_MS, Engine, postgresql_settings
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, StorageFull
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
-from tmpmaild.storage.postgresql.limits import INBOX_BYTES, LEAST_STORED_BYTES
-from tmpmaild.storage.postgresql.slots import slot
+from tmpmaild.storage.postgresql.partitions import slot
+from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES
 from tmpmaild.storage.postgresql.writer import Batch, Operation
 
 _CREATE: Final = """

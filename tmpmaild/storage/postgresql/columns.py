@@ -11,7 +11,7 @@ import msgspec
 
 from tmpmaild.model import NewMail, Verbatim
 from tmpmaild.storage import sessions
-from tmpmaild.storage.postgresql.limits import LEAST_STORED_BYTES
+from tmpmaild.storage.postgresql.quotas import LEAST_STORED_BYTES
 
 _encode = msgspec.json.Encoder().encode
 

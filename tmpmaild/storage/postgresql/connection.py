@@ -1,4 +1,4 @@
-"""Connections to the server: which host is asked, how a connection is set up, and how many there are."""
+"""Connections to the server: which host is asked, how a connection is set up, and opened again when it was lost."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ import asyncpg
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.storage.postgresql.deadlines import deadline
-from tmpmaild.storage.postgresql.obstacles import FAILURES, reason, translate
+from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
 
 T = TypeVar("T")
 
@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 
 HOST_SECONDS: Final = 2.0
 OLDEST_VERSION: Final = 15
-MOST_READERS: Final = 4
 
 _SETTINGS: Final = {
     "application_name": "tmpmaild",
@@ -198,51 +197,6 @@ class Session:
         """Close it."""
         if self._connection is not None:
             await _close(self._connection)
-
-
-class Readers:
-    """The connections that only read, as many as are needed at once up to ``MOST_READERS``."""
-
-    def __init__(self, server: Server) -> None:
-        self._idle = [Session(server) for _ in range(MOST_READERS)]
-        self._turns = asyncio.Semaphore(MOST_READERS)
-        self._running: set[asyncio.Task[object]] = set()
-
-    async def run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Call ``read`` with a connection and return its result, or raise it as an error of ``tmpmaild.errors``.
-
-        Cancelling the caller does not interrupt it: the server would have to be asked by another connection.
-        """
-        task = asyncio.ensure_future(self._run(read))
-        self._running.add(task)
-        task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
-
-    def _forget(self, task: "asyncio.Task[object]") -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # or it would be reported as never retrieved when the caller was cancelled
-
-    async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        async with self._turns:
-            session = self._idle.pop()
-            try:
-                connection = await session.connection()
-                with deadline(connection):
-                    return await read(connection)
-            except FAILURES as error:
-                raise translate(error) from error
-            except DatabaseError as error:
-                raise StorageUnavailable(str(error)) from error
-            finally:
-                self._idle.append(session)
-
-    async def close(self) -> None:
-        """Let what runs end, and close all connections."""
-        if self._running:
-            await asyncio.wait(self._running)
-        for session in self._idle:
-            await session.close()
 
 
 async def _close(connection: asyncpg.Connection) -> None:

@@ -11,19 +11,18 @@ import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.storage.base import OperatorMail, Summary
-from tmpmaild.storage.postgresql import examining
+from tmpmaild.storage.postgresql import examining, operatormail
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
-from tmpmaild.storage.postgresql.connection import Readers, Server, Session
+from tmpmaild.storage.postgresql.connection import Server, Session
 from tmpmaild.storage.postgresql.facts import ServerFacts
-from tmpmaild.storage.postgresql.limits import inbox_limits
 from tmpmaild.storage.postgresql.migrate import migrate
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
-from tmpmaild.storage.postgresql.operatormail import PostgresOperatorMail
 from tmpmaild.storage.postgresql.partitions import Partitions
+from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
+from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.settings import StorageSettings
 from tmpmaild.storage.postgresql.sharing import PostgresShared
 from tmpmaild.storage.postgresql.storage import PostgresStorage
-from tmpmaild.storage.postgresql.usage import Usage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 
@@ -144,12 +143,12 @@ async def upgrade(settings: StorageSettings) -> list[str]:
 
 def operator_mail(settings: StorageSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
-    return PostgresOperatorMail(Server(settings.url, settings.password_file))
+    return operatormail.PostgresOperatorMail(Server(settings.url, settings.password_file))
 
 
 def summary(settings: StorageSettings) -> Summary:
     """Return what a database holds, whether daemons use it or not. Raises ``DatabaseError``."""
-    return examining.summary(Server(settings.url, settings.password_file))
+    return operatormail.summary(Server(settings.url, settings.password_file))
 
 
 def facts(settings: StorageSettings) -> ServerFacts:

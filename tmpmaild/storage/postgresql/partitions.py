@@ -1,6 +1,8 @@
-"""Adds the partitions of slots to come, and drops those that have passed, on a connection of its own.
+"""The partitions of the tables of mail, one for each slot: ten minutes of expiry.
 
-A statement that changes the schema and waits makes all others wait behind it, so it gives up after ``_LOCK_WAIT``.
+The mail of the inboxes that expire in one slot lies in partitions of its own. When the slot has passed and was swept,
+they are dropped: files are removed, and nothing is left to vacuum. A statement that changes the schema and waits makes
+all others wait behind it, so it gives up after ``_LOCK_WAIT``.
 """
 
 import asyncio
@@ -12,11 +14,35 @@ import asyncpg
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
-from tmpmaild.storage.postgresql.slots import APART, first_kept, slots_ahead
+
+SLOT_MS: Final = 10 * 60 * 1000
+APART: Final = 0
+"""The slot of mail that stays for more than ``_MOST_SLOTS``, which the sweep deletes row by row."""
+
+_MOST_SLOTS: Final = 144  # a day; each slot is two tables
+_AHEAD_SLOTS: Final = 12
+_GRACE_MS: Final = 30 * 1000  # a batch that is under way may still hold mail for a slot that has passed
 
 _LOCK_WAIT: Final = "SET lock_timeout = '50ms'"
 _ATTEMPTS: Final = 40
 _PAUSE_SECONDS: Final = 0.05
+
+
+def slot(expires_at_ms: int, now_ms: int) -> int:
+    """Return the slot of an inbox that expires at that time."""
+    number = expires_at_ms // SLOT_MS
+    return number if number <= now_ms // SLOT_MS + _MOST_SLOTS else APART
+
+
+def slots_ahead(now_ms: int) -> list[int]:
+    """Return the slots whose partitions should be there before an inbox needs them."""
+    first = now_ms // SLOT_MS
+    return list(range(first, first + _AHEAD_SLOTS))
+
+
+def first_kept(now_ms: int) -> int:
+    """Return the first slot that has not passed."""
+    return (now_ms - _GRACE_MS) // SLOT_MS
 
 
 class Partitions:

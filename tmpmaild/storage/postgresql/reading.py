@@ -15,7 +15,7 @@ from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Pa
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.pages import small_bytes, up_to_the_end
 from tmpmaild.storage.postgresql.columns import ListedRow, beginning, body_text, if_small, selected
-from tmpmaild.storage.postgresql.limits import Limits
+from tmpmaild.storage.postgresql.quotas import Limits
 
 T = TypeVar("T")
 

@@ -15,20 +15,18 @@ from tmpmaild.storage.inboxpages import expired_between, live_between
 from tmpmaild.storage.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import is_search
 from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
-from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.gathering import Gatherer
 from tmpmaild.storage.postgresql.inboxpages import select_inboxes
-from tmpmaild.storage.postgresql.limits import inbox_limits
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
-from tmpmaild.storage.postgresql.partitions import Partitions
+from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
+from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
+from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_messages
 from tmpmaild.storage.postgresql.searching import search
 from tmpmaild.storage.postgresql.sharing import PostgresShared
-from tmpmaild.storage.postgresql.slots import slot
 from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
-from tmpmaild.storage.postgresql.usage import Usage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 

@@ -19,7 +19,7 @@ from tmpmaild.storage.commits import OnCommitted, tell
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
-from tmpmaild.storage.postgresql.wording import BLOCKS, MISSED, changes, payloads, word
+from tmpmaild.storage.postgresql.payloads import BLOCKS, MISSED, changes, payloads, word
 
 CHANNEL: Final = "tmpmaild"
 LOOK_SECONDS: Final = 2.0

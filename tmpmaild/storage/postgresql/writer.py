@@ -20,7 +20,7 @@ from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import deadline
 from tmpmaild.storage.postgresql.figures import Figures
 from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, is_repeatable, translate
-from tmpmaild.storage.postgresql.usage import Usage
+from tmpmaild.storage.postgresql.quotas import Usage
 
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
