@@ -330,19 +330,31 @@ BEGIN
 END
 $$;
 
+-- Returns what is made of the columns of content that say what a mail is, in their order. %1$s: the name, %2$s: the type.
+CREATE FUNCTION content_columns(pattern text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT string_agg(format(pattern, attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum) FROM pg_attribute
+    WHERE attrelid = 'content'::regclass AND attnum > 0 AND NOT attisdropped
+        AND attname NOT IN ('slot', 'id', 'copies', 'received_at_ms')
+$$;
+
 -- Stores mails, all of them or none, if all of their inboxes are alive. inbox_ids: the inboxes, in order; i_…: how many
 -- messages and octets each gets. r_…: one row for each recipient: which mail and which of the inboxes it is, and how many of
 -- the messages of that inbox there are up to it. c_…: the columns of content, one for each mail, at most 256. The result: the
 -- inboxes that are not alive, or why the mails were refused (2: an inbox would be full, 3: the storage would be), or for each
 -- inbox the key below that of its first message, and its state.
+--
 -- A server does this most of all. So it starts few statements, and finds what belongs to a row by its place in an array.
+--
+-- A step that adds a column to content ends with: SELECT define_deliver(), define_move_mail();
+-- The function of before stays, since it has fewer parameters: an older daemon calls that, and the new column is NULL.
+CREATE FUNCTION define_deliver() RETURNS void LANGUAGE plpgsql AS $define$
+DECLARE
+    template text := $template$
 CREATE FUNCTION deliver(
     my_shard integer, now_ms bigint, cap_bytes bigint, allowed bigint[],
     inbox_ids bigint[], i_messages integer[], i_bytes bigint[],
     r_mail integer[], r_place integer[], r_rank integer[], r_recipient text[],
-    c_stored_bytes bigint[], c_size_bytes integer[], c_body_at integer[], c_body_bytes integer[], c_tls boolean[],
-    c_sender text[], c_sender_name text[], c_subject text[], c_attachments text[], c_envelope_from text[], c_helo text[],
-    c_remote_ip text[], c_session text[], c_warnings text[], c_headers text[], c_body text[], c_html text[], c_source bytea[],
+    /*parameters*/,
     OUT missing bigint[], OUT refusal integer, OUT keys_before bigint[],
     OUT is_full boolean[], OUT share_full boolean[], OUT totals bigint[]
 ) LANGUAGE plpgsql AS $$
@@ -390,11 +402,8 @@ BEGIN
         RETURN;
     END IF;
     first_content := nextval('content_id');
-    INSERT INTO content
-        SELECT d.slot, first_content + d.mail, d.copies, c_stored_bytes[d.mail], now_ms, c_size_bytes[d.mail],
-               c_body_at[d.mail], c_body_bytes[d.mail], c_tls[d.mail], c_sender[d.mail], c_sender_name[d.mail],
-               c_subject[d.mail], c_attachments[d.mail], c_envelope_from[d.mail], c_helo[d.mail], c_remote_ip[d.mail],
-               c_session[d.mail], c_warnings[d.mail], c_headers[d.mail], c_body[d.mail], c_html[d.mail], c_source[d.mail]
+    INSERT INTO content (slot, id, copies, received_at_ms, /*columns*/)
+        SELECT d.slot, first_content + d.mail, d.copies, now_ms, /*values*/
         FROM unnest(d_mail, d_slot, d_copies) AS d(mail, slot, copies);
     INSERT INTO message
         SELECT slots[r.place], inbox_ids[r.place], keys_before[r.place] + r.rank, first_content + r.mail, r.recipient
@@ -410,6 +419,15 @@ BEGIN
                         FROM unnest(creators) AS creator);
 END
 $$;
+$template$;
+BEGIN
+    template := replace(template, '/*parameters*/', content_columns('c_%1$s %2$s[]'));
+    template := replace(template, '/*columns*/', content_columns('%1$s'));
+    EXECUTE replace(template, '/*values*/', content_columns('c_%1$s[d.mail]'));
+END
+$define$;
+
+SELECT define_deliver();
 
 -- Takes contents of one slot from as many messages as "times" says, and deletes those that have no other. Returns how many
 -- octets those were. The contents are locked by their ids.
@@ -507,7 +525,10 @@ $$;
 
 -- Moves the mail of an inbox that is locked to another slot. Returns how many more octets are stored then: what several
 -- inboxes share is stored once in each of their slots.
-CREATE FUNCTION move_mail(moved_inbox bigint, old_slot integer, new_slot integer) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION define_move_mail() RETURNS void LANGUAGE plpgsql AS $define$
+DECLARE
+    template text := $template$
+CREATE OR REPLACE FUNCTION move_mail(moved_inbox bigint, old_slot integer, new_slot integer) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     used_ids bigint[];
     used_times integer[];
@@ -525,10 +546,8 @@ BEGIN
     PERFORM 1 FROM content WHERE slot = greatest(old_slot, new_slot) AND id = ANY(used_ids) ORDER BY id FOR NO KEY UPDATE;
     known_ids := ARRAY(SELECT id FROM content WHERE slot = new_slot AND id = ANY(used_ids));
     WITH copied AS (
-        INSERT INTO content AS n
-            SELECT new_slot, c.id, u.times, c.stored_bytes, c.received_at_ms, c.size_bytes, c.body_at, c.body_bytes, c.tls,
-                   c.sender, c.sender_name, c.subject, c.attachments, c.envelope_from, c.helo, c.remote_ip, c.session,
-                   c.warnings, c.headers, c.body, c.html, c.source
+        INSERT INTO content AS n (slot, id, copies, received_at_ms, /*columns*/)
+            SELECT new_slot, c.id, u.times, c.received_at_ms, /*values*/
             FROM unnest(used_ids, used_times) AS u(id, times)
             CROSS JOIN LATERAL (SELECT * FROM content WHERE slot = old_slot AND id = u.id OFFSET 0) AS c
             ON CONFLICT (slot, id) DO UPDATE SET copies = n.copies + excluded.copies
@@ -539,6 +558,14 @@ BEGIN
     RETURN added_bytes - release_contents(old_slot, used_ids, used_times);
 END
 $$;
+$template$;
+BEGIN
+    template := replace(template, '/*columns*/', content_columns('%1$s'));
+    EXECUTE replace(template, '/*values*/', content_columns('c.%1$s'));
+END
+$define$;
+
+SELECT define_move_mail();
 
 -- Sets the expiry of an inbox that is alive. wanted_slot: where its mail is to lie if it lives longer than before, NULL: it
 -- does not. The result: NULL, or since when it has expired, -1 if there is none; then its state.

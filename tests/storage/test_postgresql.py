@@ -11,6 +11,8 @@ from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import connection, engine
+from tmpmaild.storage.postgresql.columns import CONTENT
+from tmpmaild.storage.postgresql.migrate import migrate, migrations
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
 from .conftest import LIFETIME_MS, Engine, postgresql_settings
@@ -228,6 +230,34 @@ async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
     assert tuple(used) == (0, 0, 0)
     contents = await second.storage._readers.run(lambda client: client.fetchval("SELECT count(*) FROM content"))
     assert contents == 0
+
+
+def test_the_declared_columns_are_those_that_the_database_takes(new_database):
+    url = new_database()
+    asyncio.run(engine.upgrade(postgresql_settings(url)))
+    taken = asyncio.run(run(url, "SELECT content_columns('%1$s %2$s')"))
+    assert taken.split(", ") == [f"{column.name} {column.kind}" for column in CONTENT]
+
+
+async def test_a_step_may_add_a_column_of_mail_while_a_daemon_runs_that_does_not_know_it(two, tmp_path):
+    older, _ = two
+    step = tmp_path / "0002_thread.sql"
+    step.write_text(
+        "-- needs 1: …\nALTER TABLE content ADD COLUMN thread text; SELECT define_deliver(), define_move_mail();"
+    )
+    ada = await older.inbox("ada")
+    await older.add(ada, subject="before")
+    client = await older.storage._writer._session.server.connect()
+    assert await migrate(client, migrations() | {2: step}) == ["0002_thread"]
+    await older.add(ada, subject="after")
+    await client.execute("UPDATE content SET thread = subject")
+    await older.move(ada, older.clock() + 2 * SLOT_MS)
+    assert await older.subjects("ada", Page()) == ["after", "before"]
+    moved = await client.fetch("SELECT thread FROM content WHERE slot = $1", (older.clock() + 2 * SLOT_MS) // SLOT_MS)
+    assert sorted(row["thread"] for row in moved) == ["after", "before"]
+    taken = await client.fetch("SELECT pronargs FROM pg_proc WHERE proname = 'deliver' ORDER BY 1")
+    assert taken[1]["pronargs"] == taken[0]["pronargs"] + 1
+    await client.close()
 
 
 async def test_a_reader_of_a_partition_only_delays_its_end(two):

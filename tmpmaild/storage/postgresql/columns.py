@@ -1,7 +1,7 @@
 """The columns of a stored mail: how each is made, and which reads select it.
 
-To add a stored field to a message: a migration that adds the column and replaces ``deliver`` and ``move_mail``, a line
-in ``CONTENT``, and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
+To add a stored field to a message: a migration that adds the column, a line at the end of ``CONTENT``, and one in
+``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
 """
 
 from collections.abc import Callable, Sequence
@@ -86,7 +86,7 @@ CONTENT = (
     Column("html", "text", lambda mail: mail.parsed.html),
     Column("source", "bytea", lambda mail: mail.raw),
 )
-"""The columns of ``content`` that the function ``deliver`` takes, in its order."""
+"""The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
 
 
 class ListedRow(NamedTuple):
