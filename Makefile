@@ -41,7 +41,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# sync.py and syncdriver.py in tmpmaild/client, anew from aio.py and aiodriver.py; the types of the TypeScript client, anew
+# The modules sync….py in tmpmaild/client, anew from aio….py; the types of the TypeScript client, anew
 # from our OpenAPI document.
 client: $(VENV)/.dev
 	$(BIN)/python tools/sync_client.py
