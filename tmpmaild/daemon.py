@@ -33,7 +33,8 @@ from tmpmaild.http.starting import answering
 from tmpmaild.inboxes.blockcommands import BlockCommands
 from tmpmaild.inboxes.commands import InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.smtp.server import SmtpServer

@@ -11,7 +11,8 @@ import pytest
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import NO_SESSION, Envelope
 from tmpmaild.ratelimit import RateLimits

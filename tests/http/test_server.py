@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.http import answers, connection, resource, server
-from tmpmaild.inboxes.service import NewAddress
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
 pytestmark = pytest.mark.both_loops

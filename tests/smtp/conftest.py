@@ -12,7 +12,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tmpmaild.host import listen
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import SmtpSettings

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from tmpmaild.inboxes.service import NewAddress
+from tmpmaild.inboxes.creating import NewAddress
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 MIB = 1024 * 1024

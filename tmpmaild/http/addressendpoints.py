@@ -14,7 +14,8 @@ from tmpmaild.http.requests import CreateRequest, ExtendRequest, fault_items, fa
 from tmpmaild.http.resource import body, client, holder_token, token
 from tmpmaild.http.schemas import AddressResource, DomainList
 from tmpmaild.http.wire import Wire
-from tmpmaild.inboxes.service import InboxService, NewAddress
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox
 
 
