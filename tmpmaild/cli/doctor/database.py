@@ -50,7 +50,7 @@ def check(settings: StorageSettings) -> Iterator[Finding]:
 
 
 def schema(found: ServerFacts) -> Finding:
-    """Say which schema the database has."""
+    """Report the schema that the database has."""
     if found.schema_step is None:
         return warning(_SCHEMA, "none yet", "the first tmpmaild serve creates it, or tmpmaild migrate")
     if found.schema_difference:

@@ -54,7 +54,7 @@ class Readers:
                 self._idle.append(session)
 
     async def close(self) -> None:
-        """Let what runs end, and close all connections."""
+        """Wait until the reads that run have ended, then close all connections."""
         if self._running:
             await asyncio.wait(self._running)
         for session in self._idle:

@@ -93,7 +93,7 @@ class Waker:
         self._woken.set()
 
     async def close(self) -> None:
-        """Tell what is left, and end."""
+        """Tell the changes that are left, then close the connection."""
         self._stopping = True
         self._woken.set()
         if self._task is not None:
