@@ -10,7 +10,7 @@ from tmpmaild.smtp import replies
 from tmpmaild.smtp.exchange import MAX_UNSENT_BYTES, MAX_WAITING_BYTES, Exchange
 
 _IDLE_SECONDS = 300
-# When places run out; in a transaction a client may wait for whom it forwards the mail for.
+# When places run out; in a transaction a client may be waiting for the one whose mail it forwards.
 _IDLE_AMONG_MANY_SECONDS = 2
 _IDLE_IN_TRANSACTION_SECONDS = 20
 _LAST_WORD_SECONDS = 1

@@ -172,7 +172,7 @@ class InboxLookup:
 
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-    """Read addresses that are not forgotten yet, by one statement; nobody's permit is asked."""
+    """Read addresses that are not forgotten yet, by one statement, without asking their permits."""
     now_ms = max(one.now_ms for one in lookups)
     hashes = [one.name_hash for one in lookups]
     rows = await connection.fetch(_FIND_SEVERAL, now_ms, lookups[0].allowed, hashes, now_ms - NAME_HELD_MS)

@@ -58,7 +58,7 @@ class Waker:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen, and go on doing so. Raises as ``Session.connection``."""
+        """Listen from now on. Raises as ``Session.connection``."""
         await self._connection()
         self._task = asyncio.create_task(self._work())
 
@@ -137,7 +137,7 @@ class Waker:
         self._woken.clear()
 
     async def _connection(self) -> asyncpg.Connection:
-        """Return the connection that listens; after it was lost, others may have told what nobody has heard."""
+        """Return the connection that listens; when it is a new one, changes may have been missed."""
         connection = await self._session.connection()
         if connection is not self._listening_on:
             is_first = self._listening_on is None
@@ -199,7 +199,7 @@ class Waker:
             tell(self._callbacks, told)
 
     def _note(self, told: Sequence[InboxChange]) -> None:
-        """Remember moved expiries that are told anyhow, so that ``_look`` does not tell them again."""
+        """Remember expiries that were moved and told, so that ``_look`` does not tell them again."""
         for change in told:
             key = int(change.inbox_id)
             if isinstance(change.notice, ExpiryMoved) and key in self._seen:
