@@ -33,12 +33,23 @@ _SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "timezone": "UTC",
+    # Whatever the role or the database is set to, the statements mean the same.
+    "client_min_messages": "warning",  # or nobody would be told that a standby was not waited for
+    "default_transaction_isolation": "read committed",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "10s",  # a daemon that has been stopped must not keep rows locked
 }
-# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts.
+# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts. The second column ends
+# what waits for a lock when its daemon has closed the connection; systems other than Linux may not know it.
 _CHECK: Final = """
 SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
-       current_setting('fsync') AS fsync,
-       current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS is_standby,
+       CASE WHEN version() LIKE '%linux%' THEN set_config('client_connection_check_interval', '2s', false) END AS noticed,
+       current_setting('fsync') AS fsync, current_setting('server_encoding') AS encoding,
+       current_setting('plan_cache_mode') = 'force_generic_plan' AS is_as_asked,
+       pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
 """
 _PAUSE_SECONDS: Final = 0.5
@@ -46,6 +57,8 @@ _MISTAKES: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.Inva
 """What is wrong with the URL rather than with the server."""
 
 _DURABLE: Final = ("on", "remote_apply")
+_OF_IDS: Final = ("GetNewTransactionId", "GetNewMultiXactId")
+"""The functions of the server that warn, in each transaction, when ids are about to run out."""
 
 
 class Server:
@@ -96,7 +109,7 @@ class Server:
             else:
                 if connection is not None:
                     return connection
-                reasons.append(f"{host}: it is a standby, or was the primary once")
+                reasons.append(f"{host}: it takes no writes, or was the primary once")
             # The next connection begins with another host: this one may cost the time to wait for it.
             self._hosts.append(self._hosts.pop(self._hosts.index((host, port))))
         if mistake is not None:
@@ -116,12 +129,13 @@ class Server:
             server_settings=_SETTINGS,
         )
         try:
-            usable = await self._check(connection)
+            with deadline(connection, HOST_SECONDS):
+                usable = await self._check(connection)
         except BaseException:
             connection.terminate()
             raise
         if not usable:
-            await connection.close()
+            await _close(connection)
         return connection if usable else None
 
     async def _password(self) -> str | None:
@@ -142,8 +156,10 @@ class Server:
         if version < OLDEST_VERSION:
             raise DatabaseError(f"{self.url}: PostgreSQL {version} is too old; {OLDEST_VERSION} or newer is needed")
         found = await connection.fetchrow(_CHECK)
-        if found["is_standby"]:
+        if found["is_read_only"]:
             return False
+        if not found["is_as_asked"]:
+            raise DatabaseError(f"{self.url}: the settings of a connection do not last; connect without a pooler")
         if found["encoding"] != "UTF8":
             raise DatabaseError(
                 f"{self.url}: its encoding is {found['encoding']}; create a database with ENCODING 'UTF8'"
@@ -184,7 +200,8 @@ class Session:
 
     def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
         """Note a warning. There is one, and no error, when the wait for a standby has been cancelled."""
-        self.was_warned = self.was_warned or message.severity_en == "WARNING"
+        is_of_ids = message.server_source_function in _OF_IDS
+        self.was_warned = self.was_warned or (message.severity_en == "WARNING" and not is_of_ids)
 
     async def use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Call ``work`` with the connection while no other call uses it; for a connection that several tasks share."""

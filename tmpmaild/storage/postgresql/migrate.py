@@ -62,11 +62,14 @@ async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Reco
         return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
     if tables:
         raise DatabaseError(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
+    if await connection.fetchval("SELECT to_regclass('schema_step') IS NOT NULL"):
+        raise DatabaseError("its tables are not in the first schema of search_path; was a schema added?")
     return {}
 
 
 _TABLES: Final = """
 SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')
+    AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
 ORDER BY relname
 """
 

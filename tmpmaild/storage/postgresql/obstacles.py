@@ -11,6 +11,10 @@ FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, Timeo
 """What a connection raises when the server, its disk or the network is at fault."""
 
 _REPEATABLE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_OF_ONE_ROW: Final = (
+    *(asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError),
+    *(asyncpg.InternalServerError, ValueError, TypeError, OverflowError),
+)
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +27,8 @@ def reason(error: BaseException) -> str:
         return str(error.args[0]) if error.args else type(error).__name__
     if isinstance(error, OSError):
         return error.strerror or str(error)
+    if isinstance(error, ValueError):  # the driver quotes it
+        return "a value that the database does not take"
     return str(error)
 
 
@@ -43,10 +49,4 @@ def is_repeatable(error: Exception) -> bool:
 
 def is_of_one_row(error: Exception) -> bool:
     """Return whether a statement failed, and changed nothing, because of what one of its operations holds."""
-    return isinstance(error, asyncpg.PostgresError | ValueError | TypeError | OverflowError) and not isinstance(
-        error,
-        asyncpg.PostgresConnectionError
-        | asyncpg.InsufficientResourcesError
-        | asyncpg.OperatorInterventionError
-        | asyncpg.PostgresSystemError,
-    )
+    return isinstance(error, _OF_ONE_ROW)
