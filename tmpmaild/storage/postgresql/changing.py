@@ -56,7 +56,7 @@ async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
         [new.address for new in news],
         [new.created_at_ms for new in news],
         [new.expires_at_ms for new in news],
-        [slot(new.expires_at_ms, batch.now_ms) for new in news],
+        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # has partitions: see _have_slot in storage.py
         [new.private for new in news],
         [new.token_hash for new in news],
         [operation.creator_hash for operation in operations],
@@ -121,6 +121,7 @@ class SetExpiry(Operation):
         self.inbox_key = inbox_key
         self.now_ms = now_ms
         self.expires_at_ms = expires_at_ms
+        self.slot = None if expires_at_ms is None else slot(expires_at_ms, now_ms)
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["SetExpiry"]) -> list[Any]:
@@ -131,9 +132,8 @@ class SetExpiry(Operation):
         expires_at_ms, usage = self.expires_at_ms, batch.usage
         # An inbox that expired while this operation was queued may have lost mail to a sweep.
         now_ms = max(self.now_ms, batch.now_ms)
-        wanted_slot = None if expires_at_ms is None else slot(expires_at_ms, now_ms)
         ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
-        values = (usage.shard, now_ms, usage.limits.composite, self.inbox_key, ends_at_ms, wanted_slot)
+        values = (usage.shard, now_ms, usage.limits.composite, self.inbox_key, ends_at_ms, self.slot)
         found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
         usage.note(found["totals"])
         if found["refusal"] == _NO_INBOX:

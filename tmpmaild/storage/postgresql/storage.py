@@ -198,7 +198,7 @@ class PostgresStorage:
         """See ``Storage``."""
         now_ms = self.clock()
         await self._partitions.add_ahead(now_ms)
-        return await self._partitions.drop_passed(now_ms)
+        return await self._partitions.drop_passed(now_ms, self._usage.shard)
 
     def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
         """See ``Storage``: raises ``CommandError``."""
