@@ -17,7 +17,7 @@ from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageUnavai
 from tmpmaild.model import InboxChange
 from tmpmaild.storage.commits import OnCommitted, settle, tell
 from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.deadlines import deadline
+from tmpmaild.storage.postgresql.deadlines import STATEMENT_SECONDS, deadline
 from tmpmaild.storage.postgresql.figures import Figures
 from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, is_repeatable, translate
 from tmpmaild.storage.postgresql.quotas import Usage
@@ -26,6 +26,8 @@ MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 
 _ATTEMPTS: Final = 5
+_BYTES_PER_SECOND: Final = 2 * 1024 * 1024  # a slow network; only a mail that is larger than a batch needs more time for it
+_WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +72,7 @@ class Writer:
         self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
         self._queued = asyncio.Event()
         self._stopping = False
+        self._left_pid: int | None = None
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._work())
 
@@ -137,16 +140,32 @@ class Writer:
             changes += change
         return outcomes, changes
 
+    async def _connection(self) -> asyncpg.Connection:
+        """Return the connection, unless a statement on the one before still waits for a standby.
+
+        The server does not notice then that nobody waits for its answer. With each new try one more connection would be
+        in use there, and one more copy of the mail be stored when the standby is back.
+        """
+        connection = await self._session.connection()
+        if self._left_pid is not None:
+            with deadline(connection):
+                if await connection.fetchval(_WAITS, self._left_pid):
+                    raise StorageUnavailable("the server waits for a standby")
+            self._left_pid = None
+        return connection
+
     async def _run(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         attempt = 1
         while True:
-            connection = await self._session.connection()
+            connection = await self._connection()
+            pid = connection.get_server_pid()
             batch = Batch(connection, self._clock(), self._usage)
             self._session.was_warned = False
             try:
-                with deadline(connection):
+                with deadline(connection, _seconds(operations)):
                     outcomes = await type(operations[0]).run(batch, operations)
             except FAILURES as error:
+                self._left_pid = pid if connection.is_closed() else None
                 if attempt == _ATTEMPTS or not is_repeatable(error):
                     raise
                 attempt += 1
@@ -155,6 +174,12 @@ class Writer:
                 raise StorageUnavailable("the server did not wait for its standby")
             assert len(outcomes) == len(operations)  # or a future would never be completed
             return outcomes, batch.changes
+
+
+def _seconds(operations: Sequence[Operation]) -> float:
+    """Return how long the server may take to answer."""
+    more_bytes = sum(operation.size_bytes for operation in operations) - MAX_BATCH_BYTES
+    return STATEMENT_SECONDS + max(more_bytes, 0) / _BYTES_PER_SECOND
 
 
 def _failures(error: Exception, count: int) -> list[Exception]:
