@@ -30,6 +30,7 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        (SELECT count(*) FROM pg_stat_replication) AS standbys,
        rolsuper AS is_superuser,
        pg_has_role(datdba, 'USAGE') AS is_owner,
+       has_schema_privilege('public', current_schema(), 'CREATE') AS others_may_create,
        coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS has_tls,
        coalesce(NOT inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), false) AS is_remote,
        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
@@ -72,8 +73,8 @@ async def _facts(connection: asyncpg.Connection) -> ServerFacts:
 
 
 _AS_THEY_ARE: Final = (
-    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "has_tls", "is_remote"),
-    *("daemons_connections", "database_bytes"),
+    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "others_may_create"),
+    *("has_tls", "is_remote", "daemons_connections", "database_bytes"),
 )
 
 
