@@ -72,7 +72,7 @@ async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(database, 
 
 async def test_a_database_that_is_set_to_be_read_only_is_passed_over(database, run):
     run(f"ALTER DATABASE {database.database} SET default_transaction_read_only = on")
-    with pytest.raises(DatabaseError, match="cannot be reached: .*: it takes no writes, or was the primary once"):
+    with pytest.raises(DatabaseError, match=r"cannot be reached: .*: it takes no writes, or was the primary once"):
         await engine.upgrade(postgresql_settings(database))
 
 

@@ -42,11 +42,12 @@ _SETTINGS: Final = {
     "idle_session_timeout": "0",
     "idle_in_transaction_session_timeout": "10s",  # a daemon that has been stopped must not keep rows locked
 }
-# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts. The second column ends
-# what waits for a lock when its daemon has closed the connection; systems other than Linux may not know it.
+# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts. The second column
+# ends what waits for a lock when its daemon has closed the connection; systems other than Linux may not know it.
 _CHECK: Final = """
 SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
-       CASE WHEN version() LIKE '%linux%' THEN set_config('client_connection_check_interval', '2s', false) END AS noticed,
+       CASE WHEN version() LIKE '%linux%'
+            THEN set_config('client_connection_check_interval', '2s', false) END AS noticed,
        current_setting('fsync') AS fsync, current_setting('server_encoding') AS encoding,
        current_setting('plan_cache_mode') = 'force_generic_plan' AS is_as_asked,
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,

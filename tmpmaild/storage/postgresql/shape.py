@@ -1,7 +1,7 @@
 """The schema as lines of text, so that a difference can be named. Partitions are left out: they come and go.
 
-So is what differs between versions of the server (from 18 on NOT NULL is a constraint with a name), and what belongs to an
-extension, which an operator may add.
+So is what differs between versions of the server (from 18 on NOT NULL is a constraint with a name), and what belongs
+to an extension, which an operator may add.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ _SHAPE: Final = """
 WITH ours AS (
     SELECT oid, relname, relkind FROM pg_class
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'S') AND NOT relispartition
-        AND relname <> 'schema_step' AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
+        AND relname <> 'schema_step'
+        AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
 )
 SELECT format('column %s.%s: %s%s', o.relname, a.attname, format_type(a.atttypid, a.atttypmod),
               CASE WHEN a.attnotnull THEN ' not null' ELSE '' END) AS line
