@@ -2,13 +2,12 @@
 
 import asyncio
 import struct
-from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
 
 from tmpmaild import databaseurl
-from tmpmaild.errors import DatabaseError
+from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import clock as database_clock
 from tmpmaild.storage.postgresql import connection, engine
@@ -18,6 +17,7 @@ from tmpmaild.storage.postgresql.slots import SLOT_MS
 from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
 READY = b"Z" + struct.pack("!i", 5) + b"I"
+ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
 USAGE = "SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage"
 
 
@@ -94,34 +94,78 @@ async def test_a_schema_that_comes_first_now_hides_no_mail(database, run):
     assert (await said(database)).endswith("its tables are not in the first schema of search_path; was a schema added?")
 
 
-@asynccontextmanager
-async def host_that_hangs(folder, path):
-    """Listen in ``folder`` for a server at ``path`` that says no more once a client has logged in."""
+class Between:
+    """A host between a daemon and the server, which can fall silent."""
 
-    async def serve(reader, writer):
-        there, back = await asyncio.open_unix_connection(f"{path}/.s.PGSQL.5432")
-        try:
-            back.write(await reader.read(10_000))
-            seen = b""
-            while not seen.endswith(READY):
-                seen += (part := await there.read(10_000))
+    def __init__(self, folder, server, *, silent_after_login=False) -> None:
+        self.folder = folder
+        self._server = f"{server}/.s.PGSQL.5432"
+        self._silent_after_login = silent_after_login
+        self._clients = set()
+        self._serving = set()
+
+    async def __aenter__(self):
+        self._listener = await asyncio.start_unix_server(self._serve, f"{self.folder}/.s.PGSQL.5432")
+        return self
+
+    async def __aexit__(self, *_):
+        self._listener.close()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    async def _serve(self, reader, writer):
+        self._serving.add(asyncio.current_task())
+        there, back = await asyncio.open_unix_connection(self._server)
+        self._clients.add(writer)
+        answers = asyncio.create_task(self._answer(there, writer))
+        while part := await reader.read(100_000):  # until the daemon closes it
+            back.write(part)
+        for end in (back, writer):
+            end.close()
+        await answers
+        self._clients.discard(writer)
+
+    async def _answer(self, there, writer):
+        is_silent = False
+        while part := await there.read(100_000):
+            if not is_silent:
                 writer.write(part)
-            await reader.read()
-        finally:
-            back.close()
-            writer.close()
+            is_silent = is_silent or (self._silent_after_login and part.endswith(READY))
 
-    async with await asyncio.start_unix_server(serve, f"{folder}/.s.PGSQL.5432"):
-        yield
+    def say_that_the_server_ends(self):
+        """Send what a server sends that ends; the connection stays open, as it does for a moment then."""
+        for client in self._clients:
+            client.write(b"E" + struct.pack("!i", 4 + len(ENDING)) + ENDING)
 
 
 async def test_a_host_that_hangs_after_the_login_is_passed_over(database, tmp_path, monkeypatch):
     monkeypatch.setattr(connection, "HOST_SECONDS", 0.5)
     folder = database.hosts[0]
-    async with host_that_hangs(tmp_path, folder):
+    async with Between(tmp_path, folder, silent_after_login=True):
         both = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path},{folder}")
         async with asyncio.timeout(20):
             await engine.upgrade(postgresql_settings(both))
+
+
+async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_deaf(opened, database, tmp_path, clock):
+    url = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path}")
+    heard = []
+    async with (
+        Between(tmp_path, database.hosts[0]) as between,
+        engine.open_storage(postgresql_settings(url), clock) as storage,
+    ):
+        second = Engine(storage, clock)
+        inbox = await opened.inbox("ada")
+        await second.find("ada")
+        storage.on_committed(heard.extend)
+        between.say_that_the_server_ends()
+        with pytest.raises(StorageUnavailable, match="the server has ended the connection"):
+            while True:  # until the message has been read
+                await second.find("ada")
+        async with asyncio.timeout(20):
+            while not heard:
+                await opened.add(inbox)
+                await asyncio.sleep(0.05)
+        assert (await second.find("ada")).id == inbox.id
 
 
 async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run):

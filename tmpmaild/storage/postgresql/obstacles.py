@@ -7,7 +7,10 @@ import asyncpg
 
 from tmpmaild.errors import StorageFull, StorageUnavailable
 
-FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+FAILURES: Final = (
+    *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
+    *(OSError, TimeoutError),
+)
 """What a connection raises when the server, its disk or the network is at fault."""
 
 _REPEATABLE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
@@ -27,6 +30,10 @@ def reason(error: BaseException) -> str:
         return str(error.args[0]) if error.args else type(error).__name__
     if isinstance(error, OSError):
         return error.strerror or str(error)
+    if isinstance(
+        error, asyncpg.InternalClientError
+    ):  # it has read that the server ends, and not yet that it has ended
+        return "the server has ended the connection"
     if isinstance(error, ValueError):  # the driver quotes it
         return "a value that the database does not take"
     return str(error)

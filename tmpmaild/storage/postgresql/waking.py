@@ -107,6 +107,9 @@ class Waker:
             except (*FAILURES, RequestError, DatabaseError) as error:
                 self.trouble = reason(error)
                 await self._pause(_RETRY_SECONDS)
+            except Exception:  # without this task the daemon would be deaf, and nobody would notice
+                log.exception("waking other daemons failed; it goes on")
+                await self._pause(_RETRY_SECONDS)
         if self._words and self._listening_on is not None:
             try:
                 await self._send(self._listening_on)
