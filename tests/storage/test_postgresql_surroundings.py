@@ -12,7 +12,7 @@ from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import clock as database_clock
 from tmpmaild.storage.postgresql import connection, engine
 from tmpmaild.storage.postgresql.clock import DatabaseClock
-from tmpmaild.storage.postgresql.slots import SLOT_MS
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
 from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
