@@ -146,6 +146,11 @@ async def test_a_host_that_hangs_after_the_login_is_passed_over(database, tmp_pa
             await engine.upgrade(postgresql_settings(both))
 
 
+async def until_refused(engine_):
+    while True:
+        await engine_.find("ada")
+
+
 async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_deaf(opened, database, tmp_path, clock):
     url = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path}")
     heard = []
@@ -159,8 +164,7 @@ async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_dea
         storage.on_committed(heard.extend)
         between.say_that_the_server_ends()
         with pytest.raises(StorageUnavailable, match="the server has ended the connection"):
-            while True:  # until the message has been read
-                await second.find("ada")
+            await until_refused(second)
         async with asyncio.timeout(20):
             while not heard:
                 await opened.add(inbox)
