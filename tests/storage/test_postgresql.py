@@ -193,7 +193,7 @@ async def tables(engine_):
 
 
 async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
-    first, _ = two
+    first, second = two
     inbox = await first.inbox("ada")
     await first.add(inbox)
     slot = inbox.expires_at_ms // SLOT_MS
@@ -207,6 +207,9 @@ async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
     for page in (Page(), Page(text="x")):
         assert await first.messages("ada", page) == ()
     assert {f"content_{first.clock() // SLOT_MS}", "content_0", "message_0"} < set(left)
+    second.clock.advance(ms=LIFETIME_MS + SLOT_MS + 30_000)
+    await second.sweep()
+    assert not second.storage._partitions.has(slot)  # or a daemon would remember all slots that others have dropped
 
 
 async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
@@ -285,3 +288,22 @@ async def test_the_clock_is_that_of_the_database(new_database, monkeypatch):
     async with engine.open_storage(postgresql_settings(url)) as storage:
         database_seconds = float(await run(url, "SELECT extract(epoch FROM clock_timestamp())"))
         assert abs(storage.clock() / 1000 - database_seconds) < 5
+        assert 3590 < figure(storage, "storage_clock_offset_seconds") < 3610
+
+
+def figure(storage, name):
+    (found,) = [one for one in storage.measures() if one.name == name]
+    return found.values()[()]
+
+
+async def test_connections_that_are_lost_and_opened_again_are_counted(new_database, clock):
+    url = new_database()
+    async with engine.open_storage(postgresql_settings(url), clock) as storage:
+        one = Engine(storage, clock)
+        await one.find("ada")
+        opened = figure(storage, "storage_connects_total")
+        assert figure(storage, "storage_connections") == opened
+        storage._readers._idle[-1]._connection.terminate()
+        assert figure(storage, "storage_connections") == opened - 1
+        await one.find("ada")
+        assert figure(storage, "storage_connects_total") == opened + 1

@@ -6,6 +6,8 @@ from typing import Final
 
 import asyncpg
 
+from tmpmaild.measures import Gauge, Measure
+
 EVERY_SECONDS: Final = 10.0
 _SLOW_SECONDS: Final = 1.0
 _SQL: Final = "SELECT extract(epoch FROM clock_timestamp())"
@@ -36,3 +38,11 @@ class DatabaseClock:
         if received - asked < _SLOW_SECONDS or not self._was_measured:
             self._ahead_seconds = server_seconds - (asked + received) / 2
             self._was_measured = True
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        help_text = "How far the database server's clock is ahead of this machine's."
+        return (Gauge("storage_clock_offset_seconds", help_text, self._offset_seconds),)
+
+    def _offset_seconds(self) -> float:
+        return _elapsed() + self._ahead_seconds - time.time()

@@ -13,6 +13,7 @@ import asyncpg
 
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.measures import Count, Gauge, Measure
 from tmpmaild.storage.postgresql.deadlines import deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
 
@@ -74,6 +75,7 @@ class Server:
         self._refused_until = 0.0
         self._timeline = ""
         self._open: set[asyncpg.Connection] = set()
+        self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
 
     async def connect(self) -> asyncpg.Connection:
         """Return a new connection to the first host that takes writes.
@@ -90,12 +92,21 @@ class Server:
                 self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
                 raise
         self._open = {one for one in self._open if not one.is_closed()} | {connection}
+        self._connects.add()
         return connection
 
     def terminate_all(self) -> None:
         """Close all connections at once: the host is silent. What waits for an answer fails."""
         for connection in self._open:
             connection.terminate()
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        open_now = Gauge("storage_connections", "Open connections to the database server.", self._count_open)
+        return (open_now, self._connects)
+
+    def _count_open(self) -> int:
+        return sum(not one.is_closed() for one in self._open)
 
     async def _connect_to_first(self) -> asyncpg.Connection:
         password = await self._password()

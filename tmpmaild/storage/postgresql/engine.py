@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ import anyio
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
+from tmpmaild.measures import Measure
 from tmpmaild.storage.base import OperatorMail, Summary
 from tmpmaild.storage.postgresql import examining, operatormail
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
@@ -45,12 +46,14 @@ async def open_storage(settings: StorageSettings, clock: Clock | None = None) ->
     async with AsyncExitStack() as opened:
         connection = await _prepared(upkeep)
         opened.push_async_callback(_shielded, upkeep.close)
+        database_clock = DatabaseClock()
+        await database_clock.measure(connection)
         if clock is None:
-            clock = own = DatabaseClock()
-            await own.measure(connection)
-            measuring = asyncio.create_task(_measure(own, upkeep))
+            measuring = asyncio.create_task(_measure(database_clock, upkeep))
             opened.callback(measuring.cancel)
-        storage = await _assemble(settings, server, upkeep, connection, clock)
+        measures = (*server.measures(), *database_clock.measures())
+        clock = clock or database_clock
+        storage = await _assemble(settings, server, upkeep, connection, clock=clock, measures=measures)
         opened.push_async_callback(_shielded, storage.close)
         yield storage
 
@@ -100,7 +103,13 @@ async def _measure(clock: DatabaseClock, session: Session) -> None:
 
 
 async def _assemble(
-    settings: StorageSettings, server: Server, upkeep: Session, connection: asyncpg.Connection, clock: Clock
+    settings: StorageSettings,
+    server: Server,
+    upkeep: Session,
+    connection: asyncpg.Connection,
+    *,
+    clock: Clock,
+    measures: Sequence[Measure],
 ) -> PostgresStorage:
     usage = Usage(inbox_limits(settings))
     partitions = Partitions(upkeep)
@@ -126,6 +135,7 @@ async def _assemble(
         shared=shared,
         hash_key=hash_key,
         clock=clock,
+        measures=measures,
     )
 
 

@@ -89,6 +89,7 @@ class Partitions:
             if dropped is None:
                 return False
             self._known.discard(dropped)
+        self._known -= {slot for slot in self._known if APART < slot < first}  # other daemons have dropped them
         return True
 
     async def _try(self, sql: str, *arguments: object) -> int | None:

@@ -45,6 +45,7 @@ class PostgresStorage:
         shared: PostgresShared,
         hash_key: bytes,
         clock: Clock,
+        measures: Sequence[Measure],
     ) -> None:
         self.policy = PostgresPolicy(writer, readers, waker)
         self.shared = shared
@@ -56,6 +57,7 @@ class PostgresStorage:
         self._partitions = partitions
         self._usage = usage
         self._hash_key = hash_key
+        self._measures = measures
         self._counting: asyncio.Future[object] | None = None
         self._lost = asyncio.Event()
         writer.on_committed(waker.tell)
@@ -210,7 +212,7 @@ class PostgresStorage:
 
     def measures(self) -> Sequence[Measure]:
         """See ``Storage``."""
-        return self._writer.figures.measures()
+        return (*self._writer.figures.measures(), *self._measures)
 
     def is_lost(self) -> bool:
         """See ``Storage``: a server that is away may come back."""
