@@ -9,7 +9,8 @@ from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.migrate import migrations
 from tmpmaild.storage.postgresql.operatormail import look
-from tmpmaild.storage.postgresql.shape import differences, shape
+from tmpmaild.storage.postgresql.shape import shape
+from tmpmaild.storage.shapes import differences
 
 LOGGING: Final = (
     "log_statement",

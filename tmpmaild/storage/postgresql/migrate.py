@@ -14,7 +14,8 @@ import asyncpg
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.migrations import steps_in
 from tmpmaild.storage.postgresql.obstacles import reason
-from tmpmaild.storage.postgresql.shape import differences, shape
+from tmpmaild.storage.postgresql.shape import shape
+from tmpmaild.storage.shapes import differences
 
 _LOCK: Final = "SELECT pg_advisory_lock(7238716, 1)"
 _UNLOCK: Final = "SELECT pg_advisory_unlock(7238716, 1)"

@@ -4,7 +4,6 @@ So is what differs between versions of the server (from 18 on NOT NULL is a cons
 to an extension, which an operator may add.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import asyncpg
@@ -41,10 +40,3 @@ ORDER BY 1
 async def shape(connection: asyncpg.Connection) -> list[str]:
     """Return what the schema consists of, a line each."""
     return [row["line"] for row in await connection.fetch(_SHAPE)]
-
-
-def differences(expected: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Return what is missing and what is there besides, in words."""
-    missing = [f"{line.partition(': ')[0]} is missing or different" for line in expected if line not in set(found)]
-    more = [f"{line.partition(': ')[0]} is new" for line in found if line not in set(expected)]
-    return missing + more
