@@ -22,7 +22,7 @@ proof: $(VENV)/.dev
 
 # The units on a Debian 12 that boots in a container. As root; needs systemd-container and debootstrap, and once the network.
 proof-systemd: $(VENV)/.dev
-	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted.py -n0 -rs $(ARGS)
+	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted*.py -n0 -rs $(ARGS)
 
 # A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
 soak: $(VENV)/.dev
