@@ -55,6 +55,7 @@ SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), f
        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
 """
 _PAUSE_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 2.0
 _MISTAKES: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 """What is wrong with the URL rather than with the server."""
 
@@ -74,6 +75,7 @@ class Server:
         self._refusal = ""
         self._refused_until = 0.0
         self._timeline = ""
+        self._look_at = 0.0
         self._open: set[asyncpg.Connection] = set()
         self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
 
@@ -94,6 +96,14 @@ class Server:
         self._open = {one for one in self._open if not one.is_closed()} | {connection}
         self._connects.add()
         return connection
+
+    def look_elsewhere(self) -> bool:
+        """Begin with another host the next time; False if there is none, or if that was done a moment ago."""
+        if len(self._hosts) == 1 or time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        self._hosts.append(self._hosts.pop(0))
+        return True
 
     def terminate_all(self) -> None:
         """Close all connections at once: the host is silent. What waits for an answer fails."""
@@ -190,6 +200,8 @@ class Server:
         if timeline < self._timeline:
             log.error("a primary of an older timeline is left alone: %s; stop it", self.url)
             return False
+        if timeline > self._timeline:
+            self.terminate_all()  # what is still connected is so to the primary before
         self._timeline = timeline
         return True
 
@@ -209,6 +221,11 @@ class Session:
             self._connection = await self.server.connect()
             self._connection.add_log_listener(self._note)
         return self._connection
+
+    def look_elsewhere(self) -> None:
+        """Look for a newer primary: this one does not get its commits to a standby, which may have been promoted."""
+        if self.server.look_elsewhere() and self._connection is not None:
+            self._connection.terminate()
 
     def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
         """Note a warning. There is one, and no error, when the wait for a standby has been cancelled."""
