@@ -8,7 +8,7 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, Mailb
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES
-from tmpmaild.storage.postgresql.writer import Batch, Operation
+from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
 
 _CREATE: Final = """
 SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
@@ -34,9 +34,8 @@ class CreateInbox(Operation):
         """Create each inbox whose name is free and whose creator is within its share; reject the others."""
         firsts = list({one.name_hash: one for one in reversed(operations)}.values())
         results = dict(zip(firsts, await _create(batch, firsts), strict=True))
-        for one in firsts:
-            if len(firsts) > 1 and isinstance(results[one], StorageFull):
-                (results[one],) = await _create(batch, [one])
+        if len(firsts) > 1 and any(isinstance(result, StorageFull) for result in results.values()):
+            raise NotTogether
         taken_or_refused = {one.name_hash: results[one] for one in firsts}
         return [results.get(one) or _of_second(taken_or_refused[one.name_hash]) for one in operations]
 
@@ -117,6 +116,8 @@ class SetExpiry(Operation):
     ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
     """
 
+    is_alone = True
+
     def __init__(self, inbox_key: int, now_ms: int, expires_at_ms: int | None = None) -> None:
         self.inbox_key = inbox_key
         self.now_ms = now_ms
@@ -125,8 +126,9 @@ class SetExpiry(Operation):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["SetExpiry"]) -> list[Any]:
-        """Set the expiry of each inbox that is alive."""
-        return [await operation._set(batch) for operation in operations]  # noqa: SLF001 - our own kind
+        """Set the expiry of the inbox if it is alive."""
+        (operation,) = operations
+        return [await operation._set(batch)]  # noqa: SLF001 - our own kind
 
     async def _set(self, batch: Batch) -> Any:
         expires_at_ms, usage = self.expires_at_ms, batch.usage

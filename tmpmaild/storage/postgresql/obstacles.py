@@ -1,11 +1,15 @@
 """What is wrong with a database or its server, as the errors of ``tmpmaild.errors``; nothing of the mail is in them."""
 
+import asyncio
 import logging
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 import asyncpg
 
 from tmpmaild.errors import StorageFull, StorageUnavailable
+
+T = TypeVar("T")
 
 FAILURES: Final = (
     *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
@@ -14,6 +18,7 @@ FAILURES: Final = (
 """What a connection raises when the server, its disk or the network is at fault."""
 
 _REPEATABLE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)
 _OF_ONE_ROW: Final = (
     *(asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError),
     *(asyncpg.InternalServerError, ValueError, TypeError, OverflowError),
@@ -49,9 +54,15 @@ def translate(error: Exception) -> Exception:
     return StorageUnavailable(reason(error))
 
 
-def is_repeatable(error: Exception) -> bool:
-    """Return whether nothing has been changed and the same statement may succeed at once."""
-    return isinstance(error, _REPEATABLE)
+async def repeated(run: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of ``run``; call it again when the server has undone it in favour of another session."""
+    for pause_seconds in _PAUSES_SECONDS:
+        try:
+            return await run()
+        except _REPEATABLE as error:
+            log.debug("a statement is repeated: %s", reason(error))
+            await asyncio.sleep(pause_seconds)  # or it may be first again to lock what the other one waits for
+    return await run()
 
 
 def is_of_one_row(error: Exception) -> bool:
