@@ -10,7 +10,7 @@ import pytest
 from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import partitions
-from tmpmaild.storage.postgresql.slots import SLOT_MS
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
 from .conftest import Engine
 

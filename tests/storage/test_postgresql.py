@@ -107,9 +107,40 @@ def set_and_wait(cluster, name, value):
         time.sleep(0.01)
 
 
-def test_an_old_server_is_told_which_version_is_needed(new_database, monkeypatch):
-    monkeypatch.setattr(connection, "OLDEST_VERSION", 99)
-    assert asyncio.run(said(new_database())).endswith(" is too old; 99 or newer is needed")
+def octets(kind, body):
+    return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+
+GREETING = [(b"R", bytes(4)), (b"S", b"server_version\x0014.11 (Debian)\0"), (b"K", bytes(8)), (b"Z", b"I")]
+REFUSAL = [(b"E", b'SFATAL\0VFATAL\0C42704\0Munrecognized configuration parameter "plan_cache_mode"\0\0')]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (GREETING, "PostgreSQL 14 is too old; 15 or newer is needed"),
+        (
+            REFUSAL,
+            'PostgreSQL is too old (unrecognized configuration parameter "plan_cache_mode"); 15 or newer is needed',
+        ),
+    ],
+    ids=["old", "very old"],
+)
+async def test_an_old_server_is_told_which_version_is_needed(answers, expected):
+    """What the servers of these versions answer; one before version 12 does not know all that a session is set to."""
+
+    async def answer(reader, writer):
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big") - 4)
+        writer.write(b"".join(octets(*one) for one in answers))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        url = databaseurl.parse(f"postgresql://me:hunter2@127.0.0.1:{port}/mail?sslmode=disable")
+        with pytest.raises(DatabaseError) as refusal:
+            await engine.upgrade(postgresql_settings(url))
+    assert str(refusal.value) == f"postgresql://me@127.0.0.1:{port}/mail: {expected}"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +181,63 @@ def test_a_schema_that_needs_a_newer_daemon_is_refused_and_one_that_does_not_is_
     assert asyncio.run(meet(1)) == []
     with pytest.raises(DatabaseError, match=r"a newer tmpmaild \(step 2\), this one knows step 1; update it"):
         asyncio.run(meet(2))
+
+
+LATER = """
+-- needs 1: it adds what older daemons do without
+ALTER TABLE content ADD COLUMN language text;
+ALTER TABLE inbox ADD COLUMN note text;
+ALTER TABLE domain ADD COLUMN note text;
+CREATE TABLE later (id integer PRIMARY KEY);
+"""
+
+
+async def connected(url):
+    return await asyncpg.connect(host=url.hosts[0], user=url.user, database=url.database)
+
+
+async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_that_is_compatible(
+    new_database, clock, tmp_path
+):
+    url, file = new_database(), tmp_path / "0002_later.sql"
+    file.write_text(LATER)
+
+    async def upgrade_behind_a_reader(running, inbox):
+        """Apply the step while somebody reads: mail is stored all the same, and does not wait for it."""
+        reader, upgrading = await connected(url), await connected(url)
+        async with reader.transaction():
+            await reader.execute("SELECT FROM content")
+            applying = asyncio.ensure_future(migrate(upgrading, {**migrations(), 2: file}))
+            refused = []
+            upgrading.add_query_logger(lambda query: query.exception and refused.append(type(query.exception)))
+            while not refused:
+                await running.add(inbox)
+                await asyncio.sleep(0.005)
+        assert await applying == ["0002_later"]
+        assert set(refused) == {asyncpg.LockNotAvailableError}
+        for client in (reader, upgrading):
+            await client.close()
+
+    async def use(daemon, name):
+        await daemon.storage.policy.serve_domains(["tmpmaild.example"], 1, 2)
+        inbox = await daemon.inbox(name)
+        message = await daemon.add(inbox, subject="first")
+        await daemon.add(inbox, await daemon.find("ada"), subject="last")
+        await daemon.delete(inbox, message)
+        await daemon.move(inbox, inbox.expires_at_ms + 3 * SLOT_MS)
+        assert await daemon.subjects(name, Page()) == await daemon.subjects(name, Page(text="las")) == ["last"]
+
+    async with engine.open_storage(postgresql_settings(url), clock) as storage:
+        running = Engine(storage, clock)
+        inbox = await running.inbox("ada")
+        await use(running, "before")
+        await upgrade_behind_a_reader(running, inbox)
+        await use(running, "after")
+        async with engine.open_storage(postgresql_settings(url), clock) as another:
+            await use(Engine(another, clock), "started")
+        clock.advance(ms=LIFETIME_MS + 5 * SLOT_MS)
+        await running.sweep()
+        assert (await running.find("ada")).message_count == 0
 
 
 def test_nobody_there_is_said_with_the_host_and_without_the_password():

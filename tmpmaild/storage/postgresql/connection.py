@@ -140,16 +140,19 @@ class Server:
 
     async def _connect(self, host: str, port: int, password: str | None) -> asyncpg.Connection | None:
         """Connect to one host; None if it is not the primary."""
-        connection = await asyncpg.connect(
-            dsn=f"postgresql:///?{urlencode(self.url.tls)}",
-            host=host,
-            port=port,
-            user=self.url.user,
-            password=password,
-            database=self.url.database,
-            timeout=HOST_SECONDS,
-            server_settings=_SETTINGS,
-        )
+        try:
+            connection = await asyncpg.connect(
+                dsn=f"postgresql:///?{urlencode(self.url.tls)}",
+                host=host,
+                port=port,
+                user=self.url.user,
+                password=password,
+                database=self.url.database,
+                timeout=HOST_SECONDS,
+                server_settings=_SETTINGS,
+            )
+        except asyncpg.UndefinedObjectError as error:  # before version 12 a server does not know all of the settings
+            raise self._too_old(f"PostgreSQL is too old ({reason(error)})") from error
         try:
             with deadline(connection, HOST_SECONDS):
                 usable = await self._check(connection)
@@ -176,7 +179,7 @@ class Server:
         """Return False if it is not the primary. Raises ``DatabaseError`` when mail would not be safe there."""
         version = connection.get_server_version().major
         if version < OLDEST_VERSION:
-            raise DatabaseError(f"{self.url}: PostgreSQL {version} is too old; {OLDEST_VERSION} or newer is needed")
+            raise self._too_old(f"PostgreSQL {version} is too old")
         found = await connection.fetchrow(_CHECK)
         if found["is_read_only"]:
             return False
@@ -194,6 +197,9 @@ class Server:
                 " or acknowledged mail could be lost"
             )
         return self._is_newest(found["timeline"])
+
+    def _too_old(self, text: str) -> DatabaseError:
+        return DatabaseError(f"{self.url}: {text}; {OLDEST_VERSION} or newer is needed")
 
     def _is_newest(self, timeline: str) -> bool:
         """Return whether a primary has not been replaced by another one: each promotion begins a newer timeline."""

@@ -4,6 +4,7 @@ Each step says which is the oldest step that a daemon must know to work with the
 replaced one by one.
 """
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,9 @@ from tmpmaild.storage.shapes import differences
 
 _LOCK: Final = "SELECT pg_advisory_lock(7238716, 1)"
 _UNLOCK: Final = "SELECT pg_advisory_unlock(7238716, 1)"
+_LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'"
+_ATTEMPTS: Final = 600
+_PAUSE_SECONDS: Final = 0.1
 _STEPS: Final = """
 CREATE TABLE schema_step (
     number integer PRIMARY KEY,
@@ -89,18 +93,30 @@ async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Reco
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
+    """Apply one step. It gives way to those who use its tables, and is tried again: what waits behind it are mails."""
+    for _ in range(_ATTEMPTS):
+        try:
+            await _try(connection, number, name, script)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            await asyncio.sleep(_PAUSE_SECONDS)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise DatabaseError(
+                f"the role may not change the schema ({reason(error)}); make it the owner of the database"
+            ) from error
+        except asyncpg.PostgresError as error:
+            raise DatabaseError(f"migration {name} failed: {reason(error)}") from error
+        else:
+            return
+    raise DatabaseError(f"migration {name} failed: its tables stay locked by another session")
+
+
+async def _try(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
     needs = _NEEDS.search(script)
     assert needs is not None  # of a file of ours
-    try:
-        async with connection.transaction():
-            if number == 1:
-                await connection.execute(_STEPS)
-            await connection.execute(script)
-            values = (number, name, int(needs[1]), await shape(connection))
-            await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise DatabaseError(
-            f"the role may not change the schema ({reason(error)}); make it the owner of the database"
-        ) from error
-    except asyncpg.PostgresError as error:
-        raise DatabaseError(f"migration {name} failed: {reason(error)}") from error
+    async with connection.transaction():
+        await connection.execute(_LOCK_WAIT)
+        if number == 1:
+            await connection.execute(_STEPS)
+        await connection.execute(script)
+        values = (number, name, int(needs[1]), await shape(connection))
+        await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)
