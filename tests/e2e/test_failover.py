@@ -1,11 +1,14 @@
-"""What the loss of a standby does; the loss of a primary that is fenced, which takes long, is in the proofs."""
+"""The PostgreSQL primary or its standby is lost: no acknowledged mail is, and the daemon goes on. How fast: the proofs."""
 
 import asyncio
+import signal
 import smtplib
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from failover import Pair, until
+from failover import Pair, lose, until
 
 from tmpmaild import databaseurl
 from tmpmaild.errors import StorageUnavailable
@@ -45,8 +48,26 @@ def test_a_mail_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pair,
     assert daemon.messages(address)[0]["subject"] == "again"
 
 
+def is_ready(daemon):
+    try:
+        with urllib.request.urlopen(f"{daemon.url}/readyz", timeout=60) as answer:
+            return answer.status == 200
+    except urllib.error.HTTPError as error:
+        error.close()
+        return False
+
+
+def test_no_acknowledged_mail_is_lost_with_the_primary_three_times_in_a_row(pair, daemon):
+    for how in (signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL):
+        pair.have_standby()
+        missing, _ = lose(pair, daemon, how, senders=2)
+        assert missing == []
+        until(lambda: is_ready(daemon))
+
+
 async def test_a_commit_that_waits_for_a_standby_is_not_repeated_and_a_newer_primary_is_found(pair, monkeypatch):
     monkeypatch.setattr(writer, "STATEMENT_SECONDS", 0.5)
+    pair.have_standby()
     settings = StorageSettings(
         url=databaseurl.parse(pair.url), max_bytes=0, reserve_bytes=1,
         max_messages_per_inbox=0, max_bytes_per_inbox=0, max_share_per_creator=1,
