@@ -18,6 +18,7 @@ from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
 READY = b"Z" + struct.pack("!i", 5) + b"I"
 ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+UNSUPPORTED = b"SERROR\0VERROR\0C08P01\0Munsupported\0\0"
 USAGE = "SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage"
 
 
@@ -79,6 +80,17 @@ async def test_a_database_that_is_set_to_be_read_only_is_passed_over(database, r
 async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(database, monkeypatch):
     monkeypatch.setattr(connection, "_SETTINGS", {})
     assert (await said(database)).endswith("the settings of a connection do not last; connect without a pooler")
+
+
+async def test_a_pooler_that_refuses_the_settings_is_not_waited_for(tmp_path):
+    async def serve(reader, writer):
+        await reader.read(10_000)
+        writer.write(b"E" + struct.pack("!i", 4 + len(UNSUPPORTED)) + UNSUPPORTED)
+        writer.close()
+
+    url = databaseurl.parse(f"postgresql://ada@/mail?host={tmp_path}")
+    async with await asyncio.start_unix_server(serve, f"{tmp_path}/.s.PGSQL.5432"):
+        assert (await said(url)).endswith(": unsupported; connect to the server itself, without a pooler")
 
 
 async def test_extensions_are_no_change_of_the_schema(database, run):

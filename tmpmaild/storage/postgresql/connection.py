@@ -56,7 +56,10 @@ SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), f
 """
 _PAUSE_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 2.0
-_MISTAKES: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+_MISTAKES: Final = (
+    *(asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
+    asyncpg.ProtocolViolationError,  # a pooler that does not know a setting
+)
 """What is wrong with the URL rather than with the server."""
 
 _DURABLE: Final = ("on", "remote_apply")

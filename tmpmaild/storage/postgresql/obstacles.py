@@ -31,6 +31,8 @@ def reason(error: BaseException) -> str:
     """Return the reason of a failure in a few words: never the details of the server, which may quote a row."""
     if isinstance(error, TimeoutError):
         return "no answer"
+    if isinstance(error, asyncpg.ProtocolViolationError):
+        return f"{error.args[0]}; connect to the server itself, without a pooler"
     if isinstance(error, asyncpg.PostgresError):
         return str(error.args[0]) if error.args else type(error).__name__
     if isinstance(error, OSError):
