@@ -29,21 +29,22 @@ log = logging.getLogger(__name__)
 
 def reason(error: BaseException) -> str:
     """Return the reason of a failure in a few words: never the details of the server, which may quote a row."""
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if isinstance(error, asyncpg.ProtocolViolationError):
-        return f"{error.args[0]}; connect to the server itself, without a pooler"
-    if isinstance(error, asyncpg.PostgresError):
-        return str(error.args[0]) if error.args else type(error).__name__
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    if isinstance(
-        error, asyncpg.InternalClientError
-    ):  # it has read that the server ends, and not yet that it has ended
-        return "the server has ended the connection"
-    if isinstance(error, ValueError):  # the driver quotes it
-        return "a value that the database does not take"
-    return str(error)
+    match error:
+        case TimeoutError():
+            text = "no answer"
+        case asyncpg.ProtocolViolationError():
+            text = f"{error.args[0]}; connect to the server itself, without a pooler"
+        case asyncpg.InternalClientError():  # the driver has read that it will end, but it is still open
+            text = "the server has ended the connection"
+        case asyncpg.PostgresError():
+            text = str(error.args[0]) if error.args else type(error).__name__
+        case OSError():
+            text = error.strerror or str(error)
+        case ValueError():  # the driver quotes it
+            text = "a value that the database does not take"
+        case _:
+            text = str(error)
+    return text
 
 
 def translate(error: Exception) -> Exception:
