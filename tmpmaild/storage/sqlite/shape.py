@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from functools import cache
 from typing import Final
 
 from tmpmaild.storage.shapes import differences
@@ -29,13 +30,19 @@ _COMMENT: Final = re.compile(r"--[^\n]*")
 
 def difference(connection: sqlite3.Connection, version: int) -> str:
     """Return a difference from the schema of a version, "" if there is none."""
+    ours, expected = _made_by_migrations(version)
+    # By kind: a column says more than the table that it is of.
+    return min(differences(expected, _lines(connection, ours)), default="")
+
+
+@cache
+def _made_by_migrations(version: int) -> tuple[str, list[str]]:
+    """Return the names of our tables and views, as JSON, and the lines of the schema."""
     steps = {number: file for number, file in migrations().items() if number <= version}
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         migrate(model, steps)
         ours = json.dumps([name for (name,) in model.execute(_OURS)])
-        expected = _lines(model, ours)
-    # By kind: a column says more than the table that it is of.
-    return min(differences(expected, _lines(connection, ours)), default="")
+        return ours, _lines(model, ours)
 
 
 def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
