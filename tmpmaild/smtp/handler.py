@@ -9,8 +9,7 @@ from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 from aiosmtpd.smtp import Session
 
 from tmpmaild.errors import RequestError, StorageUnavailable
-from tmpmaild.inboxes.creating import Destination
-from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.service import Destination, InboxService
 from tmpmaild.model import AcceptedRecipient, Envelope
 from tmpmaild.model import Session as Evidence
 from tmpmaild.smtp import replies

@@ -29,7 +29,7 @@ class Gatherer(Generic[Q, A]):
         return await future
 
     async def close(self) -> None:
-        """Wait until all questions are answered."""
+        """Let what was asked be answered."""
         if self._task is not None:
             await self._task
 
