@@ -22,7 +22,7 @@ proof: $(VENV)/.dev
 
 # The units on a Debian 12 that boots in a container. As root; needs systemd-container and debootstrap, and once the network.
 proof-systemd: $(VENV)/.dev
-	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted.py -n0 -rs $(ARGS)
+	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted*.py -n0 -rs $(ARGS)
 
 # A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
 soak: $(VENV)/.dev
@@ -41,7 +41,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# sync.py and syncdriver.py in tmpmaild/client, anew from aio.py and aiodriver.py; the types of the TypeScript client, anew
+# The modules sync….py in tmpmaild/client, anew from aio….py; the types of the TypeScript client, anew
 # from our OpenAPI document.
 client: $(VENV)/.dev
 	$(BIN)/python tools/sync_client.py

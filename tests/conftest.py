@@ -10,6 +10,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+import stores
+from emptying import emptier
 from hypothesis import settings
 
 import clusters
@@ -36,10 +38,13 @@ def anyio_backend():
 
 
 def pytest_generate_tests(metafunc):
-    """Run on both event loops what is marked so: nothing else sees a difference."""
-    wants_both = metafunc.definition.get_closest_marker("both_loops")
-    if wants_both and "anyio_backend" in metafunc.fixturenames:
-        metafunc.parametrize("anyio_backend", LOOPS)
+    """Run on both event loops, or both engines of the storage, what is marked so: nothing else sees a difference."""
+    for mark, fixture, each in (
+        ("both_loops", "anyio_backend", LOOPS),
+        ("both_engines", "engine_kind", stores.ENGINES),
+    ):
+        if metafunc.definition.get_closest_marker(mark) and fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, each)
 
 
 class Clock:
@@ -81,8 +86,37 @@ def surroundings():
 def cluster():
     """Return a PostgreSQL server for this worker, started when the first test asks for it."""
     cluster = clusters.started_cluster()
+    stores.ask_for_types_once()
     yield cluster
     clusters.remove(cluster)
+
+
+@pytest.fixture(scope="session")
+def database(cluster):
+    """Return the URL of a database that the tests of this worker use one after the other."""
+    return cluster.parsed_url(cluster.database())
+
+
+@pytest.fixture(scope="session")
+def empty(database):
+    """Return a function that empties that database."""
+    with emptier(database) as empty:
+        yield empty
+
+
+@pytest.fixture
+def engine_kind():
+    """Return the engine of tests that are not marked ``both_engines``."""
+    return "sqlite"
+
+
+@pytest.fixture
+def store(engine_kind, request, tmp_path):
+    """Return an empty place for a storage."""
+    if engine_kind == "sqlite":
+        return stores.SqliteStore(tmp_path / "mail.db")
+    request.getfixturevalue("empty")()
+    return stores.PostgresqlStore(*map(request.getfixturevalue, ("cluster", "database")))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -7,8 +7,10 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from tmpmaild.host.listen import bind_all
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer

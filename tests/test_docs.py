@@ -17,7 +17,7 @@ from tmpmaild.cli.main import main
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config, kinds_by_key
 from tmpmaild.host.passed import FAMILIES
-from tmpmaild.http import requests, wire
+from tmpmaild.http import requests, schemas
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
 from tmpmaild.roomsettings import NEED_RESTART
@@ -36,8 +36,8 @@ def test_every_route_stands_in_the_api_reference():
 
 
 def test_every_parameter_and_member_stands_in_the_api_reference():
-    kinds = [kind for module in (requests, wire) for kind in vars(module).values() if isinstance(kind, type)]
-    ours = [kind for kind in kinds if kind.__module__ in (requests.__name__, wire.__name__)]
+    kinds = [kind for module in (requests, schemas) for kind in vars(module).values() if isinstance(kind, type)]
+    ours = [kind for kind in kinds if kind.__module__ in (requests.__name__, schemas.__name__)]
     structs = [kind for kind in ours if issubclass(kind, Struct) and not kind.__name__.startswith("_")]
     names = {field.encode_name for kind in structs for field in msgspec.structs.fields(kind)}
     assert len(names) > 40

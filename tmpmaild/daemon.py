@@ -8,23 +8,23 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from itertools import chain
-from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
 
 from tmpmaild import __version__, roomsettings
-from tmpmaild.commands import Answer, Command, NoArguments
+from tmpmaild.commands import Command
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, RequestError, StartError
-from tmpmaild.host import allocator, certificate, controlsocket, listen, logs, notify, passed, signals, watchdog
+from tmpmaild.host import allocator, certificate, controlsocket, logs, notify, signals, watchdog
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.looplag import LoopLag
 from tmpmaild.host.metrics import Exposition
+from tmpmaild.host.reloading import Outcome, Reloading
+from tmpmaild.host.sockets import Sockets, bind, names
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp
 from tmpmaild.http.health import operator_app
@@ -33,7 +33,8 @@ from tmpmaild.http.starting import answering
 from tmpmaild.inboxes.blockcommands import BlockCommands
 from tmpmaild.inboxes.commands import InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Block
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.smtp.server import SmtpServer
@@ -42,7 +43,6 @@ from tmpmaild.storage.engines import open_storage
 from tmpmaild.times import rfc3339
 
 _GRACE_SECONDS = 3.0
-_RELOAD_PAUSE_SECONDS = 0.5
 _MAX_METRICS_CONNECTIONS = 100
 # How long a thread keeps the GIL from others. A thread that parses 10 MiB would with Python's 5 ms let the event loop
 # do one thing every 5 ms.
@@ -78,12 +78,12 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     allocator.return_large_blocks()
     tls = certificate.load(config)
     # A server may be away for long; a file is there at once, or never.
-    early = _bind(config) if config.storage.url else None
+    early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
         service = _service(storage, await _noted_rules(config, storage))
         service.blocks.add(await _known_blocks(config, storage))
         with controlsocket.bound(config, os.environ) as control:
-            sockets = early or _bind(config)
+            sockets = early or bind(config)
             parts = _Parts(config, service, storage, tls, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control, announce)
         if storage.is_lost():
@@ -91,7 +91,7 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
 
 
 async def _serve(
-    parts: "_Parts", storage: Storage, sockets: "_Sockets", control: socket.socket | None, announce: Announce
+    parts: "_Parts", storage: Storage, sockets: Sockets, control: socket.socket | None, announce: Announce
 ) -> None:
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
@@ -101,11 +101,11 @@ async def _serve(
             await parts.control.start(control)
             for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
                 tasks.start_soon(forever)
-            tasks.start_soon(parts.reload_when, reload_wanted)
+            tasks.start_soon(parts.reloading.reload_when, reload_wanted)
             tasks.start_soon(watchdog.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served)
-            announce(*map(_names, (sockets.http, sockets.smtp, sockets.smtps)))
+            announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
             notify.notify("READY=1")
             await anyio.sleep_forever()
         notify.notify("STOPPING=1")
@@ -125,13 +125,11 @@ class _Parts:
         storage: Storage,
         tls: ssl.SSLContext | None,
         *,
-        sockets: "_Sockets",
+        sockets: Sockets,
         read_again: ReadConfig,
     ) -> None:
         self._started_with = config
         self._read_again = read_again
-        self._reloading = anyio.Lock()
-        self._reloads = 0
         self._storage = storage
         self._sockets = sockets
         self._service = service
@@ -152,27 +150,28 @@ class _Parts:
         measures = tuple(chain.from_iterable(part.measures() for part in measured))
         metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
-        self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(_names, sockets)))
+        self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))
         own = roomsettings.own_networks(config)
         self._blocks = BlockCommands(storage.policy, self._service.blocks, own, clock=storage.clock)
+        self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())
 
     def _commands(self) -> dict[str, Command]:
         inboxes = InboxCommands(self._storage, self.cleaner, clock=self._storage.clock)
-        reload = {"reload": Command(NoArguments, self._answer_reload)}
+        reload = self.reloading.commands()
         return {**self._status.commands(), **inboxes.commands(), **self._blocks.commands(), **reload}
 
     @property
     def served(self) -> str:
         """What is served and where, as text."""
         domains = ", ".join(self._service.domains)
-        http, smtp, smtps, metrics = (", ".join(_names(some)) for some in self._sockets)
+        http, smtp, smtps, metrics = (", ".join(names(some)) for some in self._sockets)
         tls = " with STARTTLS" if self.smtp.connections.tls is not None else ""
         tls += f"; SMTP within TLS on {smtps}" if smtps else ""
         more = f"; metrics on {metrics}" if metrics else ""
         return f"tmpmaild {__version__}, {domains}; HTTP on {http}; SMTP on {smtp}{tls}{more}"
 
-    async def start(self, sockets: "_Sockets") -> None:
+    async def start(self, sockets: Sockets) -> None:
         """Accept connections."""
         await self.smtp.start(sockets.smtp, sockets.smtps)
         await self._http.start(sockets.http)
@@ -186,41 +185,8 @@ class _Parts:
             return "the database is gone"
         return self._storage.trouble() or ("" if self._storage.has_room() else "storage full")
 
-    async def reload_when(self, wanted: asyncio.Event) -> None:
-        """Reload whenever it is wanted: one reload answers all signals that came before it began."""
-        while True:
-            await wanted.wait()
-            wanted.clear()
-            try:
-                await self.reload()
-            except (StartError, RequestError):
-                pass  # it is in the log
-            except Exception:
-                log.exception("reloading failed")
-            await asyncio.sleep(_RELOAD_PAUSE_SECONDS)
-
-    async def reload(self) -> list[str]:
-        """Read the configuration again and go by it; return the keys that need a restart. Says so in the log.
-
-        Raises ``StartError`` and ``RequestError``, and everything stays as it was.
-        """
-        self._reloads += 1  # for the log: no reload is a repetition of another
-        try:
-            async with self._reloading:
-                config = await self._reload()
-        except (StartError, RequestError) as error:
-            for line in str(error).splitlines():
-                log.error(  # noqa: TRY400 - the operator's mistake
-                    "the configuration stays as it was: %s", line, extra={"about": (self._reloads, line)}
-                )
-            raise
-        log.info("reloaded: %s", self.served, extra={"about": self._reloads})
-        keys = roomsettings.needing_restart(self._started_with, config)
-        if keys:
-            log.warning("changed, and needs a restart: %s", ", ".join(keys), extra={"about": self._reloads})
-        return keys
-
-    async def _reload(self) -> Config:
+    async def _reload(self) -> Outcome:
+        """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
         tls = await anyio.to_thread.run_sync(certificate.load, config)
         smtp, web = roomsettings.smtp(config), roomsettings.http(config)
@@ -237,10 +203,7 @@ class _Parts:
         self._status.change_domains(config.domains)
         self._blocks.own = roomsettings.own_networks(config)
         logs.set_up(config.log.level, config.log.format)
-        return config
-
-    async def _answer_reload(self, _: NoArguments) -> Answer:
-        yield Reloaded(await self.reload())
+        return Outcome(self.served, roomsettings.needing_restart(self._started_with, config))
 
     async def stop(self) -> None:
         """Accept no more connections, and give those that are open the grace time to end."""
@@ -251,46 +214,8 @@ class _Parts:
             stopping.start_soon(self.control.stop)
 
 
-class Reloaded(Struct, frozen=True):
-    """The answer to the command ``reload``."""
-
-    needs_restart: list[str]
-
-
-class _Sockets(NamedTuple):
-    """What is listened on."""
-
-    http: list[socket.socket]
-    smtp: list[socket.socket]
-    smtps: list[socket.socket]
-    metrics: list[socket.socket]
-
-
-def _bind(config: Config) -> _Sockets:
-    taken_over = passed.take(os.environ)
-    if "smtps" in taken_over and not config.smtp.tls_certificate:
-        raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
-    sockets = _Sockets(*(taken_over.get(name, []) for name in _Sockets._fields))
-    metrics = [config.metrics.listen] if config.metrics.listen else []
-    http, smtp = config.http.reuse_port, config.smtp.reuse_port
-    places = ((config.http.listen, http), (config.smtp.listen, smtp), (config.smtp.tls_listen, smtp), (metrics, False))
-    try:
-        for bound, (texts, reuse_port) in zip(sockets, places, strict=True):
-            if not bound:
-                bound.extend(listen.bind_all(texts, reuse_port=reuse_port))
-    except StartError:
-        for listener in chain.from_iterable(sockets):
-            listener.close()
-        raise
-    return sockets
-
-
-def _names(sockets: Iterable[socket.socket]) -> list[str]:
-    return [listen.name(one) for one in sockets]
-
-
 @asynccontextmanager
-async def _opened_storage(config: Config, early: "_Sockets | None") -> AsyncIterator[Storage]:
+async def _opened_storage(config: Config, early: Sockets | None) -> AsyncIterator[Storage]:
     async with AsyncExitStack() as stack:
         unused = stack.enter_context(ExitStack())
         for listener in chain.from_iterable(early or ()):

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from tmpmaild import databaseurl
 from tmpmaild.config.settings import Config
 from tmpmaild.http.app import HttpSettings
-from tmpmaild.inboxes.service import Rules
+from tmpmaild.inboxes.rules import Rules
 from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits, TakeToken
 from tmpmaild.smtp.connections import SmtpSettings

@@ -1,4 +1,4 @@
-"""Make ``sync.py`` and ``syncdriver.py`` of the client from ``aio.py`` and ``aiodriver.py``, without ``await``.
+"""Make the modules ``sync….py`` of the client from those that are named ``aio….py``, without ``await``.
 
 ``make client`` runs it. What differs in substance between the two is in ``tmpmaild/client/transport.py``; here are only
 words. ruff then removes the imports that are not used any more, and sets the line breaks.
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "tmpmaild/client"
-MADE = {"aio.py": "sync.py", "aiodriver.py": "syncdriver.py"}
+MADE = {"aio.py": "sync.py", "aiomail.py": "syncmail.py", "aiodriver.py": "syncdriver.py"}
 
 HEADER = "# Made from {source} by tools/sync_client.py: change that one, then run `make client`.\n"
 
@@ -19,6 +19,7 @@ SENTENCES = {
         "The client for code with ``await``": "The client for code without ``await``",
         "A client belongs to one event loop.": "Threads may share a client.",
     },
+    "aiomail.py": {"for code with ``await``": "for code without ``await``"},
     "aiodriver.py": {"for code with ``await``": "for code without ``await``"},
 }
 """Documentation that says something else of the client without ``await``."""
@@ -30,7 +31,7 @@ PATTERNS = {
     r"\bAwaitable\[([^\[\]]+)\]": r"\1",
     r"\bAsyncGenerator\[(.+), None\]": r"Generator[\1, None, None]",
     r"\bAsyncGenerator\b": "Generator",
-    r"\baiodriver\b": "syncdriver",
+    r"\baio(?=driver\b|mail\b)": "sync",
     r"\bAsync(?=[A-Z])": "",
     r"\basync_(?=[a-z])": "",
     r"\b__a(?=enter__|exit__)": "__",

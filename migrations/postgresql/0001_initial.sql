@@ -167,6 +167,8 @@ $$;
 
 -- Takes a token for each client that has one. The result for each: how many microseconds its bucket is away from full with
 -- this token taken, also if there was none to take. Clients are locked in one order, so that nothing deadlocks.
+-- A bucket that is further from full than an empty one is of a time when the clock was ahead: it counts as full. The minute
+-- is for what has waited for its row.
 CREATE FUNCTION take_tokens(policies text[], clients bytea[], refills_us bigint[], bursts integer[], cleans boolean)
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -178,8 +180,11 @@ BEGIN
     FOR one IN SELECT n.* FROM unnest(policies, clients, refills_us, bursts)
                    WITH ORDINALITY AS n(policy, client, refill_us, burst, place) ORDER BY n.policy, n.client, n.place LOOP
         INSERT INTO bucket AS b VALUES (one.policy, one.client, now_us + one.refill_us)
-            ON CONFLICT (policy, client) DO UPDATE SET full_at_us = greatest(b.full_at_us, now_us) + one.refill_us
+            ON CONFLICT (policy, client) DO UPDATE
+                SET full_at_us = CASE WHEN b.full_at_us > now_us + one.burst * one.refill_us + 60000000 THEN now_us
+                                      ELSE greatest(b.full_at_us, now_us) END + one.refill_us
                 WHERE b.full_at_us - now_us <= (one.burst - 1) * one.refill_us
+                    OR b.full_at_us > now_us + one.burst * one.refill_us + 60000000
             RETURNING full_at_us INTO full_us;
         IF NOT FOUND THEN
             -- By what time it is now, since it may have taken long to lock the row; and a refusal remains one.
@@ -217,10 +222,12 @@ BEGIN
     FOREACH new IN ARRAY wanted LOOP
         FOREACH kind IN ARRAY ARRAY['content', 'message'] LOOP
             IF to_regclass(format('%s_%s', kind, new)) IS NULL THEN
-                -- Dropped as a whole, so vacuum would be wasted.
-                EXECUTE format('CREATE TABLE %s_%s (LIKE %s INCLUDING STORAGE) WITH (autovacuum_enabled = false%s)',
-                    kind, new, kind, CASE kind WHEN 'content'
-                        THEN ', toast_tuple_target = 8160, toast.autovacuum_enabled = false' ELSE '' END);
+                -- Vacuum makes room for new mail where much is deleted before its time; statistics would be worth nothing.
+                EXECUTE format('CREATE TABLE %s_%s (LIKE %s INCLUDING STORAGE) WITH (
+                        autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_threshold = -1,
+                        autovacuum_analyze_threshold = 2147483647%s)', kind, new, kind, CASE kind WHEN 'content'
+                    THEN ', toast_tuple_target = 8160, toast.autovacuum_vacuum_threshold = 10000,
+                          toast.autovacuum_vacuum_insert_threshold = -1' ELSE '' END);
                 EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s_%s FOR VALUES IN (%s)', kind, kind, new, new);
             END IF;
         END LOOP;
@@ -228,27 +235,61 @@ BEGIN
 END
 $$;
 
--- Drops the oldest slot before this one, if its mail has been swept. Returns it; NULL when there is none.
-CREATE FUNCTION drop_slot(before integer) RETURNS integer LANGUAGE plpgsql AS $$
+-- Ends the vacuum of slots before this one: what is in them expires now, and they will be dropped as a whole.
+CREATE FUNCTION end_vacuum(before integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    one record;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(7238716, 2) THEN
+        RETURN;
+    END IF;
+    FOR one IN SELECT c.relname AS name, CASE WHEN c.reltoastrelid <> 0 THEN ', toast.autovacuum_enabled = false' END AS toast
+        FROM pg_inherits AS p JOIN pg_class AS c ON c.oid = p.inhrelid
+        WHERE p.inhparent IN ('content'::regclass, 'message'::regclass)
+            AND substring(c.relname FROM '^(?:content|message)_([1-9][0-9]{0,8})$')::integer < before
+            AND NOT coalesce('autovacuum_enabled=false' = ANY(c.reloptions), false)
+        ORDER BY 1 LOOP
+        EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = false%s)', one.name, one.toast);
+    END LOOP;
+END
+$$;
+
+-- Drops the oldest slot before this one whose mail has been swept. Returns it; NULL when there is none, or another daemon
+-- is at it. The partitions are locked before their parents: what waits for a reader of them makes no delivery wait. The
+-- parents are locked in the order in which a delivery uses them.
+CREATE FUNCTION drop_slot(my_shard integer, before integer) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     old integer;
-    has_mail boolean;
+    is_in_use boolean;
+    lost_bytes bigint;
+    lost_messages bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(7238716, 2);
-    SELECT min(substr(c.relname, 9)::integer) INTO old
+    IF NOT pg_try_advisory_xact_lock(7238716, 2) THEN
+        RETURN NULL;
+    END IF;
+    FOR old IN SELECT DISTINCT substring(c.relname FROM '^(?:content|message)_([1-9][0-9]{0,8})$')::integer
         FROM pg_inherits AS p JOIN pg_class AS c ON c.oid = p.inhrelid
-        WHERE p.inhparent = 'message'::regclass AND c.relname ~ '^message_[1-9][0-9]{0,8}$'
-            AND substr(c.relname, 9)::integer < before;
-    IF old IS NULL THEN
-        RETURN NULL;
-    END IF;
-    EXECUTE format('SELECT EXISTS (SELECT 1 FROM message_%s)', old) INTO has_mail;
-    IF has_mail THEN
-        RETURN NULL;
-    END IF;
-    EXECUTE format('DROP TABLE message_%s', old);
-    EXECUTE format('DROP TABLE content_%s', old);
-    RETURN old;
+        WHERE p.inhparent IN ('content'::regclass, 'message'::regclass) ORDER BY 1 LOOP
+        EXIT WHEN old IS NULL OR old >= before;
+        PERFORM add_slots(ARRAY[old]);  -- if somebody has dropped one of the two
+        FOR attempt IN 1..2 LOOP
+            -- Mail of an inbox that somebody has deleted by hand is in nobody's way.
+            EXECUTE format('SELECT EXISTS (SELECT 1 FROM message_%s AS m CROSS JOIN LATERAL (
+                    SELECT 1 FROM inbox WHERE id = m.inbox_id AND slot = %s AND NOT swept OFFSET 0) AS i)', old, old)
+                INTO is_in_use;
+            EXIT WHEN is_in_use;
+            IF attempt = 1 THEN
+                EXECUTE format('LOCK TABLE message_%s, content_%s', old, old);
+            END IF;
+        END LOOP;
+        CONTINUE WHEN is_in_use;
+        EXECUTE format('SELECT count(*) FROM message_%s', old) INTO lost_messages;
+        EXECUTE format('SELECT coalesce(sum(stored_bytes), 0) FROM content_%s', old) INTO lost_bytes;
+        PERFORM count_usage(my_shard, -lost_bytes, 0, -lost_messages);
+        EXECUTE format('DROP TABLE content_%s, message_%s', old, old);
+        RETURN old;
+    END LOOP;
+    RETURN NULL;
 END
 $$;
 
@@ -330,19 +371,31 @@ BEGIN
 END
 $$;
 
+-- Returns what is made of the columns of content that say what a mail is, in their order. %1$s: the name, %2$s: the type.
+CREATE FUNCTION content_columns(pattern text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT string_agg(format(pattern, attname, format_type(atttypid, atttypmod)), ', ' ORDER BY attnum) FROM pg_attribute
+    WHERE attrelid = 'content'::regclass AND attnum > 0 AND NOT attisdropped
+        AND attname NOT IN ('slot', 'id', 'copies', 'received_at_ms')
+$$;
+
 -- Stores mails, all of them or none, if all of their inboxes are alive. inbox_ids: the inboxes, in order; i_…: how many
 -- messages and octets each gets. r_…: one row for each recipient: which mail and which of the inboxes it is, and how many of
 -- the messages of that inbox there are up to it. c_…: the columns of content, one for each mail, at most 256. The result: the
 -- inboxes that are not alive, or why the mails were refused (2: an inbox would be full, 3: the storage would be), or for each
 -- inbox the key below that of its first message, and its state.
+--
 -- A server does this most of all. So it starts few statements, and finds what belongs to a row by its place in an array.
+--
+-- A step that adds a column to content ends with: SELECT define_deliver(), define_move_mail();
+-- The function of before stays, since it has fewer parameters: an older daemon calls that, and the new column is NULL.
+CREATE FUNCTION define_deliver() RETURNS void LANGUAGE plpgsql AS $define$
+DECLARE
+    template text := $template$
 CREATE FUNCTION deliver(
     my_shard integer, now_ms bigint, cap_bytes bigint, allowed bigint[],
     inbox_ids bigint[], i_messages integer[], i_bytes bigint[],
     r_mail integer[], r_place integer[], r_rank integer[], r_recipient text[],
-    c_stored_bytes bigint[], c_size_bytes integer[], c_body_at integer[], c_body_bytes integer[], c_tls boolean[],
-    c_sender text[], c_sender_name text[], c_subject text[], c_attachments text[], c_envelope_from text[], c_helo text[],
-    c_remote_ip text[], c_session text[], c_warnings text[], c_headers text[], c_body text[], c_html text[], c_source bytea[],
+    /*parameters*/,
     OUT missing bigint[], OUT refusal integer, OUT keys_before bigint[],
     OUT is_full boolean[], OUT share_full boolean[], OUT totals bigint[]
 ) LANGUAGE plpgsql AS $$
@@ -390,11 +443,8 @@ BEGIN
         RETURN;
     END IF;
     first_content := nextval('content_id');
-    INSERT INTO content
-        SELECT d.slot, first_content + d.mail, d.copies, c_stored_bytes[d.mail], now_ms, c_size_bytes[d.mail],
-               c_body_at[d.mail], c_body_bytes[d.mail], c_tls[d.mail], c_sender[d.mail], c_sender_name[d.mail],
-               c_subject[d.mail], c_attachments[d.mail], c_envelope_from[d.mail], c_helo[d.mail], c_remote_ip[d.mail],
-               c_session[d.mail], c_warnings[d.mail], c_headers[d.mail], c_body[d.mail], c_html[d.mail], c_source[d.mail]
+    INSERT INTO content (slot, id, copies, received_at_ms, /*columns*/)
+        SELECT d.slot, first_content + d.mail, d.copies, now_ms, /*values*/
         FROM unnest(d_mail, d_slot, d_copies) AS d(mail, slot, copies);
     INSERT INTO message
         SELECT slots[r.place], inbox_ids[r.place], keys_before[r.place] + r.rank, first_content + r.mail, r.recipient
@@ -410,6 +460,15 @@ BEGIN
                         FROM unnest(creators) AS creator);
 END
 $$;
+$template$;
+BEGIN
+    template := replace(template, '/*parameters*/', content_columns('c_%1$s %2$s[]'));
+    template := replace(template, '/*columns*/', content_columns('%1$s'));
+    EXECUTE replace(template, '/*values*/', content_columns('c_%1$s[d.mail]'));
+END
+$define$;
+
+SELECT define_deliver();
 
 -- Takes contents of one slot from as many messages as "times" says, and deletes those that have no other. Returns how many
 -- octets those were. The contents are locked by their ids.
@@ -453,8 +512,8 @@ BEGIN
                     WHERE g.slot = %s AND m.slot = %s AND m.inbox_id = g.inbox_id AND m.key = g.key
                     RETURNING m.inbox_id, m.content_id
             )
-            SELECT array_agg(g.inbox_id), array_agg(g.content_id), array_agg(c.stored_bytes) FROM gone AS g
-            CROSS JOIN LATERAL (SELECT stored_bytes FROM content_%s WHERE slot = %s AND id = g.content_id OFFSET 0) AS c',
+            SELECT array_agg(g.inbox_id), array_agg(g.content_id), array_agg(coalesce(c.stored_bytes, 0)) FROM gone AS g
+            LEFT JOIN LATERAL (SELECT stored_bytes FROM content_%s WHERE slot = %s AND id = g.content_id OFFSET 0) AS c ON true',
             used_slot, used_slot, used_slot, used_slot, used_slot)
             INTO used_inboxes, used_ids, used_costs USING gone_slots, gone_inboxes, gone_keys;
         CONTINUE WHEN used_ids IS NULL;
@@ -507,7 +566,10 @@ $$;
 
 -- Moves the mail of an inbox that is locked to another slot. Returns how many more octets are stored then: what several
 -- inboxes share is stored once in each of their slots.
-CREATE FUNCTION move_mail(moved_inbox bigint, old_slot integer, new_slot integer) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION define_move_mail() RETURNS void LANGUAGE plpgsql AS $define$
+DECLARE
+    template text := $template$
+CREATE OR REPLACE FUNCTION move_mail(moved_inbox bigint, old_slot integer, new_slot integer) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     used_ids bigint[];
     used_times integer[];
@@ -525,10 +587,8 @@ BEGIN
     PERFORM 1 FROM content WHERE slot = greatest(old_slot, new_slot) AND id = ANY(used_ids) ORDER BY id FOR NO KEY UPDATE;
     known_ids := ARRAY(SELECT id FROM content WHERE slot = new_slot AND id = ANY(used_ids));
     WITH copied AS (
-        INSERT INTO content AS n
-            SELECT new_slot, c.id, u.times, c.stored_bytes, c.received_at_ms, c.size_bytes, c.body_at, c.body_bytes, c.tls,
-                   c.sender, c.sender_name, c.subject, c.attachments, c.envelope_from, c.helo, c.remote_ip, c.session,
-                   c.warnings, c.headers, c.body, c.html, c.source
+        INSERT INTO content AS n (slot, id, copies, received_at_ms, /*columns*/)
+            SELECT new_slot, c.id, u.times, c.received_at_ms, /*values*/
             FROM unnest(used_ids, used_times) AS u(id, times)
             CROSS JOIN LATERAL (SELECT * FROM content WHERE slot = old_slot AND id = u.id OFFSET 0) AS c
             ON CONFLICT (slot, id) DO UPDATE SET copies = n.copies + excluded.copies
@@ -539,6 +599,14 @@ BEGIN
     RETURN added_bytes - release_contents(old_slot, used_ids, used_times);
 END
 $$;
+$template$;
+BEGIN
+    template := replace(template, '/*columns*/', content_columns('%1$s'));
+    EXECUTE replace(template, '/*values*/', content_columns('c.%1$s'));
+END
+$define$;
+
+SELECT define_move_mail();
 
 -- Sets the expiry of an inbox that is alive. wanted_slot: where its mail is to lie if it lives longer than before, NULL: it
 -- does not. The result: NULL, or since when it has expired, -1 if there is none; then its state.
@@ -596,7 +664,8 @@ BEGIN
     -- Read again: the expiry of one may have been moved before it was locked.
     expired := ARRAY(SELECT id FROM inbox WHERE id = ANY(expired) AND (NOT swept AND expires_at_ms <= now_ms) IS TRUE);
     SELECT array_agg(o.slot), array_agg(o.inbox_id), array_agg(o.key) INTO gone_slots, gone_inboxes, gone_keys FROM (
-        SELECT f.slot, f.inbox_id, f.key, sum(c.size_bytes) OVER (ROWS UNBOUNDED PRECEDING) - c.size_bytes AS octets
+        SELECT f.slot, f.inbox_id, f.key,
+               coalesce(sum(c.size_bytes) OVER (ROWS UNBOUNDED PRECEDING) - c.size_bytes, 0) AS octets
         FROM (
             (SELECT m.* FROM inbox AS i
              CROSS JOIN LATERAL (SELECT slot, inbox_id, key, content_id FROM message
@@ -606,7 +675,7 @@ BEGIN
             (SELECT slot, inbox_id, key, content_id FROM message
              WHERE slot = 0 AND inbox_id = 1 AND key < operator_before ORDER BY key LIMIT most_rows)
         ) AS f
-        CROSS JOIN LATERAL (SELECT size_bytes FROM content WHERE slot = f.slot AND id = f.content_id OFFSET 0) AS c
+        LEFT JOIN LATERAL (SELECT size_bytes FROM content WHERE slot = f.slot AND id = f.content_id OFFSET 0) AS c ON true
     ) AS o WHERE o.octets < most_octets;
     SELECT * INTO removed FROM remove_messages(gone_slots, gone_inboxes, gone_keys);
     emptied := ARRAY(SELECT i.id FROM inbox AS i

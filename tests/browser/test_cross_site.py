@@ -11,7 +11,9 @@ import pytest
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 

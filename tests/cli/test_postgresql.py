@@ -191,6 +191,9 @@ def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
     cluster.execute("CREATE ROLE visitor LOGIN")
     assert database.role(facts(cluster, name, "visitor")).level == "warning"
     assert "superuser" in database.role(facts(cluster, name, "postgres")).text
+    cluster.execute("GRANT CREATE ON SCHEMA public TO PUBLIC", database=name)
+    assert "every other role may create functions" in database.role(facts(cluster, name)).text
+    cluster.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database=name)
 
 
 def test_a_schema_that_was_changed_by_hand_is_a_problem(daemon, cluster, name):

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tmpmaild.cli import postmaster
 from tmpmaild.cli.main import main
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage, operator_mail, upgrade

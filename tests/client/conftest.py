@@ -21,7 +21,8 @@ from anyio.from_thread import start_blocking_portal
 from tmpmaild import client as api
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits

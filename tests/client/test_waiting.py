@@ -184,6 +184,30 @@ def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripte
     assert [asked.query.get("after") for asked in scripted.asked] == [None, SECOND]
 
 
+@pytest.mark.parametrize(
+    ("call", "asked", "wanted"),
+    [
+        ("wait_for_code", {}, "code"),
+        ("wait_for_code", {"pattern": r"\d+"}, None),
+        ("wait_for_link", {"has": "link"}, "link"),
+        ("wait_for", {}, None),
+    ],
+)
+def test_the_service_is_asked_to_leave_out_mails_without_a_code_or_a_link(
+    scripted_inbox, scripted, call, asked, wanted
+):
+    found = {"codes": [{"value": "481516"}], "links": [{"href": "https://a.test/"}], "body": "481516"}
+    scripted.say(scripted.messages(FIRST, **found))
+    getattr(scripted_inbox, call)(**asked)
+    assert scripted.asked[0].query.get("has") == wanted
+
+
+def test_a_wait_for_a_code_in_vain_lists_what_the_service_left_out(scripted_inbox, scripted):
+    scripted.answer = lambda asked: scripted.messages(*([] if "has" in asked.query else [FIRST]))
+    with pytest.raises(api.WaitTimeout, match=r"no mail with a code came to .*; what did come:\n"):
+        scripted_inbox.wait_for_code(timeout=0)
+
+
 def test_what_did_not_fit_is_not_read_again(scripted_inbox, scripted, fake_time):
     answers = [scripted.messages(FIRST, SECOND), scripted.messages(THIRD, codes=[{"value": "481516"}])]
     scripted.say(*answers)

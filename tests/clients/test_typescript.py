@@ -106,6 +106,7 @@ def test_node_that_is_killed_takes_its_daemon_along(client, tmp_path):
         daemon = os.pidfd_open(int(process.stdout.readline()))
         process.send_signal(signal.SIGKILL)
         assert select.select([daemon], [], [], 30)[0], "the daemon lives on"
+        assert list(tmp_path.glob("tmpmaild-*")) == []
         os.close(daemon)
 
 

@@ -1,11 +1,22 @@
-"""What the loss of a standby does; the loss of the primary, which takes long, is in the proofs."""
+"""The PostgreSQL primary or its standby is lost: no acknowledged mail is, and the daemon goes on. How fast: the proofs."""
 
+import asyncio
+import signal
 import smtplib
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from failover import Pair, until
+from failover import Pair, lose, until
 
+from tmpmaild import databaseurl
+from tmpmaild.errors import StorageUnavailable
+from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.storage.postgresql import engine, writer
+from tmpmaild.storage.postgresql.settings import StorageSettings
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
 CANCEL = "SELECT bool_or(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
@@ -31,7 +42,53 @@ def test_a_mail_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pair,
         with pytest.raises(smtplib.SMTPDataError) as refusal:
             sending.result()
     assert refusal.value.smtp_code == 451
-    pair.primary.execute("ALTER SYSTEM RESET synchronous_standby_names")
+    pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
     pair.primary.execute("SELECT pg_reload_conf()")
     daemon.deliver_octets(address, b"Subject: again\r\n\r\n")
     assert daemon.messages(address)[0]["subject"] == "again"
+
+
+def is_ready(daemon):
+    try:
+        with urllib.request.urlopen(f"{daemon.url}/readyz", timeout=60) as answer:
+            return answer.status == 200
+    except urllib.error.HTTPError as error:
+        error.close()
+        return False
+
+
+def test_no_acknowledged_mail_is_lost_with_the_primary_three_times_in_a_row(pair, daemon):
+    for how in (signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL):
+        pair.have_standby()
+        missing, _ = lose(pair, daemon, how, senders=2)
+        assert missing == []
+        until(lambda: is_ready(daemon))
+
+
+async def test_a_commit_that_waits_for_a_standby_is_not_repeated_and_a_newer_primary_is_found(pair, monkeypatch):
+    monkeypatch.setattr(writer, "STATEMENT_SECONDS", 0.5)
+    pair.have_standby()
+    settings = StorageSettings(
+        url=databaseurl.parse(pair.url), max_bytes=0, reserve_bytes=1,
+        max_messages_per_inbox=0, max_bytes_per_inbox=0, max_share_per_creator=1,
+    )  # fmt: skip
+    async with engine.open_storage(settings) as storage:
+        now_ms = storage.clock()
+        new = NewInbox("ada@x.test", now_ms, now_ms + 600_000, private=False, token_hash=b"t", creator=None)
+        inbox = await storage.create_inbox(new)
+        pair.lose_primary(0)  # nothing happens to it: nobody has fenced it
+        old = pair.standby
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    await storage.add_message(mail_to(inbox))
+                    break
+                except StorageUnavailable:
+                    assert old.execute(WAITING) <= 1
+    assert pair.primary.execute("SELECT count(*) FROM content WHERE subject = 'split'", database=pair.database) == 1
+
+
+def mail_to(inbox):
+    parsed = ParsedMail("a@x.test", "A", "split", "b", None, (), (), ())
+    envelope = Envelope("a@x.test", (inbox.address,), "h", "192.0.2.1", tls=False)
+    return NewMail(envelope, (inbox.id,), b"b", parsed)

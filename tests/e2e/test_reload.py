@@ -101,7 +101,7 @@ def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start
     address = create(daemon, "two.test").json
     write(ONE)
     reload(daemon, "INFO tmpmaild.daemon: two.test takes no new addresses; it is kept for those that live until 20")
-    until(daemon, "INFO tmpmaild.daemon: reloaded: ")
+    until(daemon, "INFO tmpmaild.host.reloading: reloaded: ")
     for _ in range(2):
         assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
         assert create(daemon, "two.test", name="bob").status == 422
@@ -201,5 +201,5 @@ def test_a_storm_of_signals_is_few_reloads(start, write, command):
     write(BOTH)
     assert command("reload").stdout == "reloaded\n"
     assert "one.test, two.test; HTTP" in log_of(daemon)
-    assert 1 <= log_of(daemon).count("INFO tmpmaild.daemon: reloaded: ") <= signals // 2
+    assert 1 <= log_of(daemon).count("INFO tmpmaild.host.reloading: reloaded: ") <= signals // 2
     assert daemon.stop() == 0

@@ -11,11 +11,11 @@ import pytest
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.service import InboxService, Rules
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import NO_SESSION, Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 LIFETIME_MS = 3_600_000
 
@@ -132,7 +132,7 @@ class World:
 
 
 @pytest.fixture
-def open_world(tmp_path, clock):
+def open_world(store, clock):
     @asynccontextmanager
     async def opened(
         *,
@@ -141,10 +141,9 @@ def open_world(tmp_path, clock):
         seed=1,
         max_lifetime_ms=0,
         faults=False,
-        **storage_settings,
+        **limits,
     ):
-        settings = {
-            "path": tmp_path / "mail.db",
+        without_limits = {
             "max_bytes": 1 << 30,
             "reserve_bytes": 0,
             "max_messages_per_inbox": 0,
@@ -152,7 +151,7 @@ def open_world(tmp_path, clock):
             "max_share_per_creator": 1.0,
         }
         chosen = random.Random(seed)
-        async with open_storage(StorageSettings(**{**settings, **storage_settings}), clock) as storage:
+        async with store.open(clock, **(without_limits | limits)) as storage:
             service = InboxService(
                 storage,
                 Rules(domains, LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms, faults=faults),

@@ -40,6 +40,7 @@ async def private(client):
     return Held(client, await client.create(local_part="secret", private=True))
 
 
+@pytest.mark.both_engines
 async def test_a_deleted_address_is_gone_like_an_expired_one(world, client, held):
     message_id = await world.deliver(held.address)
     answer = await held.ask("DELETE")
@@ -52,6 +53,7 @@ async def test_a_deleted_address_is_gone_like_an_expired_one(world, client, held
         await world.deliver(held.address)
 
 
+@pytest.mark.both_engines
 async def test_the_name_of_a_deleted_address_is_kept_for_a_day(client, held, clock):
     await held.ask("DELETE")
     assert (await client.post(body={"local_part": "chosen"})).status == 409
@@ -59,6 +61,7 @@ async def test_the_name_of_a_deleted_address_is_kept_for_a_day(client, held, clo
     assert (await client.post(body={"local_part": "chosen"})).status == 201
 
 
+@pytest.mark.both_engines
 async def test_mail_on_its_way_to_an_address_that_is_deleted_meanwhile_is_refused(world, held):
     inbox_id = (await world.service.find(held.address)).id
     await held.ask("DELETE")
@@ -77,6 +80,7 @@ async def test_changing_without_a_token_is_401_whatever_the_address(client, held
         assert answer.header("www-authenticate") == "Bearer"
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("method", ["DELETE", "PATCH"])
 async def test_changing_with_a_wrong_token_is_the_404_of_an_address_that_never_was(
     client, held, private, clock, method
@@ -93,6 +97,7 @@ async def test_changing_with_a_wrong_token_is_the_404_of_an_address_that_never_w
     assert found[0][0] == 404
 
 
+@pytest.mark.both_engines
 async def test_the_token_of_one_inbox_opens_no_other(client, held, private):
     for one, other in ((held, private), (private, held)):
         assert (await one.ask("DELETE", token=other.token)).status == 404
@@ -100,6 +105,7 @@ async def test_the_token_of_one_inbox_opens_no_other(client, held, private):
     assert (await client.get(private.path, bearer(private.token))).status == 200
 
 
+@pytest.mark.both_engines
 async def test_an_address_can_be_shortened(client, held, clock):
     answer = await held.ask("PATCH", body={"expires_in_seconds": 60})
     assert answer.status == 200
@@ -125,6 +131,7 @@ async def test_by_default_an_address_cannot_be_extended(held, clock):
     assert (await held.ask("PATCH", body={"expires_in_seconds": 3000})).status == 200
 
 
+@pytest.mark.both_engines
 async def test_where_the_operator_allows_it_an_address_lives_longer(open_world, clock):
     async with open_world(max_lifetime_ms=2 * 3600 * 1000) as world:
         created = await world.client().create()
@@ -141,6 +148,7 @@ async def test_where_the_operator_allows_it_an_address_lives_longer(open_world, 
         assert (await held.client.get(held.path)).status == 410
 
 
+@pytest.mark.both_engines
 async def test_a_shortened_address_takes_no_mail_after_its_end(world, held, clock):
     await world.deliver(held.address)  # from now on the address is known without asking the disk
     await held.ask("PATCH", body={"expires_in_seconds": 1})
@@ -196,6 +204,7 @@ async def test_another_media_type_is_refused(client, held):
     assert (await client.ask("PATCH", held.path, headers, b'{"expires_in_seconds": 5}')).status == 415
 
 
+@pytest.mark.both_engines
 async def test_a_full_inbox_has_room_again_after_a_delete(open_world):
     async with open_world(max_messages_per_inbox=2) as world:
         client = world.client()
@@ -207,6 +216,7 @@ async def test_a_full_inbox_has_room_again_after_a_delete(open_world):
         await world.deliver(held.address)
 
 
+@pytest.mark.both_engines
 async def test_two_deletes_at_once_delete_once(world, held):
     message_id = await world.deliver(held.address)
     statuses = []
@@ -221,6 +231,7 @@ async def test_two_deletes_at_once_delete_once(world, held):
     assert (await held.client.get(held.path)).json()["message_count"] == 0
 
 
+@pytest.mark.both_engines
 async def test_deleting_works_while_the_storage_takes_nothing_new(open_world):
     async with open_world(max_bytes=2_000_000, reserve_bytes=400_000) as world:
         client = world.client()

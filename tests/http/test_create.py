@@ -15,6 +15,7 @@ PATH = "/api/v1/addresses"
 JSON = {"Content-Type": "application/json"}
 
 
+@pytest.mark.both_engines
 async def test_an_empty_body_creates_an_address(client, clock):
     answer = await client.post()
     created = answer.json()
@@ -45,6 +46,7 @@ async def test_a_random_name_has_59_bits(client):
     assert all(re.fullmatch("[abcdefghjkmnpqrstuvwxyz][abcdefghjkmnpqrstuvwxyz2-9]{11}", name) for name in names)
 
 
+@pytest.mark.both_engines
 async def test_the_location_leads_to_the_address_without_its_token(client):
     created = await client.post()
     found = await client.get(created.header("location"))
@@ -62,6 +64,7 @@ async def test_every_token_is_another(client):
     assert len({(await client.create())["token"] for _ in range(10)}) == 10
 
 
+@pytest.mark.both_engines
 async def test_a_wish_is_granted(client):
     created = await client.create(local_part="My.Name_1-x", domain="SECOND.test", private=True)
     assert created["address"] == "my.name_1-x@second.test"
@@ -167,6 +170,7 @@ async def test_a_name_nobody_may_have_is_invalid(client, local_part):
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/local_part"]
 
 
+@pytest.mark.both_engines
 async def test_a_lifetime_is_chosen_up_to_what_the_operator_allows(open_world, clock):
     for max_lifetime_ms, longest in ((0, 3600), (24 * LIFETIME_MS, 86_400)):
         async with open_world(max_lifetime_ms=max_lifetime_ms) as world:
@@ -210,6 +214,7 @@ async def test_a_body_that_breaks_off_creates_nothing(client):
     assert (await client.get(f"{PATH}/chosen@tmpmaild.example")).status == 404
 
 
+@pytest.mark.both_engines
 async def test_a_name_is_given_once(client):
     await client.create(local_part="chosen")
     answer = await client.post(body={"local_part": "CHOSEN"})
@@ -217,12 +222,14 @@ async def test_a_name_is_given_once(client):
     assert (await client.post(body={"local_part": "chosen", "domain": "second.test"})).status == 201
 
 
+@pytest.mark.both_engines
 async def test_a_name_rests_for_24_hours_before_it_is_given_again(client, clock):
     await client.create(local_part="chosen")
     clock.advance(seconds=3600 + 24 * 3600, ms=-1)
     assert (await client.post(body={"local_part": "chosen"})).status == 409
 
 
+@pytest.mark.both_engines
 async def test_a_name_is_free_again_when_it_was_swept(world, client, clock):
     await client.create(local_part="chosen")
     clock.advance(seconds=3600 + 24 * 3600)
@@ -231,6 +238,7 @@ async def test_a_name_is_free_again_when_it_was_swept(world, client, clock):
     assert (await client.post(body={"local_part": "chosen"})).status == 201
 
 
+@pytest.mark.both_engines
 async def test_a_full_storage_says_when_to_come_again(open_world):
     async with open_world(reserve_bytes=1 << 60) as world:
         answer = await world.client().post()
@@ -238,22 +246,31 @@ async def test_a_full_storage_says_when_to_come_again(open_world):
     assert int(answer.header("retry-after")) > 0
 
 
+async def until_full(world, address):
+    """Deliver the smallest mails until the share of who created the address is used up; return how many it took."""
+    for taken in range(100):
+        try:
+            await world.deliver(address, b"\r\n")
+        except MailboxFull:
+            return taken
+    raise AssertionError("never full")
+
+
+@pytest.mark.both_engines
 async def test_a_client_whose_share_is_used_up_is_told_to_come_again(open_world):
     async with open_world(max_share_per_creator=1e-5) as world:
-        address = (await world.client().create())["address"]
-        await world.deliver(address, b"\r\n" + b"x" * 2000)
+        assert await until_full(world, (await world.client().create())["address"]) > 0
         answer = await world.client().post()
     assert (answer.status, answer.json()["code"]) == (503, "storage-full")
     assert int(answer.header("retry-after")) > 0
 
 
+@pytest.mark.both_engines
 async def test_mail_counts_against_who_created_its_address_unless_exempt(open_world):
-    mail = b"\r\n" + b"x" * 2000
     async with open_world(max_share_per_creator=1e-5) as world:
+        most = await until_full(world, (await world.client().create())["address"])
         exempt = world.client(exempt=[ip_network("192.0.2.1")])
         for _ in range(2):
-            await world.deliver((await exempt.create())["address"], mail)
-        address = (await world.client().create())["address"]
-        await world.deliver(address, mail)
-        with pytest.raises(MailboxFull):
-            await world.deliver(address, mail)
+            address = (await exempt.create())["address"]
+            for _ in range(most):
+                await world.deliver(address, b"\r\n")

@@ -43,6 +43,7 @@ async def attacker(world, client):
 OF_MESSAGE = [("GET", ""), ("DELETE", ""), ("GET", "/raw"), ("GET", "/attachments/0"), ("POST", "/view")]
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(("method", "tail"), OF_MESSAGE)
 async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, victim, method, tail):
     answers = [
@@ -90,6 +91,7 @@ async def test_no_form_of_an_address_opens_an_inbox_it_does_not_name(client, att
             assert answer.status in (404, 422), tail
 
 
+@pytest.mark.both_engines
 async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacker, victim):
     async def ask(query):
         target = f"/api/v1/addresses/{attacker.address}/messages?{query}"
@@ -106,6 +108,7 @@ async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacke
         assert victim.message_id.encode() not in answer.body, query
 
 
+@pytest.mark.both_engines
 async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, victim):
     for method, tail in (("DELETE", ""), ("PATCH", ""), ("DELETE", f"/messages/{victim.message_id}")):
         answer = await client.ask(
@@ -115,6 +118,7 @@ async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, vi
     assert (await client.get(victim.messages(), victim.headers)).json()["messages"]
 
 
+@pytest.mark.both_engines
 async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(world, client):
     one, other = await client.create(local_part="one"), await client.create(local_part="other")
     inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]
@@ -131,6 +135,7 @@ async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(wor
             assert f"{theirs}+".encode() not in answer.body
 
 
+@pytest.mark.both_engines
 async def test_a_shared_mail_that_one_deletes_stays_for_the_other(world, client):
     one, other = await client.create(local_part="one"), await client.create(local_part="other")
     inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]

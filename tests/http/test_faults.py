@@ -19,6 +19,7 @@ async def world(open_world):
         yield opened
 
 
+@pytest.mark.both_engines
 async def test_faults_are_ordered_at_create_and_shown_to_the_holder_only(world, client):
     created = await client.create(faults=[GREYLISTED, SLOW])
     assert created["faults"] == [SHOWN, {"at": "end", "times": 1, "delay_seconds": 0.5}]
@@ -30,6 +31,7 @@ async def test_faults_are_ordered_at_create_and_shown_to_the_holder_only(world, 
         assert "faults" not in (await client.get(held.path, headers)).json()
 
 
+@pytest.mark.both_engines
 async def test_patch_sets_faults_anew_and_the_expiry_if_it_is_told(client, clock):
     created = await client.create(faults=[GREYLISTED])
     held = Held(client, created)
@@ -42,6 +44,7 @@ async def test_patch_sets_faults_anew_and_the_expiry_if_it_is_told(client, clock
     assert (both["faults"], both["expires_at"] < created["expires_at"]) == ([], True)
 
 
+@pytest.mark.both_engines
 async def test_a_patch_that_is_half_impossible_changes_nothing(client):
     created = await client.create(faults=[GREYLISTED])
     held = Held(client, created)

@@ -25,6 +25,7 @@ async def inbox(client):
     return (await client.create(local_part="chosen"))["address"]
 
 
+@pytest.mark.both_engines
 async def test_an_empty_inbox_is_an_empty_list(client, inbox):
     answer = await client.get(path(inbox))
     assert answer.status == 200
@@ -33,6 +34,7 @@ async def test_an_empty_inbox_is_an_empty_list(client, inbox):
     assert answer.header("link") is None
 
 
+@pytest.mark.both_engines
 async def test_a_message_shows_exactly_these_fields(world, client, inbox):
     raw = (
         b"From: Ann Other <ann@example.org>\r\nTo: x@example.org\r\nSubject: =?utf-8?q?gr=C3=BC=C3=9Fe?=\r\n"
@@ -75,6 +77,7 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
     assert message["body"].rstrip("\n") == "line one\nline two"
 
 
+@pytest.mark.both_engines
 async def test_what_a_mail_does_not_say_is_empty_text(world, client, inbox):
     await world.deliver(inbox, b"X: y\r\n\r\n", sender="")
     (message,) = (await client.get(path(inbox))).json()["messages"]
@@ -83,12 +86,14 @@ async def test_what_a_mail_does_not_say_is_empty_text(world, client, inbox):
     assert message["attachments"] == []
 
 
+@pytest.mark.both_engines
 async def test_the_newest_message_comes_first(world, client, inbox):
     expected = [await world.deliver(inbox) for _ in range(5)]
     got = [message["id"] for message in (await client.get(path(inbox))).json()["messages"]]
     assert got == expected[::-1]
 
 
+@pytest.mark.both_engines
 async def test_a_recipient_sees_only_what_was_sent_to_it(world, client, inbox):
     other = (await client.create(local_part="other"))["address"]
     await world.deliver(inbox)
@@ -112,6 +117,7 @@ def flat(pages):
     return [message_id for page in pages for message_id in page]
 
 
+@pytest.mark.both_engines
 async def test_messages_are_kept_by_what_they_have(world, client, inbox):
     plain, code, link, file = [
         await world.deliver(inbox, b"Subject: %b\r\nContent-Type: %b\r\n\r\n%b\r\n" % mail)
@@ -134,6 +140,7 @@ async def test_messages_are_kept_by_what_they_have(world, client, inbox):
         assert flat(await follow(client, path(inbox, "?" + query))) == expected, query
 
 
+@pytest.mark.both_engines
 async def test_what_has_a_code_is_found_page_by_page_however_much_has_none(world, client, inbox, monkeypatch):
     """The pages of what was looked at are empty, and lead on."""
     monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 10)
@@ -155,6 +162,7 @@ async def many(world, inbox):
     return [await world.deliver(inbox) for _ in range(250)]
 
 
+@pytest.mark.both_engines
 async def test_following_the_links_sees_each_of_250_messages_once(client, inbox, many):
     descending = await follow(client, path(inbox))
     assert [len(page) for page in descending] == [100, 100, 50]
@@ -177,6 +185,7 @@ async def test_a_page_that_is_just_full_announces_no_other(client, inbox, many):
     assert [len(page) for page in await follow(client, path(inbox, f"?limit=50&after={many[199]}"))] == [50]
 
 
+@pytest.mark.both_engines
 async def test_a_foreign_id_is_a_position(world, client, inbox):
     other = (await client.create())["address"]
     first, foreign, last = await world.deliver(inbox), await world.deliver(other), await world.deliver(inbox)
@@ -292,6 +301,7 @@ async def test_an_address_that_never_was_is_not_found(client):
     assert (answer.status, answer.json()["code"]) == (404, "address-not-found")
 
 
+@pytest.mark.both_engines
 async def test_an_address_lives_to_the_millisecond(world, client, inbox, clock):
     await world.deliver(inbox)
     clock.advance(seconds=3600, ms=-1)
@@ -303,6 +313,7 @@ async def test_an_address_lives_to_the_millisecond(world, client, inbox, clock):
         assert answer.json()["detail"] == "chos…@tmpmaild.example expired at 2026-09-21T15:13:20.000Z."
 
 
+@pytest.mark.both_engines
 async def test_an_address_is_forgotten_after_24_hours(client, inbox, clock):
     clock.advance(seconds=3600 + 24 * 3600, ms=-1)
     assert (await client.get(path(inbox))).status == 410
@@ -323,6 +334,7 @@ async def test_a_private_address_looks_like_none_without_its_token(client, clock
         clock.advance(seconds=3600)
 
 
+@pytest.mark.both_engines
 async def test_a_private_address_opens_to_its_token(client, clock):
     created = await client.create(local_part="hidden", private=True)
     other = await client.create(private=True)
@@ -339,6 +351,7 @@ async def test_a_token_where_none_is_needed_is_ignored(client, inbox, token):
     assert (await client.get(path(inbox), bearer(token))).status == 200
 
 
+@pytest.mark.both_engines
 async def test_where_every_inbox_needs_its_token_none_at_all_is_unauthorized(open_world):
     async with open_world(require_token=True) as world:
         client = world.client()
@@ -351,6 +364,7 @@ async def test_where_every_inbox_needs_its_token_none_at_all_is_unauthorized(ope
         assert (await client.get(path(created["address"]), bearer(created["token"]))).status == 200
 
 
+@pytest.mark.both_engines
 async def test_bodies_are_whole_as_long_as_4_mib_hold_them(world, client, inbox):
     for letter in (b"a", b"b", b"c"):
         await world.deliver(inbox, b"Subject: large\r\n\r\n" + (letter * 99 + b"\r\n") * 19_000)

@@ -37,6 +37,7 @@ def at(held):
     return f"/api/v1/addresses/{held['address']}/messages"
 
 
+@pytest.mark.both_engines
 async def test_one_message_shows_exactly_these_fields(world, client, held, at):
     message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@tmpmaild.example")
     answer = await client.get(f"{at}/{message_id}")
@@ -68,6 +69,7 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
     assert [code["value"] for code in message["codes"]] == ["481516"]
 
 
+@pytest.mark.both_engines
 async def test_the_session_that_brought_a_message_is_shown_with_it(world, client, held, at):
     recipients = (AcceptedRecipient("Chosen+tag@tmpmaild.example", 1_790_000_000_001),)
     session = Session("EHLO", "TLSv1.3", "TLS_AES_256", "LOGIN", "SIZE=5  BODY=8BITMIME", 1_790_000_000_002, recipients)
@@ -87,6 +89,7 @@ async def test_the_session_that_brought_a_message_is_shown_with_it(world, client
     }
 
 
+@pytest.mark.both_engines
 async def test_what_a_mail_does_not_say_is_null_or_empty(world, client, held, at):
     message_id = await world.deliver(held["address"], b"\r\nbody\r\n", sender="")
     message = (await client.get(f"{at}/{message_id}")).json()
@@ -95,6 +98,7 @@ async def test_what_a_mail_does_not_say_is_null_or_empty(world, client, held, at
     assert message["envelope"]["from"] == ""
 
 
+@pytest.mark.both_engines
 async def test_attachments_are_fetched_by_their_url(world, client, held, at):
     message_id = await world.deliver(held["address"], RAW)
     (message,) = (await client.get(at)).json()["messages"]
@@ -150,6 +154,7 @@ async def test_range_requests_get_the_whole(world, client, held, at):
         assert answer.header("content-range") is None
 
 
+@pytest.mark.both_engines
 async def test_a_large_message_comes_whole(world, client, held, at):
     text = "ü" * 200_000
     raw = (
@@ -167,6 +172,7 @@ async def test_a_large_message_comes_whole(world, client, held, at):
     assert (await client.get(attachment["url"])).body == bytes(range(256)) * 4000
 
 
+@pytest.mark.both_engines
 async def test_a_deleted_message_is_gone_and_its_neighbours_stay(world, client, held, at):
     first, second, third = [await world.deliver(held["address"], RAW) for _ in range(3)]
     answer = await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))
@@ -179,6 +185,7 @@ async def test_a_deleted_message_is_gone_and_its_neighbours_stay(world, client, 
     assert (await client.ask("DELETE", f"{at}/{second}", bearer(held["token"]))).status == 404
 
 
+@pytest.mark.both_engines
 async def test_deleting_while_reading_page_by_page_skips_nothing(world, client, held, at):
     sent = [await world.deliver(held["address"]) for _ in range(9)]
     page = (await client.get(f"{at}?limit=3&order=asc")).json()["messages"]
@@ -191,6 +198,7 @@ async def test_deleting_while_reading_page_by_page_skips_nothing(world, client, 
     assert seen == [one for one in sent if one != sent[4]]
 
 
+@pytest.mark.both_engines
 async def test_a_message_that_is_deleted_while_it_is_read_is_whole_or_not_there(world, client, held, at):
     for _ in range(5):
         message_id = await world.deliver(held["address"], RAW + b"x" * 100_000)

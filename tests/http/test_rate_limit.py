@@ -77,6 +77,18 @@ async def test_without_the_database_that_has_the_buckets_nothing_passes(limited)
     assert answer.header("retry-after") == "5"
 
 
+@pytest.mark.parametrize("engine_kind", ["postgresql"])
+async def test_ten_requests_pass_over_all_daemons_that_share_a_database(world, open_world, limited):
+    async with open_world() as other:
+        clients = [limited(SharedBuckets(one.storage.shared.take_token, 1, 10)) for one in (world, other)]
+        answers = [await clients[number % 2].get(NOBODY) for number in range(12)]
+    assert [answer.status for answer in answers] == [404] * 10 + [429] * 2
+    left = [int(answer.header("ratelimit").partition("r=")[2].partition(";")[0]) for answer in answers]
+    assert left == [*range(9, -1, -1), 0, 0]
+    assert {answer.header("retry-after") for answer in answers[:10]} == {None}
+    assert {int(answer.header("retry-after")) for answer in answers[10:]} <= set(range(1, 61))
+
+
 async def test_one_token_comes_back_every_six_seconds_and_a_refusal_takes_none(limited, ticks):
     client = limited()
     for _ in range(10):

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.http import answers, connection, resource, server
-from tmpmaild.inboxes.service import NewAddress
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
 pytestmark = pytest.mark.both_loops
@@ -434,7 +434,19 @@ async def test_no_other_version_of_http_is_spoken(served, octets):
     await served.drained()
 
 
-async def test_a_stop_closes_idle_connections_at_once(serve):
+async def test_a_stop_answers_who_has_just_connected(serve, monkeypatch):
+    monkeypatch.setattr(connection, "_FIRST_REQUEST_SECONDS", 20)
+    async with serve(ok) as served, await served.connect() as stream, anyio.create_task_group() as tasks:
+        while not served.server._connections:
+            await anyio.sleep(0.001)
+        tasks.start_soon(served.server.stop, 5)
+        await anyio.sleep(0.02)
+        await stream.send(GET)
+        assert (await read_rest(stream)).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_stop_closes_idle_connections_at_once(serve, monkeypatch):
+    monkeypatch.setattr(connection, "_FIRST_REQUEST_SECONDS", 0)
     async with serve(ok, grace_seconds=5) as served:
         idle, silent = await served.connect(), await served.connect()
         await idle.send(GET)

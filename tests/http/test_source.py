@@ -22,6 +22,7 @@ async def inbox(client):
     return (await client.create(local_part="chosen"))["address"]
 
 
+@pytest.mark.both_engines
 async def test_the_source_is_our_trace_fields_and_the_octets_as_they_came(world, client, inbox):
     message_id = await world.deliver(inbox, RAW, recipient="Chosen+tag@tmpmaild.example")
     answer = await client.get(path(inbox, message_id))
@@ -105,6 +106,7 @@ async def test_other_methods_are_as_everywhere(world, client, inbox):
         assert (answer.status, answer.header("allow")) == (status, "GET, HEAD, OPTIONS")
 
 
+@pytest.mark.both_engines
 async def test_a_message_of_another_inbox_or_of_none_is_not_found(world, client, inbox):
     other = (await client.create(local_part="other"))["address"]
     message_id = await world.deliver(other)
@@ -118,6 +120,7 @@ async def test_a_message_of_another_inbox_or_of_none_is_not_found(world, client,
     assert (await client.get(path(other, message_id) + "%0A")).json()["code"] == "not-found"
 
 
+@pytest.mark.both_engines
 async def test_an_address_that_is_over_or_never_was_says_so_before_its_messages_do(world, client, inbox, clock):
     message_id = await world.deliver(inbox)
     answer = await client.get(path("unknown@tmpmaild.example", message_id))
@@ -128,6 +131,7 @@ async def test_an_address_that_is_over_or_never_was_says_so_before_its_messages_
         assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("raw", [RAW, LARGE], ids=["small", "large"])
 async def test_a_private_source_needs_the_token(world, client, raw):
     created = await client.create(private=True)
@@ -139,12 +143,14 @@ async def test_a_private_source_needs_the_token(world, client, raw):
         assert (await client.get(target, headers)).body == never_was
 
 
+@pytest.mark.both_engines
 async def test_the_operators_mail_is_not_served(world, client, inbox):
     message_id = await world.deliver("postmaster@tmpmaild.example")
     for address in ("postmaster@tmpmaild.example", "abuse@tmpmaild.example", "postmaster", inbox):
         assert (await client.get(path(address, message_id))).status == 404
 
 
+@pytest.mark.both_engines
 async def test_a_client_on_a_socket_gets_every_octet(world, served, inbox):
     message_id = await world.deliver(inbox, LARGE)
     request = f" {path(inbox, message_id)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()

@@ -45,6 +45,7 @@ async def test_a_stream_is_what_browsers_and_proxies_expect(follow):
         assert await stream._chunk() == b"retry: 10000\n\n"
 
 
+@pytest.mark.both_engines
 async def test_messages_come_as_a_list_shows_them_with_their_id(world, client, held, follow):
     first = await world.deliver(held["address"], b"Subject: Your code\r\n\r\nYour verification code is 481516\r\n")
     async with follow() as stream:
@@ -57,6 +58,7 @@ async def test_messages_come_as_a_list_shows_them_with_their_id(world, client, h
         assert (await stream.next()).id == second
 
 
+@pytest.mark.both_engines
 async def test_a_stream_of_mail_with_codes_has_no_other_mail(world, held, follow):
     await world.deliver(held["address"])
     async with follow("?has=code") as stream:
@@ -66,6 +68,7 @@ async def test_a_stream_of_mail_with_codes_has_no_other_mail(world, held, follow
         assert stream.status == 422
 
 
+@pytest.mark.both_engines
 async def test_a_stream_goes_on_after_the_last_event_that_was_seen(world, held, follow):
     sent = [await world.deliver(held["address"]) for _ in range(4)]
     async with follow(headers={"Last-Event-ID": sent[1]}) as stream:
@@ -90,6 +93,7 @@ async def test_an_impossible_after_is_invalid(follow):
         assert stream.status == 422
 
 
+@pytest.mark.both_engines
 async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follow):
     message_id = await world.deliver(held["address"])
     async with follow(f"?after={message_id}") as stream:
@@ -106,6 +110,7 @@ async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follo
         assert await stream.next() is None
 
 
+@pytest.mark.both_engines
 async def test_expiry_is_told_and_ends_the_stream(world, held, follow, clock):
     clock.advance(ms=3_600_000 - 50)
     async with follow() as stream:
@@ -133,6 +138,7 @@ async def test_a_quiet_stream_shows_that_it_lives(world, serve, held, monkeypatc
         assert chunks == [b"retry: 10000\n\n", b":\n\n", b":\n\n", b":\n\n"]
 
 
+@pytest.mark.both_engines
 async def test_mail_wakes_only_the_streams_of_its_inbox(world, client, held, follow):
     other = await client.create()
     async with follow() as mine, follow(address=other["address"]) as theirs:
@@ -186,6 +192,7 @@ async def test_a_head_request_gets_the_head_alone(client, held, world):
     assert len(world.service._bus) == 0
 
 
+@pytest.mark.both_engines
 async def test_there_is_nothing_to_follow_where_nothing_may_be_read(client, follow):
     private = await client.create(private=True)
     for address, headers in (
@@ -224,6 +231,7 @@ class SlowClient:
             await self.may_go_on.wait()
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("end", "expected"),
     [

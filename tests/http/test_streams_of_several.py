@@ -35,6 +35,7 @@ async def told(stream, count):
     return [(event.name, event.data) for event in events]
 
 
+@pytest.mark.both_engines
 async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_the_last(world, client, follow, clock):
     busy, empty = await client.create(local_part="busy", private=True), await client.create(local_part="empty")
     known, first = [await world.deliver(busy["address"]) for _ in range(2)]
@@ -78,6 +79,7 @@ async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_
         assert len(world.service._bus) == 0
 
 
+@pytest.mark.both_engines
 async def test_an_inbox_that_cannot_be_read_costs_a_token_and_is_told_alike_whatever_the_reason(
     world, client, follow, clock
 ):
@@ -175,6 +177,7 @@ async def test_members_that_are_not_known_are_ignored_whatever_they_hold(client)
     assert (await client.get(TARGET)).header("allow") == "OPTIONS, POST"
 
 
+@pytest.mark.both_engines
 async def test_each_inbox_has_its_own_wish_of_what_messages_have(world, client, follow):
     some, all_ = [(await client.create(local_part=name))["address"] for name in ("some", "all")]
     async with follow({"address": some, "has": ["code"]}, {"address": all_}) as stream:

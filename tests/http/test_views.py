@@ -32,6 +32,7 @@ async def view(client, address, message_id, body=b"", headers=()):
     return await client.post(f"/api/v1/addresses/{address}/messages/{message_id}/view", body, headers)
 
 
+@pytest.mark.both_engines
 async def test_a_view_is_a_path_that_works_for_a_minute(world, client, held, clock):
     message_id = await world.deliver(held["address"], RAW)
     answer = await view(client, held["address"], message_id)
@@ -89,6 +90,7 @@ async def test_the_title_for_tab_and_paper_is_who_writes_and_what_and_never_mark
     assert page.count("<title>") == 1
 
 
+@pytest.mark.both_engines
 async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, held, clock):
     urls = []
     for _ in range(2):
@@ -129,6 +131,7 @@ async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(wor
         assert (answer.status, answer.json()["code"]) == (404, "not-found")
 
 
+@pytest.mark.both_engines
 async def test_a_private_message_is_viewed_through_its_token_alone(world, client):
     private = await client.create(private=True)
     message_id = await world.deliver(private["address"], RAW)
@@ -138,6 +141,7 @@ async def test_a_private_message_is_viewed_through_its_token_alone(world, client
     assert (await client.get(answer.json()["url"])).status == 200
 
 
+@pytest.mark.both_engines
 async def test_only_the_secret_leads_to_a_page(world, client, held):
     await view(client, held["address"], await world.deliver(held["address"], RAW))
     for path in ("/view/", "/view/x", "/view/%00", "/view/" + "a" * 4000, "/view/a/b"):

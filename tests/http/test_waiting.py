@@ -41,12 +41,14 @@ async def finished(task):
         return await task
 
 
+@pytest.mark.both_engines
 async def test_mail_that_is_there_is_shown_at_once(world, client, held):
     message_id = await world.deliver(held["address"])
     answer = await finished(client.get(at(held, "wait=50"), stays=True))
     assert [message["id"] for message in answer.json()["messages"]] == [message_id]
 
 
+@pytest.mark.both_engines
 async def test_mail_that_comes_is_shown_as_it_comes(world, client, held):
     async with waiting(world, client, at(held, "wait=50")) as task:
         assert not task.done()
@@ -55,6 +57,7 @@ async def test_mail_that_comes_is_shown_as_it_comes(world, client, held):
     assert [message["id"] for message in answer.json()["messages"]] == [message_id]
 
 
+@pytest.mark.both_engines
 async def test_only_mail_that_matches_ends_a_wait(world, client, held):
     first = await world.deliver(held["address"], b"From: Shop <news@shop.example>\r\nSubject: Your Code\r\n\r\n")
     query = f"wait=50&after={first}&from=SHOP&subject=code"
@@ -68,6 +71,7 @@ async def test_only_mail_that_matches_ends_a_wait(world, client, held):
     assert [message["id"] for message in answer.json()["messages"]] == [wanted]
 
 
+@pytest.mark.both_engines
 async def test_only_mail_with_a_code_ends_a_wait_for_one(world, client, held):
     async with waiting(world, client, at(held, "wait=50&has=code")) as task:
         await world.deliver(held["address"])
@@ -95,6 +99,7 @@ async def test_an_impossible_wait_is_invalid(client, held, value):
     assert [error["pointer"] for error in answer.json()["errors"]] == ["wait"]
 
 
+@pytest.mark.both_engines
 async def test_expiry_ends_a_wait(world, client, held, clock):
     clock.advance(ms=3_600_000 - 30)
     async with waiting(world, client, at(held, "wait=50")) as task:
@@ -103,6 +108,7 @@ async def test_expiry_ends_a_wait(world, client, held, clock):
     assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 
 
+@pytest.mark.both_engines
 async def test_deletion_ends_a_wait(world, client, held):
     async with waiting(world, client, at(held, "wait=50")) as task:
         await world.service.delete(held["address"], held["token"])
@@ -221,6 +227,7 @@ class SlowToLeave:
                 await self.may_leave.wait()
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize("end", ["inbox", "message", "clock"])
 async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_is_not_shown(
     world, client, held, clock, end
@@ -246,6 +253,7 @@ async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_i
         assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 
 
+@pytest.mark.both_engines
 async def test_a_private_inbox_is_waited_at_with_its_token_only(world, client):
     private = await client.create(private=True)
     assert (await client.get(at(private, "wait=50"), stays=True)).status == 404

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.errors import InvalidRequest
+from tmpmaild.http.parsing import read_body
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import CreateRequest, read_body
+from tmpmaild.http.requests import CreateRequest
 from tmpmaild.http.wire import Wire
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
 

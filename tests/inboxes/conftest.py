@@ -7,7 +7,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage

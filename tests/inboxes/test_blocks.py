@@ -5,6 +5,7 @@ from ipaddress import IPv4Address, IPv6Address
 import msgspec
 import pytest
 
+from growth import assert_within, cpu_seconds
 from tmpmaild.errors import CommandError
 from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blockcommands import BlockCommands, Blocked, Named
@@ -31,6 +32,17 @@ def test_a_network_holds_its_addresses_and_no_others(clock, network, inside, out
     known = blocking(clock, ("client", network))
     assert [ip for ip in inside if not known.has_client(ip)] == []
     assert [ip for ip in outside if known.has_client(ip)] == []
+
+
+def test_a_list_that_is_read_again_is_compared_and_not_built_anew(clock):
+    listed = [Block("client", f"10.{number >> 8}.{number & 255}.0/24", 0, None) for number in range(5000)]
+    again = [msgspec.structs.replace(block) for block in listed]
+    known = Blocks(clock)
+    assert_within(cpu_seconds(known.add, listed) / 2, known.replace, again)
+    known.replace([*again[1:], Block("name", "support", 0, None)])
+    assert len(list(known)) == 5000
+    assert known.has_name("support")
+    assert not known.has_client("10.0.0.1")
 
 
 def test_a_look_up_in_100_000_networks_looks_once_at_each_length_of_prefix(clock):

@@ -143,9 +143,16 @@ async def test_a_foreign_reader_is_warned_of_after_a_minute(storage, clock, path
                 warned_at.append(seconds[0])
                 caplog.clear()
             seconds[0] += 30
+        assert unerased_seconds(cleaner) == 240
         stranger.execute("COMMIT")
     assert warned_at == [65, 95, 125, 155, 185, 215]  # the log makes one line a minute of it
     await cleaner.sweep()
     seconds[0] += 1000
     await cleaner.sweep()
     assert caplog.records == []
+    assert unerased_seconds(cleaner) == 0
+
+
+def unerased_seconds(cleaner):
+    (found,) = [one for one in cleaner.measures() if one.name == "sweep_unerased_seconds"]
+    return found.values()[()]

@@ -6,6 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from growth import SLACK_SECONDS, assert_within, cpu_seconds
 from tmpmaild.inboxes import finding
 from tmpmaild.inboxes.finding import Detector, FindingsCache
 from tmpmaild.inboxes.sizes import findings_characters
@@ -115,6 +116,15 @@ def test_what_was_found_goes_with_its_message_and_with_its_inbox():
     assert len(cache) == 1
     cache.update([InboxChange("2", full=False, notice=ExpiryMoved(5))])
     assert len(cache) == 0
+
+
+def test_ending_inboxes_costs_the_same_however_much_is_remembered_of_others():
+    ended = [InboxChange(f"ended-{number}", full=True, notice=InboxDeleted()) for number in range(200)]
+    little, much = FindingsCache(), FindingsCache()
+    for cache, inboxes in ((little, 20), (much, 10_000)):
+        for number in range(inboxes):
+            cache.put(inbox(str(number)), f"msg_{number}", Findings(), cache.generation)
+    assert_within(3 * cpu_seconds(little.update, ended) + SLACK_SECONDS, much.update, ended)
 
 
 def test_nothing_is_remembered_longer_than_its_inbox_lives():

@@ -8,9 +8,9 @@ import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
 from tmpmaild.inboxes import filtering
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
-from tmpmaild.inboxes.service import NewAddress
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
 from tmpmaild.storage.pages import Wanted
 

@@ -8,10 +8,10 @@ import pytest
 
 from tmpmaild.errors import Stopping
 from tmpmaild.inboxes import followingseveral
+from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.events import Overflow
 from tmpmaild.inboxes.following import BacklogShown, InboxExpired
 from tmpmaild.inboxes.followingseveral import NotLookedAt, Unavailable, Wish
-from tmpmaild.inboxes.service import NewAddress
 from tmpmaild.model import ExpiryMoved, Message, MessageDeleted
 
 

@@ -10,7 +10,9 @@ import anyio.to_thread
 import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.sqlite import searching
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage

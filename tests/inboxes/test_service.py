@@ -15,7 +15,9 @@ from tmpmaild.errors import (
     StorageFull,
     Unauthorized,
 )
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID

@@ -13,7 +13,7 @@ from tmpmaild import pytest_plugin
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import kinds_by_key
 from tmpmaild.errors import StartError
-from tmpmaild.http import health, requests, wire
+from tmpmaild.http import health, requests, schemas
 from tmpmaild.http.apioperations import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs/coming-from.md").read_text()
@@ -69,7 +69,7 @@ def is_name(code):
     if match := re.fullmatch(r"(\w+)=\w*", code):
         return match[1] in inspect.signature(api.Inbox.wait_for).parameters
     names = FIXTURES | SETTINGS | {name.upper() for name in SETTINGS} | OF_OTHERS
-    members = {*wire.FullMessageItem.__struct_fields__, *requests.ExtendRequest.__struct_fields__}
+    members = {*schemas.FullMessageItem.__struct_fields__, *requests.ExtendRequest.__struct_fields__}
     return code in names | members or code.partition("(")[0] in api.__all__
 
 

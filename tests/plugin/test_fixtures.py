@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from stores import ENGINES
 
 TESTS = """
 import smtplib, warnings
@@ -79,13 +80,18 @@ async def test_a_fixture_asked_for_while_a_loop_is_running(request):
 """
 
 
-@pytest.fixture(scope="module")
-def passed(run_in, tmp_path_factory):
+@pytest.fixture(scope="module", params=ENGINES)
+def passed(request, run_in, tmp_path_factory):
     """Run the tests above once; the machine's own settings, a proxy and a configuration among them, change nothing."""
     variables = {"TMPMAILD_HTTP__LISTEN": "nonsense", "TMPMAILD_SMTP": "nonsense:1", "HTTP_PROXY": "http://127.0.0.1:9"}
     arguments = ("-rA", "-p", "anyio")
     folder = tmp_path_factory.mktemp("fixtures")
-    return run_in(folder, *arguments, tests=TESTS, ini="anyio_mode = auto\n", **variables)
+    ini = "anyio_mode = auto\n"
+    if request.param == "postgresql":
+        cluster = request.getfixturevalue("cluster")
+        (folder / "mail.toml").write_text(f'[storage]\nurl = "{cluster.url(cluster.database())}"\n')
+        ini += "tmpmaild_config = mail.toml\n"
+    return run_in(folder, *arguments, tests=TESTS, ini=ini, **variables)
 
 
 @pytest.mark.parametrize("name", re.findall(r"def (test_(?!a_failure)\w+)", TESTS))

@@ -1,12 +1,11 @@
 """The units on a real systemd: a Debian 12 that boots in a container of its own.
 
-By ``make proof-systemd``, as root; the first time it makes that Debian from the network.
+By ``make proof-systemd``, as root; the first time it makes that Debian from the network. Several daemons at once are in
+``test_booted_several.py``.
 """
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -69,31 +68,9 @@ with socket.socket(socket.AF_UNIX) as client:
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheels")
-    constraints = ("--constraint", ROOT / "constraints.txt")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--quiet", *constraints, "--wheel-dir", folder, ROOT],
-        check=True,
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def booted(wheels, tmp_path_factory):
-    if reason := machines.missing():
-        pytest.skip(reason)
-    console = tmp_path_factory.mktemp("console") / "console.txt"
-    with machines.booted(PACKAGES, {"/wheels": wheels, "/units": ROOT / "systemd"}, console) as machine:
+def installed(tmp_path_factory):
+    with machines.installed(PACKAGES, tmp_path_factory.mktemp("machine")) as machine:
         yield machine
-
-
-@pytest.fixture(scope="module")
-def installed(booted):
-    booted.run("python3", "-m", "venv", "/opt/tmpmaild")
-    booted.run("/opt/tmpmaild/bin/pip", "install", "--quiet", "--no-index", "--find-links", "/wheels", "tmpmaild")
-    booted.run("/bin/sh", "-c", "cp /units/* /etc/systemd/system/")
-    return booted
 
 
 @pytest.fixture

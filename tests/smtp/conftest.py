@@ -1,10 +1,9 @@
-"""A real SMTP server over a real service and a database in a temporary folder, and a client that reads replies."""
+"""A real SMTP server over a real service and a database of its own, and a client that reads replies."""
 
 import asyncio
 import secrets
 import shutil
 import socket
-import sqlite3
 import ssl
 import subprocess
 from contextlib import asynccontextmanager
@@ -12,12 +11,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tmpmaild.host import listen
-from tmpmaild.inboxes.service import InboxService, NewAddress, Rules
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 PATIENCE_SECONDS = 10
 
@@ -102,8 +102,8 @@ class Client:
 class House:
     """The server, its service and storage, and its address."""
 
-    def __init__(self, path, storage, service, server, address):
-        self.path = path
+    def __init__(self, store, storage, service, server, address):
+        self.store = store
         self.storage = storage
         self.service = service
         self.server = server
@@ -136,15 +136,11 @@ class House:
 
     def read(self, sql):
         """Ask the database what is on disk."""
-        connection = sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)
-        try:
-            return connection.execute(sql).fetchall()
-        finally:
-            connection.close()
+        return self.store.read(sql)
 
     def sources(self):
         """Read the mails that are on disk, oldest first."""
-        return [octets for (octets,) in self.read("SELECT octets FROM source ORDER BY id")]
+        return self.store.sources()
 
     async def until(self, condition):
         """Wait for what the loop will bring about."""
@@ -154,7 +150,7 @@ class House:
 
 
 @pytest.fixture
-def serve(tmp_path, clock):
+def serve(store, clock):
     """Return a context manager that runs a server with these settings."""
 
     @asynccontextmanager
@@ -180,10 +176,9 @@ def serve(tmp_path, clock):
             "max_unknown_recipients": 100,
             "max_inflight_bytes": 64 * 1024 * 1024,
         }
-        path = tmp_path / "mail.db"
         holds = {"max_messages_per_inbox": 1000, "max_bytes_per_inbox": 0, "max_share_per_creator": 1.0}
-        holds = {"path": path, "max_bytes": storage_bytes, "reserve_bytes": 4096} | holds | (limits or {})
-        async with open_storage(StorageSettings(**holds), clock) as storage:
+        holds = {"max_bytes": storage_bytes, "reserve_bytes": 4096} | holds | (limits or {})
+        async with store.open(clock, **holds) as storage:
             service = InboxService(
                 storage,
                 Rules(("ours.test", "second.test"), 3_600_000, accept_unknown=accept_unknown, faults=faults),
@@ -194,7 +189,7 @@ def serve(tmp_path, clock):
             server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls, clock)
             bound = listener or listen.bind_all(["127.0.0.1:0"])[0]
             await server.start(*([], [bound]) if tls_first else [[bound]])
-            house = House(path, storage, service, server, bound.getsockname()[:2])
+            house = House(store, storage, service, server, bound.getsockname()[:2])
             try:
                 await house.create(*names)
                 yield house

@@ -92,7 +92,7 @@ async def test_nothing_of_the_credentials_is_stored_or_logged(serve, caplog):
         assert (await client.say(password))[0].startswith("500 5.5.2")  # the exchange has ended
         assert (await client.say(f"AUTH PLAIN {RESPONSE}"))[0].startswith("235 2.7.0")
         assert (await client.deliver("abc")).startswith("250 ")
-        stored = b"".join(path.read_bytes() for path in house.path.parent.glob("mail.db*"))
+        stored = b"".join(path.read_bytes() for path in house.store.path.parent.glob("mail.db*"))
         assert b"Subject: x" in stored
     said = caplog.text.encode()
     assert b"SMTP from 127.0.0.1 refused: 501 5.5.2" in said

@@ -13,6 +13,7 @@ async def answer(house, wire, **begin):
     return client, await client.reply()
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(
     ("wire", "stored"),
     [
@@ -38,6 +39,7 @@ async def test_octets_are_kept_and_line_feeds_get_their_carriage_return(serve, w
         assert said.endswith(message.id)
 
 
+@pytest.mark.both_engines
 async def test_a_line_may_be_as_long_as_a_mail(serve):
     async with serve() as house:
         line = b"x" * (BIG - 2)

@@ -1,6 +1,10 @@
 """Mail to an address that its holder has deleted, before RCPT and after it (rows 13 and 36b of the contract)."""
 
+import pytest
+
 from tmpmaild.smtp import replies
+
+pytestmark = pytest.mark.both_engines
 
 
 async def delete(house, name):

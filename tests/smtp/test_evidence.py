@@ -1,5 +1,7 @@
 """What a reader is told of the session that brought a mail."""
 
+import pytest
+
 from tmpmaild.model import AcceptedRecipient, Page, Session
 
 
@@ -9,6 +11,7 @@ async def read(house, name):
     return full.envelope
 
 
+@pytest.mark.both_engines
 async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recipients(serve, certificate, clock):
     ours, theirs = certificate
     async with serve(tls=ours, names=("abc", "def"), offers_auth=True) as house:
@@ -42,6 +45,7 @@ async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recip
     assert (abc.helo, abc.remote_ip, abc.tls) == ("real.example", "127.0.0.1", True)
 
 
+@pytest.mark.both_engines
 async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
     async with serve(names=("abc", "def")) as house:
         client = await house.connect()
@@ -53,6 +57,7 @@ async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
     assert session == Session("HELO", data_at_ms=clock(), recipients=(AcceptedRecipient("def@ours.test", clock()),))
 
 
+@pytest.mark.both_engines
 async def test_an_inbox_that_the_mail_creates_has_the_session_too(serve):
     async with serve(accept_unknown=True) as house:
         client = await house.greeted()

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from tmpmaild.inboxes.service import NewAddress
+from tmpmaild.inboxes.creating import NewAddress
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 MIB = 1024 * 1024
@@ -26,6 +26,7 @@ async def sweep_until_there_is_room(house, now_ms):
             pass
 
 
+@pytest.mark.both_engines
 async def test_a_mail_over_the_cap_of_the_storage_is_refused_at_the_dot_and_a_small_one_is_taken(serve):
     async with serve(storage_bytes=MIB) as house:
         client = await house.greeted()
@@ -34,6 +35,7 @@ async def test_a_mail_over_the_cap_of_the_storage_is_refused_at_the_dot_and_a_sm
         assert (await client.deliver("abc")).startswith(STORED)
 
 
+@pytest.mark.both_engines
 async def test_a_storage_at_its_cap_refuses_at_mail_and_takes_mail_again_after_a_sweep(serve, clock):
     async with serve(storage_bytes=MIB, limits={"reserve_bytes": MIB // 10}) as house:
         client = await house.greeted()
@@ -59,7 +61,7 @@ async def test_a_disk_that_is_nearly_full_is_said_at_mail_and_a_mail_that_is_on_
     async with serve(storage_bytes=64 * MIB) as house:
         client, late = await house.greeted(), await house.greeted()
         await client.say(*MAIL)
-        really = shutil.disk_usage(house.path.parent)
+        really = shutil.disk_usage(house.store.path.parent)
         monkeypatch.setattr(shutil, "disk_usage", lambda _: really._replace(free=255 * MIB))
         assert (await client.say("x" * 2 * MIB + "\r\n."))[0].startswith(STORED)
         await house.until(lambda: not house.service.has_room())
@@ -74,8 +76,8 @@ async def test_the_cap_holds_behind_a_foreign_reader_and_mail_is_taken_again_whe
     cap_bytes = 24 * MIB
     async with serve(storage_bytes=cap_bytes, limits={"reserve_bytes": MIB}) as house:
         client = await house.greeted()
-        files = [house.path, house.path.with_name("mail.db-wal")]
-        with contextlib.closing(sqlite3.connect(house.path, isolation_level=None)) as reader:
+        files = [house.store.path, house.store.path.with_name("mail.db-wal")]
+        with contextlib.closing(sqlite3.connect(house.store.path, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM message").fetchall()
             while await client.say("MAIL FROM:<>") != [SYSTEM_FULL]:
@@ -100,7 +102,7 @@ async def test_the_cap_holds_behind_a_foreign_reader_and_mail_is_taken_again_whe
 def locked(house):
     """Hold the database's write lock, as another program might."""
     house.storage._writer._connection.execute("PRAGMA busy_timeout = 20")  # five seconds otherwise
-    stranger = sqlite3.connect(house.path, isolation_level=None)
+    stranger = sqlite3.connect(house.store.path, isolation_level=None)
     stranger.execute("BEGIN IMMEDIATE")
     yield
     stranger.execute("ROLLBACK")

@@ -3,7 +3,7 @@
 import pytest
 
 from tmpmaild.errors import AddressNotFound
-from tmpmaild.inboxes.service import Rules
+from tmpmaild.inboxes.rules import Rules
 from tmpmaild.smtp import replies
 
 
@@ -12,6 +12,7 @@ def catch_all(serve):
     return lambda **settings: serve(accept_unknown=True, **settings)
 
 
+@pytest.mark.both_engines
 async def test_an_address_that_never_was_is_there_after_its_first_mail(catch_all):
     async with catch_all() as house:
         client = await house.greeted()
@@ -32,6 +33,7 @@ async def test_rcpt_alone_creates_nothing(catch_all):
             await house.service.find("john@ours.test")
 
 
+@pytest.mark.both_engines
 async def test_two_forms_of_one_address_in_a_mail_make_one_inbox_and_one_message(catch_all):
     async with catch_all() as house:
         client = await house.greeted()
@@ -40,6 +42,7 @@ async def test_two_forms_of_one_address_in_a_mail_make_one_inbox_and_one_message
         assert len(await house.messages("mary")) == 1
 
 
+@pytest.mark.both_engines
 async def test_a_recipient_that_was_accepted_gets_its_mail_when_unknown_ones_no_longer_are(catch_all):
     async with catch_all() as house:
         client = await house.greeted()
@@ -77,6 +80,7 @@ async def test_other_domains_are_still_refused(catch_all):
         assert said[2] == str(replies.RECIPIENT_OK)
 
 
+@pytest.mark.both_engines
 async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_all, clock):
     async with catch_all() as house:
         client = await house.greeted()
@@ -89,6 +93,7 @@ async def test_an_address_that_is_over_stays_so_until_its_quarantine_ends(catch_
         assert len(await house.messages("john")) == 1
 
 
+@pytest.mark.both_engines
 async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail(catch_all):
     async with catch_all() as house:
         client = await house.greeted()
@@ -98,6 +103,7 @@ async def test_an_address_that_is_created_between_rcpt_and_the_dot_gets_the_mail
         assert len(await house.messages("john")) == 1
 
 
+@pytest.mark.both_engines
 @pytest.mark.parametrize(("names", "answer"), [(("john",), "550 5.1.1"), (("john", "abc"), "250 2.0.0")])
 async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(catch_all, monkeypatch, names, answer):
     async def gone(*_):
@@ -112,6 +118,7 @@ async def test_an_address_that_is_taken_and_gone_again_by_the_dot_gets_no_mail(c
         assert len(house.sources()) == answer.startswith("250")
 
 
+@pytest.mark.both_engines
 async def test_the_sender_s_share_pays_for_what_its_mail_creates(catch_all):
     limits = {"max_share_per_creator": 0.01}
     async with catch_all(storage_bytes=10_000_000, limits=limits) as house:
@@ -122,6 +129,7 @@ async def test_the_sender_s_share_pays_for_what_its_mail_creates(catch_all):
         assert (await client.say(f"{mail}\r\n."))[0].startswith("452 4.2.2")
 
 
+@pytest.mark.both_engines
 async def test_a_sender_whose_share_is_used_up_creates_nothing_more(catch_all):
     async with catch_all(storage_bytes=10_000_000, limits={"max_share_per_creator": 0.01}) as house:
         client = await house.greeted()

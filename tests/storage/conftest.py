@@ -5,15 +5,14 @@ import sqlite3
 from contextlib import asynccontextmanager, closing
 
 import pytest
+from stores import ENGINES
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import NO_SESSION, Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.sqlite.engine import StorageSettings
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 
-from .emptying import empty
 from .plans import Recorder, filled_database, objections
 
 LIFETIME_MS = 60_000
@@ -147,37 +146,17 @@ def path(tmp_path):
 def pytest_generate_tests(metafunc):
     """Run the tests of the contract against every engine."""
     is_contract = metafunc.definition.path.name.startswith("test_contract")
-    if is_contract and "open_engine" in metafunc.fixturenames:
-        metafunc.parametrize("engine_kind", ["sqlite", "postgresql"])
+    if is_contract and "engine_kind" in metafunc.fixturenames:
+        metafunc.parametrize("engine_kind", ENGINES)
 
 
 @pytest.fixture
-def engine_kind():
-    """Return which engine a test that is not of the contract is about."""
-    return "sqlite"
-
-
-@pytest.fixture(scope="session")
-def database(cluster):
-    """Return the URL of a database that the tests of the contract use one after the other."""
-    return cluster.parsed_url(cluster.database())
-
-
-@pytest.fixture
-def open_engine(engine_kind, request, clock):
+def open_engine(store, clock):
     """Return what opens an engine whose limits may be set."""
-    if engine_kind == "sqlite":
-        path = request.getfixturevalue("path")
-        return _opens(lambda changes: open_storage(settings(path, **changes), clock), clock)
-    database = request.getfixturevalue("database")
-    asyncio.run(empty(database))
-    return _opens(lambda changes: postgresql.open_storage(postgresql_settings(database, **changes), clock), clock)
 
-
-def _opens(open_one, clock):
     @asynccontextmanager
     async def opened(**changes):
-        async with open_one(changes) as storage:
+        async with store.open(clock, **(LIMITS | changes)) as storage:
             yield Engine(storage, clock)
 
     return opened

@@ -105,6 +105,7 @@ SHAPES = (
     Shape(r"SEARCH domain USING PRIMARY KEY \(name=\?\)", "a row for each value"),
     Shape(r"SCAN domain", "as many rows as the operator has had domains lately"),
     Shape(r"SCAN sqlite_(?:master|schema)", "the schema"),
+    Shape(r".*", "the schema, compared once at the start", only_with=r"\bpragma_table_xinfo\(s\.name\)"),
     Shape(r"SCAN daemon", "a table of one row"),
 )
 

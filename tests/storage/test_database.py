@@ -103,6 +103,35 @@ async def test_a_database_from_before_the_first_release_is_refused_with_what_to_
         operator_mail(path).messages()
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (["ALTER TABLE block DROP COLUMN created_at_ms"], "column block.created_at_ms is missing or different"),
+        (["ALTER TABLE inbox ADD COLUMN note TEXT"], "column inbox.note is new"),
+        (["DROP INDEX inbox_by_expiry"], "index inbox_by_expiry is missing or different"),
+        (["CREATE INDEX by_subject ON content (subject)"], "index by_subject is new"),
+        (["CREATE TRIGGER copy AFTER INSERT ON message BEGIN SELECT 1; END"], "trigger copy is new"),
+        (["DROP VIEW mail", "CREATE VIEW mail AS SELECT 1 AS one"], "view mail is missing or different"),
+        (["DROP TABLE content"], "column content."),
+    ],
+)
+async def test_a_schema_that_was_changed_by_hand_is_refused_with_the_difference(path, clock, changes, named):
+    upgrade(path)
+    for sql in changes:
+        change(path, sql)
+    await assert_refused_untouched(path, clock, f"or was made before the first release: {named}")
+    with pytest.raises(DatabaseError, match="undo the change, or to start with an empty one, move mail"):
+        upgrade(path)
+
+
+async def test_tables_and_views_of_somebody_else_do_not_matter(open_engine, path):
+    upgrade(path)
+    change(path, "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)")
+    change(path, "CREATE VIEW today AS SELECT count(*) FROM mail")
+    async with open_engine():
+        pass
+
+
 async def test_a_newer_database_is_refused(open_engine, path, clock):
     await fill(open_engine)
     change(path, "PRAGMA user_version = 99")

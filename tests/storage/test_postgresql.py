@@ -11,7 +11,9 @@ from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import connection, engine
-from tmpmaild.storage.postgresql.slots import SLOT_MS
+from tmpmaild.storage.postgresql.columns import CONTENT
+from tmpmaild.storage.postgresql.migrate import migrate, migrations
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
 from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
@@ -77,22 +79,68 @@ def test_settings_that_lose_mail_are_refused(new_database, cluster):
 def test_a_server_that_does_not_flush_is_refused(new_database, cluster):
     url = new_database()
     try:
-        set_and_wait(cluster, "off")
+        set_and_wait(cluster, "fsync", "off")
         assert "fsync is off; mail would be lost in a power cut" in asyncio.run(said(url))
     finally:
-        set_and_wait(cluster, "on")
+        set_and_wait(cluster, "fsync", "on")
 
 
-def set_and_wait(cluster, value):
-    cluster.execute(f"ALTER SYSTEM SET fsync = {value}")
+def test_a_server_that_is_told_to_lose_mail_later_goes_on_flushing_ours(new_database, cluster):
+    async def setting_after_reload():
+        opened = await connection.Server(new_database()).connect()
+        await asyncio.to_thread(set_and_wait, cluster, "synchronous_commit", "off")
+        try:
+            return await opened.fetchval("SHOW synchronous_commit")
+        finally:
+            await opened.close()
+
+    try:
+        assert asyncio.run(setting_after_reload()) == "on"
+    finally:
+        set_and_wait(cluster, "synchronous_commit", "on")
+
+
+def set_and_wait(cluster, name, value):
+    cluster.execute(f"ALTER SYSTEM SET {name} = {value}")
     cluster.execute("SELECT pg_reload_conf()")
-    while cluster.execute("SHOW fsync") != value:
+    while cluster.execute(f"SHOW {name}") != value:
         time.sleep(0.01)
 
 
-def test_an_old_server_is_told_which_version_is_needed(new_database, monkeypatch):
-    monkeypatch.setattr(connection, "OLDEST_VERSION", 99)
-    assert asyncio.run(said(new_database())).endswith(" is too old; 99 or newer is needed")
+def octets(kind, body):
+    return kind + (len(body) + 4).to_bytes(4, "big") + body
+
+
+GREETING = [(b"R", bytes(4)), (b"S", b"server_version\x0014.11 (Debian)\0"), (b"K", bytes(8)), (b"Z", b"I")]
+REFUSAL = [(b"E", b'SFATAL\0VFATAL\0C42704\0Munrecognized configuration parameter "plan_cache_mode"\0\0')]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (GREETING, "PostgreSQL 14 is too old; 15 or newer is needed"),
+        (
+            REFUSAL,
+            'PostgreSQL is too old (unrecognized configuration parameter "plan_cache_mode"); 15 or newer is needed',
+        ),
+    ],
+    ids=["old", "very old"],
+)
+async def test_an_old_server_is_told_which_version_is_needed(answers, expected):
+    """What the servers of these versions answer; one before version 12 does not know all that a session is set to."""
+
+    async def answer(reader, writer):
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big") - 4)
+        writer.write(b"".join(octets(*one) for one in answers))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        url = databaseurl.parse(f"postgresql://me:hunter2@127.0.0.1:{port}/mail?sslmode=disable")
+        with pytest.raises(DatabaseError) as refusal:
+            await engine.upgrade(postgresql_settings(url))
+    assert str(refusal.value) == f"postgresql://me@127.0.0.1:{port}/mail: {expected}"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +181,63 @@ def test_a_schema_that_needs_a_newer_daemon_is_refused_and_one_that_does_not_is_
     assert asyncio.run(meet(1)) == []
     with pytest.raises(DatabaseError, match=r"a newer tmpmaild \(step 2\), this one knows step 1; update it"):
         asyncio.run(meet(2))
+
+
+LATER = """
+-- needs 1: it adds what older daemons do without
+ALTER TABLE content ADD COLUMN language text;
+ALTER TABLE inbox ADD COLUMN note text;
+ALTER TABLE domain ADD COLUMN note text;
+CREATE TABLE later (id integer PRIMARY KEY);
+"""
+
+
+async def connected(url):
+    return await asyncpg.connect(host=url.hosts[0], user=url.user, database=url.database)
+
+
+async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_that_is_compatible(
+    new_database, clock, tmp_path
+):
+    url, file = new_database(), tmp_path / "0002_later.sql"
+    file.write_text(LATER)
+
+    async def upgrade_behind_a_reader(running, inbox):
+        """Apply the step while somebody reads: mail is stored all the same, and does not wait for it."""
+        reader, upgrading = await connected(url), await connected(url)
+        async with reader.transaction():
+            await reader.execute("SELECT FROM content")
+            applying = asyncio.ensure_future(migrate(upgrading, {**migrations(), 2: file}))
+            refused = []
+            upgrading.add_query_logger(lambda query: query.exception and refused.append(type(query.exception)))
+            while not refused:
+                await running.add(inbox)
+                await asyncio.sleep(0.005)
+        assert await applying == ["0002_later"]
+        assert set(refused) == {asyncpg.LockNotAvailableError}
+        for client in (reader, upgrading):
+            await client.close()
+
+    async def use(daemon, name):
+        await daemon.storage.policy.serve_domains(["tmpmaild.example"], 1, 2)
+        inbox = await daemon.inbox(name)
+        message = await daemon.add(inbox, subject="first")
+        await daemon.add(inbox, await daemon.find("ada"), subject="last")
+        await daemon.delete(inbox, message)
+        await daemon.move(inbox, inbox.expires_at_ms + 3 * SLOT_MS)
+        assert await daemon.subjects(name, Page()) == await daemon.subjects(name, Page(text="las")) == ["last"]
+
+    async with engine.open_storage(postgresql_settings(url), clock) as storage:
+        running = Engine(storage, clock)
+        inbox = await running.inbox("ada")
+        await use(running, "before")
+        await upgrade_behind_a_reader(running, inbox)
+        await use(running, "after")
+        async with engine.open_storage(postgresql_settings(url), clock) as another:
+            await use(Engine(another, clock), "started")
+        clock.advance(ms=LIFETIME_MS + 5 * SLOT_MS)
+        await running.sweep()
+        assert (await running.find("ada")).message_count == 0
 
 
 def test_nobody_there_is_said_with_the_host_and_without_the_password():
@@ -176,7 +281,7 @@ async def tables(engine_):
 
 
 async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
-    first, _ = two
+    first, second = two
     inbox = await first.inbox("ada")
     await first.add(inbox)
     slot = inbox.expires_at_ms // SLOT_MS
@@ -190,6 +295,9 @@ async def test_the_partitions_of_a_slot_are_dropped_when_it_has_passed(two):
     for page in (Page(), Page(text="x")):
         assert await first.messages("ada", page) == ()
     assert {f"content_{first.clock() // SLOT_MS}", "content_0", "message_0"} < set(left)
+    second.clock.advance(ms=LIFETIME_MS + SLOT_MS + 30_000)
+    await second.sweep()
+    assert not second.storage._partitions.has(slot)  # or a daemon would remember all slots that others have dropped
 
 
 async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
@@ -213,6 +321,34 @@ async def test_mail_moves_to_the_slot_in_which_its_inbox_now_expires(two):
     assert tuple(used) == (0, 0, 0)
     contents = await second.storage._readers.run(lambda client: client.fetchval("SELECT count(*) FROM content"))
     assert contents == 0
+
+
+def test_the_declared_columns_are_those_that_the_database_takes(new_database):
+    url = new_database()
+    asyncio.run(engine.upgrade(postgresql_settings(url)))
+    taken = asyncio.run(run(url, "SELECT content_columns('%1$s %2$s')"))
+    assert taken.split(", ") == [f"{column.name} {column.kind}" for column in CONTENT]
+
+
+async def test_a_step_may_add_a_column_of_mail_while_a_daemon_runs_that_does_not_know_it(two, tmp_path):
+    older, _ = two
+    step = tmp_path / "0002_thread.sql"
+    step.write_text(
+        "-- needs 1: …\nALTER TABLE content ADD COLUMN thread text; SELECT define_deliver(), define_move_mail();"
+    )
+    ada = await older.inbox("ada")
+    await older.add(ada, subject="before")
+    client = await older.storage._writer._session.server.connect()
+    assert await migrate(client, migrations() | {2: step}) == ["0002_thread"]
+    await older.add(ada, subject="after")
+    await client.execute("UPDATE content SET thread = subject")
+    await older.move(ada, older.clock() + 2 * SLOT_MS)
+    assert await older.subjects("ada", Page()) == ["after", "before"]
+    moved = await client.fetch("SELECT thread FROM content WHERE slot = $1", (older.clock() + 2 * SLOT_MS) // SLOT_MS)
+    assert sorted(row["thread"] for row in moved) == ["after", "before"]
+    taken = await client.fetch("SELECT pronargs FROM pg_proc WHERE proname = 'deliver' ORDER BY 1")
+    assert taken[1]["pronargs"] == taken[0]["pronargs"] + 1
+    await client.close()
 
 
 async def test_a_reader_of_a_partition_only_delays_its_end(two):
@@ -240,3 +376,22 @@ async def test_the_clock_is_that_of_the_database(new_database, monkeypatch):
     async with engine.open_storage(postgresql_settings(url)) as storage:
         database_seconds = float(await run(url, "SELECT extract(epoch FROM clock_timestamp())"))
         assert abs(storage.clock() / 1000 - database_seconds) < 5
+        assert 3590 < figure(storage, "storage_clock_offset_seconds") < 3610
+
+
+def figure(storage, name):
+    (found,) = [one for one in storage.measures() if one.name == name]
+    return found.values()[()]
+
+
+async def test_connections_that_are_lost_and_opened_again_are_counted(new_database, clock):
+    url = new_database()
+    async with engine.open_storage(postgresql_settings(url), clock) as storage:
+        one = Engine(storage, clock)
+        await one.find("ada")
+        opened = figure(storage, "storage_connects_total")
+        assert figure(storage, "storage_connections") == opened
+        storage._readers._idle[-1]._connection.terminate()
+        assert figure(storage, "storage_connections") == opened - 1
+        await one.find("ada")
+        assert figure(storage, "storage_connects_total") == opened + 1

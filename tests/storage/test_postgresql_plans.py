@@ -9,9 +9,9 @@ from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, Set
 from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.inboxpages import select_inboxes
 from tmpmaild.storage.postgresql.messages import select_message, select_texts
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import select_messages
 from tmpmaild.storage.postgresql.searching import Search
-from tmpmaild.storage.postgresql.slots import SLOT_MS
 from tmpmaild.storage.postgresql.sweeping import Sweep
 from tmpmaild.storage.postgresql.writer import Batch
 

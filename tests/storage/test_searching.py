@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from tmpmaild.model import Page
+from tmpmaild.storage.keys import keyed_hash
 from tmpmaild.storage.sqlite import searching
-from tmpmaild.storage.sqlite.keys import keyed_hash
 
 from .conftest import new_mail
 

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
-from tmpmaild.storage.postgresql import engine, waking, wording
+from tmpmaild.storage.postgresql import engine, payloads, waking
 
 from .conftest import Engine, postgresql_settings
 
@@ -115,7 +115,7 @@ async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two,
 
 def test_words_are_few_octets_and_newer_ones_are_ignored():
     changes = [InboxChange(str(number), full=True, share_full=True) for number in range(5000)]
-    texts = list(wording.payloads(map(wording.word, changes)))
+    texts = list(payloads.payloads(map(payloads.word, changes)))
     assert all(len(text.encode()) < 8000 for text in texts)
-    assert wording.changes(" ".join(texts).split()) == changes
-    assert wording.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]
+    assert payloads.changes(" ".join(texts).split()) == changes
+    assert payloads.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]

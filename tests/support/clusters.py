@@ -85,18 +85,32 @@ class Cluster:
     def execute(self, *statements, database="postgres"):
         """Run statements as the superuser; return the value of the last."""
 
-        async def run():
+        async def run(connection):
+            for statement in statements:
+                value = await connection.fetchval(statement)
+            return value
+
+        return self._connected(run, database)
+
+    def fetch(self, sql, database="postgres"):
+        """Return the rows of a query of the superuser."""
+
+        async def run(connection):
+            return [tuple(row) for row in await connection.fetch(sql)]
+
+        return self._connected(run, database)
+
+    def _connected(self, run, database):
+        async def connect_and_run():
             # A server that is about to start takes a connection and may never answer on it.
             connection = await asyncpg.connect(host=str(self.folder), user="postgres", database=database, timeout=5)
             try:
-                for statement in statements:
-                    value = await connection.fetchval(statement)
-                return value
+                return await run(connection)
             finally:
                 await connection.close()
 
         with ThreadPoolExecutor(1) as thread:  # an event loop may be running in this one
-            return thread.submit(lambda: asyncio.run(run())).result()
+            return thread.submit(lambda: asyncio.run(connect_and_run())).result()
 
     def database(self, template="template0", encoding="UTF8"):
         """Create a database that our role owns, and return its name."""

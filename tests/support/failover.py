@@ -60,6 +60,11 @@ class Pair:
         shutil.rmtree(self.standby.folder / "data")
         self.follow()
 
+    def have_standby(self):
+        """Make a new standby if the primary was lost since there was one."""
+        if self.primary.execute(_IS_SYNCHRONOUS) != 1:
+            self.rebuild()
+
     def remove(self):
         for cluster in (self.primary, self.standby):
             end(cluster)

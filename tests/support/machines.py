@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import chroot_image
 
+ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 120
 PROGRAMS = ("systemd-nspawn", "nsenter", "debootstrap")
 
@@ -64,7 +66,27 @@ class Machine:
             time.sleep(0.2)
 
     def log(self):
-        return self.run("journalctl", "--no-pager", "--unit", "tmpmaild", "--lines", "60").stdout
+        return self.run("journalctl", "--no-pager", "--unit", "tmpmaild*", "--lines", "60").stdout
+
+
+@contextmanager
+def installed(packages, folder, extra=""):
+    """Boot a Debian with the program in ``/opt/tmpmaild`` and its units in ``/etc/systemd/system``; yield a Machine.
+
+    ``folder`` is for the wheels and what the console shows, ``extra`` one of the program's, such as ``[postgresql]``.
+    """
+    if reason := missing():
+        pytest.skip(reason)
+    wheels = folder / "wheels"
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--quiet", "--wheel-dir", wheels]
+    subprocess.run([*command, "--constraint", ROOT / "constraints.txt", f"{ROOT}{extra}"], check=True)
+    mounts = {"/wheels": wheels, "/units": ROOT / "systemd"}
+    with booted(packages, mounts, folder / "console.txt") as machine:
+        machine.run("python3", "-m", "venv", "/opt/tmpmaild")
+        pip = ("/opt/tmpmaild/bin/pip", "install", "--quiet", "--no-index", "--find-links", "/wheels")
+        machine.run(*pip, f"tmpmaild{extra}")
+        machine.run("/bin/sh", "-c", "cp /units/* /etc/systemd/system/")
+        yield machine
 
 
 @contextmanager

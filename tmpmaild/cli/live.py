@@ -108,7 +108,7 @@ async def _connected(
 
 
 async def _new(options: NewOptions, client: AsyncClient, display: Display, shield: Shield) -> None:
-    # A signal must wait for the answer, or an address that nobody knows would be left behind.
+    # A signal must wait for the answer, or an address would be left over whose token is not known.
     with exits.arguments():
         created = client.create(
             options.local_part,

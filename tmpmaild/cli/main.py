@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -22,9 +23,10 @@ from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, lo
 from tmpmaild.cli.doctor.command import doctor
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
-from tmpmaild.errors import StartError
+from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host.logs import logging_to_stderr
 from tmpmaild.storage.engines import operator_mail, upgrade
+from tmpmaild.storage.sqlite.temporary import temporary
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,9 +37,15 @@ def main() -> None:
 
 @main.command()
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends: its writer is gone.")
+@click.option(
+    "--temporary",
+    "is_temporary",
+    is_flag=True,
+    help="Delete the database at the end, and its folder if that is empty then. Refused if it is there already.",
+)
 @config_option
 @clear_errors
-def serve(config_path: Path | None, *, stop_with_stdin: bool) -> None:
+def serve(config_path: Path | None, *, stop_with_stdin: bool, is_temporary: bool) -> None:
     """Run the service until SIGTERM or ctrl-C.
 
     With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain tmpmaild.example, and
@@ -50,9 +58,17 @@ def serve(config_path: Path | None, *, stop_with_stdin: bool) -> None:
         faulthandler.enable()
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    with logging_to_stderr(config.log.level, config.log.format):
+    database = _temporary(config) if is_temporary else nullcontext()
+    with logging_to_stderr(config.log.level, config.log.format), database:
         read_again = partial(configfile.load, config_path, os.environ)
         anyio.run(daemon.run, config, _announcer(config), read_again, backend_options={"use_uvloop": _has_uvloop()})
+
+
+def _temporary(config: Config) -> AbstractContextManager[None]:
+    """Return the context of a database that is made for this run. Raises ``CommandError``."""
+    if config.storage.url:
+        raise CommandError("--temporary is for a database in a file, and storage.url is set")
+    return temporary(Path(config.storage.path))
 
 
 def _stop_with_stdin() -> None:

@@ -16,7 +16,8 @@ try:
 except ImportError as error:
     raise ImportError('the client needs httpx2: pip install "tmpmaild[client]"') from error
 
-from tmpmaild.client.aio import AsyncAttachment, AsyncClient, AsyncInbox, AsyncMail
+from tmpmaild.client.aio import AsyncClient, AsyncInbox
+from tmpmaild.client.aiomail import AsyncAttachment, AsyncMail
 from tmpmaild.client.errors import (
     AddressExpired,
     AddressNotFound,
@@ -52,7 +53,8 @@ from tmpmaild.client.errors import (
     WaitTimeout,
 )
 from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
-from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
+from tmpmaild.client.sync import Client, Inbox
+from tmpmaild.client.syncmail import Attachment, Mail
 from tmpmaild.client.wire import Code, Details, Envelope, Fault, Link, Message, Person, Session, SessionRecipient
 
 del _httpx2

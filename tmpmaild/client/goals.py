@@ -8,6 +8,7 @@ from typing import Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from tmpmaild.client.errors import printable
+from tmpmaild.client.remote import Held
 from tmpmaild.client.wire import AttachmentItem, Link, Message
 
 T = TypeVar("T")
@@ -18,13 +19,15 @@ Pattern: TypeAlias = str | re.Pattern[str]
 class Goal(Struct, Generic[T], frozen=True):
     """What is taken of mails: ``take`` gets those that match, oldest first, and looks at the last; None: go on.
 
-    ``name`` is for the texts of errors, ``count`` is how many mails it takes, ``others`` what a mail has of this kind.
+    ``name`` is for the texts of errors, ``count`` is how many mails it takes, ``others`` what a mail has of this kind,
+    ``has`` what the server can leave out mails without.
     """
 
     name: str
     take: Callable[[Sequence[Message]], T | None]
     count: int = 1
     others: Callable[[Message], Iterable[str]] = lambda _message: ()
+    has: tuple[Held, ...] = ()
 
 
 MAIL: Goal[Message] = Goal("", lambda messages: messages[-1])
@@ -40,7 +43,7 @@ def several(count: int) -> Goal[list[Message]]:
 def code(pattern: Pattern | None) -> Goal[str]:
     """Return the goal of the code, or of what a regular expression finds. Raises ``re.error``."""
     if pattern is None:
-        return Goal("a code", lambda messages: messages[-1].code)
+        return Goal("a code", lambda messages: messages[-1].code, has=("code",))
     expression = re.compile(pattern, re.MULTILINE) if isinstance(pattern, str) else pattern
     return Goal(f"a match of {_shown(pattern)}", lambda messages: _matched(expression, messages[-1]))
 
@@ -54,7 +57,7 @@ def link(text: Pattern | None, url: Pattern | None) -> Goal[str]:
         return next((one.href for one in messages[-1].links if _is_meant(one, text, url)), None)
 
     name = f"a link with {wanted}" if wanted else "a link"
-    return Goal(name, take, others=lambda message: (f"{one.href}  {one.text}" for one in message.links))
+    return Goal(name, take, others=lambda message: (f"{one.href}  {one.text}" for one in message.links), has=("link",))
 
 
 def attachment(name: str) -> Goal[AttachmentItem]:

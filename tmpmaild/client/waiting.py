@@ -4,6 +4,8 @@ import math
 from typing import Generic, TypeVar
 from urllib.parse import parse_qs
 
+from msgspec.structs import replace
+
 from tmpmaild.client.actions import Ask, Reply, Sleep, Steps
 from tmpmaild.client.answers import decoded, next_page_query, seconds_to_token
 from tmpmaild.client.errors import (
@@ -58,6 +60,7 @@ class Waiting(Generic[T]):
         self._clock = inbox.service.clock
         self._wanted = wanted
         self._goal = goal
+        self._asked = replace(wanted, has=tuple(dict.fromkeys((*wanted.has, *goal.has))))
         self._timeout_seconds = timeout_seconds
         self._deadline = self._clock() + max(timeout_seconds, 0)
         self._messages_at_once = _ENOUGH_FOR_THE_OLDEST if goal is MAIL else MAX_PAGE
@@ -126,7 +129,7 @@ class Waiting(Generic[T]):
     def _query(self, wait_seconds: int) -> str:
         after = {"after": self._after} if self._after else {}
         wait = {"wait": wait_seconds} if wait_seconds else {}
-        return urlencoded({**self._wanted.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
+        return urlencoded({**self._asked.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
     def _first_match(self, messages: list[Message]) -> T | None:
         for message in messages:
@@ -168,7 +171,7 @@ class Waiting(Generic[T]):
         after_it = " after it" if self._wanted.after else ""
         text = f"{self._what(count)} came to {self._place()} within {self._timeout_seconds:g} s"
         arrived = self._seen
-        if self._trouble is None and not self._wanted.takes_any:
+        if self._trouble is None and not self._asked.takes_any:
             arrived = yield from self._arrived()
         if self._trouble is not None:
             text += f"; the last request failed: {self._trouble}"

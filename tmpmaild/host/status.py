@@ -62,7 +62,7 @@ class StatusReport:
         self._started_at = time.monotonic()
 
     def change_domains(self, domains: Sequence[str]) -> None:
-        """Tell of other domains from now on."""
+        """Show other domains from now on."""
         self._served = replace(self._served, domains=domains)
 
     def commands(self) -> dict[str, Command]:

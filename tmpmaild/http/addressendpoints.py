@@ -8,11 +8,14 @@ from starlette.responses import Response
 
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.answers import JsonResponse
+from tmpmaild.http.parsing import read_body
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import CreateRequest, ExtendRequest, fault_items, faults, read_body
+from tmpmaild.http.requests import CreateRequest, ExtendRequest, fault_items, faults
 from tmpmaild.http.resource import body, client, holder_token, token
-from tmpmaild.http.wire import AddressResource, DomainList, Wire
-from tmpmaild.inboxes.service import InboxService, NewAddress
+from tmpmaild.http.schemas import AddressResource, DomainList
+from tmpmaild.http.wire import Wire
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox
 
 

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from tmpmaild.http.requests import CreateRequest, ExtendRequest, FollowRequest, PageQuery, StreamQuery, ViewRequest
-from tmpmaild.http.wire import AddressResource, DomainList, FullMessageItem, MessageList, ViewItem
+from tmpmaild.http.schemas import AddressResource, DomainList, FullMessageItem, MessageList, ViewItem
 
 _ADDRESS = "/api/v1/addresses/{address}"
 _MESSAGE = f"{_ADDRESS}/messages/{{id}}"

@@ -22,6 +22,7 @@ _UNSENT_BYTES = 64 * 1024
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
 _EARLY_BYTES = 64 * 1024
+_FIRST_REQUEST_SECONDS = 0.5
 _absolute = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL).fullmatch
 
 _Address = tuple[str, int] | None
@@ -52,7 +53,7 @@ class HttpConnection(TCPServer):
             server = parse_socket_addr(socket.family, socket.getsockname())
             async with _Requests(self.loop) as self._task_group:
                 self.protocol = self._http1(client, server)  # type: ignore[assignment]
-                await self.idle_task.restart(self._task_group, self._idle_timeout)
+                await self.idle_task.restart(self._task_group, self._await_first_request)
                 await self._read_data()
                 await self.idle_task.stop()  # the task group would wait for it
         except OSError:
@@ -75,6 +76,18 @@ class HttpConnection(TCPServer):
         protocol.connection = _Http1(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
         protocol.can_read = _Turn(partial(self._read_on, protocol))
         return protocol
+
+    async def _await_first_request(self) -> None:
+        """Close the connection if no request comes. At a stop one that was just made is given a moment.
+
+        Its request is on the way, or has arrived and was not read yet: closing would reset the connection.
+        """
+        made_at = self.loop.time()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.config.keep_alive_timeout):
+                await self.context.terminated.wait()
+                await asyncio.sleep(made_at + _FIRST_REQUEST_SECONDS - self.loop.time())
+        await asyncio.shield(self._initiate_server_close())
 
     async def _read_data(self) -> None:
         try:

@@ -50,7 +50,7 @@ _DEFAULT_LANGUAGE = "en"
 _POWERLESS = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
 _KEPT_FOR_GOOD = _POWERLESS | {"Cache-Control": "public, max-age=31536000, immutable"}
 _PAGE = {
-    # Whoever opened the page, or was opened by it, can neither steer it nor count its frames.
+    # A page that opened this one, or was opened by it, can neither steer it nor count its frames.
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), clipboard-read=(), display-capture=(), geolocation=(), microphone=(), payment=()",
 }

@@ -19,7 +19,8 @@ from tmpmaild.http.answers import (
     encode_in_thread,
     is_large,
 )
-from tmpmaild.http.requests import PageQuery, page, read_query
+from tmpmaild.http.parsing import read_query
+from tmpmaild.http.requests import PageQuery, page
 from tmpmaild.http.resource import client, holder_token, token, unless_gone
 from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.http.wire import Wire

@@ -1,33 +1,19 @@
-"""Request bodies and parameters, each described and checked by its type, and turned into the types of the service."""
+"""Request bodies and parameters as types, each described and checked by it; they become the types of the service here.
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+``parsing.py`` reads them.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
-from msgspec.structs import replace
-from starlette.datastructures import QueryParams
 
-from tmpmaild.checks import Kind, Mistake, check
-from tmpmaild.errors import InvalidRequest
-from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.resource import is_number
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
 from tmpmaild.model import Held, Page
 
-T = TypeVar("T", bound=Struct)
-
-
-class _Kind(Kind, frozen=True):
-    """What a member takes; a list says how many, and a list of objects what each of these is."""
-
-    item: type[Struct] | None = None
-    most: int = 0
-
-
 EXAMPLE_DOMAIN = "tmpmaild.example"
-"""Is in the examples of all types here and in ``wire.py``; ``openapi.py`` replaces it by a domain of the server."""
+"""Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""
 
 MessageId = Annotated[
     str,
@@ -203,61 +189,6 @@ class StreamQuery(Struct, frozen=True):
     has: Has = []
 
 
-def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
-    """Read a JSON object; an empty body counts as an empty object. Raises ``BadRequest``, ``InvalidRequest``."""
-    if not octets:
-        return _checked({}, struct)
-    if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
-        raise BadRequest("unsupported-media-type", "")
-    try:
-        octets.decode()
-        # Raw, since unknown members are ignored whatever they hold, a number of 5,000 digits for one.
-        msgspec.json.decode(octets, type=msgspec.Raw)
-        given = _members(octets, struct)
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(("", "expected an object")) from error
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadRequest("malformed-request", "The body is not JSON.") from error
-    return _checked(given, struct)
-
-
-def _members(octets: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, Any]:
-    """Decode the members of an object that are known. Raises ``msgspec.ValidationError`` if it is no object."""
-    members, kinds = msgspec.json.decode(octets, type=dict[str, msgspec.Raw]), _kinds(struct)
-    return {name: _decoded(members[name], kinds[name]) for name in kinds if name in members}
-
-
-def _decoded(raw: msgspec.Raw, kind: _Kind) -> Any:
-    """Decode a member; for JSON that is not a value in Python, such as 1e999, return one that fits no kind."""
-    try:
-        if kind.item is not None:
-            return [_item(one, kind.item) for one in msgspec.json.decode(raw, type=list[msgspec.Raw])]
-        value = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
-        return object()
-    # To JSON Schema, which describes our bodies, a number without a fractional part is an integer: 100.0, 1e2.
-    return int(value) if kind.base is int and isinstance(value, float) and value.is_integer() else value
-
-
-def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
-    try:
-        return _members(raw, struct)
-    except msgspec.ValidationError:
-        return object()
-
-
-def read_query(parameters: QueryParams, struct: type[T]) -> T:
-    """Read parameters; unknown ones are ignored. Raises ``InvalidRequest``."""
-    kinds = _kinds(struct)
-    given: dict[str, Any] = {name: parameters[name] for name in kinds if name in parameters}
-    for name, text in given.items():
-        if kinds[name].most:
-            given[name] = parameters.getlist(name)
-        elif kinds[name].base is int and is_number(text):
-            given[name] = int(text)
-    return _checked(given, struct, prefix="")
-
-
 def page(query: PageQuery) -> Page:
     """Return the parameters of a list as the service takes them."""
     return Page(
@@ -288,54 +219,3 @@ def last_event_id(text: str | None) -> str | None:
         return msgspec.convert(text, MessageId)
     except msgspec.ValidationError:
         return None
-
-
-def _checked(given: dict[str, Any], struct: type[T], prefix: str = "/") -> T:
-    errors = list(_errors(given, struct, prefix))
-    if errors:
-        raise InvalidRequest(*errors)
-    return msgspec.convert(given, struct)
-
-
-def _errors(given: dict[str, Any], struct: type[Struct], prefix: str) -> Iterator[tuple[str, str]]:
-    kinds = _kinds(struct)
-    _, mistakes = check(given, kinds)
-    for mistake in mistakes:
-        place, kind = f"{prefix}{mistake.place}", kinds[mistake.name]
-        yield from list(_errors_of_items(mistake.found, kind, place)) or [(place, _worded(mistake))]
-
-
-def _errors_of_items(found: object, kind: _Kind, place: str) -> Iterator[tuple[str, str]]:
-    """Return what is wrong with the items of a list, if its length is not."""
-    if kind.item is None or not isinstance(found, list) or len(found) > kind.most:
-        return
-    for index, members in enumerate(found):
-        if isinstance(members, dict):
-            yield from _errors(members, kind.item, f"{place}/{index}/")
-        else:
-            yield f"{place}/{index}", "expected an object"
-
-
-def _worded(mistake: Mistake) -> str:
-    return f"expected {mistake.expected}" + (", found nothing" if mistake.found is UNSET else "")
-
-
-@lru_cache
-def _kinds(struct: type[Struct]) -> dict[str, _Kind]:
-    """Return what each field accepts, by its name in the API."""
-    hints = get_type_hints(struct, include_extras=True)
-    return {one.encode_name: _kind(hints[one.name], required=one.required) for one in msgspec.structs.fields(struct)}
-
-
-def _kind(hint: Any, *, required: bool) -> _Kind:
-    info = msgspec.inspect.type_info(hint)
-    (described, *_) = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    assert isinstance(described, msgspec.inspect.Metadata)
-    assert described.extra is not None
-    base = int if isinstance(described.type, msgspec.inspect.IntType) else object
-    kind = _Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
-    if not isinstance(described.type, msgspec.inspect.ListType):
-        return kind
-    of = described.type.item_type
-    item = of.cls if isinstance(of, msgspec.inspect.StructType) else None
-    return replace(kind, item=item, most=described.type.max_length or 0)

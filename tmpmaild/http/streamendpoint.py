@@ -11,10 +11,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.eventsending import block, send_events, start
-from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id, read_body, read_query
+from tmpmaild.http.parsing import read_body, read_query
+from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id
 from tmpmaild.http.resource import body, client, take_token, token
+from tmpmaild.http.schemas import AddressResource, Nothing
 from tmpmaild.http.streamslots import StreamSlots
-from tmpmaild.http.wire import AddressResource, Nothing, Wire
+from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.following import Event, Following
 from tmpmaild.inboxes.followingseveral import NamedEvent, SeveralEvent, Unavailable, Wish, follow_several
 from tmpmaild.inboxes.service import InboxService

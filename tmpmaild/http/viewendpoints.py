@@ -11,8 +11,9 @@ from starlette.types import ASGIApp
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http.answers import IN_LOOP_BYTES, JsonResponse, LargeAnswer, LargeAnswerSlots
+from tmpmaild.http.parsing import read_body
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import ViewRequest, read_body
+from tmpmaild.http.requests import ViewRequest
 from tmpmaild.http.resource import body, client, token
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.grants import Grant

@@ -1,13 +1,28 @@
-"""The JSON forms of the answers of API version 1. Those of requests are in ``requests.py``."""
+"""Turns what the service returns into the JSON forms of ``schemas.py``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Annotated
 from urllib.parse import quote
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Struct
 
-from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
+from tmpmaild.http.schemas import (
+    AddressResource,
+    AttachmentItem,
+    CodeItem,
+    Deletion,
+    EnvelopeItem,
+    Extension,
+    FullMessageItem,
+    LinkItem,
+    MessageItem,
+    MessageList,
+    Nothing,
+    Person,
+    SessionItem,
+    SessionRecipient,
+    ViewItem,
+)
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.grants import Grant
@@ -27,184 +42,6 @@ from tmpmaild.model import (
 from tmpmaild.times import rfc3339
 
 _time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
-
-Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
-Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]
-Confidence = Annotated[float, Meta(ge=0, le=1, examples=[0.95])]
-MailAddressText = Annotated[str, Meta(examples=["no-reply@shop.example"])]
-Recipient = Annotated[
-    str, Meta(description="As the sender wrote it, tag included.", examples=[f"k7m3wq9xt2ab+shop@{EXAMPLE_DOMAIN}"])
-]
-HeaderField = Annotated[
-    Sequence[str],
-    # Both: validators and typed clients read "prefixItems", linters and older generators want a schema in "items".
-    Meta(min_length=2, max_length=2, extra_json_schema={"prefixItems": [{"type": "string"}, {"type": "string"}]}),
-]
-
-
-class AddressResource(Struct, frozen=True):
-    """An address; ``token`` only in the answer to create, ``faults`` only for the holder where they are allowed."""
-
-    address: Annotated[str, Meta(examples=[f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"])]
-    created_at: Time
-    expires_at: Time
-    extendable_until: Annotated[Time, Meta(description="The latest moment that `expires_at` can be moved to.")]
-    private: bool
-    message_count: Annotated[int, Meta(examples=[1])]
-    token: Annotated[str, Meta(description="Only in the answer to create.", examples=["…"])] | UnsetType = UNSET
-    faults: (
-        Annotated[
-            list[FaultItem],
-            Meta(description="The faults that are still to come; with the token, if the operator allows."),
-        ]
-        | UnsetType
-    ) = UNSET
-
-
-class AttachmentItem(Struct, frozen=True, gc=False):
-    """What is known of an attachment; size and hash are of its decoded content."""
-
-    index: int
-    filename: Annotated[str, Meta(examples=["terms.pdf"])]
-    content_type: Annotated[str, Meta(examples=["application/pdf"])]
-    size: Annotated[int, Meta(examples=[48213])]
-    sha256: str
-    inline: Annotated[bool, Meta(description="An image that the HTML refers to by its `content_id`.")]
-    content_id: str | None
-    url: Path
-
-
-class CodeItem(Struct, frozen=True, gc=False):
-    """A one-time password or verification code, as a reader would type it."""
-
-    value: Annotated[str, Meta(examples=["481516"])]
-    confidence: Confidence
-
-
-class LinkItem(Struct, frozen=True, gc=False):
-    """A link to the web; confidence is that following it is what the mail asks for."""
-
-    href: Annotated[str, Meta(examples=["https://shop.example/confirm?token=a1b2c3"])]
-    text: Annotated[str, Meta(examples=["Confirm my address"])]
-    confidence: Confidence
-
-
-class MessageItem(Struct, frozen=True, gc=False):
-    """A message in a list; ``to`` is the envelope's recipient as it was written."""
-
-    id: MessageId
-    sender: Annotated[
-        MailAddressText, Meta(description="Bare address; empty when neither header nor envelope has one.")
-    ] = field(name="from")
-    from_name: Annotated[str, Meta(examples=["The Shop"])]
-    to: Recipient
-    subject: Annotated[str, Meta(examples=["Confirm your address"])]
-    body: Annotated[str, Meta(examples=["Your code is 481 516.\n"])]
-    received_at: Time
-    size: Annotated[int, Meta(examples=[2112])]
-    has_html: bool
-    attachments: list[AttachmentItem]
-    codes: list[CodeItem]
-    links: list[LinkItem]
-    truncated: Annotated[bool, Meta(description="Present and true where the body was cut to 1 KiB.")] | UnsetType = (
-        UNSET
-    )
-
-
-class MessageList(Struct, frozen=True):
-    """The answer to *messages*: exactly this one field."""
-
-    messages: list[MessageItem]
-
-
-class Person(Struct, frozen=True):
-    """A mailbox that a header field names."""
-
-    address: str
-    name: str
-
-
-class EnvelopeItem(Struct, frozen=True):
-    """The SMTP transaction that brought a message; ``to`` is this inbox's recipient alone."""
-
-    sender: MailAddressText = field(name="from")
-    to: Recipient
-    helo: Annotated[str, Meta(examples=["mx.shop.example"])]
-    remote_ip: Annotated[str, Meta(examples=["192.0.2.7"])]
-    tls: bool
-
-
-class SessionRecipient(Struct, frozen=True):
-    """An address that the sender named, and when it was accepted (RCPT)."""
-
-    address: Recipient
-    accepted_at: Time
-
-
-class SessionItem(Struct, frozen=True):
-    """How the mail was handed over; ``recipients`` are this inbox's alone."""
-
-    remote_ip: Annotated[str, Meta(examples=["192.0.2.7"])]
-    helo: Annotated[str, Meta(examples=["mx.shop.example"])]
-    greeting: Annotated[str, Meta(description="`EHLO` or `HELO`.", examples=["EHLO"])]
-    tls_version: Annotated[str | None, Meta(description="Null without TLS.", examples=["TLSv1.3"])]
-    tls_cipher: Annotated[str | None, Meta(examples=["TLS_AES_256_GCM_SHA384"])]
-    auth: Annotated[str | None, Meta(description="The mechanism of the login, null without.", examples=["PLAIN"])]
-    parameters: Annotated[
-        list[str], Meta(description="ESMTP parameters of MAIL, as written.", examples=[["SIZE=2112", "BODY=8BITMIME"]])
-    ]
-    recipients: list[SessionRecipient]
-    data_at: Annotated[Time, Meta(description="When DATA was accepted.")]
-    committed_at: Annotated[Time, Meta(description="When the mail was written to disk; `received_at` says the same.")]
-
-
-class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
-    """One message with all its parts."""
-
-    html: Annotated[str | None, Meta(description="As received: never put it into a page as it is.")]
-    headers: Annotated[list[HeaderField], Meta(description="Name and decoded value, in order.")]
-    cc: list[Person]
-    reply_to: list[Person]
-    date: Annotated[Time | None, Meta(description="What the Date field says.")]
-    message_id: Annotated[str, Meta(description="The Message-ID field, without angle brackets.")]
-    envelope: EnvelopeItem
-    session: Annotated[SessionItem | None, Meta(description="Null for a mail that did not come over SMTP.")]
-    raw_url: Path
-    warnings: Annotated[list[str], Meta(description="Errors in the mail that the parser passed over.")]
-
-
-class ViewItem(Struct, frozen=True):
-    """Where the sanitised HTML of one message can be viewed for a minute."""
-
-    url: Path
-    expires_at: Time
-    remote_images: Annotated[int, Meta(description="How many remote images the message has.")]
-
-
-class DomainList(Struct, frozen=True):
-    """The domains that addresses can be created at, the first is the default; and how long addresses live."""
-
-    domains: Annotated[list[str], Meta(examples=[[EXAMPLE_DOMAIN]])]
-    lifetime_seconds: Annotated[int, Meta(description="Of an address that asks for no other.", examples=[3600])]
-    max_lifetime_seconds: Annotated[
-        int, Meta(description="The longest that can be asked for, and extended to, from creation.", examples=[3600])
-    ]
-
-
-class Deletion(Struct, frozen=True):
-    """What was deleted: a message, or the address when there is no id."""
-
-    id: MessageId | UnsetType = UNSET
-
-
-class Extension(Struct, frozen=True):
-    """When the address ends now."""
-
-    expires_at: Time
-
-
-class Nothing(Struct, frozen=True):
-    """The data of an event that has none."""
 
 
 class Wire:

@@ -41,9 +41,10 @@ class Blocks:
             self._blocks[block.kind, block.value] = block
 
     def replace(self, blocks: Iterable[Block]) -> None:
-        """Block these and no others."""
-        self.remove(list(self._blocks))
-        self.add(blocks)
+        """Block these and no others. What stays is not touched: there may be a hundred thousand."""
+        wanted = {(block.kind, block.value): block for block in blocks}
+        self.remove(self._blocks.keys() - wanted.keys())
+        self.add([block for place, block in wanted.items() if self._blocks.get(place) != block])
 
     def remove(self, blocks: Iterable[tuple[str, str]]) -> int:
         """Block these kinds and values no longer; return how many of them were blocked."""

@@ -132,7 +132,7 @@ class Bus:
         return self._listeners.keys()
 
     def overflow(self) -> None:
-        """Make all listeners overflow: changes were made that nobody has told."""
+        """Make all listeners overflow: some changes were not told."""
         for listeners in self._listeners.values():
             for subscription in listeners:
                 subscription.overflow()

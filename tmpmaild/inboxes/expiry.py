@@ -75,10 +75,17 @@ class Cleaner:
 
     def measures(self) -> tuple[Measure, ...]:
         """Return what an operator may want to know of the sweeps."""
-        return (self._sweep_seconds, Gauge("sweep_age_seconds", "Time since the end of the last sweep.", self._age))
+        return (
+            self._sweep_seconds,
+            Gauge("sweep_age_seconds", "Time since the end of the last sweep.", self._age),
+            Gauge("sweep_unerased_seconds", "For how long deleted mail could not be erased.", self._unerased_age),
+        )
 
     def _age(self) -> float:
         return self._monotonic() - self._swept_at
+
+    def _unerased_age(self) -> float:
+        return 0 if self._unerased_since is None else self._monotonic() - self._unerased_since
 
     def _watch_duration(self, begun: float) -> None:
         seconds = self._monotonic() - begun

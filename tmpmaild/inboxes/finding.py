@@ -39,6 +39,7 @@ class FindingsCache:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._of_inbox: dict[str, set[str]] = {}
         self._characters = 0
         self._generation = 0
 
@@ -65,6 +66,7 @@ class FindingsCache:
         self._forget(message_id)
         characters = findings_characters(findings)
         self._known[message_id] = _Known(inbox.id, inbox.expires_at_ms, findings, characters)
+        self._of_inbox.setdefault(inbox.id, set()).add(message_id)
         self._characters += characters
         while len(self._known) > _MAX_KNOWN or self._characters > _MAX_KNOWN_CHARACTERS:
             self._forget(next(iter(self._known)))
@@ -76,7 +78,7 @@ class FindingsCache:
             if isinstance(change.notice, MessageDeleted):
                 self._forget(change.notice.message_id)
             elif change.notice is not None:
-                self._forget_all([key for key, known in self._known.items() if known.inbox_id == change.inbox_id])
+                self._forget_all(list(self._of_inbox.get(change.inbox_id, ())))
 
     def forget_expired(self, now_ms: int) -> None:
         """Drop the entries of expired inboxes: codes must not stay in memory longer than on disk."""
@@ -88,8 +90,13 @@ class FindingsCache:
 
     def _forget(self, message_id: str) -> None:
         known = self._known.pop(message_id, None)
-        if known is not None:
-            self._characters -= known.characters
+        if known is None:
+            return
+        self._characters -= known.characters
+        siblings = self._of_inbox[known.inbox_id]
+        siblings.discard(message_id)
+        if not siblings:
+            del self._of_inbox[known.inbox_id]
 
 
 class Detector:

@@ -41,7 +41,6 @@ class Grants:
             content = json.encode(replace(grant, secret=""))
             await self._shared.keep(grant.secret, content, grant.expires_at_ms)
             return
-        self.forget_expired()
         if len(self._grants) >= _MAX_GRANTS:
             self._grants.popitem(last=False)
         self._grants[grant.secret] = grant

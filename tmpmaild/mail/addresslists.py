@@ -38,7 +38,7 @@ def first_mailbox(value: str) -> tuple[str, str]:
 def all_of(value: str) -> list[tuple[str, str]]:
     """Return display name and bare address of each mailbox in a raw address list, in order.
 
-    It reads as ``first_mailbox`` does, and text behind an address is nobody's name. Without any address at
+    It reads as ``first_mailbox`` does, and text behind an address is not a name. Without any address at
     all, a name alone is a mailbox.
     """
     found = list(_mailboxes(value))

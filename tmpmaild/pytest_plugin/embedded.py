@@ -128,7 +128,7 @@ class _Running(NamedTuple):
         return places
 
     def ending(self) -> str:
-        """Say how the daemon ended; nothing while it runs."""
+        """Return how the daemon ended; nothing while it runs."""
         status = self.process.poll()
         if status is None:
             return ""

@@ -43,7 +43,7 @@ def clients(service: Service) -> Iterator[Clients]:
 
 
 class _Patience:
-    """Warns once when the service limits the rate: the clients wait then, and nobody sees why tests are slow."""
+    """Warns once when the service limits the rate: the clients wait then, and tests become slow."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -140,7 +140,7 @@ class Connections:
 
     def _exceeded_limit(self, remote_ip: str, client: str) -> str:
         """Return the key of the limit that the newest connection exceeds, or ""."""
-        # The limit in all comes last: who is over a limit of its own must not cost another client its place.
+        # The limit in all comes last: a client above a limit of its own must not cost another client its place.
         return self._exceeded_own_limit(remote_ip, client) or ("" if self._has_place() else "max_connections")
 
     def _exceeded_own_limit(self, remote_ip: str, client: str) -> str:

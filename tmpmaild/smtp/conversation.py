@@ -2,30 +2,23 @@
 
 It has no socket, no clock and no await. Call ``receive`` with what the client sent, ``next_request`` until it returns
 None, then send ``output``. A request is what only the session can answer; until ``answer`` is called nothing more is
-read, and commands that the client has pipelined wait in order (RFC 2920). A verb is a method of that name.
+read, and commands that the client has pipelined wait in order (RFC 2920). The verbs are in ``verbs.py``.
 """
 
-import re
-from collections.abc import Callable
-
 from tmpmaild.smtp import otherprotocols, replies
-from tmpmaild.smtp.auth import Authentication
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
-from tmpmaild.smtp.lines import MAX_LINE_BYTES, Input, LineTooLong, LineWithoutEnd
+from tmpmaild.smtp.lines import MAX_LINE_BYTES, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.replies import Reply
-from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender, StartTls
-from tmpmaild.smtp.transaction import MailTransaction, parse_mail, parse_rcpt
+from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender
+from tmpmaild.smtp.verbs import Verbs
 
 MAX_OUTPUT_BYTES = 4 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
 _CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
 
-_is_control = re.compile(rb"[\x00-\x1f\x7f]").search
-_is_c1_control = re.compile("[\x80-\x9f]").search
 
-
-class Conversation:
+class Conversation(Verbs):
     """One client's conversation, from greeting to close.
 
     ``closed`` says that ``output`` holds the last reply; ``refusals`` are the negative replies that have been put into
@@ -42,20 +35,8 @@ class Conversation:
         offers_tls: bool = False,
         offers_auth: bool = False,
     ) -> None:
-        self.output = bytearray(f"220 {hostname} ESMTP tmpmaild\r\n".encode())
-        self.refusals: list[Reply] = []
-        self.closed = False
-        self.helo = ""
-        self.tls = False
-        self._hostname = hostname
-        self._max_message_bytes = max_message_bytes
+        super().__init__(hostname, max_message_bytes=max_message_bytes, offers_tls=offers_tls, offers_auth=offers_auth)
         self._max_unknown_recipients = max_unknown_recipients
-        self._offers_tls = offers_tls
-        self._auth = Authentication(offered=offers_auth)
-        self._input = Input()
-        self._extended = False
-        self._transaction: MailTransaction | None = None
-        self._proposed: MailTransaction | None = None  # until its sender is accepted
         self._request: Request | None = None
         self._data: DataReader | None = None
         self._undeliverable = replies.MESSAGE_TOO_BIG
@@ -147,12 +128,6 @@ class Conversation:
             self._data.drop()
             self._undeliverable = reply
 
-    def close(self, reply: Reply) -> None:
-        """End the conversation with a last reply."""
-        if not self.closed:
-            self._say(reply)
-            self.closed = True
-
     # From octets to commands and mails. Each step returns whether it can be repeated at once.
 
     def _read_command(self) -> bool:
@@ -221,129 +196,3 @@ class Conversation:
             self._request = DelayedReply(reply)
         else:
             self._say(reply)
-
-    def _say(self, reply: Reply) -> None:
-        self.output += reply.octets
-        if not reply.is_positive and not reply.is_ordered:
-            self.refusals.append(reply)
-
-    # The verbs (RFC 5321 §4.1.1). Each returns its reply, or the request its reply depends on.
-
-    def _command(self, line: bytes) -> Reply | Request | None:
-        name, _, argument = line.partition(b" ")
-        verb = _VERBS.get(name) or _VERBS.get(name.upper())
-        if _is_control(line):
-            return self._not_printable(verb)
-        if verb is not None and argument.isascii():
-            return verb(self, argument.rstrip())
-        try:
-            if _is_c1_control(line.decode()):
-                return self._not_printable(verb)
-        except UnicodeDecodeError:
-            return replies.NOT_UTF8
-        return verb(self, argument.rstrip()) if verb else replies.UNKNOWN_COMMAND
-
-    def _not_printable(self, verb: "_Verb | None") -> Reply:
-        if verb is Conversation.MAIL:
-            return replies.BAD_SENDER
-        return replies.BAD_RECIPIENT if verb is Conversation.RCPT else replies.NOT_PRINTABLE
-
-    def EHLO(self, argument: bytes) -> Reply:  # noqa: N802 - the verb's name
-        """Greet, and list the extensions (RFC 5321 §4.1.1.1)."""
-        if not argument:
-            return replies.BAD_ARGUMENT
-        self._greet(argument, extended=True)
-        tls = self._offers_tls and not self.tls
-        return replies.ehlo(self._hostname, self._max_message_bytes, tls=tls, auth=self._auth.offered)
-
-    def HELO(self, argument: bytes) -> Reply:  # noqa: N802
-        """Greet without extensions (RFC 5321 §4.1.1.1)."""
-        if not argument:
-            return replies.BAD_ARGUMENT
-        self._greet(argument, extended=False)
-        return replies.helo(self._hostname)
-
-    def _greet(self, name: bytes, *, extended: bool) -> None:
-        self.helo = name.decode()
-        self._extended = extended
-        self._transaction = None
-
-    def MAIL(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Begin a transaction (RFC 5321 §4.1.1.2)."""
-        if not self.helo or self._transaction:
-            return replies.BAD_SEQUENCE
-        proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth.offered)
-        if isinstance(proposed, Reply):
-            return proposed
-        self._proposed = proposed
-        return Sender(proposed.sender, proposed.size_bytes, proposed.parameters)
-
-    def RCPT(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Add a recipient (RFC 5321 §4.1.1.3)."""
-        if not self._transaction:
-            return replies.BAD_SEQUENCE
-        recipient = parse_rcpt(argument, utf8=self._transaction.utf8)
-        if isinstance(recipient, Recipient) and self._transaction.full:
-            return replies.TOO_MANY_RECIPIENTS
-        return recipient
-
-    def DATA(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Start the mail data (RFC 5321 §4.1.1.4)."""
-        if not self.helo:
-            return replies.BAD_SEQUENCE
-        if argument:
-            return replies.BAD_ARGUMENT
-        if not self._transaction or not self._transaction.recipients:
-            return replies.NO_RECIPIENTS
-        return Data(self._transaction.size_bytes)
-
-    def STARTTLS(self, argument: bytes) -> Reply | Request:  # noqa: N802
-        """Request the TLS handshake (RFC 3207)."""
-        if argument and self._offers_tls:
-            return replies.BAD_ARGUMENT
-        if not self._offers_tls:
-            return replies.NOT_IMPLEMENTED
-        if self.tls:
-            return replies.BAD_SEQUENCE
-        self._input.take_all()  # what follows STARTTLS in the clear may be injected (CVE-2011-0411)
-        self._say(replies.READY_FOR_TLS)
-        return StartTls()
-
-    def RSET(self, _: bytes) -> Reply:  # noqa: N802
-        """Abort the transaction (RFC 5321 §4.1.1.5)."""
-        self._transaction = None
-        return replies.OK
-
-    def NOOP(self, _: bytes) -> Reply:  # noqa: N802
-        """Do nothing (RFC 5321 §4.1.1.9)."""
-        return replies.OK
-
-    def QUIT(self, _: bytes) -> None:  # noqa: N802
-        """Close the connection (RFC 5321 §4.1.1.10)."""
-        self.close(replies.BYE)
-
-    def VRFY(self, _: bytes) -> Reply:  # noqa: N802
-        """Do not reveal which addresses exist (RFC 5321 §7.3)."""
-        return replies.CANNOT_VERIFY
-
-    def HELP(self, _: bytes) -> Reply:  # noqa: N802
-        """Point to the standard (RFC 5321 §4.1.1.8)."""
-        return replies.HELP
-
-    def EXPN(self, _: bytes) -> Reply:  # noqa: N802
-        """Refuse: there are no lists."""
-        return replies.NOT_IMPLEMENTED
-
-    def AUTH(self, argument: bytes) -> Reply:  # noqa: N802
-        """Take any credentials (RFC 4954), or refuse: there are no accounts."""
-        if not self._auth.offered:
-            return replies.NOT_IMPLEMENTED
-        if not self.helo or self._transaction:
-            return replies.BAD_SEQUENCE
-        return self._auth.begin(argument)
-
-
-_Verb = Callable[[Conversation, bytes], Reply | Request | None]
-_VERBS: dict[bytes, _Verb] = {
-    name.encode(): getattr(Conversation, name) for name in vars(Conversation) if name.isupper() and name[0] != "_"
-}

@@ -9,7 +9,8 @@ from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 from aiosmtpd.smtp import Session
 
 from tmpmaild.errors import RequestError, StorageUnavailable
-from tmpmaild.inboxes.service import Destination, InboxService
+from tmpmaild.inboxes.creating import Destination
+from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import AcceptedRecipient, Envelope
 from tmpmaild.model import Session as Evidence
 from tmpmaild.smtp import replies

@@ -1,13 +1,24 @@
 """What every engine goes by when it reads a page of messages: how much a page holds, and what matches a search."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from tmpmaild.model import Page
 
+TRUNCATED_BYTES = 1024
+"""How much is read of a body that does not fit the answer."""
+
 
 class Listed(Protocol):
-    """The texts of a row that count for the size of a page."""
+    """What of a row counts for the size of a page."""
+
+    @property
+    def key(self) -> int:
+        """The key of the message."""
+
+    @property
+    def body_bytes(self) -> int:
+        """The length of its body."""
 
     @property
     def attachments(self) -> str:
@@ -44,6 +55,23 @@ def up_to_the_end(found: Iterable[Row], page: Page) -> tuple[list[Row], bool]:
 def small_bytes(page: Page) -> int:
     """Return up to which size bodies are read with the page; a larger one is read after it if it fits the answer."""
     return page.bodies_bytes // max(page.limit, 1)
+
+
+def bodies_to_read(large: Iterable[Row], room_bytes: int) -> Iterator[tuple[Row, bool]]:
+    """Yield the messages with large bodies, newest first, and whether the body is read whole.
+
+    It is as long as it fits the rest of the answer, which has ``room_bytes``; else it is cut.
+    """
+    for row in sorted(large, key=lambda row: -row.key):
+        is_whole = row.body_bytes <= max(room_bytes, TRUNCATED_BYTES)
+        room_bytes -= row.body_bytes if is_whole else TRUNCATED_BYTES
+        yield row, is_whole
+
+
+def cut(body: str) -> tuple[str, bool]:
+    """Return the first ``TRUNCATED_BYTES`` of a body, and whether there are more."""
+    octets = body.encode()
+    return octets[:TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > TRUNCATED_BYTES
 
 
 def is_search(page: Page) -> bool:

@@ -223,7 +223,7 @@ function onChanged() {
   search.update();
   at("panes").hidden = !inbox;
   at("panes").classList.toggle("nothing", messages.length === 0);
-  // Beside each other: what is on the left, and the mail. Without mail there is but one column.
+  // Two columns: what is on the left, and the mail. Without mail there is only one.
   document.body.classList.toggle("split", Boolean(inbox) && (messages.length > 0 || inboxes.all.length > 1));
 }
 

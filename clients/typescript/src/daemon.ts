@@ -1,15 +1,17 @@
 // A daemon of its own for the tests: started on free ports in a temporary folder, ended whatever happens.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { accessSync, constants, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { accessSync, closeSync, constants, fstatSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
+import { devNull, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import type { Socket } from "node:net";
 import { NotStarted } from "./errors.js";
 
 const START_MS = 30_000;
 const STOP_MS = 10_000;
-const MAX_LOG_CHARACTERS = 4000;
+const MAX_LOG_BYTES = 4000;
+// Of an empty file, or the machine's own configuration would be read. It deletes its database, and so the folder.
+const SERVE = ["serve", "--stop-with-stdin", "--temporary", "--config", devNull];
 const MAX_BANNER_CHARACTERS = 100_000;
 
 /** The limits of a tester, not those of the internet: the application under test is trusted. */
@@ -60,8 +62,9 @@ export interface Service {
 export async function startTmpmaild({ command = "tmpmaild", settings = {} }: StartOptions = {}): Promise<Service> {
   const [program = "", ...given] = typeof command === "string" ? [command] : command;
   const folder = mkdtempSync(join(tmpdir(), "tmpmaild-"));
-  writeFileSync(join(folder, "tmpmaild.toml"), ""); // or the machine's own configuration would be read
-  const daemon = new Daemon(folder, spawned(found(program, folder), [...given, "serve", "--stop-with-stdin"], folder, settings));
+  const path = found(program, folder);
+  const log = openedLog(folder);
+  const daemon = new Daemon(folder, log, spawned(path, [...given, ...SERVE], { folder, log, settings }));
   try {
     return await daemon.announced();
   } catch (error) {
@@ -89,18 +92,27 @@ function found(program: string, folder: string): string {
   );
 }
 
-function spawned(path: string, args: string[], folder: string, settings: StartOptions["settings"]): ChildProcess {
-  const log = openSync(join(folder, "stderr.txt"), "w", 0o600);
-  try {
-    // Detached: ctrl-C in a terminal must not stop it before the tests have ended.
-    const env = environment(folder, settings);
-    return spawn(path, args, { cwd: folder, env, stdio: ["pipe", "pipe", log], detached: true });
-  } finally {
-    closeSync(log);
-  }
+/** Open a file for what the daemon says. It has no name any more: nobody has to delete it. */
+function openedLog(folder: string): number {
+  const file = join(folder, "stderr.txt");
+  const log = openSync(file, "a+", 0o600);
+  rmSync(file);
+  return log;
 }
 
-function environment(folder: string, settings: StartOptions["settings"]): NodeJS.ProcessEnv {
+interface Place {
+  folder: string;
+  log: number;
+  settings: NonNullable<StartOptions["settings"]>;
+}
+
+function spawned(path: string, args: string[], { folder, log, settings }: Place): ChildProcess {
+  // Detached: ctrl-C in a terminal must not stop it before the tests have ended.
+  const env = environment(folder, settings);
+  return spawn(path, args, { cwd: folder, env, stdio: ["pipe", "pipe", log], detached: true });
+}
+
+function environment(folder: string, settings: Place["settings"]): NodeJS.ProcessEnv {
   const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("TMPMAILD_"));
   const all = { ...SETTINGS, ...settings, "storage.path": join(folder, "tmpmaild.db"), "control.listen": "off" };
   const own = Object.entries(all).map(([key, value]) => [variable(key), `${value}`]);
@@ -114,6 +126,7 @@ function variable(key: string): string {
 class Daemon {
   readonly #child: ChildProcess;
   #isWanted = true;
+  #isLogOpen = true;
   readonly #ended: Promise<string>;
   readonly #atExit = (): void => {
     this.#child.kill("SIGKILL");
@@ -122,6 +135,7 @@ class Daemon {
 
   constructor(
     readonly folder: string,
+    readonly log: number,
     child: ChildProcess,
   ) {
     this.#child = child;
@@ -154,6 +168,8 @@ class Daemon {
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_MS);
     await this.#ended;
     clearTimeout(timer);
+    if (this.#isLogOpen) closeSync(this.log);
+    this.#isLogOpen = false;
     this.#removeFolder();
   }
 
@@ -179,7 +195,10 @@ class Daemon {
   }
 
   #log(): string {
-    return readFileSync(join(this.folder, "stderr.txt"), "utf8").slice(-MAX_LOG_CHARACTERS);
+    const sizeBytes = fstatSync(this.log).size;
+    const end = Buffer.alloc(Math.min(sizeBytes, MAX_LOG_BYTES));
+    readSync(this.log, end, 0, end.length, sizeBytes - end.length);
+    return end.toString();
   }
 
   #removeFolder(): void {

@@ -56,11 +56,15 @@ def _look(config_path: Path | None, resolver: str | None, *, dns: bool) -> tuple
         return [problem(_CHECK, str(error))], []
     findings = [ok(_CHECK, str(source or "defaults")), *examination.examine(config)]
     records = examination.records_to_publish(config)
-    return findings + (compare(records) if compare else []), records
+    has_nodes = bool(config.storage.url)
+    return findings + (compare(records, has_nodes) if compare else []), records
 
 
-def _comparison(resolver: str | None) -> Callable[[Sequence[Record]], list[Finding]]:
-    """Return what compares records with those that are published. Raises ``CommandError``."""
+def _comparison(resolver: str | None) -> Callable[[Sequence[Record], bool], list[Finding]]:
+    """Return what compares records with those that are published, on one node of several or not.
+
+    Raises ``CommandError``.
+    """
     try:
         from tmpmaild.cli.doctor import published  # noqa: PLC0415 - needs dnspython
     except ImportError as error:
@@ -68,9 +72,9 @@ def _comparison(resolver: str | None) -> Callable[[Sequence[Record]], list[Findi
     server = parse_endpoint(resolver) if resolver else None
     asked = published.Dns((server.host, server.port) if server else None)
 
-    def compare(records: Sequence[Record]) -> list[Finding]:
+    def compare(records: Sequence[Record], has_nodes: bool) -> list[Finding]:  # noqa: FBT001 - the only caller is above
         if not records:
             return [warning("DNS", "not compared, because the mail server has no public name")]
-        return list(published.compare(records, records[0].name, asked.ask))
+        return list(published.compare(records, records[0].name, asked.ask, has_nodes=has_nodes))
 
     return compare

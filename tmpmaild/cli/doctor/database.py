@@ -50,7 +50,7 @@ def check(settings: StorageSettings) -> Iterator[Finding]:
 
 
 def schema(found: ServerFacts) -> Finding:
-    """Say which schema the database has."""
+    """Report the schema that the database has."""
     if found.schema_step is None:
         return warning(_SCHEMA, "none yet", "the first tmpmaild serve creates it, or tmpmaild migrate")
     if found.schema_difference:
@@ -69,6 +69,9 @@ def role(found: ServerFacts) -> Finding:
     if not found.is_owner:
         text = "does not own the database, so that it may not be able to change the schema"
         return warning(_ROLE, text, "ALTER DATABASE … OWNER TO …")
+    if found.others_may_create:  # as in a cluster that was upgraded from one older than 15
+        text = "every other role may create functions in its schema, which would run in place of tmpmaild's own"
+        return warning(_ROLE, text, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     return ok(_ROLE, "owns the database, and is no superuser")
 
 

@@ -109,7 +109,7 @@ class Limits(Struct, frozen=True):
 
 
 def limits(config: Config, service: Running | None) -> Iterator[Finding]:
-    """Hold the limits of the running process, or else of the unit, against what the configuration lets it use."""
+    """Compare the limits of the running process, or else of the unit, with what the configuration allows it to use."""
     try:
         found = limits_of_unit(_shown_unit()) if service is None else _limits_of_process(service.pid)
     except OSError as error:

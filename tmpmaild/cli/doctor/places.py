@@ -49,7 +49,7 @@ def is_loopback(endpoint: Endpoint) -> bool:
 
 
 def check(config: Config, service: Running | None) -> Iterator[Finding]:
-    """Say of each place whether it is held by the service, or free."""
+    """Report for each place if the service has it, or if it is free."""
     for place in configured(config):
         yield _held(place, service) if service else _free(place, has_control=config.control.listen != "off")
 

@@ -1,7 +1,7 @@
 """Compares the records to publish with those that are: the only part of tmpmaild that connects to other machines."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import ip_address
 
 import dns.exception
@@ -75,29 +75,35 @@ def _text(record: object) -> str:
     return str(record).rstrip(".") or _NULL_MX
 
 
-def compare(records: Iterable[Record], hostname: str, ask: Ask) -> Iterator[Finding]:
-    """Say of each record whether it is published; those of one name and type together."""
+def compare(records: Iterable[Record], hostname: str, ask: Ask, *, has_nodes: bool = False) -> Iterator[Finding]:
+    """Say of each record whether it is published; those of one name and type together.
+
+    ``has_nodes``: other machines may have daemons on the same database, and MX names of their own.
+    """
     values: dict[tuple[str, str], list[str]] = {}
     for record in records:
         values.setdefault((record.name, record.type), []).append(record.value)
     values.setdefault((hostname, "AAAA"), [])
+    names = [hostname]
     for (name, kind), wanted in values.items():
         check = f"DNS {kind} {name}"
         try:
             found = ask(name, kind)
         except Unknown as error:
-            yield warning(check, f"cannot be told: {error}", "try again, or name a resolver by --resolver")
+            yield _unknown(check, error)
             continue
-        yield from _judged(check, kind, wanted, found, hostname)
+        if kind in ("A", "AAAA"):
+            yield from _addresses(check, kind, [value for value in wanted if value], found or [])
+        elif kind == "MX":
+            names += [one for _, one in _exchange_pairs(found or []) if one]
+            yield _exchanges(check, found, hostname)
+        else:
+            yield _text_records(check, wanted[0], found or [])
+    yield from _mail_servers(list(dict.fromkeys(map(str.lower, names))), ask, has_nodes=has_nodes)
 
 
-def _judged(check: str, kind: str, wanted: list[str], found: Published, hostname: str) -> Iterator[Finding]:
-    if kind in ("A", "AAAA"):
-        yield from _addresses(check, kind, [value for value in wanted if value], found or [])
-    elif kind == "MX":
-        yield _exchanges(check, found, hostname)
-    else:
-        yield _text_records(check, wanted[0], found or [])
+def _unknown(check: str, error: Unknown) -> Finding:
+    return warning(check, f"cannot be told: {error}", "try again, or name a resolver by --resolver")
 
 
 def _addresses(check: str, kind: str, wanted: list[str], found: list[str]) -> Iterator[Finding]:
@@ -114,20 +120,55 @@ def _addresses(check: str, kind: str, wanted: list[str], found: list[str]) -> It
         yield ok(check, ", ".join(found))
 
 
+def _exchange_pairs(found: Iterable[str]) -> list[tuple[int, str]]:
+    """Return preference and name of MX records, those that senders take first at the beginning."""
+    return sorted((int(number), name.lower().rstrip(".")) for number, _, name in (one.partition(" ") for one in found))
+
+
 def _exchanges(check: str, found: Published, hostname: str) -> Finding:
     if found is None:
         return problem(check, "there is no such domain", "register it, or correct domains")
     if not found:
         return problem(check, "none", f"publish 10 {hostname}.")
-    pairs = sorted((int(number), name.lower().rstrip(".")) for number, _, name in (one.partition(" ") for one in found))
+    pairs = _exchange_pairs(found)
     names = [name for _, name in pairs]
     if hostname.lower() not in names:
         shown = ", ".join(name or "null MX: no mail is taken" for name in names)
         return problem(check, f"{shown}: mail goes elsewhere", f"publish 10 {hostname}.")
-    if len(names) > 1:
-        advice = f"publish 10 {hostname}. only, unless the others are daemons on the same database"
-        return warning(check, f"{', '.join(names)}: some mail goes elsewhere", advice)
-    return ok(check, found[0])
+    return ok(check, ", ".join(f"{preference} {name}" for preference, name in pairs))
+
+
+def _mail_servers(names: Sequence[str], ask: Ask, *, has_nodes: bool) -> Iterator[Finding]:
+    """Check the names in MX records: the first is ours, whose addresses are compared elsewhere."""
+    own, *others = names
+    for name in names:
+        try:
+            alias = ask(name, "CNAME")
+        except Unknown as error:
+            yield _unknown(f"DNS CNAME {name}", error)
+            continue
+        if alias:  # RFC 2181 §10.3
+            text = f"{alias[0]}: the name in an MX record must have addresses of its own, so some senders fail"
+            yield problem(f"DNS CNAME {name}", text, "publish A and AAAA records in its place")
+    for name in others:
+        yield _other_server(name, own, ask, has_nodes=has_nodes)
+
+
+def _other_server(name: str, own: str, ask: Ask, *, has_nodes: bool) -> Finding:
+    check = f"DNS A/AAAA {name}"
+    try:
+        theirs, ours = ({*(ask(one, "A") or ()), *(ask(one, "AAAA") or ())} for one in (name, own))
+    except Unknown as error:
+        return _unknown(check, error)
+    if not theirs:
+        return problem(check, "none, so what is sent there first arrives late", "publish them, or remove its MX record")
+    shown = ", ".join(sorted(theirs))
+    if theirs & ours:
+        return ok(check, f"{shown}: this machine")
+    if has_nodes:
+        return ok(check, f"{shown}: another node")
+    text = f"{shown}: another machine, and mail that is sent there is not found here"
+    return warning(check, text, "remove its MX record, or let both store mail in one database by storage.url")
 
 
 def _text_records(check: str, wanted: str, found: list[str]) -> Finding:

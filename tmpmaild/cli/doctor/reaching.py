@@ -15,7 +15,7 @@ _PROVIDERS = "many providers block port 25 until asked; try from elsewhere: nc -
 
 
 def domains(config: Config) -> Iterator[Finding]:
-    """Say of which domains nobody on the internet can find the MX record."""
+    """Report the domains whose MX record nobody on the internet can find."""
     reserved = [name for name in config.domains if name.rpartition(".")[2] in _RESERVED or "." not in name]
     if reserved:
         text = f"{', '.join(reserved)}: nobody on the internet can send mail to such a name"
@@ -91,7 +91,7 @@ def _trusted(key: str, networks: Iterable[Network]) -> Iterator[Finding]:
 
 
 def metrics(config: Config) -> Iterator[Finding]:
-    """Say so if anybody may read the metrics."""
+    """Report metrics that anybody may read."""
     public = [
         place for place in configured(config) if place.key == "metrics.listen" and not is_loopback(place.endpoint)
     ]

@@ -1,7 +1,7 @@
 """The columns of a stored mail: how each is made, and which reads select it.
 
-To add a stored field to a message: a migration that adds the column and replaces ``deliver`` and ``move_mail``, a line
-in ``CONTENT``, and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
+To add a stored field to a message: a migration that adds the column, a line at the end of ``CONTENT``, and one in
+``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import msgspec
 
 from tmpmaild.model import NewMail, Verbatim
 from tmpmaild.storage import sessions
-from tmpmaild.storage.postgresql.limits import LEAST_STORED_BYTES
+from tmpmaild.storage.postgresql.quotas import LEAST_STORED_BYTES
 
 _encode = msgspec.json.Encoder().encode
 
@@ -86,7 +86,7 @@ CONTENT = (
     Column("html", "text", lambda mail: mail.parsed.html),
     Column("source", "bytea", lambda mail: mail.raw),
 )
-"""The columns of ``content`` that the function ``deliver`` takes, in its order."""
+"""The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
 
 
 class ListedRow(NamedTuple):

@@ -1,4 +1,4 @@
-"""Connections to the server: which host is asked, how a connection is set up, and how many there are."""
+"""Connections to the server: which host is asked, how a connection is set up, and opened again when it was lost."""
 
 import asyncio
 import logging
@@ -13,8 +13,9 @@ import asyncpg
 
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.measures import Count, Gauge, Measure
 from tmpmaild.storage.postgresql.deadlines import deadline
-from tmpmaild.storage.postgresql.obstacles import FAILURES, reason, translate
+from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
 
 T = TypeVar("T")
 
@@ -22,7 +23,6 @@ log = logging.getLogger(__name__)
 
 HOST_SECONDS: Final = 2.0
 OLDEST_VERSION: Final = 15
-MOST_READERS: Final = 4
 
 _SETTINGS: Final = {
     "application_name": "tmpmaild",
@@ -34,17 +34,37 @@ _SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "timezone": "UTC",
+    # Whatever the role or the database is set to, the statements mean the same.
+    "client_min_messages": "warning",  # or nobody would be told that a standby was not waited for
+    "default_transaction_isolation": "read committed",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "10s",  # a daemon that has been stopped must not keep rows locked
 }
+# What synchronous_commit is now it stays in this session, whatever the server is told while it lasts. The second column
+# ends what waits for a lock when its daemon has closed the connection; systems other than Linux may not know it.
 _CHECK: Final = """
-SELECT current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
-       current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS is_standby,
+SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
+       CASE WHEN version() LIKE '%linux%'
+            THEN set_config('client_connection_check_interval', '2s', false) END AS noticed,
+       current_setting('fsync') AS fsync, current_setting('server_encoding') AS encoding,
+       current_setting('plan_cache_mode') = 'force_generic_plan' AS is_as_asked,
+       pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
 """
 _PAUSE_SECONDS: Final = 0.5
-_MISTAKES: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+_LOOK_SECONDS: Final = 2.0
+_MISTAKES: Final = (
+    *(asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
+    asyncpg.ProtocolViolationError,  # a pooler that does not know a setting
+)
 """What is wrong with the URL rather than with the server."""
 
 _DURABLE: Final = ("on", "remote_apply")
+_OF_IDS: Final = ("GetNewTransactionId", "GetNewMultiXactId")
+"""The functions of the server that warn, in each transaction, when ids are about to run out."""
 
 
 class Server:
@@ -58,7 +78,9 @@ class Server:
         self._refusal = ""
         self._refused_until = 0.0
         self._timeline = ""
+        self._look_at = 0.0
         self._open: set[asyncpg.Connection] = set()
+        self._connects = Count("storage_connects_total", "Connections to the database server that were opened.")
 
     async def connect(self) -> asyncpg.Connection:
         """Return a new connection to the first host that takes writes.
@@ -75,12 +97,29 @@ class Server:
                 self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
                 raise
         self._open = {one for one in self._open if not one.is_closed()} | {connection}
+        self._connects.add()
         return connection
+
+    def look_elsewhere(self) -> bool:
+        """Begin with another host the next time; False if there is none, or if that was done a moment ago."""
+        if len(self._hosts) == 1 or time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+        self._hosts.append(self._hosts.pop(0))
+        return True
 
     def terminate_all(self) -> None:
         """Close all connections at once: the host is silent. What waits for an answer fails."""
         for connection in self._open:
             connection.terminate()
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        open_now = Gauge("storage_connections", "Open connections to the database server.", self._count_open)
+        return (open_now, self._connects)
+
+    def _count_open(self) -> int:
+        return sum(not one.is_closed() for one in self._open)
 
     async def _connect_to_first(self) -> asyncpg.Connection:
         password = await self._password()
@@ -95,7 +134,7 @@ class Server:
             else:
                 if connection is not None:
                     return connection
-                reasons.append(f"{host}: it is a standby, or was the primary once")
+                reasons.append(f"{host}: it takes no writes, or was the primary once")
             # The next connection begins with another host: this one may cost the time to wait for it.
             self._hosts.append(self._hosts.pop(self._hosts.index((host, port))))
         if mistake is not None:
@@ -104,23 +143,27 @@ class Server:
 
     async def _connect(self, host: str, port: int, password: str | None) -> asyncpg.Connection | None:
         """Connect to one host; None if it is not the primary."""
-        connection = await asyncpg.connect(
-            dsn=f"postgresql:///?{urlencode(self.url.tls)}",
-            host=host,
-            port=port,
-            user=self.url.user,
-            password=password,
-            database=self.url.database,
-            timeout=HOST_SECONDS,
-            server_settings=_SETTINGS,
-        )
         try:
-            usable = await self._check(connection)
+            connection = await asyncpg.connect(
+                dsn=f"postgresql:///?{urlencode(self.url.tls)}",
+                host=host,
+                port=port,
+                user=self.url.user,
+                password=password,
+                database=self.url.database,
+                timeout=HOST_SECONDS,
+                server_settings=_SETTINGS,
+            )
+        except asyncpg.UndefinedObjectError as error:  # before version 12 a server does not know all of the settings
+            raise self._too_old(f"PostgreSQL is too old ({reason(error)})") from error
+        try:
+            with deadline(connection, HOST_SECONDS):
+                usable = await self._check(connection)
         except BaseException:
             connection.terminate()
             raise
         if not usable:
-            await connection.close()
+            await _close(connection)
         return connection if usable else None
 
     async def _password(self) -> str | None:
@@ -139,10 +182,12 @@ class Server:
         """Return False if it is not the primary. Raises ``DatabaseError`` when mail would not be safe there."""
         version = connection.get_server_version().major
         if version < OLDEST_VERSION:
-            raise DatabaseError(f"{self.url}: PostgreSQL {version} is too old; {OLDEST_VERSION} or newer is needed")
+            raise self._too_old(f"PostgreSQL {version} is too old")
         found = await connection.fetchrow(_CHECK)
-        if found["is_standby"]:
+        if found["is_read_only"]:
             return False
+        if not found["is_as_asked"]:
+            raise DatabaseError(f"{self.url}: the settings of a connection do not last; connect without a pooler")
         if found["encoding"] != "UTF8":
             raise DatabaseError(
                 f"{self.url}: its encoding is {found['encoding']}; create a database with ENCODING 'UTF8'"
@@ -156,11 +201,16 @@ class Server:
             )
         return self._is_newest(found["timeline"])
 
+    def _too_old(self, text: str) -> DatabaseError:
+        return DatabaseError(f"{self.url}: {text}; {OLDEST_VERSION} or newer is needed")
+
     def _is_newest(self, timeline: str) -> bool:
         """Return whether a primary has not been replaced by another one: each promotion begins a newer timeline."""
         if timeline < self._timeline:
             log.error("a primary of an older timeline is left alone: %s; stop it", self.url)
             return False
+        if timeline > self._timeline:
+            self.terminate_all()  # what is still connected is so to the primary before
         self._timeline = timeline
         return True
 
@@ -181,9 +231,15 @@ class Session:
             self._connection.add_log_listener(self._note)
         return self._connection
 
+    def look_elsewhere(self) -> None:
+        """Look for a newer primary: this one does not get its commits to a standby, which may have been promoted."""
+        if self.server.look_elsewhere() and self._connection is not None:
+            self._connection.terminate()
+
     def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
         """Note a warning. There is one, and no error, when the wait for a standby has been cancelled."""
-        self.was_warned = self.was_warned or message.severity_en == "WARNING"
+        is_of_ids = message.server_source_function in _OF_IDS
+        self.was_warned = self.was_warned or (message.severity_en == "WARNING" and not is_of_ids)
 
     async def use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Call ``work`` with the connection while no other call uses it; for a connection that several tasks share."""
@@ -196,51 +252,6 @@ class Session:
         """Close it."""
         if self._connection is not None:
             await _close(self._connection)
-
-
-class Readers:
-    """The connections that only read, as many as are needed at once up to ``MOST_READERS``."""
-
-    def __init__(self, server: Server) -> None:
-        self._idle = [Session(server) for _ in range(MOST_READERS)]
-        self._turns = asyncio.Semaphore(MOST_READERS)
-        self._running: set[asyncio.Task[object]] = set()
-
-    async def run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Call ``read`` with a connection and return its result, or raise it as an error of ``tmpmaild.errors``.
-
-        Cancelling the caller does not interrupt it: the server would have to be asked by another connection.
-        """
-        task = asyncio.ensure_future(self._run(read))
-        self._running.add(task)
-        task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
-
-    def _forget(self, task: "asyncio.Task[object]") -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # or it would be reported as never retrieved when the caller was cancelled
-
-    async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        async with self._turns:
-            session = self._idle.pop()
-            try:
-                connection = await session.connection()
-                with deadline(connection):
-                    return await read(connection)
-            except FAILURES as error:
-                raise translate(error) from error
-            except DatabaseError as error:
-                raise StorageUnavailable(str(error)) from error
-            finally:
-                self._idle.append(session)
-
-    async def close(self) -> None:
-        """Let what runs end, and close all connections."""
-        if self._running:
-            await asyncio.wait(self._running)
-        for session in self._idle:
-            await session.close()
 
 
 async def _close(connection: asyncpg.Connection) -> None:

@@ -24,5 +24,8 @@ def deadline(
     timer = asyncio.get_running_loop().call_later(after, expired or connection.terminate)
     try:
         yield
+    except asyncpg.InternalClientError:
+        connection.terminate()  # the driver is in a state from which it does not come back
+        raise
     finally:
         timer.cancel()

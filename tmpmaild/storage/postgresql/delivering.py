@@ -9,7 +9,7 @@ from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError, StorageFull
 from tmpmaild.model import InboxChange, NewMail, Verbatim
 from tmpmaild.storage.postgresql.columns import CONTENT, octets
-from tmpmaild.storage.postgresql.writer import Batch, Operation
+from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
 
 _FULL: Final = 2
 
@@ -42,7 +42,7 @@ class AddMessage(Operation):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:
-        """Store the mails together. If they do not all fit, store the halves, and so on: what each would do alone."""
+        """Store the mails together, or none of them."""
         left = [operation for operation in operations if operation.recipients]
         if len(left) < len(operations):
             stored = iter(await cls.run(batch, left) if left else ())
@@ -56,10 +56,9 @@ class AddMessage(Operation):
         if found["refusal"] is None:
             batch.changes += delivery.changes(found)
             return delivery.message_ids(found["keys_before"])
-        if len(operations) == 1:
-            return [_refused(found["refusal"])]
-        half = len(operations) // 2
-        return await cls.run(batch, operations[:half]) + await cls.run(batch, operations[half:])
+        if len(operations) > 1:
+            raise NotTogether
+        return [_refused(found["refusal"])]
 
 
 class _Delivery:

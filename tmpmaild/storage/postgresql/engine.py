@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
@@ -10,20 +10,20 @@ import anyio
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
+from tmpmaild.measures import Measure
 from tmpmaild.storage.base import OperatorMail, Summary
-from tmpmaild.storage.postgresql import examining
+from tmpmaild.storage.postgresql import examining, operatormail
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
-from tmpmaild.storage.postgresql.connection import Readers, Server, Session
+from tmpmaild.storage.postgresql.connection import Server, Session
 from tmpmaild.storage.postgresql.facts import ServerFacts
-from tmpmaild.storage.postgresql.limits import inbox_limits
 from tmpmaild.storage.postgresql.migrate import migrate
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
-from tmpmaild.storage.postgresql.operatormail import PostgresOperatorMail
 from tmpmaild.storage.postgresql.partitions import Partitions
+from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
+from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.settings import StorageSettings
 from tmpmaild.storage.postgresql.sharing import PostgresShared
 from tmpmaild.storage.postgresql.storage import PostgresStorage
-from tmpmaild.storage.postgresql.usage import Usage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 
@@ -46,12 +46,14 @@ async def open_storage(settings: StorageSettings, clock: Clock | None = None) ->
     async with AsyncExitStack() as opened:
         connection = await _prepared(upkeep)
         opened.push_async_callback(_shielded, upkeep.close)
+        database_clock = DatabaseClock()
+        await database_clock.measure(connection)
         if clock is None:
-            clock = own = DatabaseClock()
-            await own.measure(connection)
-            measuring = asyncio.create_task(_measure(own, upkeep))
+            measuring = asyncio.create_task(_measure(database_clock, upkeep))
             opened.callback(measuring.cancel)
-        storage = await _assemble(settings, server, upkeep, connection, clock)
+        measures = (*server.measures(), *database_clock.measures())
+        clock = clock or database_clock
+        storage = await _assemble(settings, server, upkeep, connection, clock=clock, measures=measures)
         opened.push_async_callback(_shielded, storage.close)
         yield storage
 
@@ -101,7 +103,13 @@ async def _measure(clock: DatabaseClock, session: Session) -> None:
 
 
 async def _assemble(
-    settings: StorageSettings, server: Server, upkeep: Session, connection: asyncpg.Connection, clock: Clock
+    settings: StorageSettings,
+    server: Server,
+    upkeep: Session,
+    connection: asyncpg.Connection,
+    *,
+    clock: Clock,
+    measures: Sequence[Measure],
 ) -> PostgresStorage:
     usage = Usage(inbox_limits(settings))
     partitions = Partitions(upkeep)
@@ -127,6 +135,7 @@ async def _assemble(
         shared=shared,
         hash_key=hash_key,
         clock=clock,
+        measures=measures,
     )
 
 
@@ -144,12 +153,12 @@ async def upgrade(settings: StorageSettings) -> list[str]:
 
 def operator_mail(settings: StorageSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
-    return PostgresOperatorMail(Server(settings.url, settings.password_file))
+    return operatormail.PostgresOperatorMail(Server(settings.url, settings.password_file))
 
 
 def summary(settings: StorageSettings) -> Summary:
     """Return what a database holds, whether daemons use it or not. Raises ``DatabaseError``."""
-    return examining.summary(Server(settings.url, settings.password_file))
+    return operatormail.summary(Server(settings.url, settings.password_file))
 
 
 def facts(settings: StorageSettings) -> ServerFacts:

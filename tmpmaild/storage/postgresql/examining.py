@@ -1,21 +1,16 @@
-"""Looks at a database from another process than a daemon: what it holds, and how its server is set. Changes nothing."""
+"""How the server of a database is set, asked by another process than a daemon. Changes nothing."""
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 import asyncpg
 
-from tmpmaild.errors import DatabaseError, RequestError
-from tmpmaild.storage.base import Summary
 from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.migrate import migrations
-from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
-from tmpmaild.storage.postgresql.shape import differences, shape
-
-T = TypeVar("T")
+from tmpmaild.storage.postgresql.operatormail import look
+from tmpmaild.storage.postgresql.shape import shape
+from tmpmaild.storage.shapes import differences
 
 LOGGING: Final = (
     "log_statement",
@@ -29,11 +24,6 @@ LOGGING: Final = (
     "auto_explain.log_parameter_max_length",
     "pgaudit.log_parameter",
 )
-_SUMMARY: Final = """
-SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
-       pg_database_size(current_database()) AS stored_bytes
-FROM usage
-"""
 # What a role may see of the sessions of others is enough to count them: background processes have no database.
 _FACTS: Final = """
 SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
@@ -41,6 +31,7 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        (SELECT count(*) FROM pg_stat_replication) AS standbys,
        rolsuper AS is_superuser,
        pg_has_role(datdba, 'USAGE') AS is_owner,
+       has_schema_privilege('public', current_schema(), 'CREATE') AS others_may_create,
        coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS has_tls,
        coalesce(NOT inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), false) AS is_remote,
        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
@@ -62,37 +53,9 @@ WHERE rolname = current_user AND datname = current_database()
 """
 
 
-def summary(server: Server) -> Summary:
-    """Return what the database holds. Raises ``DatabaseError``."""
-
-    async def read(connection: asyncpg.Connection) -> Summary:
-        row = await connection.fetchrow(_SUMMARY)
-        return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
-
-    return look(server, read)
-
-
 def facts(server: Server) -> ServerFacts:
     """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
     return look(server, _facts)
-
-
-def look(server: Server, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-    """Connect, read, and close. Raises ``DatabaseError``."""
-
-    async def connect_and_read() -> T:
-        connection = await server.connect()
-        try:
-            return await read(connection)
-        finally:
-            await connection.close()
-
-    try:
-        return asyncio.run(connect_and_read())
-    except asyncpg.UndefinedTableError as error:
-        raise DatabaseError(f"{server.url}: it is not tmpmaild's; run tmpmaild migrate") from error
-    except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{server.url}: {reason(error)}") from error
 
 
 async def _facts(connection: asyncpg.Connection) -> ServerFacts:
@@ -111,8 +74,8 @@ async def _facts(connection: asyncpg.Connection) -> ServerFacts:
 
 
 _AS_THEY_ARE: Final = (
-    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "has_tls", "is_remote"),
-    *("daemons_connections", "database_bytes"),
+    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "others_may_create"),
+    *("has_tls", "is_remote", "daemons_connections", "database_bytes"),
 )
 
 

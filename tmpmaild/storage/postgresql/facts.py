@@ -9,6 +9,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     """A server that takes writes, as our role sees it.
 
     ``schema_difference`` says what of the schema is not as it was made, ``schema_step`` is None before there is one.
+    ``others_may_create``: any role may put objects into our schema, which could be used in place of ours.
     ``settings`` are those that exist of ``LOGGING`` in ``examining.py``, as text.
     """
 
@@ -18,6 +19,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     standbys: int
     is_superuser: bool
     is_owner: bool
+    others_may_create: bool
     has_tls: bool
     is_remote: bool
     free_connections: int

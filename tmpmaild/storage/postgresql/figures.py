@@ -2,7 +2,7 @@
 
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.storage.commits import CommitFigures
-from tmpmaild.storage.postgresql.usage import Usage
+from tmpmaild.storage.postgresql.quotas import Usage
 
 
 class Figures(CommitFigures):

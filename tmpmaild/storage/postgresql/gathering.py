@@ -29,7 +29,7 @@ class Gatherer(Generic[Q, A]):
         return await future
 
     async def close(self) -> None:
-        """Let what was asked be answered."""
+        """Wait until all questions are answered."""
         if self._task is not None:
             await self._task
 

@@ -9,8 +9,8 @@ from msgspec import json
 from tmpmaild import ids
 from tmpmaild.model import Envelope, FullMessage, Inbox, Source, Texts
 from tmpmaild.storage import sessions
+from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.postgresql.columns import FullRow, ListedRow, SourceRow, beginning, body_text, if_small, selected
-from tmpmaild.storage.postgresql.keys import message_key
 from tmpmaild.storage.postgresql.reading import Found, InboxLookup, message, with_inbox
 
 _HEAD_BYTES: Final = 256 * 1024
@@ -56,7 +56,7 @@ async def select_message(
 
 def _one(message_id: str, up_to_bytes: int | None) -> Any:
     def values(found: Found) -> tuple[int, int]:
-        key = message_key(found.key, message_id)
+        key = message_key(message_id, found.key)
         return _NO_KEY if key is None else key, _WHOLE_BYTES if up_to_bytes is None else up_to_bytes
 
     return values

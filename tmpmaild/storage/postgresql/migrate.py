@@ -4,6 +4,7 @@ Each step says which is the oldest step that a daemon must know to work with the
 replaced one by one.
 """
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Final
@@ -11,13 +12,17 @@ from typing import Final
 import anyio.to_thread
 import asyncpg
 
-import tmpmaild
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.migrations import steps_in
 from tmpmaild.storage.postgresql.obstacles import reason
-from tmpmaild.storage.postgresql.shape import differences, shape
+from tmpmaild.storage.postgresql.shape import shape
+from tmpmaild.storage.shapes import differences
 
 _LOCK: Final = "SELECT pg_advisory_lock(7238716, 1)"
 _UNLOCK: Final = "SELECT pg_advisory_unlock(7238716, 1)"
+_LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'"
+_ATTEMPTS: Final = 600
+_PAUSE_SECONDS: Final = 0.1
 _STEPS: Final = """
 CREATE TABLE schema_step (
     number integer PRIMARY KEY,
@@ -30,13 +35,8 @@ _NEEDS: Final = re.compile(r"^-- needs ([0-9]+):", re.MULTILINE)
 
 
 def migrations() -> dict[int, Path]:
-    """Return the steps by number, 1 first. They are in the package in a wheel, next to it in a checkout."""
-    package = Path(tmpmaild.__file__).parent
-    for folder in (package / "migrations/postgresql", package.parent / "migrations/postgresql"):
-        steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
-        if steps:
-            return steps
-    raise DatabaseError(f"no migrations found in or next to {package}; the installation is incomplete")
+    """Return the steps by number, 1 first."""
+    return steps_in("migrations/postgresql")
 
 
 async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:
@@ -67,11 +67,14 @@ async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Reco
         return {row["number"]: row for row in await connection.fetch("SELECT * FROM schema_step ORDER BY number")}
     if tables:
         raise DatabaseError(f"the database holds something else (such as {tables[0]}); create one for tmpmaild alone")
+    if await connection.fetchval("SELECT to_regclass('schema_step') IS NOT NULL"):
+        raise DatabaseError("its tables are not in the first schema of search_path; was a schema added?")
     return {}
 
 
 _TABLES: Final = """
 SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')
+    AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
 ORDER BY relname
 """
 
@@ -90,18 +93,30 @@ async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Reco
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
+    """Apply one step. It gives way to those who use its tables, and is tried again: what waits behind it are mails."""
+    for _ in range(_ATTEMPTS):
+        try:
+            await _try(connection, number, name, script)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            await asyncio.sleep(_PAUSE_SECONDS)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise DatabaseError(
+                f"the role may not change the schema ({reason(error)}); make it the owner of the database"
+            ) from error
+        except asyncpg.PostgresError as error:
+            raise DatabaseError(f"migration {name} failed: {reason(error)}") from error
+        else:
+            return
+    raise DatabaseError(f"migration {name} failed: its tables stay locked by another session")
+
+
+async def _try(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:
     needs = _NEEDS.search(script)
     assert needs is not None  # of a file of ours
-    try:
-        async with connection.transaction():
-            if number == 1:
-                await connection.execute(_STEPS)
-            await connection.execute(script)
-            values = (number, name, int(needs[1]), await shape(connection))
-            await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise DatabaseError(
-            f"the role may not change the schema ({reason(error)}); make it the owner of the database"
-        ) from error
-    except asyncpg.PostgresError as error:
-        raise DatabaseError(f"migration {name} failed: {reason(error)}") from error
+    async with connection.transaction():
+        await connection.execute(_LOCK_WAIT)
+        if number == 1:
+            await connection.execute(_STEPS)
+        await connection.execute(script)
+        values = (number, name, int(needs[1]), await shape(connection))
+        await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)

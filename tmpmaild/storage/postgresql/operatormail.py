@@ -1,20 +1,32 @@
-"""The operator's inbox, read by another process than a daemon: each method connects, reads, and closes."""
+"""The operator's inbox and a summary, read by another process than a daemon: each read connects and closes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 import asyncpg
 
 from tmpmaild import ids
+from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import Inbox, Message, Page, Source
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
 from tmpmaild.storage.postgresql.connection import Server
-from tmpmaild.storage.postgresql.examining import look
-from tmpmaild.storage.postgresql.limits import Limits
 from tmpmaild.storage.postgresql.messages import select_source
+from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
+from tmpmaild.storage.postgresql.quotas import Limits
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
 
-_ALL = 1_000_000
-_WHOLE_BYTES = 1 << 62
-_OPERATOR_NAME = b"\0"  # hashes are longer: no address has this one
-_NO_LIMITS = Limits(0, 0, 0, 0, 0)
+T = TypeVar("T")
+
+_ALL: Final = 1_000_000
+_WHOLE_BYTES: Final = 1 << 62
+_OPERATOR_NAME: Final = b"\0"  # hashes are longer: no address has this one
+_NO_LIMITS: Final = Limits(0, 0, 0, 0, 0)
+_SUMMARY: Final = """
+SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
+       pg_database_size(current_database()) AS stored_bytes
+FROM usage
+"""
 
 
 class PostgresOperatorMail:
@@ -50,3 +62,31 @@ class PostgresOperatorMail:
     def _page(self, page: Page) -> tuple[Message, ...]:
         found = look(self._server, lambda connection: select_messages(connection, self._lookup, page))
         return found.messages if found else ()
+
+
+def summary(server: Server) -> Summary:
+    """Return what the database holds. Raises ``DatabaseError``."""
+
+    async def read(connection: asyncpg.Connection) -> Summary:
+        row = await connection.fetchrow(_SUMMARY)
+        return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
+
+    return look(server, read)
+
+
+def look(server: Server, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+    """Connect, read, and close. Raises ``DatabaseError``."""
+
+    async def connect_and_read() -> T:
+        connection = await server.connect()
+        try:
+            return await read(connection)
+        finally:
+            await connection.close()
+
+    try:
+        return asyncio.run(connect_and_read())
+    except asyncpg.UndefinedTableError as error:
+        raise DatabaseError(f"{server.url}: it is not tmpmaild's; run tmpmaild migrate") from error
+    except (*FAILURES, RequestError) as error:
+        raise DatabaseError(f"{server.url}: {reason(error)}") from error

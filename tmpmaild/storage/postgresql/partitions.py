@@ -1,22 +1,58 @@
-"""Adds the partitions of slots to come, and drops those that have passed, on a connection of its own.
+"""The partitions of the tables of mail, one for each slot: ten minutes of expiry.
 
-A statement that changes the schema and waits makes all others wait behind it, so it gives up after ``_LOCK_WAIT``.
+The mail of the inboxes that expire in one slot lies in partitions of its own. When the slot has passed and was swept,
+they are dropped: files are removed, and nothing is left to vacuum. A statement that changes the schema and waits makes
+all others wait behind it, so it gives up soon.
 """
 
 import asyncio
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, TypeVar
 
 import asyncpg
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
-from tmpmaild.storage.postgresql.slots import APART, first_kept, slots_ahead
 
-_LOCK_WAIT: Final = "SET lock_timeout = '50ms'"
+SLOT_MS: Final = 10 * 60 * 1000
+APART: Final = 0
+"""The slot of mail that stays for more than ``_MOST_SLOTS``, which the sweep deletes row by row."""
+
+_MOST_SLOTS: Final = 144  # a day; each slot is two tables
+_AHEAD_SLOTS: Final = 12
+_GRACE_MS: Final = 30 * 1000  # a batch that is under way may still hold mail for a slot that has passed
+
+T = TypeVar("T")
+
+_THERE: Final = """
+SELECT coalesce(array_agg(slot), '{}') FROM (
+    SELECT substr(c.relname, 9)::integer AS slot FROM pg_inherits AS p JOIN pg_class AS c ON c.oid = p.inhrelid
+    WHERE p.inhparent IN ('content'::regclass, 'message'::regclass) AND c.relname ~ '^(content|message)_[0-9]{1,9}$'
+    GROUP BY 1 HAVING count(*) = 2
+) AS there
+"""
+# A wait for a standby would keep the tables locked, and is not needed: that of the mail in a partition includes it.
+_SETTINGS: Final = "SET lock_timeout = '50ms'; SET synchronous_commit = local"
 _ATTEMPTS: Final = 40
 _PAUSE_SECONDS: Final = 0.05
+
+
+def slot(expires_at_ms: int, now_ms: int) -> int:
+    """Return the slot of an inbox that expires at that time."""
+    number = expires_at_ms // SLOT_MS
+    return number if number <= now_ms // SLOT_MS + _MOST_SLOTS else APART
+
+
+def slots_ahead(now_ms: int) -> list[int]:
+    """Return the slots whose partitions should be there before an inbox needs them."""
+    first = now_ms // SLOT_MS
+    return list(range(first, first + _AHEAD_SLOTS))
+
+
+def first_kept(now_ms: int) -> int:
+    """Return the first slot that has not passed."""
+    return (now_ms - _GRACE_MS) // SLOT_MS
 
 
 class Partitions:
@@ -41,28 +77,37 @@ class Partitions:
         raise StorageUnavailable("the tables of mail stay locked")
 
     async def add_ahead(self, now_ms: int) -> None:
-        """Add those that inboxes with a usual lifetime will need."""
+        """Add those that inboxes with a usual lifetime will need, also if somebody has dropped one by hand."""
+        self._known = {APART, *await self._use(lambda connection: connection.fetchval(_THERE))}
         await self.add(slots_ahead(now_ms))
 
-    async def drop_passed(self, now_ms: int) -> bool:
+    async def drop_passed(self, now_ms: int, shard: int) -> bool:
         """Drop the partitions that have passed and are swept; False if some are in use and it must be tried again."""
+        await self._try("SELECT 1 FROM end_vacuum($1)", slots_ahead(now_ms)[0] + 1)
         first = first_kept(now_ms)
-        while (dropped := await self._try("SELECT coalesce(drop_slot($1), 0)", first)) != 0:
+        while (dropped := await self._try("SELECT coalesce(drop_slot($1, $2), 0)", shard, first)) != 0:
             if dropped is None:
                 return False
             self._known.discard(dropped)
+        self._known -= {slot for slot in self._known if APART < slot < first}  # other daemons have dropped them
         return True
 
-    async def _try(self, sql: str, argument: object) -> int | None:
+    async def _try(self, sql: str, *arguments: object) -> int | None:
         """Run a statement that changes the schema; None if it had to wait for a lock."""
 
         async def run(connection: asyncpg.Connection) -> int:
-            await connection.execute(_LOCK_WAIT)
-            return await connection.fetchval(sql, argument) or 0
+            await connection.execute(_SETTINGS)
+            return await connection.fetchval(sql, *arguments) or 0
 
         try:
-            return await self._session.use(run)
+            return await self._use(run)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
             return None
+
+    async def _use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        try:
+            return await self._session.use(work)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            raise
         except FAILURES as error:
             raise translate(error) from error

@@ -8,11 +8,11 @@ import asyncpg
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
-from tmpmaild.storage.postgresql.connection import Readers
+from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Batch, Operation, Writer
 
-_RETRY_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 1.0
 _BLOCKS: Final = (
     'SELECT kind, value, created_at_ms, expires_at_ms FROM block ORDER BY kind COLLATE "C", value COLLATE "C"'
 )
@@ -32,6 +32,7 @@ _REMOVE_BLOCKS: Final = f"""
 DELETE FROM block AS b USING unnest($1::text[], $2::text[]) AS n(kind, value)
     WHERE b.kind = n.kind AND b.value = n.value
 """
+_DOMAINS: Final = "SELECT name, kept_until_ms FROM domain"
 _LAST_EXPIRY: Final = """
 SELECT expires_at_ms FROM inbox WHERE NOT swept AND expires_at_ms < 9223372036854775807
     ORDER BY expires_at_ms DESC LIMIT 1
@@ -93,10 +94,11 @@ class PostgresPolicy:
                 blocks = await self.blocks()
             except StorageUnavailable:
                 self._is_stale = True
-                await asyncio.sleep(_RETRY_SECONDS)
-                continue
-            for callback in self._callbacks:
-                callback(blocks)
+            else:
+                for callback in self._callbacks:
+                    callback(blocks)
+            # A long list is changed by many commands, and each reading is of all of it.
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def close(self) -> None:
         """Read no more."""
@@ -107,20 +109,24 @@ class PostgresPolicy:
 class ChangeBlocks(Operation):
     """Run a statement that takes the columns of some blocks."""
 
+    is_alone = True
+
     def __init__(self, sql: str, columns: Sequence[Sequence[Any]]) -> None:
         self.sql = sql
         self.columns = columns
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["ChangeBlocks"]) -> list[Any]:
-        """Change the blocks of each."""
-        for operation in operations:
-            await batch.connection.execute(operation.sql, *operation.columns)
-        return [None for _ in operations]
+        """Change the blocks."""
+        (operation,) = operations
+        await batch.connection.execute(operation.sql, *operation.columns)
+        return [None]
 
 
 class ServeDomains(Operation):
     """Store the domains that take new addresses; the result are the others that are kept, and until when."""
+
+    is_alone = True
 
     def __init__(self, domains: Sequence[str], now_ms: int, until_ms: int) -> None:
         self.domains = domains
@@ -129,13 +135,14 @@ class ServeDomains(Operation):
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["ServeDomains"]) -> list[Any]:
-        """Store the domains of each."""
-        return [await operation._store(batch.connection) for operation in operations]  # noqa: SLF001 - our own kind
+        """Store the domains."""
+        (operation,) = operations
+        return [await operation._store(batch.connection)]  # noqa: SLF001 - our own kind
 
     async def _store(self, connection: asyncpg.Connection) -> Mapping[str, int]:
         async with connection.transaction():
             await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
-            known = {row["name"]: row["kept_until_ms"] for row in await connection.fetch("SELECT * FROM domain")}
+            known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
             retired = await self._retired(connection, known)
             wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
             gone = [name for name in known if name not in wanted]

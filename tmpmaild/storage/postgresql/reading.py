@@ -13,14 +13,13 @@ from msgspec import json
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
 from tmpmaild.storage.base import Permit
-from tmpmaild.storage.pages import small_bytes, up_to_the_end
+from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
 from tmpmaild.storage.postgresql.columns import ListedRow, beginning, body_text, if_small, selected
-from tmpmaild.storage.postgresql.limits import Limits
+from tmpmaild.storage.postgresql.quotas import Limits
 
 T = TypeVar("T")
 
 decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
-_TRUNCATED_BYTES: Final = 1024
 _ATTEMPTS: Final = 10
 
 # A swept inbox has expired, even if the clock has been set back since. $1: now, $2: what inboxes may hold.
@@ -173,7 +172,7 @@ class InboxLookup:
 
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
-    """Read addresses that are not forgotten yet, by one statement; nobody's permit is asked."""
+    """Read addresses that are not forgotten yet, by one statement, without asking their permits."""
     now_ms = max(one.now_ms for one in lookups)
     hashes = [one.name_hash for one in lookups]
     rows = await connection.fetch(_FIND_SEVERAL, now_ms, lookups[0].allowed, hashes, now_ms - NAME_HELD_MS)
@@ -231,26 +230,18 @@ async def _large_bodies(
     connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
 ) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = sorted((row for row in rows if row.text is None), key=lambda row: -row.key)
+    large = [row for row in rows if row.text is None]
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.text is not None)
-    whole: list[int] = []
-    for row in large:
-        is_whole = row.body_bytes <= max(room_bytes, _TRUNCATED_BYTES)
-        whole += [row.key] if is_whole else []
-        room_bytes -= row.body_bytes if is_whole else _TRUNCATED_BYTES
-    cut = [row.key for row in large if row.key not in whole]
-    values = (found.key, found.slot, whole, cut, _TRUNCATED_BYTES + 1)
+    is_whole = {row.key: whole for row, whole in bodies_to_read(large, room_bytes)}
+    whole_keys = [key for key, whole in is_whole.items() if whole]
+    other_keys = [key for key, whole in is_whole.items() if not whole]
+    values = (found.key, found.slot, whole_keys, other_keys, TRUNCATED_BYTES + 1)
     try:
         records = await connection.fetch(of_slot(_BODIES, found.slot), *values)
     except asyncpg.UndefinedTableError:
         return {}
     bodies = {key: body_text(body, verbatim) or "" for key, body, verbatim in records}
-    return {key: (body, False) if key in whole else _cut(body) for key, body in bodies.items()}
-
-
-def _cut(body: str) -> tuple[str, bool]:
-    octets = body.encode()
-    return octets[:_TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > _TRUNCATED_BYTES
+    return {key: (body, False) if is_whole[key] else cut(body) for key, body in bodies.items()}
 
 
 def message(inbox_key: int, row: ListedRow, body: str | None, truncated: bool) -> Message:  # noqa: FBT001 - of one tuple

@@ -1,6 +1,9 @@
-"""The schema as lines of text, so that a difference can be named. Partitions are left out: they come and go."""
+"""The schema as lines of text, so that a difference can be named. Partitions are left out: they come and go.
 
-from collections.abc import Sequence
+So is what differs between versions of the server (from 18 on NOT NULL is a constraint with a name), and what belongs
+to an extension, which an operator may add.
+"""
+
 from typing import Final
 
 import asyncpg
@@ -10,6 +13,7 @@ WITH ours AS (
     SELECT oid, relname, relkind FROM pg_class
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'S') AND NOT relispartition
         AND relname <> 'schema_step'
+        AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
 )
 SELECT format('column %s.%s: %s%s', o.relname, a.attname, format_type(a.atttypid, a.atttypmod),
               CASE WHEN a.attnotnull THEN ' not null' ELSE '' END) AS line
@@ -22,12 +26,13 @@ SELECT 'index ' || replace(pg_get_indexdef(x.indexrelid), format('ON %I.', curre
     FROM ours AS o JOIN pg_index AS x ON x.indrelid = o.oid
 UNION ALL
 SELECT format('constraint %s.%s: %s', o.relname, k.conname, pg_get_constraintdef(k.oid))
-    FROM ours AS o JOIN pg_constraint AS k ON k.conrelid = o.oid
+    FROM ours AS o JOIN pg_constraint AS k ON k.conrelid = o.oid WHERE k.contype <> 'n'
 UNION ALL
 SELECT format('trigger %s.%s', o.relname, t.tgname) FROM ours AS o JOIN pg_trigger AS t ON t.tgrelid = o.oid
 UNION ALL
 SELECT format('function %s(%s): %s', p.proname, pg_get_function_identity_arguments(p.oid), md5(p.prosrc))
     FROM pg_proc AS p WHERE p.pronamespace = current_schema()::regnamespace
+        AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
 ORDER BY 1
 """
 
@@ -35,10 +40,3 @@ ORDER BY 1
 async def shape(connection: asyncpg.Connection) -> list[str]:
     """Return what the schema consists of, a line each."""
     return [row["line"] for row in await connection.fetch(_SHAPE)]
-
-
-def differences(expected: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Return what is missing and what is there besides, in words."""
-    missing = [f"{line.partition(': ')[0]} is missing or different" for line in expected if line not in set(found)]
-    more = [f"{line.partition(': ')[0]} is new" for line in found if line not in set(expected)]
-    return missing + more

@@ -7,10 +7,10 @@ from typing import Final, NamedTuple, TypeVar
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.storage.keys import keyed_hash
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.gathering import Gatherer
-from tmpmaild.storage.postgresql.keys import keyed_hash
-from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
+from tmpmaild.storage.postgresql.obstacles import FAILURES, repeated, translate
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class PostgresShared:
 
     async def _run(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         try:
-            return await self._session.use(work)
+            return await repeated(lambda: self._session.use(work))
         except FAILURES as error:
             raise translate(error) from error
         except DatabaseError as error:

@@ -12,23 +12,21 @@ from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, New
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
+from tmpmaild.storage.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import is_search
 from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
-from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.gathering import Gatherer
 from tmpmaild.storage.postgresql.inboxpages import select_inboxes
-from tmpmaild.storage.postgresql.keys import holders_inbox_key, keyed_hash, message_key
-from tmpmaild.storage.postgresql.limits import inbox_limits
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
-from tmpmaild.storage.postgresql.partitions import Partitions
+from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
+from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
+from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_messages
 from tmpmaild.storage.postgresql.searching import search
 from tmpmaild.storage.postgresql.sharing import PostgresShared
-from tmpmaild.storage.postgresql.slots import slot
 from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
-from tmpmaild.storage.postgresql.usage import Usage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 
@@ -47,6 +45,7 @@ class PostgresStorage:
         shared: PostgresShared,
         hash_key: bytes,
         clock: Clock,
+        measures: Sequence[Measure],
     ) -> None:
         self.policy = PostgresPolicy(writer, readers, waker)
         self.shared = shared
@@ -58,6 +57,7 @@ class PostgresStorage:
         self._partitions = partitions
         self._usage = usage
         self._hash_key = hash_key
+        self._measures = measures
         self._counting: asyncio.Future[object] | None = None
         self._lost = asyncio.Event()
         writer.on_committed(waker.tell)
@@ -136,7 +136,7 @@ class PostgresStorage:
         inbox_key = holders_inbox_key(inbox_id)
         if inbox_key is None:
             return ()
-        keys = sorted({key for one in message_ids if (key := message_key(inbox_key, one)) is not None})
+        keys = sorted({key for one in message_ids if (key := message_key(one, inbox_key)) is not None})
         read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
         return tuple(await self._readers.run(read)) if keys else ()
 
@@ -176,7 +176,7 @@ class PostgresStorage:
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
         """See ``Storage``."""
         inbox_key = holders_inbox_key(inbox_id)
-        key = None if inbox_key is None else message_key(inbox_key, message_id)
+        key = None if inbox_key is None else message_key(message_id, inbox_key)
         if inbox_key is None or key is None:
             raise MessageNotFound("no such message in this inbox")
         await self._writer.submit(DeleteMessage(inbox_key, key))
@@ -200,7 +200,7 @@ class PostgresStorage:
         """See ``Storage``."""
         now_ms = self.clock()
         await self._partitions.add_ahead(now_ms)
-        return await self._partitions.drop_passed(now_ms)
+        return await self._partitions.drop_passed(now_ms, self._usage.shard)
 
     def backup(self) -> AbstractAsyncContextManager[BinaryIO]:
         """See ``Storage``: raises ``CommandError``."""
@@ -212,7 +212,7 @@ class PostgresStorage:
 
     def measures(self) -> Sequence[Measure]:
         """See ``Storage``."""
-        return self._writer.figures.measures()
+        return (*self._writer.figures.measures(), *self._measures)
 
     def is_lost(self) -> bool:
         """See ``Storage``: a server that is away may come back."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS
-from tmpmaild.storage.postgresql.limits import INBOX_BYTES
+from tmpmaild.storage.postgresql.quotas import INBOX_BYTES
 from tmpmaild.storage.postgresql.writer import Batch, Operation
 
 OPERATOR_MAIL_MS: Final = 30 * 24 * 60 * 60 * 1000

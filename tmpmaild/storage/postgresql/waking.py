@@ -19,7 +19,7 @@ from tmpmaild.storage.commits import OnCommitted, tell
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
-from tmpmaild.storage.postgresql.wording import BLOCKS, MISSED, changes, payloads, word
+from tmpmaild.storage.postgresql.payloads import BLOCKS, MISSED, changes, payloads, word
 
 CHANNEL: Final = "tmpmaild"
 LOOK_SECONDS: Final = 2.0
@@ -58,7 +58,7 @@ class Waker:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Listen, and go on doing so. Raises as ``Session.connection``."""
+        """Listen from now on. Raises as ``Session.connection``."""
         await self._connection()
         self._task = asyncio.create_task(self._work())
 
@@ -93,7 +93,7 @@ class Waker:
         self._woken.set()
 
     async def close(self) -> None:
-        """Tell what is left, and end."""
+        """Tell the changes that are left, then close the connection."""
         self._stopping = True
         self._woken.set()
         if self._task is not None:
@@ -106,6 +106,9 @@ class Waker:
                 await self._turn()
             except (*FAILURES, RequestError, DatabaseError) as error:
                 self.trouble = reason(error)
+                await self._pause(_RETRY_SECONDS)
+            except Exception:  # without this task the daemon would be deaf, and nobody would notice
+                log.exception("waking other daemons failed; it goes on")
                 await self._pause(_RETRY_SECONDS)
         if self._words and self._listening_on is not None:
             try:
@@ -137,7 +140,7 @@ class Waker:
         self._woken.clear()
 
     async def _connection(self) -> asyncpg.Connection:
-        """Return the connection that listens; after it was lost, others may have told what nobody has heard."""
+        """Return the connection that listens; when it is a new one, changes may have been missed."""
         connection = await self._session.connection()
         if connection is not self._listening_on:
             is_first = self._listening_on is None
@@ -199,7 +202,7 @@ class Waker:
             tell(self._callbacks, told)
 
     def _note(self, told: Sequence[InboxChange]) -> None:
-        """Remember moved expiries that are told anyhow, so that ``_look`` does not tell them again."""
+        """Remember expiries that were moved and told, so that ``_look`` does not tell them again."""
         for change in told:
             key = int(change.inbox_id)
             if isinstance(change.notice, ExpiryMoved) and key in self._seen:

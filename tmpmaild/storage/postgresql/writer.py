@@ -1,7 +1,8 @@
 """The one writer of a daemon: a task that stores the queued operations, those of one kind together in one statement.
 
 While one statement is under way, the next operations are collected: no timer, no added delay. A statement is a
-transaction by itself. The operations are in ``delivering.py``, ``changing.py``, ``sweeping.py`` and ``policy.py``.
+transaction by itself: where the server has undone it, it can be run again. The operations are in ``delivering.py``,
+``changing.py``, ``sweeping.py`` and ``policy.py``.
 """
 
 import asyncio
@@ -17,15 +18,17 @@ from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageUnavai
 from tmpmaild.model import InboxChange
 from tmpmaild.storage.commits import OnCommitted, settle, tell
 from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.deadlines import deadline
+from tmpmaild.storage.postgresql.deadlines import STATEMENT_SECONDS, deadline
 from tmpmaild.storage.postgresql.figures import Figures
-from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, is_repeatable, translate
-from tmpmaild.storage.postgresql.usage import Usage
+from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, repeated, translate
+from tmpmaild.storage.postgresql.quotas import Usage
 
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 
-_ATTEMPTS: Final = 5
+_BYTES_PER_SECOND: Final = 2 * 1024 * 1024
+"""Of a slow network: only a mail that is larger than a batch needs more time for it."""
+_WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
 
 log = logging.getLogger(__name__)
 
@@ -42,18 +45,25 @@ class Batch:
         self.changes: list[InboxChange] = []
 
 
+class NotTogether(Exception):
+    """Raised by ``Operation.run``: the operations cannot all be stored, nothing has changed, some of them may fit."""
+
+
 class Operation:
     """One unit of writing. Consecutive operations of one class are run by one call: they share a statement."""
 
     size_bytes: int = 0
     rows: int = 1
+    is_alone: bool = False
+    """Whether it shares its statement with no other."""
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence[Any]) -> list[Any]:
-        """Run the operations and return a result for each, in order.
+        """Run the operations in one transaction and return a result for each, in order.
 
         A ``RequestError`` *returned* in place of a result rejects that one operation, which must then have changed
-        nothing. When an exception is *raised* by the statement of one row, each operation is tried again alone.
+        nothing. When an exception is *raised*, none has changed anything; the halves are then tried one after the other
+        if it is ``NotTogether`` or what the server says of one row.
         """
         raise NotImplementedError
 
@@ -70,6 +80,7 @@ class Writer:
         self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
         self._queued = asyncio.Event()
         self._stopping = False
+        self._left_pid: int | None = None
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._work())
 
@@ -113,7 +124,8 @@ class Writer:
         """Take the next operations of one kind, as many as one statement may have."""
         batch = [self._queue.popleft()]
         kind, size_bytes, rows = type(batch[0][0]), batch[0][0].size_bytes, batch[0][0].rows
-        while self._queue and type(self._queue[0][0]) is kind and len(batch) < MAX_BATCH_OPERATIONS:
+        most = 1 if kind.is_alone else MAX_BATCH_OPERATIONS
+        while self._queue and type(self._queue[0][0]) is kind and len(batch) < most:
             size_bytes += self._queue[0][0].size_bytes
             rows += self._queue[0][0].rows
             if size_bytes > MAX_BATCH_BYTES or rows > 4 * MAX_BATCH_OPERATIONS:
@@ -123,38 +135,53 @@ class Writer:
 
     async def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         try:
-            return await self._run(operations)
+            return await repeated(lambda: self._run(operations))
         except (RequestError, DatabaseError) as error:  # no connection
             return _failures(StorageUnavailable(str(error)), len(operations)), []
         except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
-            if len(operations) == 1 or not is_of_one_row(error):
+            if len(operations) == 1 or not (isinstance(error, NotTogether) or is_of_one_row(error)):
                 return _failures(translate(error), len(operations)), []
-        outcomes: list[Any] = []
-        changes: list[InboxChange] = []
-        for operation in operations:
-            outcome, change = await self._store([operation])
-            outcomes += outcome
-            changes += change
-        return outcomes, changes
+        half = len(operations) // 2
+        outcomes, changes = await self._store(operations[:half])
+        more_outcomes, more_changes = await self._store(operations[half:])
+        return outcomes + more_outcomes, changes + more_changes
+
+    async def _connection(self) -> asyncpg.Connection:
+        """Return the connection, unless a statement on the one before still waits for a standby.
+
+        The server does not notice then that nobody waits for its answer. With each new try one more connection would be
+        in use there, and one more copy of the mail be stored when the standby is back.
+        """
+        connection = await self._session.connection()
+        if self._left_pid is not None:
+            with deadline(connection):
+                if await connection.fetchval(_WAITS, self._left_pid):
+                    self._session.look_elsewhere()
+                    raise StorageUnavailable("the server waits for a standby")
+            self._left_pid = None
+        return connection
 
     async def _run(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
-        attempt = 1
-        while True:
-            connection = await self._session.connection()
-            batch = Batch(connection, self._clock(), self._usage)
-            self._session.was_warned = False
-            try:
-                with deadline(connection):
-                    outcomes = await type(operations[0]).run(batch, operations)
-            except FAILURES as error:
-                if attempt == _ATTEMPTS or not is_repeatable(error):
-                    raise
-                attempt += 1
-                continue
-            if self._session.was_warned:  # it is committed here, but the standby may not have it
-                raise StorageUnavailable("the server did not wait for its standby")
-            assert len(outcomes) == len(operations)  # or a future would never be completed
-            return outcomes, batch.changes
+        connection = await self._connection()
+        pid = connection.get_server_pid()
+        batch = Batch(connection, self._clock(), self._usage)
+        self._session.was_warned = False
+        try:
+            with deadline(connection, _seconds(operations)):
+                outcomes = await type(operations[0]).run(batch, operations)
+        except FAILURES:
+            self._left_pid = pid if connection.is_closed() else None
+            raise
+        if self._session.was_warned:  # it is committed here, but the standby may not have it
+            raise StorageUnavailable("the server did not wait for its standby")
+        assert len(outcomes) == len(operations)  # or a future would never be completed
+        return outcomes, batch.changes
+
+
+def _seconds(operations: Sequence[Operation]) -> float:
+    """Return how long the server may take to answer."""
+    more_bytes = sum(operation.size_bytes for operation in operations) - MAX_BATCH_BYTES
+    return STATEMENT_SECONDS + max(more_bytes, 0) / _BYTES_PER_SECOND
 
 
 def _failures(error: Exception, count: int) -> list[Exception]:

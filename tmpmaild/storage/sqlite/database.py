@@ -6,7 +6,7 @@ The other modules of this folder read and write the tables.
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -122,16 +122,19 @@ def create_private(path: Path) -> None:
         raise obstacles.refusal(path, error) from error
 
 
-def check(path: Path, newest_version: int) -> None:
+def check(path: Path, newest_version: int, difference: Callable[[sqlite3.Connection, int], str]) -> None:
     """Check that the file is a database of ours, not newer than this version, and undamaged, without changing it.
 
-    An empty or missing file is fine. The whole file is read only after an unclean stop. Raises ``DatabaseError``.
+    ``difference`` says how its schema differs from that of its version, "" if it does not. An empty or missing file is
+    fine. The whole file is read only after an unclean stop. Raises ``DatabaseError``.
     """
     try:
         if not path.exists() or path.stat().st_size == 0:
             return
         with closing(_open_to_look(path)) as connection:
-            check_identity(connection, path, newest_version)
+            version = check_identity(connection, path, newest_version)
+            if what := difference(connection, version):
+                raise DatabaseError(obstacles.altered(path, what))
             _check_pages(connection, path)
     except (OSError, sqlite3.Error) as error:
         raise obstacles.refusal(path, error) from error

@@ -9,8 +9,8 @@ from msgspec import json
 from tmpmaild import ids
 from tmpmaild.model import Envelope, FullMessage, Source, Texts
 from tmpmaild.storage import sessions
+from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.sqlite.columns import FullRow, ListedRow, SourceRow, selected
-from tmpmaild.storage.sqlite.keys import message_key
 from tmpmaild.storage.sqlite.reading import BEGINNING, message
 
 _HEAD_BYTES = 256 * 1024

@@ -4,19 +4,14 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import tmpmaild
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.migrations import steps_in
 from tmpmaild.storage.sqlite.database import APPLICATION_ID
 
 
 def migrations() -> dict[int, Path]:
-    """Return the steps by number, 1 first. They are in the package in a wheel, next to it in a checkout."""
-    package = Path(tmpmaild.__file__).parent
-    for folder in (package / "migrations", package.parent / "migrations"):
-        steps = {int(file.name[:4]): file for file in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))}
-        if steps:
-            return steps
-    raise DatabaseError(f"no migrations found in or next to {package}; the installation is incomplete")
+    """Return the steps by number, 1 first."""
+    return steps_in("migrations")
 
 
 def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None) -> list[str]:

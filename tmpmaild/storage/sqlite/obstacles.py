@@ -29,6 +29,12 @@ def damaged(path: Path, what: str) -> str:
     return f"{path}: damaged ({what}); {_move_away(path)}"
 
 
+def altered(path: Path, what: str) -> str:
+    """Return the error text for a database whose schema is not what the migrations make."""
+    made = "the schema has been changed by hand, or was made before the first release"
+    return f"{path}: {made}: {what}; undo the change, or {_move_away(path)}"
+
+
 def _move_away(path: Path) -> str:
     # The WAL holds accepted mail that is not in the file yet: without it the file is older, not repaired.
     return (

@@ -10,6 +10,7 @@ from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.deleting import DeletionState
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 from tmpmaild.storage.sqlite.migrate import migrate, migrations
+from tmpmaild.storage.sqlite.shape import difference
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Batch, Clock, last_message_key
 from tmpmaild.times import clock_ms
@@ -25,7 +26,7 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
     """
     steps = migrations()
     database.create_private(path)
-    database.check(path, max(steps))
+    database.check(path, max(steps), difference)
     connection = database.connect(path)
     try:
         applied = bring_up_to_date(connection, steps, clock())

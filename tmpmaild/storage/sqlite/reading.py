@@ -8,12 +8,11 @@ from msgspec import Struct, json
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
-from tmpmaild.storage.pages import small_bytes, up_to_the_end
+from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
 from tmpmaild.storage.sqlite.columns import ListedRow, selected
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
 _decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
-_TRUNCATED_BYTES = 1024
 
 # A swept inbox has expired, even if the clock has been set back since.
 _INBOX = """
@@ -133,14 +132,12 @@ def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page)
 
 def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = sorted((row for row in rows if row.body is None), key=lambda row: -row.key)
+    large = [row for row in rows if row.body is None]
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
-    bodies = {}
-    for row in large:
-        whole = row.body_bytes <= max(room_bytes, _TRUNCATED_BYTES)
-        bodies[row.key] = _body(connection, row.content_key, whole=whole)
-        room_bytes -= row.body_bytes if whole else _TRUNCATED_BYTES
-    return bodies
+    return {
+        row.key: _body(connection, row.content_key, whole=is_whole)
+        for row, is_whole in bodies_to_read(large, room_bytes)
+    }
 
 
 def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> tuple[str, bool]:
@@ -148,10 +145,9 @@ def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> t
     if whole:
         (body,) = connection.execute("SELECT body FROM readable WHERE id = ?", (content_key,)).fetchone()
         return body, False
-    values = {"characters": _TRUNCATED_BYTES + 1, "key": content_key}
+    values = {"characters": TRUNCATED_BYTES + 1, "key": content_key}
     (body,) = connection.execute(f"SELECT {BEGINNING} FROM content AS c WHERE c.id = :key", values).fetchone()
-    octets = body.encode()
-    return octets[:_TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > _TRUNCATED_BYTES
+    return cut(body)
 
 
 def message(row: ListedRow, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple

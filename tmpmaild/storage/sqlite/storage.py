@@ -16,13 +16,13 @@ from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, New
 from tmpmaild.storage.base import Permit, StorageLimits
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
+from tmpmaild.storage.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import is_search
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
 from tmpmaild.storage.sqlite.erasing import Eraser
 from tmpmaild.storage.sqlite.inboxpages import select_inboxes
-from tmpmaild.storage.sqlite.keys import holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
 from tmpmaild.storage.sqlite.policy import ChangeCap, SqlitePolicy

@@ -14,8 +14,11 @@ def keyed_hash(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
 
 
-def message_key(inbox_key: int, message_id: str) -> int | None:
-    """Return the key of the message whose id is exactly this text; as a cursor, other texts mean the same key."""
+def message_key(message_id: str, inbox_key: int = 0) -> int | None:
+    """Return the key of the message whose id is exactly this text; as a cursor, other texts mean the same key.
+
+    ``inbox_key`` is needed where each inbox has keys of its own.
+    """
     if not ids.is_message_id(message_id):
         return None
     key = ids.key_not_above(message_id, inbox_key)

@@ -1,5 +1,10 @@
-"""What may be stored, and what a mail is charged: roughly what it takes in the tables, their indexes included."""
+"""What inboxes, their creators and all of them together may hold, and what is stored.
 
+A mail is charged roughly what it takes in the tables, their indexes included.
+"""
+
+import secrets
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +19,7 @@ INBOX_BYTES: Final = 1024
 
 _DEFAULT_CAP_BYTES: Final = 10 * 1024**3
 _NO_LIMIT: Final = 1 << 62
+_SHARDS: Final = 64  # the rows of the table usage
 
 
 class Limits(Struct, frozen=True):
@@ -32,7 +38,7 @@ class Limits(Struct, frozen=True):
 
     @property
     def composite(self) -> tuple[int, ...]:
-        """The same as the type ``limits`` of the database has it."""
+        """The same as the functions of the database take it, as ``allowed``."""
         return (
             self.max_messages,
             self.max_bytes,
@@ -53,3 +59,26 @@ def inbox_limits(limits: StorageLimits) -> Limits:
         max_bytes=limits.max_bytes_per_inbox or _NO_LIMIT,
         max_creator_bytes=int(limits.max_share_per_creator * cap_bytes),
     )
+
+
+class Usage:
+    """What all daemons together have stored, as of the last statement of this one.
+
+    ``shard`` is the row of the table ``usage`` that this daemon changes.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.shard = secrets.randbelow(_SHARDS)
+        self.stored_bytes = 0
+        self.inboxes = 0
+        self.messages = 0
+
+    def note(self, totals: Sequence[int]) -> None:
+        """Take over what a statement has returned."""
+        self.stored_bytes, self.inboxes, self.messages = totals
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the cap is further away than what is being received may need."""
+        return self.stored_bytes + self.limits.reserve_bytes <= self.limits.cap_bytes

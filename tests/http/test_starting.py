@@ -1,0 +1,14 @@
+"""What a client sees while the storage is being opened; that it is told of a server that is away is in ``tests/e2e``."""
+
+import socket
+
+from tmpmaild.http.starting import answering
+
+
+async def test_who_connects_during_a_restart_is_left_for_the_daemon_itself():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with answering([listener]):
+            client = socket.create_connection(listener.getsockname())
+            client.sendall(b"GET /readyz HTTP/1.1\r\n")
+        with client, listener.accept()[0] as accepted:
+            assert accepted.recv(100) == b"GET /readyz HTTP/1.1\r\n"

@@ -1,0 +1,163 @@
+"""Several daemons on one machine by docs/scaling.md as it stands: on a real systemd, with Debian's own PostgreSQL.
+
+By ``make proof-systemd``, as root; the first time it makes that Debian from the network.
+"""
+
+import json
+import os
+import re
+
+import pytest
+
+import machines
+from blocks import ROOT, shell_blocks
+
+PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "postgresql", "sudo")
+HEADING = "Several daemons on one machine"
+CONFIG = """
+domains = ["tmp.example.org"]
+[storage]
+url = "postgresql://tmpmaild@127.0.0.1/tmpmaild"
+[addresses]
+max_messages = 0
+[limits]
+exempt = ["127.0.0.0/8"]
+"""
+PASSWORD = "correct horse"
+MOST_EXPOSED = 2.0
+# Four senders, each mail on a connection of its own; when standard input ends it tells what they were answered and
+# which acknowledged mail is missing. Of a server that stops, the 421 is read even if the next command fails.
+SEND = """
+import collections, concurrent.futures, contextlib, json, socket, sys, threading, urllib.request
+api = "http://127.0.0.1:8025/api/v1/addresses"
+enough, answers = threading.Event(), collections.Counter()
+threading.Thread(target=lambda: (sys.stdin.read(), enough.set())).start()
+
+def asked(url, body=None):
+    with urllib.request.urlopen(url, body, timeout=60) as answer:
+        return json.load(answer)
+
+def deliver(address, subject):
+    mail = f"Subject: {subject}\\r\\n\\r\\n.\\r\\n"
+    lines = ("", "HELO x\\r\\n", "MAIL FROM:<a@example.com>\\r\\n", f"RCPT TO:<{address}>\\r\\n", "DATA\\r\\n", mail)
+    with socket.create_connection(("127.0.0.1", 25), timeout=60) as client, client.makefile("rb") as replies:
+        for line in lines:
+            with contextlib.suppress(OSError):
+                client.sendall(line.encode())
+            reply = replies.readline()[:3].decode()
+            if reply[:1] not in ("2", "3"):
+                break
+    return reply or "closed"
+
+def shown(address):
+    assert asked(f"{api}/{address}")["address"] == address
+    return "200"
+
+def told(protocol, do, *arguments):
+    try:
+        answer = do(*arguments)
+    except OSError as error:
+        answer = repr(error)
+    answers[f"{protocol} {answer}"] += 1
+    return answer
+
+def send(_):
+    address, acknowledged, number = asked(api, b"")["address"], set(), 0
+    while not enough.is_set():
+        number += 1
+        if told("SMTP", deliver, address, number) == "250":
+            acknowledged.add(str(number))
+        told("HTTP", shown, address)
+    found, after = set(), ""
+    while page := asked(f"{api}/{address}/messages?order=asc&limit=100{after}")["messages"]:
+        found |= {mail["subject"] for mail in page}
+        after = "&after=" + page[-1]["id"]
+    return sorted(acknowledged - found)
+
+print("sending", flush=True)
+with concurrent.futures.ThreadPoolExecutor(4) as threads:
+    lost = [subject for one in threads.map(send, range(4)) for subject in one]
+print(json.dumps({"answers": answers, "lost": lost}))
+"""
+ACCEPTED = """
+import re, sys, time, urllib.request
+for number in sys.argv[1:]:
+    count = re.compile(r'^tmpmaild_smtp_mails_total[{]result="accepted".*[}] ([0-9.]+)$', re.MULTILINE)
+    while not count.search(urllib.request.urlopen(f"http://127.0.0.1:902{number}/metrics").read().decode()):
+        time.sleep(0.1)
+"""
+
+pytestmark = pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof-systemd")
+
+
+def blocks(heading):
+    return [block.script for block in shell_blocks("docs/scaling.md") if block.heading == heading]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """Return the machine after the steps of docs/scaling.md, two daemons running."""
+    with machines.installed(PACKAGES, tmp_path_factory.mktemp("machine"), "[postgresql]") as machine:
+        machine.run("/bin/sh", "-c", "mkdir /opt/tmpmaild/src && ln -s /units /opt/tmpmaild/src/systemd")
+        machine.run("/bin/sh", "-c", "rm /etc/systemd/system/tmpmaild*")
+        machine.run("ln", "-sf", "/opt/tmpmaild/bin/tmpmaild", "/usr/local/bin/tmpmaild")
+        # Without a terminal createuser reads the password from its standard input, twice.
+        perform(machine, blocks("The database")[0], stdin=f"{PASSWORD}\n{PASSWORD}\n")
+        machine.write("/etc/tmpmaild/config.toml", CONFIG)
+        machine.write("/etc/tmpmaild/postgresql-password", PASSWORD, "0600")
+        section = (ROOT / "docs/scaling.md").read_text().partition(f"## {HEADING}\n")[2].partition("\n## ")[0]
+        (drop_in,) = re.findall(r"^```ini\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+        machine.write("/etc/systemd/system/tmpmaild@.service.d/override.conf", drop_in)
+        perform(machine, blocks(HEADING)[0])
+        yield machine
+
+
+def perform(machine, script, stdin=None):
+    done = machine.run("setsid", "--wait", "bash", "-euo", "pipefail", "-c", script, stdin=stdin, check=False)
+    assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}\n{machine.log()}"
+    return done.stdout
+
+
+def test_both_take_mail_at_the_same_ports_and_one_after_the_other_restarts_without_a_loss(machine, figure):
+    with machine.background(SEND) as sending:
+        assert sending.stdout.readline() == "sending\n"
+        machine.python(ACCEPTED, "1", "2")
+        for _ in range(3):
+            for number in (1, 2):
+                machine.run("systemctl", "restart", f"tmpmaild@{number}.service")
+        sending.stdin.close()
+        found = json.loads(sending.stdout.read())
+    answers = found["answers"]
+    figure("answers while two daemons restart in turns, three times", answers, "SMTP 250, 421, 451; HTTP 200")
+    assert found["lost"] == []
+    assert answers.keys() <= {"SMTP 250", "SMTP 421", "SMTP 451", "HTTP 200"}, f"{answers}\n{machine.log()}"
+    assert answers["SMTP 250"] > 10
+
+
+def test_one_daemon_is_taken_out_and_put_back(machine):
+    taken_out, put_back = blocks(HEADING)[1:3]
+    with machine.background(SEND) as sending:
+        assert sending.stdout.readline() == "sending\n"
+        perform(machine, taken_out)
+        perform(machine, put_back)
+        sending.stdin.close()
+        found = json.loads(sending.stdout.read())
+    assert found["lost"] == []
+    assert "ConnectionRefusedError" not in str(found["answers"])
+    assert machine.run("systemctl", "is-active", "tmpmaild@2.service").stdout == "active\n"
+
+
+def test_a_command_reaches_the_daemon_that_is_meant(machine):
+    (command,) = blocks(HEADING)[3:]
+    assert " ready\n" in perform(machine, command)
+    machine.run("systemctl", "stop", "tmpmaild-smtp@1.socket", "tmpmaild-http@1.socket", "tmpmaild@1.service")
+    assert machine.run("bash", "-c", command, check=False).stdout == ""
+    machine.run("systemctl", "start", "tmpmaild-smtp@1.socket", "tmpmaild-http@1.socket", "tmpmaild@1.service")
+
+
+def test_each_is_as_confined_as_the_one_of_its_own(machine, figure):
+    rated = machine.run("systemd-analyze", "security", "--no-pager", "tmpmaild@1.service", check=False).stdout
+    found = float(re.search(r"exposure level for \S+: ([\d.]+)", rated)[1])
+    figure("exposure of tmpmaild@.service by systemd-analyze security", found, f"at most {MOST_EXPOSED}")
+    assert found <= MOST_EXPOSED
+    assert machine.run("stat", "--format=%a", "/run/credentials/tmpmaild@1.service/postgresql").stdout < "5"

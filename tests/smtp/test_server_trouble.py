@@ -1,0 +1,69 @@
+"""What a sender is told while PostgreSQL cannot store its mail: always 4xx, and nothing is stored that was not acknowledged."""
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from tmpmaild.errors import StorageFull
+from tmpmaild.inboxes.service import NewAddress
+
+STORED = "250 2.0.0 Ok: stored as "
+SYSTEM_FULL = "452 4.3.1 Insufficient system storage, try again later"
+OUR_FAULT = "451 4.3.0 Temporary failure, try again later"
+WAITING = "wait_event_type = 'Lock' AND datname = current_database()"
+
+
+@pytest.fixture
+def engine_kind():
+    return "postgresql"
+
+
+@pytest.fixture
+def disk_is_full(store):
+    """Answer each INSERT as the server does when it cannot extend a file; return what ends that."""
+    store.execute(
+        "CREATE FUNCTION disk_is_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$"
+    )
+    for table in ("content", "inbox"):
+        store.execute(
+            f"CREATE TRIGGER disk_is_full BEFORE INSERT ON {table} FOR EACH STATEMENT EXECUTE FUNCTION disk_is_full()"
+        )
+    end = "DROP FUNCTION IF EXISTS disk_is_full CASCADE"
+    yield lambda: store.execute(end)
+    store.execute(end)
+
+
+async def test_a_full_disk_of_the_server_is_said_as_such_until_there_is_room(serve, store, request):
+    async with serve() as house:
+        client = await house.greeted()
+        end = request.getfixturevalue("disk_is_full")
+        assert await client.deliver("abc") == SYSTEM_FULL
+        with pytest.raises(StorageFull):
+            await house.service.create(NewAddress(), None)
+        assert await client.say("NOOP") == ["250 2.0.0 Ok"]
+        end()
+        assert (await client.deliver("abc", mail="Subject: after")).startswith(STORED)
+        assert [subject for subject, _ in store.mails()] == ["after"]
+
+
+@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
+async def test_mail_whose_statement_an_administrator_ends_is_refused_for_now_and_not_stored(serve, store, end, caplog):
+    async with serve() as house:
+        clients = [await house.greeted() for _ in range(5)]
+        stranger = await asyncpg.connect(host=store.url.hosts[0], user=store.url.user, database=store.url.database)
+        async with stranger.transaction():
+            await stranger.execute("SELECT FROM inbox FOR UPDATE")
+            sending = [asyncio.ensure_future(client.deliver("abc", mail="Subject: secret")) for client in clients]
+            await house.until(lambda: store.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {WAITING}"))
+            store.execute(f"SELECT {end}(pid) FROM pg_stat_activity WHERE {WAITING}")
+            ended, _ = await asyncio.wait(sending, return_when=asyncio.FIRST_COMPLETED)
+            assert {task.result() for task in ended} == {OUR_FAULT}
+        await stranger.close()
+        said = await asyncio.gather(*sending)
+        said.append(await clients[0].deliver("abc"))
+        assert said[-1].startswith(STORED)
+        assert {reply for reply in said if not reply.startswith(STORED)} == {OUR_FAULT}
+        assert len(store.mails()) == len(said) - said.count(OUR_FAULT)
+        assert "secret" not in caplog.text

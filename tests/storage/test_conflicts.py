@@ -1,0 +1,280 @@
+"""What other sessions of the server can do to a statement of ours: it is run again, or given up, and nothing is done twice."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import asyncpg
+import pytest
+
+from tmpmaild.errors import MailboxFull, StorageUnavailable
+from tmpmaild.model import Page
+from tmpmaild.storage.postgresql import partitions
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
+
+from .conftest import Engine
+
+PATIENCE_SECONDS = 30
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+
+@pytest.fixture
+def engine_kind():
+    return "postgresql"
+
+
+@pytest.fixture
+async def engine(open_engine, store):
+    """Return an engine whose sessions notice a deadlock at once."""
+    store.execute(f"ALTER DATABASE {store.url.database} SET deadlock_timeout = '10ms'")
+    try:
+        async with open_engine(max_messages_per_inbox=2) as opened:
+            yield opened
+    finally:
+        store.execute(f"ALTER DATABASE {store.url.database} RESET deadlock_timeout")
+
+
+class Stranger:
+    """Another session of the server, in a transaction of its own; a deadlock is for others to notice."""
+
+    def __init__(self, connection) -> None:
+        self._connection = connection
+        self.execute = connection.execute
+
+    async def begin(self):
+        await self.execute("SET deadlock_timeout = '1h'")
+        await self.execute("BEGIN")
+
+    async def end(self):
+        await self.execute("COMMIT")
+
+    async def waiting(self, sessions):
+        """Return when so many sessions wait for a lock."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await self._connection.fetchval(WAITING) != sessions:
+                await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+async def strangers(cluster, database):
+    """Return three sessions; the third one looks on."""
+    connections = [
+        await asyncpg.connect(host=str(cluster.folder), user="postgres", database=database.database) for _ in range(3)
+    ]
+    strangers = [Stranger(connection) for connection in connections]
+    for stranger in strangers[:2]:
+        await stranger.begin()
+    yield strangers
+    for connection in connections:
+        await connection.close()
+
+
+class Case(NamedTuple):
+    """Something that a daemon does by one statement, and the rows which that locks, in its order."""
+
+    run: Callable[[], Awaitable[object]]
+    rows: list[tuple[str, str]]
+    """Table and condition of each."""
+
+    session: object
+    stored: Callable[[], Awaitable[object]]
+    expected: object
+
+
+def of_inboxes(inboxes):
+    return [("inbox", f"id = {inbox.id}") for inbox in inboxes]
+
+
+async def counts(engine: Engine):
+    return [(await engine.find(name)).message_count for name in ("ada", "bob", "eve")]
+
+
+async def delivery(engine):
+    inboxes = [await engine.inbox(name) for name in ("ada", "bob", "eve")]
+    session = engine.storage._writer._session
+    return Case(lambda: engine.add(*inboxes), of_inboxes(inboxes), session, lambda: counts(engine), [1, 1, 1])
+
+
+async def deletion(engine):
+    inboxes = [await engine.inbox(name) for name in ("ada", "bob", "eve")]
+    messages = [[await engine.add(inbox) for _ in range(2)] for inbox in inboxes]
+
+    async def delete():
+        await asyncio.gather(
+            *[engine.delete(inbox, first) for inbox, (first, _) in zip(inboxes, messages, strict=True)]
+        )
+
+    session = engine.storage._writer._session
+    return Case(delete, of_inboxes(inboxes), session, lambda: counts(engine), [1, 1, 1])
+
+
+async def longer_life(engine):
+    inbox = await engine.inbox("ada", creator="192.0.2.1")
+    await engine.add(inbox)
+    expires_at_ms = inbox.expires_at_ms + 3 * SLOT_MS
+
+    async def moved():
+        found = await engine.find("ada")
+        return found.expires_at_ms, found.message_count, len(await engine.messages("ada", Page()))
+
+    rows = [*of_inboxes([inbox]), ("creator", "true"), ("content", "true")]
+    session = engine.storage._writer._session
+    return Case(lambda: engine.move(inbox, expires_at_ms), rows, session, moved, (expires_at_ms, 1, 1))
+
+
+async def tokens(engine):
+    shared = engine.storage.shared
+
+    async def take():
+        clients = ("ada", "bob", "eve")
+        missing = await asyncio.gather(
+            *[shared.take_token("slow", client, refill_seconds=3600.0, burst=10) for client in clients]
+        )
+        return [round(seconds / 3600) for seconds in missing]
+
+    await take()
+    find = "SELECT array_agg(client ORDER BY client) FROM bucket"
+    hashes = await shared._session.use(lambda connection: connection.fetchval(find))
+    rows = [("bucket", f"client = '\\x{one.hex()}'") for one in hashes]
+    return Case(take, rows, shared._session, take, [3, 3, 3])
+
+
+CASES = [delivery, deletion, longer_life, tokens]
+
+
+async def failures(session):
+    """Return a list to which each error will be added that the server answers with in a session."""
+    found = []
+    connection = await session.connection()
+    connection.add_query_logger(lambda query: query.exception and found.append(type(query.exception)))
+    return found
+
+
+async def until(condition):
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("prepare", CASES)
+async def test_who_loses_a_deadlock_tries_again(engine, strangers, prepare):
+    case = await prepare(engine)
+    answered = await failures(case.session)
+    lock = [f"SELECT FROM {table} WHERE {where} FOR UPDATE" for table, where in case.rows]
+    one, other, onlooker = strangers
+    # Ours has the first row and waits for the second; one has the third and waits for the first.
+    await other.execute(lock[1])
+    await one.execute(lock[2])
+    running = asyncio.create_task(case.run())
+    await onlooker.waiting(1)
+    blocked = asyncio.create_task(one.execute(lock[0]))
+    await onlooker.waiting(2)
+    await other.end()  # now ours waits for the third row, which closes the circle
+    await until(lambda: answered)
+    await blocked
+    await one.end()
+    await running
+    assert set(answered) == {asyncpg.DeadlockDetectedError}
+    assert await case.stored() == case.expected
+
+
+@pytest.mark.parametrize("prepare", CASES)
+async def test_what_cannot_be_serialized_is_tried_again(engine, strangers, prepare):
+    case = await prepare(engine)
+    answered = await failures(case.session)
+    await (await case.session.connection()).execute("SET default_transaction_isolation = 'repeatable read'")
+    one, _, onlooker = strangers
+    table, where = case.rows[0]
+    column = "full_at_us" if table == "bucket" else "private"
+    await one.execute(f"UPDATE {table} SET {column} = {column} WHERE {where}")
+    running = asyncio.create_task(case.run())
+    await onlooker.waiting(1)
+    await one.end()
+    await running
+    assert set(answered) == {asyncpg.SerializationError}
+    assert await case.stored() == case.expected
+
+
+async def test_the_isolation_is_ours_whatever_the_database_has(engine):
+    session = engine.storage._writer._session
+    assert await (await session.connection()).fetchval("SHOW transaction_isolation") == "read committed"
+
+
+FAILS_ONCE = """
+CREATE SEQUENCE attempt;
+CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    IF nextval('attempt') = 2 THEN RAISE 'on purpose' USING ERRCODE = '40001'; END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER fail_once AFTER INSERT ON content FOR EACH STATEMENT EXECUTE FUNCTION fail_once();
+"""
+
+
+async def test_what_was_stored_of_a_batch_is_not_stored_again_with_the_rest(engine, strangers):
+    """One of the mails has no room, so they are stored in parts; the second part is undone."""
+    ada, bob, full = [await engine.inbox(name) for name in ("ada", "bob", "full")]
+    for _ in range(2):
+        await engine.add(full)
+    onlooker = strangers[2]
+    await onlooker.execute(FAILS_ONCE)
+    try:
+        outcomes = await asyncio.gather(*map(engine.add, (ada, bob, full)), return_exceptions=True)
+    finally:
+        await onlooker.execute("DROP FUNCTION fail_once CASCADE; DROP SEQUENCE attempt")
+    assert [type(outcome) for outcome in outcomes] == [str, str, MailboxFull]
+    assert [(await engine.find(name)).message_count for name in ("ada", "bob", "full")] == [1, 1, 2]
+
+
+async def test_a_slot_whose_table_is_locked_is_added_as_soon_as_it_is_not(engine, strangers):
+    one, _, _ = strangers
+    inbox = await engine.inbox("ada")
+    answered = await failures(engine.storage._partitions._session)
+    await one.execute("LOCK TABLE message IN SHARE UPDATE EXCLUSIVE MODE")  # as VACUUM or ANALYZE would
+    moving = asyncio.create_task(engine.move(inbox, inbox.expires_at_ms + 30 * SLOT_MS))
+    await until(lambda: answered)
+    await engine.add(inbox)  # nothing waits behind the statement that waits
+    await one.end()
+    await moving
+    assert set(answered) == {asyncpg.LockNotAvailableError}
+    assert len(await engine.messages("ada", Page())) == 1
+
+
+async def test_a_table_that_stays_locked_is_a_storage_that_is_away(engine, strangers, monkeypatch):
+    monkeypatch.setattr(partitions, "_ATTEMPTS", 2)
+    inbox = await engine.inbox("ada")
+    await strangers[0].execute("LOCK TABLE message IN SHARE UPDATE EXCLUSIVE MODE")
+    with pytest.raises(StorageUnavailable, match="the tables of mail stay locked"):
+        await engine.move(inbox, inbox.expires_at_ms + 31 * SLOT_MS)
+
+
+ENDS = ["pg_cancel_backend", "pg_terminate_backend"]
+END = "SELECT {}(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("prepare", [delivery, tokens])
+async def test_what_an_administrator_ends_has_changed_nothing_and_the_next_one_works(engine, strangers, prepare, end):
+    case = await prepare(engine)
+    one, _, onlooker = strangers
+    table, where = case.rows[0]
+    await one.execute(f"SELECT FROM {table} WHERE {where} FOR UPDATE")
+    running = asyncio.create_task(case.run())
+    await onlooker.waiting(1)
+    await onlooker.execute(END.format(end))
+    with pytest.raises(StorageUnavailable):
+        await running
+    await one.end()
+    await succeeds(case.run)
+    assert await case.stored() == case.expected
+
+
+async def succeeds(run):
+    """Run what may fail as long as it is not known that its connection is lost."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            try:
+                return await run()
+            except StorageUnavailable:
+                await asyncio.sleep(0.005)

@@ -1,0 +1,251 @@
+"""What an operator has set or changed on the server does not change what the engine promises, and is mended or named."""
+
+import asyncio
+import struct
+
+import asyncpg
+import pytest
+
+from tmpmaild import databaseurl
+from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.model import Page
+from tmpmaild.storage.postgresql import clock as database_clock
+from tmpmaild.storage.postgresql import connection, engine
+from tmpmaild.storage.postgresql.clock import DatabaseClock
+from tmpmaild.storage.postgresql.partitions import SLOT_MS
+
+from .conftest import LIFETIME_MS, Engine, postgresql_settings
+
+READY = b"Z" + struct.pack("!i", 5) + b"I"
+ENDING = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+UNSUPPORTED = b"SERROR\0VERROR\0C08P01\0Munsupported\0\0"
+USAGE = "SELECT ARRAY[sum(stored_bytes), sum(inboxes), sum(messages)]::bigint[] FROM usage"
+
+
+@pytest.fixture
+def database(cluster):
+    return cluster.parsed_url(cluster.database())
+
+
+@pytest.fixture
+def run(cluster, database):
+    """Return a function that runs statements in the database as the superuser."""
+    return lambda *statements: cluster.execute(*statements, database=database.database)
+
+
+@pytest.fixture
+async def opened(database, clock):
+    async with engine.open_storage(postgresql_settings(database, max_messages_per_inbox=0), clock) as storage:
+        yield Engine(storage, clock)
+
+
+async def reading(engine_, sql):
+    return await engine_.storage._readers.run(lambda client: client.fetchval(sql))
+
+
+async def said(url):
+    with pytest.raises(DatabaseError) as refusal:
+        async with engine.open_storage(postgresql_settings(url)):
+            pass
+    return str(refusal.value)
+
+
+SETTINGS_OF_THE_ROLE = {
+    "client_min_messages": ("error", "warning"),
+    "default_transaction_isolation": ("serializable", "read committed"),
+    "standard_conforming_strings": ("off", "on"),
+    "statement_timeout": ("1ms", "0"),
+    "lock_timeout": ("1ms", "0"),
+    "idle_session_timeout": ("1ms", "0"),
+    "idle_in_transaction_session_timeout": ("0", "10s"),
+    "enable_seqscan": ("on", "off"),
+}
+
+
+async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(database, cluster):
+    values = {name: value for name, (value, _) in SETTINGS_OF_THE_ROLE.items()}
+    cluster.execute(*(f"ALTER DATABASE {database.database} SET {name} = '{value}'" for name, value in values.items()))
+    client = await connection.Server(database).connect()
+    found = {name: await client.fetchval(f"SHOW {name}") for name in SETTINGS_OF_THE_ROLE}
+    await client.close()
+    assert found == {name: expected for name, (_, expected) in SETTINGS_OF_THE_ROLE.items()}
+
+
+async def test_a_database_that_is_set_to_be_read_only_is_passed_over(database, run):
+    run(f"ALTER DATABASE {database.database} SET default_transaction_read_only = on")
+    with pytest.raises(DatabaseError, match=r"cannot be reached: .*: it takes no writes, or was the primary once"):
+        await engine.upgrade(postgresql_settings(database))
+
+
+async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(database, monkeypatch):
+    monkeypatch.setattr(connection, "_SETTINGS", {})
+    assert (await said(database)).endswith("the settings of a connection do not last; connect without a pooler")
+
+
+async def test_a_pooler_that_refuses_the_settings_is_not_waited_for(tmp_path):
+    async def serve(reader, writer):
+        await reader.read(10_000)
+        writer.write(b"E" + struct.pack("!i", 4 + len(UNSUPPORTED)) + UNSUPPORTED)
+        writer.close()
+
+    url = databaseurl.parse(f"postgresql://ada@/mail?host={tmp_path}")
+    async with await asyncio.start_unix_server(serve, f"{tmp_path}/.s.PGSQL.5432"):
+        assert (await said(url)).endswith(": unsupported; connect to the server itself, without a pooler")
+
+
+async def test_extensions_are_no_change_of_the_schema(database, run):
+    run("CREATE EXTENSION pg_buffercache")
+    await engine.upgrade(postgresql_settings(database))
+    run("CREATE EXTENSION pg_trgm", "CREATE EXTENSION pg_stat_statements")
+    assert await engine.upgrade(postgresql_settings(database)) == []
+
+
+async def test_a_schema_that_comes_first_now_hides_no_mail(database, run):
+    await engine.upgrade(postgresql_settings(database))
+    run(f"CREATE SCHEMA {database.user} AUTHORIZATION {database.user}")
+    assert (await said(database)).endswith("its tables are not in the first schema of search_path; was a schema added?")
+
+
+class Between:
+    """A host between a daemon and the server, which can fall silent."""
+
+    def __init__(self, folder, server, *, silent_after_login=False) -> None:
+        self.folder = folder
+        self._server = f"{server}/.s.PGSQL.5432"
+        self._silent_after_login = silent_after_login
+        self._clients = set()
+        self._serving = set()
+
+    async def __aenter__(self):
+        self._listener = await asyncio.start_unix_server(self._serve, f"{self.folder}/.s.PGSQL.5432")
+        return self
+
+    async def __aexit__(self, *_):
+        self._listener.close()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    async def _serve(self, reader, writer):
+        self._serving.add(asyncio.current_task())
+        there, back = await asyncio.open_unix_connection(self._server)
+        self._clients.add(writer)
+        answers = asyncio.create_task(self._answer(there, writer))
+        while part := await reader.read(100_000):  # until the daemon closes it
+            back.write(part)
+        for end in (back, writer):
+            end.close()
+        await answers
+        self._clients.discard(writer)
+
+    async def _answer(self, there, writer):
+        is_silent = False
+        while part := await there.read(100_000):
+            if not is_silent:
+                writer.write(part)
+            is_silent = is_silent or (self._silent_after_login and part.endswith(READY))
+
+    def say_that_the_server_ends(self):
+        """Send what a server sends that ends; the connection stays open, as it does for a moment then."""
+        for client in self._clients:
+            client.write(b"E" + struct.pack("!i", 4 + len(ENDING)) + ENDING)
+
+
+async def test_a_host_that_hangs_after_the_login_is_passed_over(database, tmp_path, monkeypatch):
+    monkeypatch.setattr(connection, "HOST_SECONDS", 0.5)
+    folder = database.hosts[0]
+    async with Between(tmp_path, folder, silent_after_login=True):
+        both = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path},{folder}")
+        async with asyncio.timeout(20):
+            await engine.upgrade(postgresql_settings(both))
+
+
+async def until_refused(engine_):
+    while True:
+        await engine_.find("ada")
+
+
+async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_deaf(opened, database, tmp_path, clock):
+    url = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path}")
+    heard = []
+    async with (
+        Between(tmp_path, database.hosts[0]) as between,
+        engine.open_storage(postgresql_settings(url), clock) as storage,
+    ):
+        second = Engine(storage, clock)
+        inbox = await opened.inbox("ada")
+        await second.find("ada")
+        storage.on_committed(heard.extend)
+        between.say_that_the_server_ends()
+        with pytest.raises(StorageUnavailable, match="the server has ended the connection"):
+            await until_refused(second)
+        async with asyncio.timeout(20):
+            while not heard:
+                await opened.add(inbox)
+                await asyncio.sleep(0.05)
+        assert (await second.find("ada")).id == inbox.id
+
+
+async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run):
+    inbox = await opened.inbox("ada")
+    slot = inbox.expires_at_ms // SLOT_MS
+    for names in (f"message_{slot}", f"content_{slot}, message_{slot}"):
+        run(f"DROP TABLE {names}")
+        await opened.storage.erase()
+        await opened.add(inbox, subject=names)
+        assert names in await opened.subjects("ada", Page())
+
+
+async def test_what_is_left_of_mail_that_somebody_has_dropped_is_swept_and_counted(opened, run):
+    for name in ("ada", "bob"):
+        inbox = await opened.inbox(name)
+        await opened.add(inbox)
+    run(f"DROP TABLE content_{inbox.expires_at_ms // SLOT_MS}")
+    await opened.storage.erase()
+    opened.clock.advance(ms=LIFETIME_MS)
+    await opened.sweep()
+    assert await reading(opened, "SELECT count(*) FROM inbox WHERE NOT swept") == 1  # the operator's
+    assert (await reading(opened, USAGE))[1:] == [0, 0]
+
+
+async def test_mail_whose_inbox_somebody_has_deleted_keeps_no_partition(opened, run):
+    inbox = await opened.inbox("ada")
+    await opened.add(inbox)
+    before = await reading(opened, USAGE)
+    run(f"DELETE FROM inbox WHERE id = {inbox.id}")
+    opened.clock.advance(ms=LIFETIME_MS + 2 * SLOT_MS)
+    await opened.sweep()
+    assert await reading(opened, f"SELECT to_regclass('content_{inbox.expires_at_ms // SLOT_MS}')") is None
+    after = await reading(opened, USAGE)
+    assert (before[2], after[2]) == (1, 0)
+    assert after[0] < before[0]
+
+
+async def test_partitions_are_vacuumed_until_what_is_in_them_expires(opened):
+    name = f"content_{opened.clock() // SLOT_MS + 1}"
+    options = f"SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE relname = '{name}'"
+    assert "autovacuum_enabled" not in await reading(opened, options)
+    opened.clock.advance(ms=SLOT_MS)
+    await opened.sweep()
+    assert "autovacuum_enabled=false" in await reading(opened, options)
+
+
+async def test_a_rate_limit_from_a_time_when_the_clock_was_ahead_is_forgotten(opened, run):
+    shared = opened.storage.shared
+
+    async def taken():
+        return await shared.take_token("default", "ada", refill_seconds=6, burst=10)
+
+    assert 5 < await taken() < 7
+    run("UPDATE bucket SET full_at_us = full_at_us + 3600000000")
+    assert [round(await taken() / 6) for _ in range(2)] == [1, 2]
+
+
+async def test_a_slow_answer_does_not_move_the_clock(database, monkeypatch):
+    client = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+    clock = DatabaseClock()
+    await clock.measure(client)
+    before_ms = clock()
+    monkeypatch.setattr(database_clock, "_SQL", "SELECT 0.0")
+    monkeypatch.setattr(database_clock, "_SLOW_SECONDS", 0.0)
+    await clock.measure(client)
+    await client.close()
+    assert clock() >= before_ms

@@ -1,0 +1,94 @@
+"""Where the storage of a test is, an engine each: what opens it, and what asks the database next to it."""
+
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+
+import asyncpg
+
+from tmpmaild import ids
+from tmpmaild.storage.postgresql import engine as postgresql
+from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
+from tmpmaild.storage.sqlite import engine as sqlite
+
+LAST_TYPE_OF_EVERY_SERVER = 9_999
+ENGINES = ("sqlite", "postgresql")
+
+
+class SqliteStore:
+    """A file."""
+
+    engine = "sqlite"
+
+    def __init__(self, path):
+        self.path = path
+
+    def open(self, clock, **limits):
+        return sqlite.open_storage(sqlite.StorageSettings(path=self.path, **limits), clock)
+
+    def read(self, sql):
+        """Return the rows of what is on disk."""
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as connection:
+            return connection.execute(sql).fetchall()
+
+    def sources(self):
+        """Return the mails that are on disk, oldest first."""
+        return [octets for (octets,) in self.read("SELECT octets FROM source ORDER BY id")]
+
+    def mails(self):
+        """Return the subject of each mail that is on disk, and the ids of its messages."""
+        rows = self.read("SELECT c.id, c.subject, m.id FROM message AS m JOIN content AS c ON c.id = m.content_id")
+        return _mails((mail, subject, ids.message_id(key)) for mail, subject, key in rows)
+
+
+def ask_for_types_once():
+    """Have asyncpg ask for array types once a process: for a session of a test that costs more than all the rest."""
+    ask, known = asyncpg.Connection._introspect_types, {}
+
+    async def remembered(connection, type_ids, timeout):  # noqa: ASYNC109 - as it is called
+        key = frozenset(type_ids)
+        if key not in known or max(key) > LAST_TYPE_OF_EVERY_SERVER:
+            known[key] = await ask(connection, type_ids, timeout)
+        return known[key]
+
+    asyncpg.Connection._introspect_types = remembered
+
+
+class PostgresqlStore:
+    """A database that the tests of a worker use one after the other."""
+
+    engine = "postgresql"
+
+    def __init__(self, cluster, url):
+        self.cluster = cluster
+        self.url = url
+
+    def open(self, clock, **limits):
+        return postgresql.open_storage(PostgresqlSettings(url=self.url, **limits), clock)
+
+    def execute(self, *statements):
+        """Run statements as the superuser; return the value of the last."""
+        return self.cluster.execute(*statements, database=self.url.database)
+
+    def read(self, sql):
+        """See ``SqliteStore``."""
+        return self.cluster.fetch(sql, database=self.url.database)
+
+    def sources(self):
+        """See ``SqliteStore``."""
+        # A mail for inboxes of several slots is stored in each of them.
+        return [octets for (octets,) in self.read("SELECT DISTINCT ON (id) source FROM content ORDER BY id")]
+
+    def mails(self):
+        """See ``SqliteStore``."""
+        join = "message AS m JOIN content AS c ON (c.slot, c.id) = (m.slot, m.content_id)"
+        rows = self.read(f"SELECT c.id, c.subject, m.inbox_id, m.key FROM {join}")
+        return _mails((mail, subject, ids.inbox_message_id(*place)) for mail, subject, *place in rows)
+
+
+def _mails(rows):
+    messages, subjects = defaultdict(list), {}
+    for mail, subject, message_id in rows:
+        messages[mail].append(message_id)
+        subjects[mail] = subject
+    return [(subjects[mail], messages[mail]) for mail in subjects]

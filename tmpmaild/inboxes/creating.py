@@ -1,0 +1,136 @@
+"""Creates addresses: those that clients want, and with ``accept_unknown`` those that mail is for."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, StorageFull
+from tmpmaild.inboxes.access import digest
+from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.inboxes.faults import Fault, Faults
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.mail import addresses
+from tmpmaild.mail.addresses import LocalPartError, Mailbox
+from tmpmaild.model import Envelope, Inbox, NewInbox
+from tmpmaild.storage.base import Storage
+
+_RANDOM_NAME_TRIES = 5
+
+
+class UnknownAddress(Struct, frozen=True, gc=False):
+    """A recipient that has no inbox yet: ``deliver`` creates it."""
+
+    address: str
+
+
+Destination = str | UnknownAddress
+"""Where ``deliver`` stores a mail: an inbox id, or with ``accept_unknown`` an address that has no inbox yet."""
+
+
+class NewAddress(Struct, frozen=True):
+    """An address that a client wants; with None the service chooses."""
+
+    local_part: str | None = None
+    domain: str | None = None
+    private: bool = False
+    lifetime_seconds: int | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+class AddressFactory:
+    """Creates addresses by ``rules``, which may be replaced. The arguments are those of ``InboxService``."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        rules: Rules,
+        blocks: Blocks,
+        faults: Faults,
+        *,
+        clock: Callable[[], int],
+        choice: Callable[[str], str],
+        new_token: Callable[[], str],
+    ) -> None:
+        self.rules = rules
+        self._storage = storage
+        self._blocks = blocks
+        self._faults = faults
+        self._clock = clock
+        self._choice = choice
+        self._new_token = new_token
+
+    async def create(self, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
+        """See ``InboxService.create``."""
+        self._faults.ensure_possible(wanted.faults)
+        if not self._storage.has_room():
+            raise StorageFull("no room for a new address")
+        domain = self.rules.domain(wanted.domain)
+        if wanted.local_part is not None:
+            return await self._create(self._checked(wanted.local_part), domain, wanted, creator)
+        for _ in range(_RANDOM_NAME_TRIES):
+            try:
+                return await self._create(addresses.random_local_part(self._choice), domain, wanted, creator)
+            except AddressTaken:
+                continue
+        raise AddressTaken("no free name was found")
+
+    def may_be_created(self, mailbox: Mailbox, address: str) -> bool:
+        """Return whether mail creates this address, which never was."""
+        if not self.rules.accept_unknown or mailbox.domain not in self.rules.domains:
+            return False
+        try:
+            self._checked(address.rpartition("@")[0])
+        except InvalidRequest:
+            return False
+        return True
+
+    async def create_unknown(
+        self, envelope: Envelope, destinations: Sequence[Destination], creator: str | None
+    ) -> tuple[Envelope, Sequence[str]]:
+        """Create the inboxes that do not exist yet; return the recipients that are left, and their inbox ids."""
+        recipients, inbox_ids = [], []
+        for recipient, destination in zip(envelope.recipients, destinations, strict=True):
+            inbox_id = await self._inbox_id(destination, creator)
+            if inbox_id is not None:
+                recipients.append(recipient)
+                inbox_ids.append(inbox_id)
+        if not inbox_ids:
+            raise AddressNotFound("no recipient is left")
+        return replace(envelope, recipients=tuple(recipients)), inbox_ids
+
+    async def _inbox_id(self, destination: Destination, creator: str | None) -> str | None:
+        """Return the id of an inbox, created now if it does not exist; None if it has just gone."""
+        if isinstance(destination, str):
+            return destination
+        local_part, _, domain = destination.address.rpartition("@")
+        try:
+            inbox, _ = await self._create(local_part, domain, NewAddress(), creator)
+        except AddressTaken:  # by another form of it in this mail, or by somebody since RCPT
+            known = await self._storage.find_inbox(destination.address, self._clock())
+            return known.id if known else None
+        return inbox.id
+
+    def _checked(self, local_part: str) -> str:
+        try:
+            name = addresses.check_local_part(local_part)
+        except LocalPartError as error:
+            raise InvalidRequest(("/local_part", str(error))) from error
+        if self._blocks.has_name(name):
+            raise InvalidRequest(("/local_part", "this name is reserved"))  # the client need not know who reserved it
+        return name
+
+    async def _create(self, local_part: str, domain: str, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
+        token = self._new_token()
+        now_ms = self._clock()
+        new = NewInbox(
+            address=f"{local_part}@{domain}",
+            created_at_ms=now_ms,
+            expires_at_ms=now_ms + self.rules.lifetime_of(wanted.lifetime_seconds),
+            private=wanted.private,
+            token_hash=digest(token),
+            creator=creator,
+        )
+        inbox = await self._storage.create_inbox(new)
+        self._faults.order(inbox, wanted.faults)
+        return inbox, token

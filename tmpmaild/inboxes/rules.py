@@ -1,0 +1,56 @@
+"""What the operator has configured for addresses, and what follows from it."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.model import Inbox
+
+
+class Rules(Struct, frozen=True):
+    """What the operator has configured: the domains (the first is the default), the lifetime, who may read.
+
+    ``retired`` domains take no new addresses; each is kept until a time for those that it has.
+    ``hostname`` is our name in the ``Received`` lines of sources. An address may live up to ``max_lifetime_ms`` after
+    its creation, if that is more than ``lifetime_ms``. With ``accept_unknown`` mail to an address that never existed
+    creates it. With ``faults`` holders of addresses may order faults.
+    """
+
+    domains: tuple[str, ...]
+    lifetime_ms: int
+    require_token: bool = False
+    hostname: str = "localhost"
+    max_lifetime_ms: int = 0
+    accept_unknown: bool = False
+    retired: Mapping[str, int] = {}
+    faults: bool = False
+
+    @property
+    def longest_lifetime_ms(self) -> int:
+        """How long an address may live, from its creation."""
+        return max(self.max_lifetime_ms, self.lifetime_ms)
+
+    def extendable_until_ms(self, inbox: Inbox) -> int:
+        """Return the latest expiry that may be set, never before the present one."""
+        last_ms = inbox.created_at_ms + self.longest_lifetime_ms
+        kept_until_ms = self.retired.get(inbox.address.rpartition("@")[2], last_ms)
+        # The operator may have allowed more when it was created or extended.
+        return max(min(last_ms, kept_until_ms), inbox.expires_at_ms)
+
+    def domain(self, wanted: str | None) -> str:
+        """Return the domain of a new address. Raises ``InvalidRequest``."""
+        if wanted is None:
+            return self.domains[0]
+        folded = wanted.lower()
+        if folded not in self.domains:
+            raise InvalidRequest(("/domain", f"expected one of {', '.join(self.domains)}"))
+        return folded
+
+    def lifetime_of(self, wanted_seconds: int | None) -> int:
+        """Return the lifetime of a new address in milliseconds. Raises ``InvalidRequest``."""
+        if wanted_seconds is None:
+            return self.lifetime_ms
+        if wanted_seconds * 1000 > self.longest_lifetime_ms:
+            raise InvalidRequest(("/expires_in_seconds", f"expected at most {self.longest_lifetime_ms // 1000}"))
+        return wanted_seconds * 1000
