@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
-from tmpmaild.storage.postgresql import deadlines
+from tmpmaild.storage.postgresql import deadlines, writer
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.obstacles import translate
@@ -27,7 +27,7 @@ def engine_kind():
 
 async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(engine, database, monkeypatch):
     inbox = await engine.inbox("ada")
-    monkeypatch.setattr(deadlines, "STATEMENT_SECONDS", 0.2)
+    monkeypatch.setattr(writer, "STATEMENT_SECONDS", 0.2)
     other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
     async with other.transaction():
         await other.execute("SELECT FROM inbox FOR UPDATE")
@@ -35,7 +35,7 @@ async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(
             await engine.add(inbox)
         assert engine.storage.trouble()
     await other.close()
-    monkeypatch.setattr(deadlines, "STATEMENT_SECONDS", 20)
+    monkeypatch.setattr(writer, "STATEMENT_SECONDS", 20)
     assert await engine.add(inbox)
     assert engine.storage.trouble() == ""
 
