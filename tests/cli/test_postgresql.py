@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import warm
-from daemons import NO_LIMITS, Daemon, environment
+from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
 from tmpmaild import databaseurl
 from tmpmaild.cli.doctor import database
 from tmpmaild.storage import engines
@@ -148,6 +148,42 @@ def test_doctor_says_why_a_daemon_would_not_start(run, cluster, tmp_path):
         assert "secret" not in done.stdout + done.stderr
 
 
+def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password_is_not(run, cluster, name):
+    other, closed = cluster.database(), cluster.database()
+    cluster.execute("CREATE TABLE customers (id integer)", "SELECT 1", database=other)
+    cluster.execute("DROP ROLE IF EXISTS stranger")
+    cluster.execute("CREATE ROLE stranger LOGIN")
+    cluster.execute(f"REVOKE CONNECT ON DATABASE {closed} FROM PUBLIC")
+    newer = "INSERT INTO schema_step SELECT 2, 'later', 2, shape FROM schema_step"
+    cluster.execute(newer, database=name)
+    missing = "postgresql://me:hunter2@127.0.0.1:1/mail?sslmode=verify-full&sslrootcert=/nowhere.pem"
+    cases = {
+        "mysql://me:hunter2@db/mail": "storage.url: expected postgresql://[user@]host",
+        missing: "/nowhere.pem (sslrootcert in storage.url): cannot be read: No such file or directory",
+        cluster.url(other, "tmpmaild:hunter2"): "the database holds something else (such as customers); create one for",
+        cluster.url(
+            name, "stranger:hunter2"
+        ): "the role has not enough rights (permission denied for table schema_step)",
+        cluster.url(closed, "stranger:hunter2"): "permission denied for database",
+        cluster.url(name, "tmpmaild:hunter2"): "the schema is of a newer tmpmaild (step 2), this one knows step 1",
+    }
+    for url, expected in cases.items():
+        for command in ("serve", "doctor"):
+            done = run(command, **FREE_PORTS | {"TMPMAILD_STORAGE__URL": url})
+            said = done.stdout + done.stderr
+            assert (done.returncode == 0, expected in said) == (False, True), (command, said)
+            assert "hunter2" not in said
+            assert "Traceback" not in said
+    cluster.execute("DELETE FROM schema_step WHERE number = 2", database=name)
+    for command in ("status", "postmaster"):
+        for url, expected in {
+            cluster.url(other): "it has no tables of tmpmaild yet; tmpmaild migrate creates them",
+            cluster.url(name, "stranger"): "the role has not enough rights (permission denied for table",
+        }.items():
+            done = run(command, cwd="/", TMPMAILD_STORAGE__URL=url)
+            assert (done.returncode, expected in done.stderr) == (1, True), done.stderr
+
+
 def test_settings_by_which_mail_gets_into_the_log_are_named(cluster):
     name = cluster.database()
     set_to = "ALTER DATABASE {} SET {} = {}"
@@ -189,7 +225,10 @@ def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
     assert database.standby(found, 2).level == "warning"
     cluster.execute("DROP ROLE IF EXISTS visitor")  # the cluster is shared by all tests of a worker
     cluster.execute("CREATE ROLE visitor LOGIN")
+    assert database.role(facts(cluster, name, "visitor")).text == "may not create tables"
+    cluster.execute("GRANT CREATE ON SCHEMA public TO visitor", database=name)
     assert database.role(facts(cluster, name, "visitor")).level == "warning"
+    cluster.execute("REVOKE CREATE ON SCHEMA public FROM visitor", database=name)
     assert "superuser" in database.role(facts(cluster, name, "postgres")).text
     cluster.execute("GRANT CREATE ON SCHEMA public TO PUBLIC", database=name)
     assert "every other role may create functions" in database.role(facts(cluster, name)).text

@@ -51,11 +51,10 @@ def check(settings: StorageSettings) -> Iterator[Finding]:
 
 def schema(found: ServerFacts) -> Finding:
     """Report the schema that the database has."""
+    if found.schema_obstacle:
+        return problem(_SCHEMA, found.schema_obstacle, "a daemon does not start")
     if found.schema_step is None:
         return warning(_SCHEMA, "none yet", "the first tmpmaild serve creates it, or tmpmaild migrate")
-    if found.schema_difference:
-        text = f"changed by hand: {found.schema_difference}"
-        return problem(_SCHEMA, text, "undo that; a daemon does not start")
     if found.schema_step < found.known_step:
         text = f"step {found.schema_step} of {found.known_step}"
         return warning(_SCHEMA, text, "tmpmaild migrate, or the next tmpmaild serve")
@@ -66,6 +65,8 @@ def role(found: ServerFacts) -> Finding:
     """Check whether the role has the rights it needs, and no more."""
     if found.is_superuser:
         return warning(_ROLE, "a superuser, who may do more than tmpmaild needs", "a role that owns the database only")
+    if found.schema_step is None and not found.may_create:
+        return problem(_ROLE, "may not create tables", "ALTER DATABASE … OWNER TO …")
     if not found.is_owner:
         text = "does not own the database, so that it may not be able to change the schema"
         return warning(_ROLE, text, "ALTER DATABASE … OWNER TO …")

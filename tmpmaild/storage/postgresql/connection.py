@@ -58,6 +58,7 @@ _PAUSE_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 2.0
 _MISTAKES: Final = (
     *(asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
+    *(asyncpg.InsufficientPrivilegeError, asyncpg.ClientConfigurationError),
     asyncpg.ProtocolViolationError,  # a pooler that does not know a setting
 )
 """What is wrong with the URL rather than with the server."""
@@ -123,6 +124,7 @@ class Server:
 
     async def _connect_to_first(self) -> asyncpg.Connection:
         password = await self._password()
+        await self._check_files()
         reasons = []
         mistake: Exception | None = None
         for host, port in list(self._hosts):
@@ -177,6 +179,15 @@ class Server:
         except UnicodeDecodeError as error:
             raise DatabaseError(f"{self._password_file}: is not UTF-8") from error
         return text.rstrip("\r\n")
+
+    async def _check_files(self) -> None:
+        """Raise ``DatabaseError`` for a file of the URL that cannot be read: the driver would not say which it is."""
+        for name, value in self.url.tls:
+            if name != "sslmode":
+                try:
+                    await anyio.to_thread.run_sync(Path(value).read_bytes)
+                except OSError as error:
+                    raise DatabaseError(f"{value} ({name} in storage.url): cannot be read: {error.strerror}") from error
 
     async def _check(self, connection: asyncpg.Connection) -> bool:
         """Return False if it is not the primary. Raises ``DatabaseError`` when mail would not be safe there."""

@@ -17,7 +17,7 @@ from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.connection import Server, Session
 from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.migrate import migrate
-from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
+from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
 from tmpmaild.storage.postgresql.readers import Readers
@@ -89,7 +89,7 @@ async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
         raise DatabaseError(f"{url}: {error}") from error
     except FAILURES as error:
         await session.close()
-        raise DatabaseError(f"{url}: {reason(error)}") from error
+        raise DatabaseError(f"{url}: {advice(error)}") from error
 
 
 async def _measure(clock: DatabaseClock, session: Session) -> None:

@@ -7,10 +7,8 @@ import asyncpg
 
 from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.facts import ServerFacts
-from tmpmaild.storage.postgresql.migrate import migrations
+from tmpmaild.storage.postgresql.migrate import examine, migrations
 from tmpmaild.storage.postgresql.operatormail import look
-from tmpmaild.storage.postgresql.shape import shape
-from tmpmaild.storage.shapes import differences
 
 LOGGING: Final = (
     "log_statement",
@@ -31,6 +29,7 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        (SELECT count(*) FROM pg_stat_replication) AS standbys,
        rolsuper AS is_superuser,
        pg_has_role(datdba, 'USAGE') AS is_owner,
+       has_schema_privilege(current_schema(), 'CREATE') IS TRUE AS may_create,
        has_schema_privilege('public', current_schema(), 'CREATE') AS others_may_create,
        coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS has_tls,
        coalesce(NOT inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), false) AS is_remote,
@@ -39,8 +38,7 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        CASE WHEN rolconnlimit < 0 OR rolsuper THEN NULL ELSE rolconnlimit - used.by_role END AS free_for_role,
        CASE WHEN datconnlimit < 0 OR rolsuper THEN NULL ELSE datconnlimit - used.in_database END AS free_in_database,
        used.by_daemons AS daemons_connections,
-       pg_database_size(datname) AS database_bytes,
-       to_regclass('schema_step') IS NOT NULL AS has_schema
+       pg_database_size(datname) AS database_bytes
 FROM pg_roles, pg_database, (
     SELECT count(*) AS on_server,
            count(*) FILTER (WHERE a.usename = current_user) AS by_role,
@@ -61,20 +59,20 @@ def facts(server: Server) -> ServerFacts:
 async def _facts(connection: asyncpg.Connection) -> ServerFacts:
     row = await connection.fetchrow(_FACTS)
     limits = (row["free_on_server"], row["free_for_role"], row["free_in_database"])
-    step, difference = await _schema(connection) if row["has_schema"] else (None, "")
+    step, obstacle = await examine(connection)
     return ServerFacts(
         settings=await _settings(connection),
         free_connections=max(min(limit for limit in limits if limit is not None), 0),
         clock_ahead_seconds=await _clock_ahead_seconds(connection),
         schema_step=step,
         known_step=max(migrations()),
-        schema_difference=difference,
+        schema_obstacle=obstacle,
         **{name: row[name] for name in _AS_THEY_ARE},
     )
 
 
 _AS_THEY_ARE: Final = (
-    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "others_may_create"),
+    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "may_create", "others_may_create"),
     *("has_tls", "is_remote", "daemons_connections", "database_bytes"),
 )
 
@@ -89,10 +87,3 @@ async def _clock_ahead_seconds(connection: asyncpg.Connection) -> float:
     asked = time.time()
     there = float(await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())"))
     return there - (asked + time.time()) / 2
-
-
-async def _schema(connection: asyncpg.Connection) -> tuple[int | None, str]:
-    newest = await connection.fetchrow("SELECT number, shape FROM schema_step ORDER BY number DESC LIMIT 1")
-    if newest is None:
-        return None, ""
-    return newest["number"], next(iter(differences(newest["shape"], await shape(connection))), "")

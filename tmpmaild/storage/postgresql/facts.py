@@ -8,7 +8,7 @@ from msgspec import Struct
 class ServerFacts(Struct, frozen=True, kw_only=True):
     """A server that takes writes, as our role sees it.
 
-    ``schema_difference`` says what of the schema is not as it was made, ``schema_step`` is None before there is one.
+    ``schema_obstacle`` says why a daemon would not start with the schema, ``schema_step`` is None before there is one.
     ``others_may_create``: any role may put objects into our schema, which could be used in place of ours.
     ``settings`` are those that exist of ``LOGGING`` in ``examining.py``, as text.
     """
@@ -19,6 +19,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     standbys: int
     is_superuser: bool
     is_owner: bool
+    may_create: bool
     others_may_create: bool
     has_tls: bool
     is_remote: bool
@@ -28,4 +29,4 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     clock_ahead_seconds: float
     schema_step: int | None
     known_step: int
-    schema_difference: str
+    schema_obstacle: str

@@ -60,6 +60,17 @@ async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None 
     return [steps[number].stem for number in missing]
 
 
+async def examine(connection: asyncpg.Connection) -> tuple[int | None, str]:
+    """Return the newest step, None before there is one, and why a daemon would not start with this schema."""
+    applied: dict[int, asyncpg.Record] = {}
+    try:
+        applied = await _known_steps(connection)
+        await _check(connection, applied, max(migrations()))
+    except DatabaseError as error:
+        return max(applied, default=None), str(error)
+    return max(applied, default=None), ""
+
+
 async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
     """Return the steps that have been applied. Raises ``DatabaseError`` when the database holds something else."""
     tables = [row["relname"] for row in await connection.fetch(_TABLES)]

@@ -47,6 +47,15 @@ def reason(error: BaseException) -> str:
     return text
 
 
+def advice(error: BaseException) -> str:
+    """Return the reason, and what to do if that is clear."""
+    if isinstance(error, asyncpg.UndefinedTableError):
+        return "it has no tables of tmpmaild yet; tmpmaild migrate creates them"
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return f"the role has not enough rights ({reason(error)}); use the one that owns database and tables"
+    return reason(error)
+
+
 def translate(error: Exception) -> Exception:
     """Turn an operational error into one of ``tmpmaild.errors``; a programming error is returned as it is."""
     if isinstance(error, asyncpg.DiskFullError):

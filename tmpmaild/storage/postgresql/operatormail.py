@@ -12,7 +12,7 @@ from tmpmaild.model import Inbox, Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
 from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.messages import select_source
-from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
+from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.quotas import Limits
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
 
@@ -86,7 +86,5 @@ def look(server: Server, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> 
 
     try:
         return asyncio.run(connect_and_read())
-    except asyncpg.UndefinedTableError as error:
-        raise DatabaseError(f"{server.url}: it is not tmpmaild's; run tmpmaild migrate") from error
     except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{server.url}: {reason(error)}") from error
+        raise DatabaseError(f"{server.url}: {advice(error)}") from error
