@@ -7,7 +7,8 @@
 -- in one order by all of them, so that nothing deadlocks: inboxes by id, creators by hash, contents by slot and id, then
 -- usage. What the server knows of tables that live for an hour is worth nothing to its planner: so each access to a table
 -- that grows names its rows by an array of keys, or by LATERAL and OFFSET 0, which no plan can turn round, or is planned
--- anew for one partition.
+-- anew for one partition. What belongs to a row is found by its place in an array, since a join with a list would compare
+-- each with each.
 -- No constraint can be violated by what a mail says: the server would write it to its log.
 --
 -- Times are Unix times in milliseconds. A slot is ten minutes of such times, counted from 1970: mail lies in the partition
@@ -471,7 +472,7 @@ $define$;
 SELECT define_deliver();
 
 -- Takes contents of one slot from as many messages as "times" says, and deletes those that have no other. Returns how many
--- octets those were. The contents are locked by their ids.
+-- octets those were. The contents are locked by their ids, which are in order.
 CREATE FUNCTION release_contents(used_slot integer, used_ids bigint[], used_times integer[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -480,14 +481,13 @@ BEGIN
     EXECUTE format('SELECT 1 FROM content_%s WHERE slot = %s AND id = ANY($1) ORDER BY id FOR NO KEY UPDATE',
                    used_slot, used_slot) USING used_ids;
     EXECUTE format('WITH gone AS (
-            DELETE FROM content_%s AS c USING unnest($1, $2) AS u(id, times)
-                WHERE c.slot = %s AND c.id = ANY($1) AND c.id = u.id AND c.copies <= u.times RETURNING c.stored_bytes
+            DELETE FROM content_%s WHERE slot = %s AND id = ANY($1) AND copies <= $2[width_bucket(id, $1)]
+                RETURNING stored_bytes
         )
         SELECT coalesce(sum(stored_bytes), 0) FROM gone', used_slot, used_slot)
         INTO freed_bytes USING used_ids, used_times;
-    EXECUTE format('UPDATE content_%s AS c SET copies = c.copies - u.times FROM unnest($1, $2) AS u(id, times)
-                        WHERE c.slot = %s AND c.id = ANY($1) AND c.id = u.id', used_slot, used_slot)
-        USING used_ids, used_times;
+    EXECUTE format('UPDATE content_%s SET copies = copies - $2[width_bucket(id, $1)] WHERE slot = %s AND id = ANY($1)',
+                   used_slot, used_slot) USING used_ids, used_times;
     RETURN freed_bytes;
 END
 $$;
@@ -503,6 +503,11 @@ DECLARE
     used_ids bigint[];
     used_times integer[];
     used_costs bigint[];
+    boxes bigint[];
+    box_messages integer[];
+    box_costs bigint[];
+    hashes bytea[];
+    shares bigint[];
 BEGIN
     messages := 0;
     freed_bytes := 0;
@@ -518,20 +523,18 @@ BEGIN
             INTO used_inboxes, used_ids, used_costs USING gone_slots, gone_inboxes, gone_keys;
         CONTINUE WHEN used_ids IS NULL;
         messages := messages + cardinality(used_ids);
-        WITH costs AS (
-            SELECT u.inbox_id, u.cost, i.creator FROM unnest(used_inboxes, used_costs) AS u(inbox_id, cost)
-            JOIN inbox AS i ON i.id = u.inbox_id AND i.id = ANY(used_inboxes)
-        ),
-        freed AS (
-            UPDATE inbox AS i SET message_count = i.message_count - k.messages, stored_bytes = i.stored_bytes - k.cost
-                FROM (SELECT inbox_id, count(*) AS messages, sum(cost) AS cost FROM costs GROUP BY inbox_id) AS k
-                WHERE i.id = k.inbox_id AND i.id = ANY(used_inboxes)
-        )
-        UPDATE creator AS c SET stored_bytes = c.stored_bytes - k.cost
-            FROM (SELECT creator, sum(cost) AS cost FROM costs GROUP BY creator) AS k
-            WHERE c.hash = k.creator AND c.hash = ANY(ARRAY(SELECT creator FROM costs));
+        SELECT array_agg(k.id), array_agg(k.messages), array_agg(k.cost) INTO boxes, box_messages, box_costs
+            FROM (SELECT id, count(*)::integer AS messages, sum(cost)::bigint AS cost
+                  FROM unnest(used_inboxes, used_costs) AS u(id, cost) GROUP BY id ORDER BY id) AS k;
+        SELECT array_agg(k.hash), array_agg(k.cost) INTO hashes, shares
+            FROM (SELECT creator AS hash, sum(box_costs[width_bucket(id, boxes)])::bigint AS cost
+                  FROM inbox WHERE id = ANY(boxes) AND creator IS NOT NULL GROUP BY creator) AS k;
+        UPDATE inbox SET message_count = message_count - box_messages[width_bucket(id, boxes)],
+                         stored_bytes = stored_bytes - box_costs[width_bucket(id, boxes)]
+            WHERE id = ANY(boxes);
+        UPDATE creator SET stored_bytes = stored_bytes - shares[array_position(hashes, hash)] WHERE hash = ANY(hashes);
         SELECT array_agg(u.id), array_agg(u.times) INTO used_ids, used_times
-            FROM (SELECT id, count(*)::integer AS times FROM unnest(used_ids) AS id GROUP BY id) AS u;
+            FROM (SELECT id, count(*)::integer AS times FROM unnest(used_ids) AS id GROUP BY id ORDER BY id) AS u;
         freed_bytes := freed_bytes + release_contents(used_slot, used_ids, used_times);
     END LOOP;
 END
@@ -578,7 +581,7 @@ DECLARE
 BEGIN
     SELECT array_agg(u.content_id), array_agg(u.times) INTO used_ids, used_times
         FROM (SELECT content_id, count(*)::integer AS times FROM message
-              WHERE slot = old_slot AND inbox_id = moved_inbox GROUP BY content_id) AS u;
+              WHERE slot = old_slot AND inbox_id = moved_inbox GROUP BY content_id ORDER BY content_id) AS u;
     UPDATE inbox SET slot = new_slot WHERE id = moved_inbox;
     IF used_ids IS NULL THEN
         RETURN 0;
@@ -646,6 +649,7 @@ DECLARE
     expired bigint[];
     emptied bigint[];
     creators bytea[];
+    ended integer[];
     gone_slots integer[];
     gone_inboxes bigint[];
     gone_keys bigint[];
@@ -681,10 +685,10 @@ BEGIN
     emptied := ARRAY(SELECT i.id FROM inbox AS i
                      LEFT JOIN LATERAL (SELECT key FROM message WHERE slot = i.slot AND inbox_id = i.id LIMIT 1) AS m ON true
                      WHERE i.id = ANY(expired) AND m.key IS NULL);
-    creators := ARRAY(SELECT creator FROM inbox WHERE id = ANY(emptied) AND creator IS NOT NULL);
-    UPDATE creator AS c SET inboxes = c.inboxes - e.ended
-        FROM (SELECT hash, count(*) AS ended FROM unnest(creators) AS hash GROUP BY hash) AS e
-        WHERE c.hash = e.hash AND c.hash = ANY(creators);
+    SELECT array_agg(c.hash), array_agg(c.ended) INTO creators, ended
+        FROM (SELECT creator AS hash, count(*)::integer AS ended FROM inbox WHERE id = ANY(emptied) AND creator IS NOT NULL
+              GROUP BY creator) AS c;
+    UPDATE creator SET inboxes = inboxes - ended[array_position(creators, hash)] WHERE hash = ANY(creators);
     DELETE FROM creator WHERE inboxes <= 0 AND hash = ANY(creators);
     UPDATE service SET last_key = s.last_key FROM (SELECT max(last_key) AS last_key FROM inbox WHERE id = ANY(emptied)) AS s
         WHERE service.id = 1 AND service.last_key < s.last_key;
