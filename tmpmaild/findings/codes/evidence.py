@@ -17,6 +17,7 @@ _MOST_LINES = 300
 _FEWEST_LINES = 2
 _LINES_AROUND = 3
 _EARLY_LINES = 5
+_LINES_THAT_REFER = 6
 _LATE_SHARE = 2 / 3
 _TITLE_CHARACTERS = 40
 _NAMING_CHARACTERS = 12
@@ -41,6 +42,7 @@ _DURATION = re.compile(
     r"(?<![\w.,:/-])(?:5|10|15|20|24|30|48|60|90)[ -]?(?![0-9/.:,%$\u20a0-\u20cf])[^\W\d_]",
 )
 
+_REFERRING = NOUNS | NUMBERS | {Cue.ENTER}
 _CUES = {
     "noun": NOUNS,
     "verify": VERIFYING,
@@ -93,6 +95,11 @@ class _Mail:
     def cues(self, begin: int, end: int) -> frozenset[Cue]:
         """Return the cues of some lines."""
         return frozenset[Cue]().union(*(line.cues for line in self.lines[begin:end]))
+
+    def refers_to_subject(self) -> bool:
+        """Return whether the text says so: "your code is in the subject of this mail"."""
+        cues = self.cues(self.first, self.first + _LINES_THAT_REFER)
+        return Cue.SUBJECT in cues and not cues.isdisjoint(_REFERRING)
 
     def title(self, one: _Placed) -> Line | None:
         """Return the line right above a lone number that ends in a colon or is short."""
@@ -153,6 +160,8 @@ def _of_place(mail: _Mail, one: _Placed) -> Iterator[str]:
     number = one.number
     if number < mail.first:
         yield "subject"
+        if mail.refers_to_subject():
+            yield "referred to"
     elif number < mail.first + _EARLY_LINES:
         yield "early"
     elif number >= mail.late:

@@ -10,16 +10,14 @@ by itself is for ``lines.py`` and ``naming.py``.
 """
 
 from tmpmaild.findings.codes import evidence, naming, scores, shapes
-from tmpmaild.findings.codes.cues import NOUNS, NUMBERS, Cue, Mark
+from tmpmaild.findings.codes.cues import NOUNS, Cue, Mark
 from tmpmaild.findings.codes.lines import Line, is_plain, touching
 from tmpmaild.findings.codes.shapes import COLONS, TYPED, Kind, Shape
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
-_REFERRING = NOUNS | NUMBERS | {Cue.ENTER}
 
 _LINES_ABOVE = 4
-_LINES_THAT_REFER = 6
 _LINES_AROUND = 3
 _OLD_CHARACTERS = 15
 _LONG_LETTERS = 6
@@ -74,21 +72,11 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
             confidence = shape.score * _confidence(mail, number, index)
             if confidence >= scores.LEAST:
                 found[shape.value] = max(confidence, found.get(shape.value, 0))
-    if not found:
-        found = evidence.weigh(mail.lines, mail.first) or _in_subject(mail)
+    if max(found.values(), default=0) < scores.WEAKLY_NAMED:
+        found = evidence.weigh(mail.lines, mail.first) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
     listed = best_first[:1] + [item for item in best_first[1:] if item[1] >= scores.LEAST_BESIDES_THE_BEST]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
-
-
-def _in_subject(mail: _Mail) -> dict[str, float]:
-    """Return the number of a subject to which the text refers: "your code is in the subject of this mail"."""
-    shapes = [shape for line in mail.lines[: mail.first] for shape in line.shapes if shape.kind in TYPED]
-    if not shapes:
-        return {}
-    cues = _union(mail.lines[mail.first : mail.first + _LINES_THAT_REFER])
-    refers = Cue.SUBJECT in cues and not cues.isdisjoint(_REFERRING)
-    return {shapes[-1].value: scores.IN_SUBJECT} if refers else {}
 
 
 def _union(lines: list[Line]) -> frozenset[Cue]:
@@ -99,10 +87,10 @@ def _confidence(mail: _Mail, number: int, index: int) -> float:
     """Return how surely words make something a code, 0 when none does."""
     line = mail.lines[number]
     shape = line.shapes[index]
+    if line.is_word(shape) or line.is_counted(shape):
+        return 0
     if not line.cues & _NAMING:
         return _named_above(mail, number, shape)
-    if line.is_counted(shape) or line.is_word(shape):
-        return 0
     named = naming.naming(line, index)
     if named is None:
         return _named_by_verb(mail, number, shape) or _named_above(mail, number, shape)

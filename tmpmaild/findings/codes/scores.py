@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tmpmaild.findings.codes.cues import NOUNS, Cue
 
 LEAST = 0.45
+WEAKLY_NAMED = 0.65
 LEAST_BESIDES_THE_BEST = 0.7
 
 DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
@@ -41,7 +42,6 @@ COUNTED = 0.3
 FAR_COST = 0.1
 LINE_COST = 0.04
 OTHER_LINE = 0.9
-IN_SUBJECT = 0.7
 
 OLD = 0.5
 DOUBTFUL_LETTERS = 0.75
@@ -171,6 +171,7 @@ SIGNS = {
     "inside": -1.5,
     "ends": -2.75,
     "subject": 1.5,
+    "referred to": 5.0,
     "early": 0.5,
     "sole": 0.75,
     "late": -2.0,
