@@ -6,6 +6,7 @@ numbers and hardly any amount; a receipt has many, each with a label. What each 
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
@@ -29,7 +30,7 @@ _LONG_VALUE = 14
 _QUOTES = " *_\"'\u00ab\u201c\u201e\u2018\u300c\u3010"
 _SENTENCE_ENDS = (".", "!", "?", ",", "\u3002", "\uff0c", "\uff01", "\u0964")
 _NUMBER_SIGNS = ("#", "\u2116", "\u00ba", "\u00b0")
-_NO_WORDS = re.compile(r"[^\w+(%#$\u20a0-\u20cf]*")
+_NO_WORDS = re.compile(r"(?:[^.!?]{1,20}[.!?] )?[^\w+(%#$\u20a0-\u20cf]*")
 _NOTHING_MORE = re.compile(r"[^\w%$\u20a0-\u20cf]*\Z")
 _GOES_ON = re.compile(r"\*{0,2} (?:[\u2013\u2014-] |[^\W\d_A-Z])|[^\x00-\u10ff]")
 _NUMBER = re.compile("[0-9]+")
@@ -52,6 +53,8 @@ _CUES = {
     "label": NUMBERS | {Cue.LABEL, Cue.THING},
     "trade": frozenset({Cue.TRADE}),
 }
+# Within a sentence of the text a number is a code only where one is asked to enter it.
+_WITHIN = frozenset({"inside", "ends"})
 # With which other numbers one competes for being the code.
 _RIVALS = {"alone": frozenset({"alone"}), "colon": frozenset({"alone", "colon"})}
 
@@ -78,7 +81,8 @@ class _Mail:
         ]
         self._rivals = {place: self._values_at(places) for place, places in _RIVALS.items()}
         self._values = {one.shape.value for one in self.placed if one.shape.kind is not Kind.LETTERS}
-        self._amounts = min(sum(len(_AMOUNT.findall(line.text)) for line in self.lines), _MOST_COUNTED)
+        text = "\n".join([line.text for line in self.lines])
+        self._amounts = len(list(islice(_AMOUNT.finditer(text), _MOST_COUNTED)))
 
     def _values_at(self, places: frozenset[str]) -> set[str]:
         body = (one for one in self.placed if self.first <= one.number < self.late)
@@ -125,13 +129,16 @@ def weigh(lines: list[Line], first: int) -> dict[str, float]:
 
 def _signs(mail: _Mail, one: _Placed) -> set[str]:
     """Return the signs that a number is a code or is none; where a noun stands, words have said what it is."""
-    title = mail.title(one)
     own = mail.lines[one.number].cues
+    if one.place in _WITHIN and one.number >= mail.first and own.isdisjoint(_CUES["enter"]):
+        return set()
+    title = mail.title(one)
     if not NOUNS.isdisjoint(own) or (title and not NOUNS.isdisjoint(title.cues)):
         return set()
     signs = {one.place, *mail.competition(one), *_of_shape(one.shape), *_of_place(mail, one), *_named("own", own)}
+    signs |= {*_of_names(mail, one), *_named("subject", mail.cues(0, mail.first))}
     if scores.may_be_code(signs):  # the words around take the most time
-        signs |= {*_of_names(mail, one), *_around(mail, one)}
+        signs |= set(_around(mail, one))
     return signs
 
 
@@ -177,11 +184,10 @@ def _of_place(mail: _Mail, one: _Placed) -> Iterator[str]:
 
 
 def _around(mail: _Mail, one: _Placed) -> Iterator[str]:
-    """Yield what the words tell up to three lines above and below, and in the subject."""
+    """Yield what the words tell up to three lines above and below."""
     number = one.number
     above = mail.cues(max(number - _LINES_AROUND, mail.first), number)
     yield from _named("around", above | mail.cues(number + 1, number + 1 + _LINES_AROUND))
-    yield from _named("subject", mail.cues(0, mail.first))
 
 
 def _named(place: str, cues: frozenset[Cue]) -> Iterator[str]:

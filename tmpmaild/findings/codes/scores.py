@@ -219,9 +219,7 @@ SIGNS = {
 }
 
 
-_MOST_AROUND = sum(
-    weight for sign, weight in SIGNS.items() if weight > 0 and sign.startswith(("around", "subject ", "asked"))
-)
+_MOST_AROUND = sum(weight for sign, weight in SIGNS.items() if weight > 0 and sign.startswith("around"))
 
 
 def _weight(signs: Iterable[str]) -> float:
