@@ -12,7 +12,7 @@ by itself is for ``lines.py`` and ``naming.py``.
 from tmpmaild.findings.codes import evidence, naming, scores, shapes
 from tmpmaild.findings.codes.cues import NOUNS, Cue, Mark
 from tmpmaild.findings.codes.lines import Line, is_plain, touching
-from tmpmaild.findings.codes.shapes import COLONS, TYPED, Kind, Shape
+from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
@@ -113,7 +113,7 @@ def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
         if strength:
             return strength
     passwords = [mark for mark in line.marks if mark.cue is Cue.PASSWORD and mark.end <= shape.start]
-    if shape.kind not in TYPED or not passwords or not naming.is_joined(line, passwords[-1], shape):
+    if not passwords or not naming.is_joined(line, passwords[-1], shape):
         return 0
     return scores.strength("password", _Places(mail, number))
 
@@ -124,9 +124,7 @@ def _named_above(mail: _Mail, number: int, shape: Shape) -> float:
         return 0
     for distance in range(1, min(_LINES_ABOVE, number - mail.first) + 1):
         above = mail.lines[number - distance]
-        nouns = above.nouns()
-        if not nouns and distance == 1 and above.text.endswith(COLONS):
-            nouns = [mark for mark in above.marks if mark.cue in NOUNS]
+        nouns = above.nouns(used=above.text.endswith(COLONS))
         if nouns:
             above.use(nouns[-1])
             nearness = 1 - scores.LINE_COST * (distance - 1)

@@ -99,9 +99,9 @@ class Line:
         begin, end = noun.start - NEAR_CHARACTERS, noun.end + NEAR_CHARACTERS
         return frozenset([mark.cue for mark in self.marks if mark.start <= end and begin <= mark.end])
 
-    def nouns(self) -> list[Mark]:
-        """Return the nouns that have not named a number yet."""
-        return [mark for mark in self.marks if mark.cue in NOUNS and mark.start not in self._used]
+    def nouns(self, *, used: bool = False) -> list[Mark]:
+        """Return the nouns that have not named a number yet, or with ``used`` all."""
+        return [mark for mark in self.marks if mark.cue in NOUNS and (used or mark.start not in self._used)]
 
     def use(self, noun: Mark) -> None:
         """Note that a noun has named its number."""

@@ -14,7 +14,6 @@ _TOUCHING_CHARACTERS = 4
 _OTHER_NAMES = OTHER_KINDS | NUMBERS | {Cue.THING}
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.DELIVERY}
 _CLAUSE_END = re.compile(r"[,;(|\u3001\uff0c]")
-_SENTENCE_END = re.compile(r"[.;!?](?!\w)")
 _HEAD_END = re.compile(r"[:\])] ?[A-Za-z]")
 _PAUSE = re.compile(r"[,;!?]")
 _COUNTED = re.compile(r" [^\W\d_A-Z]{4}")
@@ -90,8 +89,6 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
     is_opened = gap.rstrip()[-1:] in OPENS_VALUE
     if is_opened and _is_told_until(line, noun, name):
         return False
-    if _CLAUSE_END.search(line.text, noun.end, name.start):
-        return True
     if line.is_said(shape) or (is_opened and (name.cue is Cue.THING or LETTER.search(gap))):
         return False
     return not _is_of_one_phrase(line, noun, name, is_opened=is_opened)
@@ -99,7 +96,7 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
 
 def _is_told_until(line: Line, noun: Mark, name: Mark) -> bool:
     """Distinguish "enter the code on the page: 1234" and "give it, when he hands over the parcel: 1234"."""
-    if name.cue is Cue.NUMBER or not is_told(line.marks, line.marks.index(noun)):
+    if not is_told(line.marks, line.marks.index(noun)):
         return False
     is_parcel = any(mark.cue is Cue.PARCEL and mark.start == name.start for mark in line.marks)
     return is_parcel or not _CLAUSE_END.search(line.text, noun.end, name.start)
@@ -117,12 +114,9 @@ def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
         return scores.JOINED
     if shape.kind not in TYPED:
         return 0
-    farness = 0.0 if shape.start - noun.end <= NEAR_CHARACTERS else scores.FAR_COST
-    if any(mark.cue is Cue.ENTER and mark.end <= shape.start for mark in line.marks):
-        return scores.TOLD - farness
     if _COUNTED.match(line.text, shape.end):
         return scores.COUNTED
-    return (scores.OTP_ELSEWHERE if noun.cue is Cue.OTP else scores.NOUN_ELSEWHERE) - farness
+    return scores.OTP_ELSEWHERE if noun.cue is Cue.OTP else scores.NOUN_ELSEWHERE
 
 
 def _noun_behind(line: Line, index: int) -> Mark | None:
@@ -140,15 +134,12 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
     """Return how closely a noun is joined to a number before it: "1234 is your code", but not "1234 lines of code"."""
     gap = line.text[shape.end : noun.start]
     is_heading = _HEAD_END.match(gap) and PLAIN_WORDS.isdisjoint(gap[1:].lower().split())
-    if shape.kind is Kind.WORDS or is_heading or _SENTENCE_END.search(gap):
-        return 0
-    if gap.startswith(",") and len(gap) > _NAMING_CHARACTERS:
+    if shape.kind is Kind.WORDS or is_heading:
         return 0
     if line.says(shape):
         return scores.JOINED
-    if not LETTER.search(gap) or not gap[:2].strip().isalnum() or line.is_entered(shape):
+    if not gap[:2].strip().isalnum():
         return scores.JOINED_FROM_BEHIND
     between = {mark.cue for mark in line.marks if shape.end <= mark.start < noun.start}
-    if noun.cue is not Cue.OTP or between & OTHER_KINDS or line.text[noun.end - 1] in "sS":  # "1234 one-time codes"
-        return 0
-    return scores.OTP_ELSEWHERE if len(gap) <= NEAR_CHARACTERS / 2 else scores.NOUN_ELSEWHERE
+    is_many = line.text[noun.end - 1] in "sS"  # "1234 one-time codes"
+    return 0 if noun.cue is not Cue.OTP or between & OTHER_KINDS or is_many else scores.OTP_ELSEWHERE
