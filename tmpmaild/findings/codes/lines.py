@@ -24,8 +24,7 @@ NEAR_CHARACTERS = 60
 
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.AUTHORIZE, Cue.PARCEL}
 _QUALIFYING = frozenset({Cue.CONFIRM, Cue.AUTHORIZE, Cue.PASSWORD})
-_KNOWN = VERIFYING | _QUALIFYING | NOUNS | NUMBERS | {Cue.ENTER, Cue.HINT, Cue.LASTS, Cue.IS, Cue.FOLLOWING}
-_KNOWN_BEFORE = _KNOWN | {Cue.THING}
+_KNOWN = VERIFYING | {Cue.CONFIRM, Cue.IS, Cue.THING}
 _CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | NUMBERS
 
 _TOUCHING_CHARACTERS = 4
@@ -59,7 +58,7 @@ _NEGATED = re.compile(
 )
 # Particles of Chinese, Japanese and Korean end a word without a space.
 _WORD_BEFORE = re.compile(r"()([^\W\d_]++)(?<![\u7684\u306e\u306f\ub294\uc740\uc758])[ -]?\Z")
-_WORD_BEHIND = re.compile(r" ((?:de|di|do|da|du|des|del|della|van) |d['\u2019]|dell['\u2019])?([^\W\d_]++)")
+_WORD_BEHIND = re.compile(r" ()([^\W\d_]++)")
 _TOLD_MORE_BEHIND = re.compile("codi.*|cod|codul.*|claves?|kod(?:y|em|om|ow|i|o)?|\u043a\u043e\u0434.*")
 _FIRST_EAST_ASIAN = "\u1100"
 
@@ -265,21 +264,19 @@ def is_plain(line: Line, noun: Mark, rest: str) -> bool:
     if touching(line, noun) & _QUALIFYING:
         return True
     before = _WORD_BEFORE.search(line.text, max(noun.start - _LONGEST_WORD, 0), noun.start)
-    if before and not _is_harmless(line, before, _KNOWN_BEFORE):
+    if before and not _is_harmless(line, before):
         word = lexicon.fold(line.text[noun.start : noun.end])
         if not _TOLD_MORE_BEHIND.fullmatch(word):
             return False
-    behind = _WORD_BEHIND.match(line.text, noun.end) if rest else None
-    if behind is None or not (behind[1] or rest.count(" ") <= _MOST_MODIFIERS + 1):
-        return True
-    return _is_harmless(line, behind, _KNOWN)
+    behind = _WORD_BEHIND.match(line.text, noun.end)
+    return behind is None or rest.count(" ") > _MOST_MODIFIERS + 1 or _is_harmless(line, behind)
 
 
-def _is_harmless(line: Line, found: re.Match[str], known: frozenset[Cue]) -> bool:
-    """Return whether a word is short, one of ``known``, or a name in capitals."""
+def _is_harmless(line: Line, found: re.Match[str]) -> bool:
+    """Return whether a word is short, of known meaning, or a name in capitals."""
     word, start, end = found[2], found.start(2), found.end(2)
     if len(word) <= _SHORT_WORD and word < _FIRST_EAST_ASIAN:
         return True
     if (word != word.lower() and start > 0) or lexicon.fold(word) in PLAIN_WORDS:
         return True
-    return any(mark.cue in known and (mark.start == start or mark.end == end) for mark in line.marks)
+    return any(mark.cue in _KNOWN and (mark.start == start or mark.end == end) for mark in line.marks)
