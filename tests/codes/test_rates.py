@@ -15,7 +15,7 @@ HERE = Path(__file__).parent / "blind"
 
 @pytest.mark.parametrize(
     ("name", "least_codes", "most_invented", "least_links"),
-    [("first", 1, 0, 1), ("second", 0.94, 0.02, 1), ("third", 0.95, 0.06, 0.97)],
+    [("first", 1, 0, 1), ("second", 0.94, 0.02, 1), ("third", 0.96, 0.02, 0.97)],
 )
 def test_the_rates_that_were_reached_are_held(name, least_codes, most_invented, least_links):
     mails = finding_rates.read(HERE / f"{name}.jsonl")

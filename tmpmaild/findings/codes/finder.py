@@ -36,12 +36,12 @@ class _Mail:
 
 
 class _Places(dict[str, frozenset[Cue]]):
-    """The cues of each place around a noun, or around a line, as the table of scores names them."""
+    """The cues of each place around a line, as the table of scores names them."""
 
-    def __init__(self, mail: _Mail, number: int, noun: Mark | None = None) -> None:
+    def __init__(self, mail: _Mail, number: int) -> None:
         self._mail = mail
         self._number = number
-        self["near"] = mail.lines[number].near(noun) if noun else frozenset()
+        self["near"] = mail.lines[number].cues
 
     def __missing__(self, place: str) -> frozenset[Cue]:
         self[place] = self._around() if place == "around" else self._of_lines(place)
@@ -140,7 +140,7 @@ def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> 
     ``rest`` is what stands between the noun and the number, or behind the noun in its line.
     """
     line = mail.lines[number]
-    strength = scores.strength(_kind_of_noun(line, noun, rest), _Places(mail, number, noun))
+    strength = scores.strength(_kind_of_noun(line, noun, rest), _Places(mail, number))
     if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
         strength *= scores.OLD
     if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < scores.SURE:

@@ -93,11 +93,6 @@ class Line:
             self._cues = frozenset([mark.cue for mark in self.marks])
         return self._cues
 
-    def near(self, noun: Mark) -> frozenset[Cue]:
-        """Return the cues near a noun, its own included."""
-        begin, end = noun.start - NEAR_CHARACTERS, noun.end + NEAR_CHARACTERS
-        return frozenset([mark.cue for mark in self.marks if mark.start <= end and begin <= mark.end])
-
     def nouns(self, *, used: bool = False) -> list[Mark]:
         """Return the nouns that have not named a number yet, or with ``used`` all."""
         return [mark for mark in self.marks if mark.cue in NOUNS and (used or mark.start not in self._used)]

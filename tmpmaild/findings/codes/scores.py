@@ -46,7 +46,7 @@ DOUBTFUL_LETTERS = 0.75
 SURE = 0.85
 
 # By what names the number. The first row whose conditions all hold counts; where none does, the score is 0.
-# A condition is a place and cues of which one must be there, or with "-" none. The places: "near" the noun in its line;
+# A condition is a place and cues of which one must be there, or with "-" none. The places: "near", the line itself;
 # "before" it, up to three lines and the subject; "above", the same and its line; "below", three lines; "around", all.
 _STRENGTHS = {
     "otp": {
