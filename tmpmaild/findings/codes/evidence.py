@@ -6,7 +6,6 @@ numbers and hardly any amount; a receipt has many, each with a label. What each 
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
@@ -22,7 +21,6 @@ _LINES_THAT_REFER = 6
 _LATE_SHARE = 2 / 3
 _TITLE_CHARACTERS = 40
 _NAMING_CHARACTERS = 12
-_MANY_NUMBERS = 4
 _MOST_COUNTED = 2
 _WEAK_SHAPE = 0.7
 _LONG_VALUE = 14
@@ -33,7 +31,6 @@ _NUMBER_SIGNS = ("#", "\u2116", "\u00ba", "\u00b0")
 _NO_WORDS = re.compile(r"(?:[^.!?]{1,20}[.!?] )?[^\w+(%#$\u20a0-\u20cf]*")
 _NOTHING_MORE = re.compile(r"[^\w%$\u20a0-\u20cf]*\Z")
 _GOES_ON = re.compile(r"\*{0,2} (?:[\u2013\u2014-] |[^\W\d_A-Z])|[^\x00-\u10ff]")
-_NUMBER = re.compile("[0-9]+")
 _AMOUNT = re.compile(
     "[$\u00a3\u00a5\u20a0-\u20cf] ?[0-9]|[0-9] ?(?:[$\u00a3\u00a5\u20a0-\u20cf\u5143\u5186\uc6d0]"
     r"|(?i:usd|eur|kr|z\u0142|k\u010d|tl|\u0440\u0443\u0431|lei|\u0433\u0440\u043d|ft|rp)\b)",
@@ -81,8 +78,7 @@ class _Mail:
         ]
         self._rivals = {place: self._values_at(places) for place, places in _RIVALS.items()}
         self._values = {one.shape.value for one in self.placed if one.shape.kind is not Kind.LETTERS}
-        text = "\n".join([line.text for line in self.lines])
-        self._amounts = len(list(islice(_AMOUNT.finditer(text), _MOST_COUNTED)))
+        self._has_amounts = _AMOUNT.search("\n".join([line.text for line in self.lines])) is not None
 
     def _values_at(self, places: frozenset[str]) -> set[str]:
         body = (one for one in self.placed if self.first <= one.number < self.late)
@@ -91,7 +87,8 @@ class _Mail:
     def competition(self, one: _Placed) -> Iterator[str]:
         """Yield the signs of how many other numbers there are."""
         rivals = self._rivals.get(one.place, self._rivals["colon"]) - {one.shape.value}
-        yield f"amounts {self._amounts}"
+        if self._has_amounts:
+            yield "amounts"
         yield f"rivals {min(len(rivals), _MOST_COUNTED)}"
         if len(self._values) == 1:
             yield "sole"
@@ -165,16 +162,12 @@ def _of_shape(shape: Shape) -> Iterator[str]:
 
 def _of_place(mail: _Mail, one: _Placed) -> Iterator[str]:
     number = one.number
-    if number < mail.first:
-        yield "subject"
-        if mail.refers_to_subject():
-            yield "referred to"
+    if number < mail.first and mail.refers_to_subject():
+        yield "referred to"
     elif number < mail.first + _EARLY_LINES:
         yield "early"
     elif number >= mail.late:
         yield "late"
-    if one.place != "alone" and len(_NUMBER.findall(mail.lines[number].text)) >= _MANY_NUMBERS:
-        yield "many numbers"
     near = mail.lines[max(number - 1, mail.first) : number + 1 + _LINES_AROUND]
     if any(_DURATION.search(line.text) for line in near):
         yield "duration"
