@@ -26,10 +26,8 @@ class Cue(IntEnum):
     LABEL = auto()
     NUMBER = auto()
     DIGITS = auto()
-    FOLLOWING = auto()
     PARCEL = auto()
     PREMISES = auto()
-    OPENING = auto()
     THING = auto()
     TRADE = auto()
     SUBJECT = auto()
@@ -42,7 +40,6 @@ Mark: TypeAlias = lexicon.Mark[Cue]
 
 NOUNS = frozenset({Cue.OTP, Cue.CODE, Cue.COMPOUND, Cue.ASKED})
 NUMBERS = frozenset({Cue.NUMBER, Cue.DIGITS})
-OF_A_BOX = frozenset({Cue.PREMISES, Cue.OPENING})
 VERIFYING = frozenset({Cue.VERIFY, Cue.ONCE})
 OTHER_KINDS = frozenset({Cue.LABEL, Cue.TRADE})
 

@@ -11,7 +11,6 @@ from tmpmaild.findings.codes.cues import (
     LEXICON,
     NOUNS,
     NUMBERS,
-    OF_A_BOX,
     OTHER_KINDS,
     PLAIN_WORDS,
     VERIFYING,
@@ -177,7 +176,7 @@ def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
         return Cue.LABEL
     if (before | behind) & (VERIFYING | {Cue.DELIVERY, Cue.OTP}):
         return Cue.OTP
-    if cue is Cue.CODE or (before | behind) & (_QUALIFYING | OF_A_BOX):
+    if cue is Cue.CODE or (before | behind) & (_QUALIFYING | {Cue.PREMISES}):
         return Cue.CODE
     return Cue.ASKED if is_told(found, at) else cue
 
@@ -185,7 +184,7 @@ def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
 def _password(found: list[Mark], at: int, neighbours: set[Cue]) -> Cue:
     if neighbours & {Cue.ONCE, Cue.DELIVERY}:
         return Cue.OTP
-    if neighbours & OF_A_BOX:
+    if Cue.PREMISES in neighbours:
         return Cue.CODE
     return Cue.ASKED if is_told(found, at) else Cue.PASSWORD
 
@@ -194,14 +193,14 @@ def _number(text: str, found: list[Mark], at: int, neighbours: set[Cue]) -> Cue:
     cue = found[at].cue
     if neighbours & (OTHER_KINDS | {Cue.THING}):
         return cue
-    if neighbours & OF_A_BOX:
+    if Cue.PREMISES in neighbours:
         return Cue.CODE
     if at and found[at - 1].cue is Cue.ENTER and found[at].start - found[at - 1].end == 1:
         return Cue.ASKED
     if Cue.CONFIRM in neighbours and found[at].end - found[at].start > _ABBREVIATION:
         return Cue.ASKED
     is_due = cue is Cue.DIGITS or (_is_for_a_purpose(found, at) and _is_unqualified(text, found, at))
-    return Cue.ASKED if Cue.FOLLOWING in neighbours or (is_due and is_told(found, at)) else cue
+    return Cue.ASKED if is_due and is_told(found, at) else cue
 
 
 def _is_unqualified(text: str, found: list[Mark], at: int) -> bool:

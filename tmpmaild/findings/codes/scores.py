@@ -75,7 +75,7 @@ _STRENGTHS = {
         "around:parcel around:premises": 0.72,
     },
     "code": {
-        "near:premises|opening around:parcel": 0.9,
+        "near:premises around:parcel": 0.9,
         "near:premises -near:verify|once": 0,
         "near:trade": 0,
         "near:verify|once above:trade": 0.78,
@@ -89,7 +89,7 @@ _STRENGTHS = {
         "": 0.66,
     },
     "unknown code": {
-        "near:premises|opening around:parcel": 0.9,
+        "near:premises around:parcel": 0.9,
         "near:premises -near:verify|once": 0,
         "above:trade": 0,
         "around:verify|once": 0.72,
