@@ -56,7 +56,7 @@ _TOKEN = re.compile(
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
     r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?<![0-9A-Z]{3} )(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
     r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})(?! [0-9A-Z]{3})"
-    r"|(?=[A-Za-z-]*+[0-9])[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*"
+    r"|(?=[A-Za-z-]*+[0-9])(?![0-9]++(?![A-Za-z-]))[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*"
     r"|[A-Z]{3,}+(?:-[A-Z]++)*"
     r"|[a-z]{3,}+(?:-[a-z]++)+"
     rf")(?![{_IN_WORD}])",
@@ -196,7 +196,7 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
     for shapes in found.values():
         shapes.sort()
     for number, line in enumerate(lines):
-        start = max(line.rfind(colon) for colon in (": ", "\uff1a")) + 1
+        start = max(line.rfind(": "), line.rfind("\uff1a")) + 1
         whole = _whole(line, start) or (_whole(line, 0) if start else None)
         if whole and [shape.value for shape in found.get(number, []) if shape.start >= start] != [whole.value]:
             found[number] = [*(shape for shape in found.get(number, []) if shape.end <= whole.start), whole]
@@ -205,14 +205,18 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
 
 def _whole(line: str, start: int) -> Shape | None:
     """Return what fills the rest of its line: groups of letters and digits, or a password with signs."""
-    if not 0 < len(line) - start <= _LONGEST_RUN or not (line[start:].isupper() or " " not in line[start:].strip()):
+    rest = line[start:]
+    if not 0 < len(rest) <= _LONGEST_RUN or rest.isalpha():
         return None
-    match, secret = _VALUE_LINE.fullmatch(line, start), _SECRET.fullmatch(line, start)
-    if match and line[start:].isupper() and any(map(str.isdigit, match[1])) and match[1].count(".") <= _MOST_DOTS:
+    if not rest.isupper():
+        secret = None if " " in rest.strip() else _SECRET.fullmatch(line, start)
+        return Shape(*secret.span(), rest, scores.SECRET, Kind.WORDS) if secret else None
+    match = _VALUE_LINE.fullmatch(line, start)
+    if match and any(map(str.isdigit, match[1])) and match[1].count(".") <= _MOST_DOTS:
         value = match[1].replace(" ", "")
         if _SHORTEST <= sum(map(str.isalnum, value)) <= _MOST_TYPED:
             return Shape(*match.span(1), value, scores.VALUE_LINE, Kind.VALUE)
-    return Shape(*secret.span(), line[start:], scores.SECRET, Kind.WORDS) if secret else None
+    return None
 
 
 def _shapes(text: str) -> Iterator[Shape]:
