@@ -24,7 +24,6 @@ MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6}
 COUPON = 0.54
 SHELF = 0.9
 DAY = 0.75
-DOCUMENT = 0.7
 EVEN_GROUPS = 0.9
 NEARLY_EVEN_GROUPS = 0.7
 UNEVEN_GROUPS = 0.55

@@ -78,8 +78,6 @@ _NO_START = re.compile(
 _NO_START_CHARACTERS = 6
 _NO_END = re.compile(rf"(?:\) ?|\*+)[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]")
 _NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
-_GROUPS_BEFORE = re.compile(r"[0-9A-Z]{4} [0-9A-Z]{4} [0-9A-Z]{4}\b")
-_GROUPS_CHARACTERS = 10
 _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9A-Z]{4} [0-9A-Z]{4}\b")
 
 # Chinese mail often writes "882016,5\u5206\u949f\u5185\u6709\u6548" with an ASCII comma.
@@ -104,10 +102,7 @@ _VALUE_LINE = re.compile(
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
 )
 _MOST_TYPED = 14
-_MOST_DOTS = 2
-_SMALL_OR_NO_NUMBER = re.compile(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|.*:.*")
 _MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
-_DOCUMENT = re.compile(r"[A-Z]{1,2}[0-9]{6,}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
 _WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
@@ -197,9 +192,9 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
         shapes.sort()
     for number, line in enumerate(lines):
         start = max(line.rfind(": "), line.rfind("\uff1a")) + 1
-        whole = _whole(line, start) or (_whole(line, 0) if start else None)
-        if whole and [shape.value for shape in found.get(number, []) if shape.start >= start] != [whole.value]:
-            found[number] = [*(shape for shape in found.get(number, []) if shape.end <= whole.start), whole]
+        whole = _whole(line, start)
+        if whole and [shape.value for shape in found.get(number, [])] != [whole.value]:
+            found[number] = [whole]
     return found
 
 
@@ -212,7 +207,7 @@ def _whole(line: str, start: int) -> Shape | None:
         secret = None if " " in rest.strip() else _SECRET.fullmatch(line, start)
         return Shape(*secret.span(), rest, scores.SECRET, Kind.WORDS) if secret else None
     match = _VALUE_LINE.fullmatch(line, start)
-    if match and any(map(str.isdigit, match[1])) and match[1].count(".") <= _MOST_DOTS:
+    if match and any(map(str.isdigit, match[1])):
         value = match[1].replace(" ", "")
         if _SHORTEST <= sum(map(str.isalnum, value)) <= _MOST_TYPED:
             return Shape(*match.span(1), value, scores.VALUE_LINE, Kind.VALUE)
@@ -248,14 +243,12 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
         # "481516 2nd": what runs on into a word does not belong to the number before.
         end -= len("".join(parts[-2:]))
         del parts[-2:]
-    atoms, joints = parts[::2], set(parts[1::2])
+    atoms = parts[::2]
     is_one = len({len(atom) for atom in atoms}) == 1 or _is_uneven(text, start, end)
     if is_one and _SHELF.fullmatch(run):
         yield Shape(start, end, run, scores.SHELF, Kind.DIGITS)
-    elif is_one and len(joints) <= 1 and all(map(str.isdigit, atoms)):
+    elif is_one and all(map(str.isdigit, atoms)):
         yield from _digits(start, end, "".join(atoms))
-    elif len(atoms) > 1:
-        yield from _longest_atom(start, parts)
 
 
 def _is_uneven(text: str, start: int, end: int) -> bool:
@@ -283,22 +276,9 @@ def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
         yield Shape(start, end, value, score, kind)
 
 
-def _longest_atom(start: int, parts: list[str]) -> Iterator[Shape]:
-    """Judge a number next to others that are plainly not of it, as in "481516 10 min"."""
-    longest = max(parts[::2], key=len)
-    at = parts.index(longest)
-    others = [*parts[:at:2], *parts[at + 2 :: 2]]
-    is_apart = all(" " in joint for joint in (*parts[at - 1 : at], *parts[at + 1 : at + 2]))
-    if longest.isdigit() and is_apart and all(map(_SMALL_OR_NO_NUMBER.fullmatch, others)):
-        before = start + len("".join(parts[:at]))
-        yield from _digits(before, before + len(longest), longest)
-
-
 def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
     """Judge a word of letters and digits."""
     end = start + len(token)
-    if len(token) == _SHORTEST and _GROUPS_BEFORE.match(text, max(start - _GROUPS_CHARACTERS, 0)):
-        return
     if _NO_TOKEN_START.search(text, max(start - 2, 0), start) or _NO_TOKEN_END.match(text, end):
         return
     value = token.replace(" ", "")
@@ -324,8 +304,6 @@ def _word_score(token: str) -> float:
     """Score letters with digits, or capital letters, in one piece."""
     if _MEASURE.fullmatch(token):
         return 0
-    if _DOCUMENT.fullmatch(token):
-        return scores.DOCUMENT
     if token.isalpha():
         return scores.LETTERS.get(len(token), 0)
     score = scores.MIXED.get(len(token), 0)
