@@ -200,7 +200,7 @@ def test_the_socket_units_have_the_names_that_the_program_knows():
 
 def test_the_units_of_several_daemons_are_those_of_one_but_for_names():
     differing = {
-        "tmpmaild.service": {"Description", "After", "SyslogIdentifier"}
+        "tmpmaild.service": {"Description", "After", "Sockets", "SyslogIdentifier"}
         | {"WorkingDirectory", "StateDirectory", "RuntimeDirectory"},
         "tmpmaild-smtp.socket": {"Description", "ReusePort", "Service"},
         "tmpmaild-http.socket": {"Description", "ReusePort", "Service"},

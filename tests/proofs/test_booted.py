@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import machines
+from blocks import shell_blocks
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
@@ -130,6 +131,18 @@ def test_a_restart_refuses_nobody(machine):
         calls.stdin.close()
         answers = dict(answer.split(":") for answer in calls.stdout.read().split())
     assert answers.keys() <= {"220", "421"}, answers
+    machine.python(MAIL)
+
+
+def test_the_sockets_are_opened_under_traffic(machine):
+    (script,) = [one.script for one in shell_blocks("docs/operations.md") if "start sockets.target" in one.script]
+    machine.run("/bin/sh", "-c", "mkdir -p /opt/tmpmaild/src && ln -sfn /units /opt/tmpmaild/src/systemd")
+    with machine.background(CALL) as calls:
+        assert calls.stdout.readline() == "calling\n"
+        for _ in range(3):
+            machine.run("bash", "-euc", script)
+            machine.run("systemctl", "disable", "--now", "tmpmaild-smtp.socket", "tmpmaild-http.socket")
+        calls.stdin.close()
     machine.python(MAIL)
 
 
