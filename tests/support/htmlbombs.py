@@ -36,10 +36,13 @@ BOMBS = {
     "a number in a sheet": '"<style>p{width:" + "1" * 131_000 + "}"',
     "sheets for many media": '("<style media=\\"" + "(width:1px)," * 24 + "\\">a{}</style>") * 9900',
     "classes": '("<tr class=\\"" + "a: " * 60 + "\\">") * 19_900',
+    "tags that differ": '"".join(f"<p style=font:0+{n}>" for n in range(19_000))',
+    "colours that differ": '"".join(f"<p style=color:#{n:06x};background:#{n:06x}>" for n in range(19_000))',
     "styles that differ": '"".join("<p style=x%d:y;%s>" % (n, "a:" * 2000) for n in range(60)) + "<style>" + ")" * 131_000 + "}"',
 }
 RUN = """
 import resource, sys, time
+from tmpmaild.mail.htmltext import to_text
 from tmpmaild.mail.htmlview import content_ids, render
 render("", {}, remote_images=True)
 used_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -49,6 +52,7 @@ for bomb in sys.argv[2:]:
     html = eval(bomb)
     html = html[: len(html) // divisor]
     started = time.process_time()
+    to_text(html)
     content_ids(html)
     render(html, {"a": "data:image/png;base64," + "A" * 2**20}, remote_images=True)
     print(time.process_time() - started)

@@ -222,7 +222,8 @@ class Matcher:
 
     def asks_for(self, selector: Selector, element: Element) -> bool:
         """Return whether a selector means an element if that lies in the right ones."""
-        return not selector.is_never and self._is(selector.compounds[0], element)
+        self._left -= 1
+        return not selector.is_never and _is(selector.compounds[0], element)
 
     def lies_right(self, selector: Selector, around: Sequence[Element]) -> bool:
         """Return whether the elements around one that a selector asks for are those that it asks for."""
@@ -236,18 +237,18 @@ class Matcher:
         for place in range(end - 1, first - 1, -1):
             if self._left < 0:
                 return False
-            if self._is(compounds[at], around[place]) and self._lie_around(compounds, at + 1, around, place):
+            self._left -= 1
+            if _is(compounds[at], around[place]) and self._lie_around(compounds, at + 1, around, place):
                 return True
         return False
 
-    def _is(self, compound: _Compound, element: Element) -> bool:
-        self._left -= 1
-        return (
-            compound.name in ("", element.name)
-            and compound.id in ("", element.id)
-            and compound.classes <= element.classes
-            and all(_has(element.attributes, *one) for one in compound.attributes)
-        )
+
+def _is(compound: _Compound, element: Element) -> bool:
+    if compound.name and compound.name != element.name:
+        return False
+    if (compound.id and compound.id != element.id) or not compound.classes <= element.classes:
+        return False
+    return not compound.attributes or all(_has(element.attributes, *one) for one in compound.attributes)
 
 
 def _has(attributes: Mapping[str, str], name: str, operator: str, wanted: str) -> bool:

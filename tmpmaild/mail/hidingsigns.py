@@ -25,19 +25,10 @@ _FORMS: Final = (
     re.compile(r"&(?!amp;|quot;|nbsp;)"),
 )
 _RESETS: Final = (
-    "font",
-    "size",
-    "color",
-    "visibility",
-    "background",
-    "fill",
-    "shadow",
-    "stroke",
-    "indent",
-    "animation",
-    "all",
+    *("font", "size", "color", "visibility", "background", "fill", "shadow", "stroke", "indent", "animation"),
+    *("all:", "all :"),
 )
-_RESETTING = names("a button dialog input mark select table textarea")
+_RESETTING = names("a button dialog input mark select textarea")
 _SMALL_IMAGE = re.compile(r"(?:width|height)\s*+[:=]\s*+[\"']?\s*+(?:0|1(?![0-9.]))")
 _NAMES = names("datalist dialog template")
 _STYLES = re.compile(r"style\s*+=\s*+(?:\"([^\"]*+)|'([^']*+))")
@@ -48,6 +39,7 @@ _COLOUR = re.compile(r"#?[a-z0-9]++(?:\([^)]{0,80}\))?")
 _CLEAR = ()
 _OWN = ""  # a colour that need not be written: black letters, and a white ground
 _MAX_SIGNS = 64
+_MAX_COLOURS = 400
 # What there may be a sign of.
 _NOTHING, _IS_GROUND, _HIDES = range(3)
 
@@ -55,7 +47,7 @@ _NOTHING, _IS_GROUND, _HIDES = range(3)
 class Signs:
     """Looks at the tags of one mail."""
 
-    def __init__(self, source: str, rules: Rules) -> None:
+    def __init__(self, source: str, rules: Rules, *, is_quirky: bool) -> None:
         self._seen: dict[str, int] = {}
         lower = source.lower()
         self._letters, self._shared, self._has_black_ground = _shared_colours(
@@ -64,7 +56,7 @@ class Signs:
         self._words: dict[str, int] = {}
         self._names: dict[str, int] = dict.fromkeys(_NAMES, _HIDES)
         self._resets: dict[str, bool] = {}
-        self._resetting = _keys_of(rules)
+        self._resetting = _RESETTING | _keys_of(rules) | ({"table"} if is_quirky else set())
         self._is_any = "\\" in source or _has_odd_styles(lower) or not self._take(rules)
 
     def may_hide(self, name: str, attributes: str, *, is_coloured: bool) -> bool:
@@ -84,7 +76,7 @@ class Signs:
 
     def may_show(self, name: str, attributes: str) -> bool:
         """Return whether an element may show text where what is around it hides text."""
-        if self._is_any or name in _RESETTING or name in self._resetting or "*" in self._resetting:
+        if self._is_any or name in self._resetting or "*" in self._resetting:
             return True
         found = self._resets.get(attributes)
         if found is None:
@@ -149,6 +141,8 @@ def _shared_colours(texts: list[str]) -> tuple[set[str], set[str], bool]:
         of_letters, of_grounds = _colours(text)
         letters |= of_letters
         grounds |= of_grounds
+    if len(letters) + len(grounds) > _MAX_COLOURS:
+        return letters, letters | grounds, True
     by_letters, by_ground = _by_colour(letters, BLACK), _by_colour(grounds, WHITE)
     shared = by_letters.keys() & by_ground.keys()
     of_letters = set[str]().union(*(by_letters[one] for one in shared), by_letters.get(_CLEAR, ()))

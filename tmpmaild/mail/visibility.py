@@ -72,7 +72,7 @@ class Visibility:
             return
         quirky = is_quirky(source)
         rules = Rules(_sheets(source) if is_followed else (), is_quirky=quirky)
-        self._signs = Signs(source if is_followed else "", rules)
+        self._signs = Signs(source if is_followed else "", rules, is_quirky=quirky)
         self._cascade = Cascade(rules, len(source), is_quirky=quirky)
         self._elements = OpenElements[_Open](is_quirky=quirky)
         self._open = self._elements.all
