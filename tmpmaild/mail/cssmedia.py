@@ -30,17 +30,6 @@ _UNITS = names("px em rem pt in cm mm")
 _DENSITIES = names("dpi dpcm dppx x")
 _NUMBER = re.compile(r"[-+]?[0-9.]{1,16}+")
 _STEP = 0.02  # what is less than 600px is at most 599.98px
-# A window on a desk, in pixels from and to; what a mail looks like in it is what it is taken to look like.
-_DESK: Final = {"width": (800, 4000), "height": (500, 2400)}
-_DESK_WORDS: Final = {
-    "prefers-color-scheme": "light",
-    "prefers-reduced-motion": "no-preference",
-    "prefers-contrast": "no-preference",
-    **dict.fromkeys(("hover", "any-hover"), "hover"),
-    **dict.fromkeys(("pointer", "any-pointer"), "fine"),
-}
-_PIXELS: Final = {"px": 1.0, "em": 16.0, "rem": 16.0, "pt": 4 / 3, "in": 96.0, "cm": 37.8, "mm": 3.78, "": 1.0}
-_WRITTEN_LENGTH = re.compile(r"([-+]?[0-9.]++(?:e[-+]?[0-9]++)?)([a-z]*+)")
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -65,44 +54,6 @@ def without_dark(query: str) -> str:
     """Return the queries of a written list that ask for dark colours, without asking for them."""
     asking = [one.split(" and ") for one in query.split(",") if _DARK in one and not one.startswith("not ")]
     return ",".join(" and ".join(part for part in one if part != _DARK) or "all" for one in asking)
-
-
-def on_desk(query: str) -> bool | None:
-    """Return whether a written list applies in a light window on a desk; None if that depends on the window."""
-    answers = [_query_on_desk(one) for one in query.split(",")]
-    return True if True in answers else None if None in answers else False
-
-
-def _query_on_desk(query: str) -> bool | None:
-    parts = query.removeprefix("not ").removeprefix("only ").split(" and ")
-    answers = [_part_on_desk(part) for part in parts]
-    answer = False if False in answers else None if None in answers else True
-    return answer if answer is None else answer is not query.startswith("not ")
-
-
-def _part_on_desk(part: str) -> bool | None:
-    if not part.startswith("("):
-        return part != "print"
-    name, _, value = part[1:-1].partition(":")
-    side = name.removeprefix("min-").removeprefix("max-")
-    if side in _DESK:
-        return _length_on_desk(name, *_DESK[side], value)
-    if name not in _DESK_WORDS or not value:
-        return None
-    return value == _DESK_WORDS[name]
-
-
-def _length_on_desk(name: str, least: float, most: float, value: str) -> bool | None:
-    """Return whether all windows of least to most pixels are meant, or none is."""
-    found = _WRITTEN_LENGTH.fullmatch(value)
-    if found is None:
-        return None if value else True
-    pixels = float(found[1]) * _PIXELS[found[2]]
-    if name.startswith("min-"):
-        return True if pixels <= least else False if pixels > most else None
-    if name.startswith("max-"):
-        return True if pixels >= most else False if pixels < least else None
-    return None if least <= pixels <= most else False
 
 
 def _queries(nodes: Sequence[Node]) -> list[list[Node]]:

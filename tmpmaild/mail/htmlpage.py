@@ -84,11 +84,6 @@ def titled(page: str, title: str, time: str) -> str:
     return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<title>{entities.escape(title)}</title>{printed}", 1)
 
 
-def is_quirky(source: str) -> bool:
-    """Return whether browsers show a mail as pages of the nineties were shown, where tables inherit no text styles."""
-    return _mode(source)[1] != ""
-
-
 def _css_string(text: str) -> str:
     """Write a text as a string of CSS, with nothing in it that could end the string or its element."""
     return '"' + re.sub(r"[^\w .@:-]", lambda match: f"\\{ord(match[0]):x} ", text, flags=re.ASCII) + '"'
