@@ -15,7 +15,8 @@ import uvloop
 import clusters
 from daemons import NO_LIMITS
 from tmpmaild import databaseurl
-from tmpmaild.storage.postgresql.connection import Server, Session
+from tmpmaild.storage.postgresql.connection import Session
+from tmpmaild.storage.postgresql.server import Server
 from tmpmaild.storage.postgresql.sharing import PostgresShared
 from tmpmaild.times import clock_ms
 

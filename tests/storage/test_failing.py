@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.storage.postgresql import deadlines, writer
 from tmpmaild.storage.postgresql import engine as postgresql
-from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.obstacles import translate
+from tmpmaild.storage.postgresql.server import Server
 
 from .conftest import Engine, postgresql_settings
 

@@ -11,7 +11,7 @@ from daemonsatonce import follow_four_daemons
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
-from tmpmaild.storage.postgresql import connection, engine
+from tmpmaild.storage.postgresql import engine, server
 from tmpmaild.storage.postgresql.columns import CONTENT
 from tmpmaild.storage.postgresql.migrate import migrate, migrations
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
@@ -88,7 +88,7 @@ def test_a_server_that_does_not_flush_is_refused(new_database, cluster):
 
 def test_a_server_that_is_told_to_lose_mail_later_goes_on_flushing_ours(new_database, cluster):
     async def setting_after_reload():
-        opened = await connection.Server(new_database()).connect()
+        opened = await server.Server(new_database()).connect()
         await asyncio.to_thread(set_and_wait, cluster, "synchronous_commit", "off")
         try:
             return await opened.fetchval("SHOW synchronous_commit")

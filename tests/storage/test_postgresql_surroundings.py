@@ -10,7 +10,7 @@ from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import clock as database_clock
-from tmpmaild.storage.postgresql import connection, engine
+from tmpmaild.storage.postgresql import connecting, engine, server
 from tmpmaild.storage.postgresql.clock import DatabaseClock
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
@@ -65,7 +65,7 @@ SETTINGS_OF_THE_ROLE = {
 async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(database, cluster):
     values = {name: value for name, (value, _) in SETTINGS_OF_THE_ROLE.items()}
     cluster.execute(*(f"ALTER DATABASE {database.database} SET {name} = '{value}'" for name, value in values.items()))
-    client = await connection.Server(database).connect()
+    client = await server.Server(database).connect()
     found = {name: await client.fetchval(f"SHOW {name}") for name in SETTINGS_OF_THE_ROLE}
     await client.close()
     assert found == {name: expected for name, (_, expected) in SETTINGS_OF_THE_ROLE.items()}
@@ -78,7 +78,7 @@ async def test_a_database_that_is_set_to_be_read_only_is_passed_over(database, r
 
 
 async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(database, monkeypatch):
-    monkeypatch.setattr(connection, "_SETTINGS", {})
+    monkeypatch.setattr(connecting, "_SETTINGS", {})
     assert (await said(database)).endswith("the settings of a connection do not last; connect without a pooler")
 
 
@@ -150,7 +150,7 @@ class Between:
 
 
 async def test_a_host_that_hangs_after_the_login_is_passed_over(database, tmp_path, monkeypatch):
-    monkeypatch.setattr(connection, "HOST_SECONDS", 0.5)
+    monkeypatch.setattr(connecting, "HOST_SECONDS", 0.5)
     folder = database.hosts[0]
     async with Between(tmp_path, folder, silent_after_login=True):
         both = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path},{folder}")

@@ -1,1 +1,1 @@
-"""What lasts: the storage contract, its SQLite engine, the writer and the migrations; no rule of the product."""
+"""What lasts: the storage contract, its engines, and what these share; no rule of the product."""

@@ -14,13 +14,14 @@ from tmpmaild.measures import Measure
 from tmpmaild.storage.base import OperatorMail, Summary
 from tmpmaild.storage.postgresql import examining, operatormail
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
-from tmpmaild.storage.postgresql.connection import Server, Session
+from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.migrate import migrate
 from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
 from tmpmaild.storage.postgresql.readers import Readers
+from tmpmaild.storage.postgresql.server import Server
 from tmpmaild.storage.postgresql.settings import StorageSettings
 from tmpmaild.storage.postgresql.sharing import PostgresShared
 from tmpmaild.storage.postgresql.storage import PostgresStorage

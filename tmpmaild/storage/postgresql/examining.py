@@ -5,10 +5,10 @@ from typing import Final
 
 import asyncpg
 
-from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.migrate import examine, migrations
 from tmpmaild.storage.postgresql.operatormail import look
+from tmpmaild.storage.postgresql.server import Server
 
 LOGGING: Final = (
     "log_statement",

@@ -10,11 +10,11 @@ from tmpmaild import ids
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import Inbox, Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
-from tmpmaild.storage.postgresql.connection import Server
 from tmpmaild.storage.postgresql.messages import select_source
 from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.quotas import Limits
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
+from tmpmaild.storage.postgresql.server import Server
 
 T = TypeVar("T")
 

@@ -7,9 +7,10 @@ from typing import Final, TypeVar
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, StorageUnavailable
-from tmpmaild.storage.postgresql.connection import Server, Session
+from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
+from tmpmaild.storage.postgresql.server import Server
 
 T = TypeVar("T")
 
