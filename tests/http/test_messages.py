@@ -1,5 +1,6 @@
 """``GET /api/v1/addresses/{address}/messages``, and the address itself."""
 
+import asyncio
 import hashlib
 import re
 
@@ -159,7 +160,7 @@ async def test_what_has_to_be_had_is_named_when_it_is_unknown(client, inbox):
 
 @pytest.fixture
 async def many(world, inbox):
-    return [await world.deliver(inbox) for _ in range(250)]
+    return sorted(await asyncio.gather(*[world.deliver(inbox) for _ in range(250)]))
 
 
 @pytest.mark.both_engines
