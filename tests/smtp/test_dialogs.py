@@ -148,16 +148,29 @@ async def test_a_dialogue_goes_as_written_over_tcp(path, serve):
     if options.pop("offers_tls", False):
         options["tls"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     async with serve(names=("abc", "def"), max_message_bytes=MAX_MESSAGE_BYTES, **options) as house:
-        client = await house.connect()
-        for packet, answers, _, _ in turns:
-            client.write(packet)
-            said = [await client.line() for answer in answers if answer != "closed"]
-            if answers[-1] == "closed":
-                assert await client.rest() == ""
-                said.append("closed")
-            assert_answers(said, answers, packet)
-        if turns[-1].answers[-1] != "closed":
-            assert await client.say("QUIT") == [str(replies.BYE)]  # and nothing else was under way
+        await play_over_tcp(house, turns)
+
+
+async def play_over_tcp(house, turns):
+    client = await house.connect()
+    for packet, answers, _, _ in turns:
+        client.write(packet)
+        said = [await client.line() for answer in answers if answer != "closed"]
+        if answers[-1] == "closed":
+            assert await client.rest() == ""
+            said.append("closed")
+        assert_answers(said, answers, packet)
+    if turns[-1].answers[-1] != "closed":
+        assert await client.say("QUIT") == [str(replies.BYE)]  # and nothing else was under way
+
+
+@pytest.mark.parametrize("engine_kind", ["postgresql"])
+async def test_the_dialogues_go_as_written_where_addresses_are_in_postgresql(serve):
+    async with serve(names=("abc", "def"), max_message_bytes=MAX_MESSAGE_BYTES) as house:
+        for path in DIALOGS:
+            options, turns = read(path)
+            if not options and on_tcp(path):
+                await play_over_tcp(house, turns)
 
 
 @pytest.mark.parametrize("row", range(1, 36))
