@@ -119,12 +119,12 @@ async def _assemble(
         usage.note(await connection.fetchval("SELECT count_usage($1, 0, 0, 0)", usage.shard))
         await partitions.add_ahead(clock())
     except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{settings.url}: {error}") from error
+        raise DatabaseError(f"{settings.url}: {advice(error)}") from error
     waker = Waker(Session(server))
     try:
         await waker.start()
     except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{settings.url}: {error}") from error
+        raise DatabaseError(f"{settings.url}: {advice(error)}") from error
     writer = Writer(Session(server), clock=clock, usage=usage)
     shared = PostgresShared(Session(server), hash_key, clock)
     return PostgresStorage(
