@@ -8,7 +8,7 @@ ARGS ?=
 QUICK ?=
 MINUTES ?= 30
 
-.PHONY: run test proof proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
+.PHONY: run test proof proof-properties proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -19,6 +19,10 @@ test: $(VENV)/.dev
 # What takes too long for each run of the tests: half an hour and more, or with QUICK=1 some minutes. Prints a table.
 proof: $(VENV)/.dev
 	QUICK=$(QUICK) $(BIN)/python -m pytest -n0 tests/proofs $(ARGS)
+
+# What Hypothesis tries with some examples in each run of the tests, with a thousand each.
+proof-properties: $(VENV)/.dev
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough $(ARGS)
 
 # The units on a Debian 12 that boots in a container. As root; needs systemd-container and debootstrap, and once the network.
 proof-systemd: $(VENV)/.dev

@@ -356,7 +356,7 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
         await served.drained()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     octets=st.lists(
         st.sampled_from(

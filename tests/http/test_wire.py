@@ -15,7 +15,7 @@ from tmpmaild.http.requests import CreateRequest
 from tmpmaild.http.wire import Wire
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
 
-OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+OFTEN = settings(max_examples=2 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def percent(octets):

@@ -579,12 +579,13 @@ DOMAINS = cased(st.sampled_from(OURS)) | st.sampled_from(["bücher.test", "BÜCH
 HOPS = st.sampled_from(["@relay.example", "@ours.test", "@a.b.c", "@bücher.test"])
 ROUTES = st.lists(HOPS, max_size=3).map(lambda hops: ",".join(hops) + ":" if hops else "")
 PATHS = st.builds("{}{}@{}".format, ROUTES, LOCAL_PARTS, DOMAINS)
+EXAMPLES = settings().max_examples
 SPLINTERS = st.sampled_from(
     [*'@"\\.,:;<>()[] +%!\0\r\n\t\x7f', "\x85", "\u212a", "é", "\ufffd", "=?utf-8?q?a?=", "@ours.test", "abc"]
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=3 * EXAMPLES)
 @given(PATHS)
 def test_every_path_of_the_grammar_reaches_the_inbox_it_names(path):
     assume(not re.search(r"=\?[^?]+\?[BbQq]\?[^?]*\?=", path))
@@ -597,7 +598,7 @@ def test_every_path_of_the_grammar_reaches_the_inbox_it_names(path):
     assert inbox_reached_by(path) == named
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * EXAMPLES)
 @given(PATHS, st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 2), SPLINTERS), min_size=1, max_size=3))
 @example("abc@ours.test", [(3, 0, "\u212a")])
 @example('"abc@ours.test"@elsewhere.example', [(16, 1, "")])
@@ -612,14 +613,14 @@ def test_a_path_with_a_splinter_in_it_reaches_the_inbox_it_names_or_is_refused(p
     assert reached == inbox_named_by(path)
 
 
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 @given(PATHS)
 def test_a_path_goes_through_its_brackets_as_it_is(path):
     assert split_path(f"<{path}>".encode()) == (path.encode(), b"")
     assert split_path(f"<{path}> BODY=8BITMIME".encode()) == (path.encode(), b"BODY=8BITMIME")
 
 
-@settings(max_examples=100)
+@settings(max_examples=2 * EXAMPLES)
 @given(PATHS)
 def test_a_url_reaches_what_mail_reaches_and_knows_no_route(path):
     assume(not re.search(r"=\?[^?]+\?[BbQq]\?[^?]*\?=", path))

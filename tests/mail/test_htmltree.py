@@ -120,7 +120,7 @@ def shape(markup):
     return re.sub(r"\s+", " ", markup)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=6 * settings().max_examples)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_a_parser_of_the_standard_repairs_nothing(soup):
     markup = grow(soup)

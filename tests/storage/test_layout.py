@@ -4,7 +4,7 @@ from contextlib import closing
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tmpmaild.config.settings import Addresses, Smtp
@@ -74,7 +74,6 @@ def table(path):
 octets = st.integers(0, 200) | st.integers(3000, 5000) | st.integers(0, 60_000)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     mails=st.lists(st.tuples(octets, octets, st.booleans(), st.integers(1, 5)), min_size=1, max_size=60),
     deleted=st.sets(st.integers(0, 60)),
