@@ -12,4 +12,6 @@ class Late:
         self._name = name
 
     def __getattr__(self, name):
+        if name.startswith("_"):  # pytest looks for marks of its own in all that a module of tests has
+            raise AttributeError(name)
         return getattr(importlib.import_module(self._name), name)
