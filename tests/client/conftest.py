@@ -18,6 +18,7 @@ import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+import emptydatabase
 from tmpmaild import client as api
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
@@ -114,7 +115,7 @@ async def _bind(app):
 @asynccontextmanager
 async def _service(path, clock):
     settings = StorageSettings(
-        path=path,
+        path=emptydatabase.begin(path),
         max_bytes=1 << 30,
         reserve_bytes=0,
         max_messages_per_inbox=0,

@@ -7,6 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+import emptydatabase
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
@@ -56,7 +57,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path, clock):
-    storage_settings = StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db")
+    storage_settings = StorageSettings(1 << 30, 0, 0, 0, 1.0, path=emptydatabase.begin(tmp_path / "mail.db"))
     async with open_storage(storage_settings, clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)

@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+import emptydatabase
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
@@ -75,7 +76,9 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path, clock):
-    async with open_storage(StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as storage:
+    async with open_storage(
+        StorageSettings(1 << 30, 0, 0, 0, 1.0, path=emptydatabase.begin(tmp_path / "mail.db")), clock
+    ) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))

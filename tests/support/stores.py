@@ -6,6 +6,7 @@ from contextlib import closing
 
 import asyncpg
 
+import emptydatabase
 from tmpmaild import ids
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
@@ -24,7 +25,7 @@ class SqliteStore:
         self.path = path
 
     def open(self, clock, **limits):
-        return sqlite.open_storage(sqlite.StorageSettings(path=self.path, **limits), clock)
+        return sqlite.open_storage(sqlite.StorageSettings(path=emptydatabase.begin(self.path), **limits), clock)
 
     def read(self, sql):
         """Return the rows of what is on disk."""

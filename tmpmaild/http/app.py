@@ -61,7 +61,7 @@ class HttpApp:
         self._limits = limits
         self._streams = StreamSlots(0)
         self._slots = LargeAnswerSlots()
-        self._pages = {path: Resource(get=file) for path, file in _web_files().items()} | health.public_paths(ready)
+        self._health = [_Route(path, resource) for path, resource in health.public_paths(ready).items()]
         self._measures = HttpMeasures(self._streams)
         self._access_key = secrets.token_bytes()
         self.prepare(settings, service.domains[0])()
@@ -94,12 +94,13 @@ class HttpApp:
         problems = Problems(base_path)
         description, docs = _described(domain, settings.public_url)
         endpoints = _endpoints(self._service, base_path, self._slots, self._streams, description)
-        pages = self._pages | {path: Resource(get=file) for path, file in docs.items()}
         app = Starlette(
             routes=[
                 *_api_routes(endpoints),
                 _Route("/problems/{code}", Resource(get=problems.page)),
-                *[_Route(path, resource) for path, resource in pages.items()],
+                *_web_routes(),
+                *self._health,
+                *_file_routes(docs),
             ],
             exception_handlers={
                 RequestError: problems.on_request_error,
@@ -132,8 +133,14 @@ def _described(domain: str, public_url: str) -> tuple[bytes, Mapping[str, Endpoi
     return description, docs_files(docspage.page(description, public_url), _docs_style())
 
 
-# Read once a process: after an upgrade the files on disk are those of another version.
-_web_files = cache(web_files)
+@cache
+def _web_routes() -> list[Route]:
+    """Read once a process: after an upgrade the files on disk are those of another version."""
+    return _file_routes(web_files())
+
+
+def _file_routes(files: Mapping[str, Endpoint]) -> list[Route]:
+    return [_Route(path, Resource(get=file)) for path, file in files.items()]
 
 
 @cache
