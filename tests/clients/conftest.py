@@ -13,6 +13,7 @@ import pytest
 from daemons import environment
 
 CLIENT = Path(__file__).parents[2] / "clients/typescript"
+EXAMPLES = Path(__file__).parents[1] / "examples/typescript"
 
 
 def run(*command, cwd=CLIENT, status=0, **variables):
@@ -57,12 +58,36 @@ def client(node):
 
 
 @pytest.fixture(scope="session")
-def project(node, client, tmp_path_factory):
-    """Return a folder where ``npm init`` was run, and the package installed as it is published."""
-    folder = tmp_path_factory.mktemp("project")
+def project(node, client, tmp_path_factory, worker_id):
+    """Return a folder where ``npm init`` was run, and the package installed as it is published; all workers share it."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "project"
+    with (CLIENT / "package-lock.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "node_modules/@types").exists():
+            _install(folder, node, client)
+    return folder
+
+
+def _install(folder, node, client):
+    folder.mkdir()
     (packed,) = json.loads(node("npm", "pack", "--json", "--ignore-scripts", "--pack-destination", str(folder)))
     node("npm", "init", "-y", cwd=folder)
     node("npm", "install", "--offline", "--no-audit", "--no-fund", f"./{packed['filename']}", cwd=folder)
-    for name in ("@playwright", "@types", "undici-types"):
+    for name in ("@playwright", "undici-types", "@types"):
         (folder / "node_modules" / name).symlink_to(client / "node_modules" / name)
-    return folder
+
+
+@pytest.fixture
+def example(project, client, tmp_path):
+    """Return a function that copies examples into a project of this test."""
+
+    def copy(*names):
+        shutil.copytree(project, tmp_path / "project", symlinks=True)
+        for name in ("vitest", "vite"):
+            (tmp_path / "project/node_modules" / name).symlink_to(client / "node_modules" / name)
+        for name in names:
+            shutil.copy(EXAMPLES / name, tmp_path / "project")
+        return tmp_path / "project"
+
+    return copy

@@ -110,7 +110,8 @@ def test_node_that_is_killed_takes_its_daemon_along(client, tmp_path):
         os.close(daemon)
 
 
-def test_the_package_works_in_an_empty_project_with_import_and_with_require(node, client, project):
+def test_the_package_works_in_an_empty_project_with_import_and_with_require(node, client, example):
+    project = example()
     installed = project / "node_modules/tmpmaild"
     names = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
     assert {name for name in names if not name.startswith("dist/")} == {"package.json", "README.md", "LICENSE"}
