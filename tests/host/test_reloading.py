@@ -1,0 +1,59 @@
+"""Reloads come one by one; a mistake is in the log, a line each, and is told to the command that asked."""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+import pytest
+
+from tmpmaild.commands import NoArguments
+from tmpmaild.errors import StartError
+from tmpmaild.host import reloading
+from tmpmaild.host.reloading import Outcome, Reloaded, Reloading
+
+
+async def test_signals_during_a_reload_are_answered_by_one_more(monkeypatch):
+    monkeypatch.setattr(reloading, "_PAUSE_SECONDS", 0)
+    wanted, begun = asyncio.Event(), []
+
+    async def reload():
+        begun.append(wanted.is_set())
+        if len(begun) == 1:
+            for _ in range(3):  # signals
+                wanted.set()
+                await asyncio.sleep(0)
+        return Outcome("all of it", [])
+
+    wanted.set()
+    task = asyncio.create_task(Reloading(reload).reload_when(wanted))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert begun == [False, False]
+
+
+async def test_what_needs_a_restart_is_answered_and_logged(caplog):
+    async def reload():
+        return Outcome("all of it", ["http.listen", "smtp.listen"])
+
+    caplog.set_level(logging.INFO)
+    answers = [one async for one in Reloading(reload).commands()["reload"].answer(NoArguments())]
+    assert answers == [Reloaded(["http.listen", "smtp.listen"])]
+    assert [record.getMessage() for record in caplog.records] == [
+        "reloaded: all of it",
+        "changed, and needs a restart: http.listen, smtp.listen",
+    ]
+
+
+async def test_each_mistake_is_a_line_of_the_log_and_the_command_fails(caplog):
+    async def reload():
+        raise StartError("one\nanother")
+
+    with pytest.raises(StartError, match="one\nanother"):
+        [one async for one in Reloading(reload).commands()["reload"].answer(NoArguments())]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the configuration stays as it was: one",
+        "the configuration stays as it was: another",
+    ]
