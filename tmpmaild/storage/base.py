@@ -37,6 +37,10 @@ from tmpmaild.model import (
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
 
+OPERATOR_MAX_MESSAGES = 200
+OPERATOR_MAX_BYTES = 50 * 1024 * 1024
+OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
+
 Permit = Callable[[Inbox], object]
 """Called with the inbox before anything else is read; raises to deny access."""
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tmpmaild.storage.base import StorageLimits
+from tmpmaild.storage.base import OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, StorageLimits
 
 LEAST_STORED_BYTES: Final = 4096
 """What the smallest mail is charged: rows and their indexes, with the free room that pages have."""
@@ -33,8 +33,8 @@ class Limits(Struct, frozen=True):
     max_messages: int
     max_bytes: int
     max_creator_bytes: int
-    operator_max_messages: int = 200
-    operator_max_bytes: int = 50 * 1024 * 1024
+    operator_max_messages: int = OPERATOR_MAX_MESSAGES
+    operator_max_bytes: int = OPERATOR_MAX_BYTES
 
     @property
     def composite(self) -> tuple[int, ...]:

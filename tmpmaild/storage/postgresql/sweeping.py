@@ -5,10 +5,9 @@ from typing import Any, Final
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS
+from tmpmaild.storage.base import OPERATOR_MAIL_MS
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES
 from tmpmaild.storage.postgresql.writer import Batch, Operation
-
-OPERATOR_MAIL_MS: Final = 30 * 24 * 60 * 60 * 1000
 
 _STEP_ROWS: Final = 500
 _STEP_BYTES: Final = 8 * 1024 * 1024

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, StorageLimits
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, StorageLimits
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 from tmpmaild.storage.sqlite.writer import Batch
 
@@ -35,8 +35,8 @@ class Limits(Struct, frozen=True):
     max_messages: int
     max_bytes: int
     max_creator_bytes: int
-    operator_max_messages: int = 200
-    operator_max_bytes: int = 50 * 1024 * 1024
+    operator_max_messages: int = OPERATOR_MAX_MESSAGES
+    operator_max_bytes: int = OPERATOR_MAX_BYTES
 
 
 def inbox_limits(limits: StorageLimits, cap_bytes: int) -> Limits:

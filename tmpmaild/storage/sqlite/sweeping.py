@@ -6,14 +6,12 @@ from typing import Any, ClassVar
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
 from tmpmaild.storage.sqlite.database import truncate_wal
 from tmpmaild.storage.sqlite.deleting import MESSAGE_ROWS, DeletionState, MessageRow, delete_messages, json_array
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
 from tmpmaild.storage.sqlite.pace import Pace
 from tmpmaild.storage.sqlite.writer import Batch, Operation
-
-OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
 # What deleting costs, in units of one page of a large mail.
 _MESSAGE_UNITS = 6
