@@ -28,6 +28,8 @@ MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 
 _BYTES_PER_SECOND: Final = 2 * 1024 * 1024
 """Of a slow network: only a mail that is larger than a batch needs more time for it."""
+
+_MOST_MORE_SECONDS: Final = 50.0
 _WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
 
 log = logging.getLogger(__name__)
@@ -180,8 +182,9 @@ class Writer:
 
 def _seconds(operations: Sequence[Operation]) -> float:
     """Return how long the server may take to answer."""
-    more_bytes = sum(operation.size_bytes for operation in operations) - MAX_BATCH_BYTES
-    return STATEMENT_SECONDS + max(more_bytes, 0) / _BYTES_PER_SECOND
+    # Each inbox may expire in another slot, and have a copy of its own.
+    more_bytes = sum(operation.size_bytes * operation.rows for operation in operations) - MAX_BATCH_BYTES
+    return STATEMENT_SECONDS + min(max(more_bytes, 0) / _BYTES_PER_SECOND, _MOST_MORE_SECONDS)
 
 
 def _failures(error: Exception, count: int) -> list[Exception]:
