@@ -95,12 +95,13 @@ def started(port):
         (folder / "main.cf").write_text(_MAIN.format(folder=folder, port=port))
         (folder / "master.cf").write_text(_MASTER)
         (folder / "log.txt").touch()
-        command = ["postfix", "-c", folder, "start-fg"]
+        env = os.environ | {"PATH": _path()}
         with (folder / "said.txt").open("wb") as said:
-            process = subprocess.Popen(command, env=os.environ | {"PATH": _path()}, stdout=said, stderr=said)
+            process = subprocess.Popen(["postfix", "-c", folder, "start-fg"], env=env, stdout=said, stderr=said)
         try:
             _wait(folder, process)
             yield Postfix(folder)
         finally:
-            process.terminate()
+            # The process that was started is a shell, which does not pass a signal on.
+            subprocess.run(["postfix", "-c", folder, "stop"], env=env, capture_output=True, check=False)
             process.wait(PATIENCE_SECONDS)
