@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
 from tmpmaild.findings.codes.cues import NOUNS, NUMBERS, OTHER_KINDS, VERIFYING, Cue
-from tmpmaild.findings.codes.lines import Line
+from tmpmaild.findings.codes.lines import Line, Mail
 from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
 
 _MOST_LINES = 300
@@ -64,12 +64,12 @@ class _Placed(NamedTuple):
     place: str
 
 
-class _Mail:
-    """The lines of a mail, of which the first ``first`` are its subject, and what is counted in all of them."""
+class _Counted:
+    """A mail, and what is counted in all of its lines."""
 
-    def __init__(self, lines: list[Line], first: int) -> None:
-        self.lines = lines[:_MOST_LINES]
-        self.first = first
+    def __init__(self, mail: Mail) -> None:
+        self.lines, self.first, self.cues = mail.lines[:_MOST_LINES], mail.first, mail.cues
+        first = mail.first
         self.late = first + max(_EARLY_LINES, int(_LATE_SHARE * (len(self.lines) - first)))
         self.placed = [
             _Placed(number, shape, _place(line, shape))
@@ -93,10 +93,6 @@ class _Mail:
         if len(self._values) == 1:
             yield "sole"
 
-    def cues(self, begin: int, end: int) -> frozenset[Cue]:
-        """Return the cues of some lines."""
-        return frozenset[Cue]().union(*(line.cues for line in self.lines[begin:end]))
-
     def refers_to_subject(self) -> bool:
         """Return whether the text says so: "your code is in the subject of this mail"."""
         cues = self.cues(self.first, self.first + _LINES_THAT_REFER)
@@ -111,20 +107,20 @@ class _Mail:
         return above if is_short or above.text.endswith(COLONS) else None
 
 
-def weigh(lines: list[Line], first: int) -> dict[str, float]:
-    """Return the values that are set as codes are, with their confidence; lines before ``first`` are the subject."""
-    if sum(bool(line.text) for line in lines) < _FEWEST_LINES:
+def weigh(mail: Mail) -> dict[str, float]:
+    """Return the values that are set as codes are, with their confidence."""
+    if sum(bool(line.text) for line in mail.lines) < _FEWEST_LINES:
         return {}
-    mail = _Mail(lines, first)
+    counted = _Counted(mail)
     found: dict[str, float] = {}
-    for one in mail.placed:
-        confidence = scores.of_signs(_signs(mail, one))
+    for one in counted.placed:
+        confidence = scores.of_signs(_signs(counted, one))
         if confidence:
             found[one.shape.value] = max(confidence, found.get(one.shape.value, 0))
     return found
 
 
-def _signs(mail: _Mail, one: _Placed) -> set[str]:
+def _signs(mail: _Counted, one: _Placed) -> set[str]:
     """Return the signs that a number is a code or is none; where a noun stands, words have said what it is."""
     own = mail.lines[one.number].cues
     if one.place in _WITHIN and one.number >= mail.first and own.isdisjoint(_CUES["enter"]):
@@ -160,7 +156,7 @@ def _of_shape(shape: Shape) -> Iterator[str]:
         yield "weak shape"
 
 
-def _of_place(mail: _Mail, one: _Placed) -> Iterator[str]:
+def _of_place(mail: _Counted, one: _Placed) -> Iterator[str]:
     number = one.number
     if number < mail.first and mail.refers_to_subject():
         yield "referred to"
@@ -176,7 +172,7 @@ def _of_place(mail: _Mail, one: _Placed) -> Iterator[str]:
         yield "below title"
 
 
-def _around(mail: _Mail, one: _Placed) -> Iterator[str]:
+def _around(mail: _Counted, one: _Placed) -> Iterator[str]:
     """Yield what the words tell up to three lines above and below."""
     number = one.number
     above = mail.cues(max(number - _LINES_AROUND, mail.first), number)
@@ -189,7 +185,7 @@ def _named(place: str, cues: frozenset[Cue]) -> Iterator[str]:
             yield f"{place} {name}"
 
 
-def _of_names(mail: _Mail, one: _Placed) -> Iterator[str]:
+def _of_names(mail: _Counted, one: _Placed) -> Iterator[str]:
     """Yield what is said of the number itself: another kind of number, an amount, or that one types it."""
     line, shape = mail.lines[one.number], one.shape
     names = _names(mail, one)
@@ -203,7 +199,7 @@ def _of_names(mail: _Mail, one: _Placed) -> Iterator[str]:
         yield "unit"
 
 
-def _names(mail: _Mail, one: _Placed) -> set[Cue]:
+def _names(mail: _Counted, one: _Placed) -> set[Cue]:
     """Return the cues right before a number, at the end of its title, or below: "1234", then "is your order number"."""
     title, line, below = mail.title(one), mail.lines[one.number], mail.lines[one.number + 1 : one.number + 2]
     if title:

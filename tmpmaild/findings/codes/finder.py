@@ -9,9 +9,9 @@ The looks are in ``shapes.py``, the words in ``words/codes.toml``, what each is 
 by itself is for ``lines.py`` and ``naming.py``.
 """
 
-from tmpmaild.findings.codes import evidence, naming, scores, shapes
+from tmpmaild.findings.codes import evidence, naming, scores
 from tmpmaild.findings.codes.cues import NOUNS, Cue, Mark
-from tmpmaild.findings.codes.lines import Line, is_plain, touching
+from tmpmaild.findings.codes.lines import Line, Mail, is_plain, touching
 from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
 from tmpmaild.model import Code
 
@@ -23,22 +23,10 @@ _OLD_CHARACTERS = 15
 _LONG_LETTERS = 6
 
 
-class _Mail:
-    """The lines of a mail, those of its subject first."""
-
-    def __init__(self, subject: str, text: str) -> None:
-        texts = shapes.plain_lines(subject)
-        self.first = len(texts)
-        texts += shapes.plain_lines(text)
-        found = shapes.find(texts)
-        self.lines = [Line(text, found.get(number, [])) for number, text in enumerate(texts)]
-        self.numbers = sorted(found)
-
-
 class _Places(dict[str, frozenset[Cue]]):
     """The cues of each place around a line, as the table of scores names them."""
 
-    def __init__(self, mail: _Mail, number: int) -> None:
+    def __init__(self, mail: Mail, number: int) -> None:
         self._mail = mail
         self._number = number
         self["near"] = mail.lines[number].cues
@@ -51,12 +39,11 @@ class _Places(dict[str, frozenset[Cue]]):
         return self["above"] | self["below"]
 
     def _of_lines(self, place: str) -> frozenset[Cue]:
-        lines, first = self._mail.lines, self._mail.first
+        mail, number = self._mail, self._number
         if place == "below":
-            found = lines[max(self._number + 1, first) : self._number + 1 + _LINES_AROUND]
-        else:
-            found = lines[max(self._number - _LINES_AROUND, first) : self._number + (place == "above")] + lines[:first]
-        return _union(found)
+            return mail.cues(max(number + 1, mail.first), number + 1 + _LINES_AROUND)
+        begin = max(number - _LINES_AROUND, mail.first)
+        return mail.cues(begin, number + (place == "above")) | mail.cues(0, mail.first)
 
 
 def find(subject: str, text: str) -> tuple[Code, ...]:
@@ -65,7 +52,7 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
     A value is what somebody would type: ASCII digits without what groups them; other codes as they stand. Hardly
     ever there is more than one. The time it takes is in proportion to the length of the texts.
     """
-    mail = _Mail(subject, text)
+    mail = Mail(subject, text)
     if not mail.numbers:
         return ()
     found: dict[str, float] = {}
@@ -75,17 +62,13 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
             if confidence >= scores.LEAST:
                 found[shape.value] = max(confidence, found.get(shape.value, 0))
     if max(found.values(), default=0) < scores.WEAKLY_NAMED:
-        found = evidence.weigh(mail.lines, mail.first) or found
+        found = evidence.weigh(mail) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
     listed = best_first[:1] + [item for item in best_first[1:] if item[1] >= scores.LEAST_BESIDES_THE_BEST]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
 
 
-def _union(lines: list[Line]) -> frozenset[Cue]:
-    return frozenset[Cue]().union(*(line.cues for line in lines))
-
-
-def _confidence(mail: _Mail, number: int, index: int) -> float:
+def _confidence(mail: Mail, number: int, index: int) -> float:
     """Return how surely words make something a code, 0 when none does."""
     line = mail.lines[number]
     shape = line.shapes[index]
@@ -104,7 +87,7 @@ def _confidence(mail: _Mail, number: int, index: int) -> float:
     return confidence
 
 
-def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
+def _named_by_verb(mail: Mail, number: int, shape: Shape) -> float:
     """Rate "enter 1234 to sign in" and "password: 1234", where no noun stands."""
     line = mail.lines[number]
     is_typed = shape.kind is not Kind.WORDS and (shape.kind is not Kind.LETTERS or len(shape.value) >= _LONG_LETTERS)
@@ -118,7 +101,7 @@ def _named_by_verb(mail: _Mail, number: int, shape: Shape) -> float:
     return scores.strength("password", _Places(mail, number))
 
 
-def _named_above(mail: _Mail, number: int, shape: Shape) -> float:
+def _named_above(mail: Mail, number: int, shape: Shape) -> float:
     """Rate a number that stands by itself, by the lines above."""
     if not mail.lines[number].is_alone(shape):
         return 0
@@ -134,7 +117,7 @@ def _named_above(mail: _Mail, number: int, shape: Shape) -> float:
     return 0
 
 
-def _strength(mail: _Mail, number: int, noun: Mark, shape: Shape, rest: str) -> float:
+def _strength(mail: Mail, number: int, noun: Mark, shape: Shape, rest: str) -> float:
     """Return how surely a noun means a code for verification, by the words around it.
 
     ``rest`` is what stands between the noun and the number, or behind the noun in its line.

@@ -6,6 +6,7 @@ Which number a cue names is for ``naming.py``.
 import re
 
 from tmpmaild.findings import lexicon
+from tmpmaild.findings.codes import shapes
 from tmpmaild.findings.codes.cues import (
     DETERMINERS,
     LEXICON,
@@ -162,6 +163,22 @@ class Line:
 
     def _is_negated(self, verb: Mark) -> bool:
         return _NEGATED.search(self.text, max(verb.start - _NEGATION_CHARACTERS, 0), verb.start) is not None
+
+
+class Mail:
+    """The lines of a mail, of which the first ``first`` are its subject; ``numbers`` are those with a shape."""
+
+    def __init__(self, subject: str, text: str) -> None:
+        texts = shapes.plain_lines(subject)
+        self.first = len(texts)
+        texts += shapes.plain_lines(text)
+        found = shapes.find(texts)
+        self.lines = [Line(text, found.get(number, [])) for number, text in enumerate(texts)]
+        self.numbers = sorted(found)
+
+    def cues(self, begin: int, end: int) -> frozenset[Cue]:
+        """Return the cues of some lines."""
+        return frozenset[Cue]().union(*[line.cues for line in self.lines[begin:end]])
 
 
 def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:

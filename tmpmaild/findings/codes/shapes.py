@@ -96,9 +96,9 @@ _PRINTED = re.compile(r"[!-~]+\Z")
 _LONGEST_START = 13
 # Of a parcel on a shelf; typed with its hyphens.
 _SHELF = re.compile(r"[0-9]{1,2}-(?:[0-9]{1,2}-)?[0-9]{4,5}")
-# A line that is nothing but groups of capital letters and digits; not a time or a British postcode.
+# A line that is nothing but groups of capital letters and digits; not "PIN 4815", a time or a British postcode.
 _VALUE_LINE = re.compile(
-    r"[^\w(+$]*+(?![A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}$|[0-9:. -]+ ?(?:AM|PM|[A-Z]{3})$)"
+    r"[^\w(+$]*+(?!(?:OTP|PIN|TAN|CODE|TOKEN) |[A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}$|[0-9:. -]+ ?(?:AM|PM|[A-Z]{3})$)"
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
 )
 _MOST_TYPED = 14
