@@ -152,7 +152,8 @@ def _findings_or_none(subject: str, texts: Texts) -> Findings:
 def _findings(subject: str, texts: Texts) -> Findings:
     found = codes.find(subject, texts.body)
     if not found and texts.html:  # the text part may only say that the mail is to be read as HTML
-        found = codes.find(subject, htmltext.to_text(texts.html))
+        text = htmltext.to_text(texts.html)
+        found = () if text == texts.body else codes.find(subject, text)
     return Findings(found, tuple(_bounded(links.find(texts.body, texts.html))))
 
 

@@ -18,12 +18,11 @@ from tmpmaild.findings.codes.cues import (
     Cue,
     Mark,
 )
-from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
+from tmpmaild.findings.codes.shapes import Kind, Shape
 
 NEAR_CHARACTERS = 60
 
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.AUTHORIZE, Cue.PARCEL}
-_QUALIFYING = frozenset({Cue.CONFIRM, Cue.AUTHORIZE, Cue.PASSWORD})
 _KNOWN = VERIFYING | {Cue.CONFIRM, Cue.IS, Cue.THING}
 _CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | NUMBERS
 
@@ -102,15 +101,12 @@ class Line:
         self._used.add(noun.start)
 
     def is_alone(self, shape: Shape) -> bool:
-        """Return whether there are no words next to a number, and no numbers next to a word."""
-        outside = self.text[: shape.start] + self.text[shape.end :]
-        if shape.kind in TYPED:
-            return not LETTER.search(outside)
-        return not any(map(str.isalnum, outside))
+        """Return whether there are no words and no numbers next to a shape."""
+        return not any(map(str.isalnum, self.text[: shape.start] + self.text[shape.end :]))
 
     def is_counted(self, shape: Shape) -> bool:
         """Return whether a unit follows: "4815 points"."""
-        return shape.kind in {Kind.DIGITS, Kind.YEAR} and self._follows(shape, Cue.UNIT, _UNIT_CHARACTERS)
+        return shape.kind is Kind.DIGITS and self._follows(shape, Cue.UNIT, _UNIT_CHARACTERS)
 
     def is_word(self, shape: Shape) -> bool:
         """Return whether letters are one of the words that speak of codes."""
@@ -132,8 +128,6 @@ class Line:
     def is_asked_for(self, shape: Shape) -> bool:
         """Return whether a line asks to enter a number, in whatever order of words."""
         if self.is_entered(shape) or self._follows(shape, Cue.ENTERED, _PHRASE_CHARACTERS):
-            return True
-        if self.says(shape) and Cue.ENTER in self.cues:
             return True
         return any(mark.cue is Cue.ENTER and self._opens(mark, shape) for mark in self.marks)
 
@@ -193,7 +187,7 @@ def _in_its_phrase(text: str, found: list[Mark], at: int) -> Cue:
         return Cue.LABEL
     if (before | behind) & (VERIFYING | {Cue.DELIVERY, Cue.OTP}):
         return Cue.OTP
-    if cue is Cue.CODE or (before | behind) & (_QUALIFYING | {Cue.PREMISES}):
+    if cue is Cue.CODE or (before | behind) & {Cue.CONFIRM, Cue.PREMISES}:
         return Cue.CODE
     return Cue.ASKED if is_told(found, at) else cue
 
@@ -272,7 +266,7 @@ def is_plain(line: Line, noun: Mark, rest: str) -> bool:
     """
     if line.text[: noun.start].endswith("("):
         return False
-    if touching(line, noun) & _QUALIFYING:
+    if Cue.CONFIRM in touching(line, noun):
         return True
     before = _WORD_BEFORE.search(line.text, max(noun.start - _LONGEST_WORD, 0), noun.start)
     if before and not _is_harmless(line, before):

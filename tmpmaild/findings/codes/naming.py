@@ -35,10 +35,7 @@ _SOMETHING_ELSE = Naming(None, 0)
 def naming(line: Line, index: int) -> Naming | None:
     """Return what the words of a line say of its number ``index``; None when they say nothing."""
     shape = line.shapes[index]
-    begin = line.shapes[index - 1].end if index else 0
-    names = [
-        mark for mark in line.marks if mark.cue in _OTHER_NAMES and begin <= mark.start and mark.end <= shape.start
-    ]
+    names = [mark for mark in line.marks if mark.cue in _OTHER_NAMES and mark.end <= shape.start]
     noun = next((mark for mark in reversed(line.nouns()) if mark.end <= shape.start), None)
     if noun is not None:
         if _another_is_nearer(line, noun, [name for name in names if name.start >= noun.end], shape):
@@ -67,10 +64,7 @@ def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
 
 def _ends_in_purpose(line: Line, noun: Mark, shape: Shape) -> bool:
     """Return whether what a code is for is right before a number: "code for your login 1234"."""
-    return any(
-        mark.cue in _PURPOSES and noun.end < mark.end and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS
-        for mark in line.marks
-    )
+    return any(mark.cue in _PURPOSES and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS for mark in line.marks)
 
 
 def _is_next_to(line: Line, name: Mark, shape: Shape) -> bool:
@@ -87,17 +81,15 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
     if any(map(str.isdigit, gap)):
         return False
     is_opened = gap.rstrip()[-1:] in OPENS_VALUE
-    if is_opened and _is_told_until(line, noun, name):
+    if is_opened and _is_of_one_clause(line, noun, name):
         return False
     if line.is_said(shape) or (is_opened and (name.cue is Cue.THING or LETTER.search(gap))):
         return False
     return not _is_of_one_phrase(line, noun, name, is_opened=is_opened)
 
 
-def _is_told_until(line: Line, noun: Mark, name: Mark) -> bool:
+def _is_of_one_clause(line: Line, noun: Mark, name: Mark) -> bool:
     """Distinguish "enter the code on the page: 1234" and "give it, when he hands over the parcel: 1234"."""
-    if not is_told(line.marks, line.marks.index(noun)):
-        return False
     is_parcel = any(mark.cue is Cue.PARCEL and mark.start == name.start for mark in line.marks)
     return is_parcel or not _CLAUSE_END.search(line.text, noun.end, name.start)
 
