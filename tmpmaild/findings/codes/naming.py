@@ -54,7 +54,7 @@ def naming(line: Line, index: int) -> Naming | None:
 def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
     """Return whether a noun and a number behind it are plainly one phrase: "code: 1234", "code for you is 1234"."""
     gap = line.text[noun.end : shape.start].rstrip()
-    is_short = shape.start - noun.end <= _TOUCHING_CHARACTERS or _ends_in_purpose(line, noun, shape)
+    is_short = shape.start - noun.end <= _TOUCHING_CHARACTERS or _ends_in_purpose(line, shape)
     if gap.endswith(("...", "\u2026")) or (gap[-1:] in OPENS_VALUE and (is_short or gap[-1] not in "([{")):
         return True
     if is_short and (shape.kind in TYPED or (shape.kind is Kind.YEAR and is_told(line.marks, line.marks.index(noun)))):
@@ -62,7 +62,7 @@ def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
     return line.is_said(shape) or line.is_entered(shape)
 
 
-def _ends_in_purpose(line: Line, noun: Mark, shape: Shape) -> bool:
+def _ends_in_purpose(line: Line, shape: Shape) -> bool:
     """Return whether what a code is for is right before a number: "code for your login 1234"."""
     return any(mark.cue in _PURPOSES and 0 <= shape.start - mark.end <= _TOUCHING_CHARACTERS for mark in line.marks)
 
