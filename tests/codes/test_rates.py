@@ -1,7 +1,8 @@
 """Mails that were written without a look at the finder: the rates that it has reached on them are held.
 
-``blind/first.jsonl``, ``second.jsonl`` and ``third.jsonl`` have 150 each, a hundred of them with a code. The finder was
-developed on the first two; what the third says is what it measured before anybody looked into it (docs/api.md).
+``blind/first.jsonl``, ``second.jsonl`` and ``third.jsonl`` have 150 each, a hundred of them with a code, ``fourth.jsonl``
+has 120, half of them with one. The finder was developed on the first three. What it measured on the third and the fourth
+before anybody looked into them is in docs/decisions.md.
 """
 
 from pathlib import Path
@@ -14,13 +15,18 @@ HERE = Path(__file__).parent / "blind"
 
 
 @pytest.mark.parametrize(
-    ("name", "least_codes", "most_invented", "least_links"),
-    [("first", 1, 0, 1), ("second", 0.94, 0.02, 1), ("third", 0.96, 0.02, 0.97)],
+    ("name", "size", "least_codes", "most_invented", "least_links"),
+    [
+        ("first", 150, 1, 0, 1),
+        ("second", 150, 0.94, 0.02, 1),
+        ("third", 150, 0.96, 0.02, 0.97),
+        ("fourth", 120, 0.96, 0, 1),
+    ],
 )
-def test_the_rates_that_were_reached_are_held(name, least_codes, most_invented, least_links):
+def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_invented, least_links):
     mails = finding_rates.read(HERE / f"{name}.jsonl")
     rates = finding_rates.measure(mails)
-    assert len(mails) == 150
+    assert len(mails) == size
     assert rates.first_code_right >= least_codes, rates.wrong
     assert rates.invented <= most_invented, rates.wrong
     assert rates.link_right >= least_links, rates.wrong
