@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import asynccontextmanager, closing
 
 import pytest
-from stores import ENGINES
+from stores import ENGINES, SqliteStore
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import NO_SESSION, Envelope, NewInbox, NewMail, ParsedMail
@@ -148,6 +148,12 @@ def pytest_generate_tests(metafunc):
     is_contract = metafunc.definition.path.name.startswith("test_contract")
     if is_contract and "engine_kind" in metafunc.fixturenames:
         metafunc.parametrize("engine_kind", ENGINES)
+
+
+@pytest.fixture
+def store(store, path):
+    """Return a place for a storage, on SQLite the file where a module has it."""
+    return SqliteStore(path) if store.engine == SqliteStore.engine else store
 
 
 @pytest.fixture
