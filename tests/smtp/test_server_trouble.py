@@ -7,6 +7,9 @@ import pytest
 
 from tmpmaild.errors import StorageFull
 from tmpmaild.inboxes.service import NewAddress
+from tmpmaild.smtp import replies
+
+from .conftest import PATIENCE_SECONDS
 
 STORED = "250 2.0.0 Ok: stored as "
 SYSTEM_FULL = "452 4.3.1 Insufficient system storage, try again later"
@@ -67,3 +70,21 @@ async def test_mail_whose_statement_an_administrator_ends_is_refused_for_now_and
         assert {reply for reply in said if not reply.startswith(STORED)} == {OUR_FAULT}
         assert len(store.mails()) == len(said) - said.count(OUR_FAULT)
         assert "secret" not in caplog.text
+
+
+async def test_after_all_connections_to_the_server_were_ended_mail_is_stored_and_shown_again(serve, store):
+    async with serve() as house:
+        client = await house.greeted()
+        assert (await client.deliver("abc")).startswith(STORED)
+        store.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE application_name = 'tmpmaild' AND datname = current_database()"
+        )
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (said := await client.say("MAIL FROM:<>", "RCPT TO:<abc@ours.test>"))[1] != str(replies.RECIPIENT_OK):
+                assert said[1] == OUR_FAULT
+                await client.say("RSET")
+            while not (await client.say("DATA", "Subject: after\r\n."))[1].startswith(STORED):
+                await client.say("MAIL FROM:<>", "RCPT TO:<abc@ours.test>")
+        assert [message.subject for message in await house.messages("abc")] == ["after", "x"]
+        await house.until(lambda: not house.storage.trouble())
