@@ -1,4 +1,4 @@
-"""Codes that no noun names: how a number is set in its mail tells as much, in every language.
+"""Codes that no noun names, or only weakly: how a number is set in its mail tells as much, in every language.
 
 What somebody is to type is in a line of its own, behind a colon or first in its sentence, in a mail with few other
 numbers and hardly any amount; a receipt has many, each with a label. What each sign weighs is in ``scores.py``.
@@ -6,6 +6,7 @@ numbers and hardly any amount; a receipt has many, each with a label. What each 
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
@@ -78,7 +79,10 @@ class _Counted:
         ]
         self._rivals = {place: self._values_at(places) for place, places in _RIVALS.items()}
         self._values = {one.shape.value for one in self.placed if one.shape.kind is not Kind.LETTERS}
-        self._has_amounts = _AMOUNT.search("\n".join([line.text for line in self.lines])) is not None
+
+    @cached_property
+    def _has_amounts(self) -> bool:
+        return any(_AMOUNT.search(line.text) for line in self.lines)
 
     def _values_at(self, places: frozenset[str]) -> set[str]:
         body = (one for one in self.placed if self.first <= one.number < self.late)

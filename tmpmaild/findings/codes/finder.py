@@ -3,7 +3,7 @@
 A number is a code when words call it one. What calls it so is a noun ("code"), the more surely when something about
 verification stands near it; it names a number behind it ("your code is 1234"), before it ("1234 is your code") or
 alone in a line below, and only one. What something else names ("order no. 1234") is no code, whatever it looks like.
-Where no noun names any, it is for ``evidence.py`` how the numbers are set in the mail.
+Where no noun names any, or one only weakly, ``evidence.py`` judges how the numbers are set in the mail.
 
 The looks are in ``shapes.py``, the words in ``words/codes.toml``, what each is worth in ``scores.py``; what a line says
 by itself is for ``lines.py`` and ``naming.py``.

@@ -20,8 +20,6 @@ from tmpmaild.findings.codes.cues import (
 )
 from tmpmaild.findings.codes.shapes import Kind, Shape
 
-NEAR_CHARACTERS = 60
-
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.AUTHORIZE, Cue.PARCEL}
 _KNOWN = VERIFYING | {Cue.CONFIRM, Cue.IS, Cue.THING}
 _CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | NUMBERS

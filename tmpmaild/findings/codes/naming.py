@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
 from tmpmaild.findings.codes.cues import NUMBERS, OTHER_KINDS, PLAIN_WORDS, VERIFYING, Cue, Mark
-from tmpmaild.findings.codes.lines import LETTER, NEAR_CHARACTERS, OF, OPENS_VALUE, Line, is_told
+from tmpmaild.findings.codes.lines import LETTER, OF, OPENS_VALUE, Line, is_told
 from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
 
 _NAMING_CHARACTERS = 12
+_NEAR_CHARACTERS = 60
 _TOUCHING_CHARACTERS = 4
 
 _OTHER_NAMES = OTHER_KINDS | NUMBERS | {Cue.THING}
@@ -114,7 +115,7 @@ def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
 def _noun_behind(line: Line, index: int) -> Mark | None:
     """Return the noun that may name a number before it, unless there is one behind it that it names rather."""
     shape = line.shapes[index]
-    noun = next((mark for mark in line.nouns() if 0 <= mark.start - shape.end <= NEAR_CHARACTERS), None)
+    noun = next((mark for mark in line.nouns() if 0 <= mark.start - shape.end <= _NEAR_CHARACTERS), None)
     others = (other for other in line.shapes[index + 1 :] if other.kind in TYPED)
     following = next(others, None)
     if noun is None or following is None:
