@@ -199,13 +199,10 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
 
 
 def _whole(line: str, start: int) -> Shape | None:
-    """Return what fills the rest of its line: groups of letters and digits, or a password with signs."""
+    """Return what fills the rest of its line: groups of capital letters and digits."""
     rest = line[start:]
-    if not 0 < len(rest) <= _LONGEST_RUN or rest.isalpha():
+    if len(rest) > _LONGEST_RUN or not rest.isupper() or rest.isalpha():
         return None
-    if not rest.isupper():
-        secret = None if " " in rest.strip() else _SECRET.fullmatch(line, start)
-        return Shape(*secret.span(), rest, scores.SECRET, Kind.WORDS) if secret else None
     match = _VALUE_LINE.fullmatch(line, start)
     if match and any(map(str.isdigit, match[1])):
         value = match[1].replace(" ", "")
