@@ -11,7 +11,7 @@ DEVICES = pytest.mark.parametrize("device", [WIDE, PHONE], ids=["wide", "phone"]
 # What of a mail stands in a frame is the mail's own, and no script can look at it.
 AXE = """
 async ([part, runOnly]) => {
-  const { violations } = await axe.run(part === "body" ? document : part, { runOnly, iframes: false, resultTypes: ["violations"], selectors: false });
+  const { violations } = await axe.run(part === "body" ? document : part, { runOnly, iframes: false, preload: { assets: ["media"] }, resultTypes: ["violations"], selectors: false });
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html.slice(0, 160)} ${any[0]?.message ?? ""}`));
 }
 """
