@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tmpmaild import client as api
 from tmpmaild import pytest_plugin
@@ -73,9 +72,8 @@ def is_name(code):
     return code in names | members or code.partition("(")[0] in api.__all__
 
 
-@pytest.mark.parametrize("code", OURS)
-def test_what_the_page_says_of_us_exists(code):
-    assert is_route(code) or is_call(code) or is_key(code) or is_name(code)
+def test_what_the_page_says_of_us_exists():
+    assert [code for code in OURS if not (is_route(code) or is_call(code) or is_key(code) or is_name(code))] == []
 
 
 def test_what_does_not_exist_is_noticed():

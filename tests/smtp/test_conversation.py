@@ -257,9 +257,12 @@ CONTROLS = [*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0))]
 CONTROLS.remove("\n")
 
 
-@pytest.mark.parametrize("control", CONTROLS, ids=ascii)
-def test_a_control_character_is_refused_wherever_it_stands_and_does_not_come_back(control):
-    world = World()
+def test_a_control_character_is_refused_wherever_it_stands_and_does_not_come_back():
+    for control in CONTROLS:
+        refuse_everywhere(World(), control)
+
+
+def refuse_everywhere(world, control):
     assert world.say(f"HELO client{control}x") == b"501 5.5.2 Control characters are not allowed\r\n"
     assert world.say(f"FROB{control}") == b"501 5.5.2 Control characters are not allowed\r\n"
     world.say("EHLO client.example")
