@@ -223,6 +223,8 @@ def test_a_database_that_is_new_full_or_of_a_mighty_role_is_told(cluster):
     assert (found.free_connections, database.connections(found).level) == (4, "warning")
     assert levels(database.tls(found, "prefer")) == []
     assert database.standby(found, 2).level == "warning"
+    assert (found.settings["autovacuum"], levels(database.vacuum(found.settings))) == ("on", [])
+    assert levels(database.vacuum({"autovacuum": "off"})) == ["warning"]
     cluster.execute("DROP ROLE IF EXISTS visitor")  # the cluster is shared by all tests of a worker
     cluster.execute("CREATE ROLE visitor LOGIN")
     assert database.role(facts(cluster, name, "visitor")).text == "may not create tables"

@@ -12,6 +12,7 @@ from tmpmaild.storage.postgresql.settings import StorageSettings
 CONNECTIONS_OF_A_DAEMON = 8
 _SERVER, _SCHEMA, _ROLE, _STANDBY = "database server", "database schema", "database role", "standby"
 _LOG, _CONNECTIONS, _CLOCK, _TLS = "database log", "database connections", "database clock", "database TLS"
+_VACUUM = "database vacuum"
 _MIB = 1 << 20
 _NEVER = "-1"
 _DEFAULTS: Final = {
@@ -44,6 +45,7 @@ def check(settings: StorageSettings) -> Iterator[Finding]:
     yield role(found)
     yield standby(found, len(settings.url.hosts))
     yield from log(found.settings)
+    yield from vacuum(found.settings)
     yield connections(found)
     yield clock(found)
     yield from tls(found, dict(settings.url.tls).get("sslmode", "prefer"))
@@ -113,6 +115,13 @@ def _that_write_mail(given: Mapping[str, str]) -> Iterator[str]:
         yield from ("auto_explain.log_min_duration",) if settings["auto_explain.log_min_duration"] != _NEVER else ()
     if settings["pgaudit.log_parameter"] != "off":
         yield "pgaudit.log_parameter"
+
+
+def vacuum(settings: Mapping[str, str]) -> Iterator[Finding]:
+    """Warn where the files of the database grow without end."""
+    if settings.get("autovacuum") == "off":
+        text = "autovacuum is off: the files grow with each change, whatever storage.max_bytes says"
+        yield warning(_VACUUM, text, "autovacuum = on")
 
 
 def connections(found: ServerFacts) -> Finding:

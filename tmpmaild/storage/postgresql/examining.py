@@ -22,6 +22,7 @@ LOGGING: Final = (
     "auto_explain.log_parameter_max_length",
     "pgaudit.log_parameter",
 )
+_SETTINGS: Final = (*LOGGING, "autovacuum")
 # What a role may see of the sessions of others is enough to count them: background processes have no database.
 _FACTS: Final = """
 SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
@@ -78,7 +79,7 @@ _AS_THEY_ARE: Final = (
 
 
 async def _settings(connection: asyncpg.Connection) -> dict[str, str]:
-    rows = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", LOGGING)
+    rows = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", _SETTINGS)
     return {row["name"]: row["setting"] for row in rows}
 
 

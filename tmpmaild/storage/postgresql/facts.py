@@ -10,7 +10,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
 
     ``schema_obstacle`` says why a daemon would not start with the schema, ``schema_step`` is None before there is one.
     ``others_may_create``: any role may put objects into our schema, which could be used in place of ours.
-    ``settings`` are those that exist of ``LOGGING`` in ``examining.py``, as text.
+    ``settings`` are those that exist of ``_SETTINGS`` in ``examining.py``, as text.
     """
 
     version: str
