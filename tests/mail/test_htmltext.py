@@ -66,7 +66,7 @@ def test_a_link_shows_where_it_leads(html, text):
     [
         ('<div style="display:none;max-height:0">pre<div>x</div>header</div>body', "body"),
         ('<div style="color:red; DISPLAY : none">preheader</div>body', "body"),
-        ('<span style="max-height:0px;overflow:hidden">preheader</span>body', "body"),
+        ('<div style="max-height:0px;overflow:hidden">preheader</div>body', "body"),
         ('<div style="visibility:hidden">preheader</div>body', "body"),
         ("<p hidden>preheader</p>body", "body"),
         ("<input type=hidden value=x>body", "body"),

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tmpmaild import charsets
+from tmpmaild.mail import hiding
+from tmpmaild.mail.htmltree import names
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TAGS = 100_000
@@ -18,18 +20,14 @@ MAX_TOKENS_FOR_LINKS = 20_000
 BEFORE_CHARACTERS = 200
 
 
-def _names(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_BREAKING = _names(
+_BREAKING = names(
     "address article aside body center dd details dialog dir div dl dt fieldset figcaption figure footer "
     "form header hr html legend li main nav option section summary table tbody tfoot thead tr"
 )
-_SPACED = _names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
-_RAW_TEXT = _names("iframe noembed noframes script style textarea title xmp")
-_SHOWN_RAW_TEXT = _names("textarea xmp")
-_VOID = _names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
+_SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
+_RAW_TEXT = names("iframe noembed noframes script style textarea title xmp")
+_SHOWN_RAW_TEXT = names("textarea xmp")
+_VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
 _MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
 _TAG = re.compile(
@@ -38,12 +36,6 @@ _TAG = re.compile(
 _TAG_NAME = re.compile(r"</?[a-zA-Z]")
 _ATTRIBUTE = re.compile(
     r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
-)
-_MAY_HIDE = re.compile(r"hidden|display\s*+:\s*+none|(?:max-height|opacity)\s*+:\s*+0|mso-hide", re.IGNORECASE)
-_HIDING_STYLE = re.compile(
-    r"(?:^|[;\s])(?:display\s*+:\s*+none|visibility\s*+:\s*+hidden|mso-hide\s*+:\s*+all"
-    r"|max-height\s*+:\s*+0(?:px)?\s*+(?:!|;|$)|opacity\s*+:\s*+0(?:\.0*+)?\s*+(?:!|;|$))",
-    re.IGNORECASE,
 )
 # Elements within may set these anew, as layouts of tables do with the size: they hide only the text up to the next tag.
 _MAY_BLANK = re.compile(
@@ -56,7 +48,7 @@ _BLANKING_STYLE = re.compile(
 _WHITE = re.compile(r"(?:^|[;\s])color\s*+:\s*+(?:white|#fff(?:fff)?)\s*+(?:!|;|$)", re.IGNORECASE)
 _COLOURS_A_PAGE = re.compile(r"background|bgcolor|<style|<link", re.IGNORECASE)
 # What may end without an end tag, when the next begins (HTML, 13.1.2.4).
-_ENDS_BY_ITSELF = _names("p li dt dd tr td th thead tbody tfoot option optgroup colgroup")
+_ENDS_BY_ITSELF = names("p li dt dd tr td th thead tbody tfoot option optgroup colgroup")
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 # What the URL standard of browsers takes off an address.
 _LINE_ENDS = re.compile(r"[\t\n\r]")
@@ -80,11 +72,11 @@ def to_text(html: str) -> str:
     is its alternative text. Of very large HTML the beginning is read.
     """
     source = charsets.scrub(html[:MAX_CHARACTERS])
-    page, hidden = _Page(), _Hidden()
+    page, hidden = _Page(), _Hidden(_classes_of(source))
     page.read(source, hidden)
     if hidden.hides_too_much(found_nothing=not page.text()):
         page = _Page()
-        page.read(source, _Hidden(skips=False))
+        page.read(source, _Hidden({}, skips=False))
     return page.text()
 
 
@@ -95,9 +87,10 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
     address is what a browser would follow: without spaces around it, and without line ends. White space is
     collapsed. Hidden links are left out. Of very large HTML the beginning is read.
     """
-    source, hidden = charsets.scrub(html[:MAX_CHARACTERS]), _Hidden()
+    source = charsets.scrub(html[:MAX_CHARACTERS])
+    hidden = _Hidden(_classes_of(source))
     found = list(_links(source, hidden))
-    yield from _links(source, _Hidden(skips=False)) if hidden.hides_too_much(found_nothing=False) else found
+    yield from _links(source, _Hidden({}, skips=False)) if hidden.hides_too_much(found_nothing=False) else found
 
 
 def _links(source: str, hidden: "_Hidden") -> Iterator[tuple[str, str, str]]:
@@ -189,12 +182,21 @@ def unescaped(text: str) -> str:
     return entities.unescape(_HUGE_REFERENCE.sub("\ufffd", text))
 
 
-def _hides(attributes: str) -> bool:
+def _classes_of(source: str) -> dict[str, str]:
+    """Return the classes that the sheets of a mail hide, and how; read up to the last sheet."""
+    end = source.rfind("</style")
+    return hiding.hidden_classes(tokens(source[: end + 8], sheets=True)) if end >= 0 else {}
+
+
+def _hides(name: str, attributes: str, classes: dict[str, str]) -> bool:
     """Return whether a tag plainly hides what it holds."""
-    if _MAY_HIDE.search(attributes) is None:
+    named = [one for one in classes if one in attributes] if classes else []
+    if not attributes or not (named or hiding.may_hide(attributes)):
         return False
     found = attributes_of(attributes)
-    return "hidden" in found or _HIDING_STYLE.search(found.get("style", "")) is not None
+    own = found.get("class", "").split()
+    style = ";".join([*(classes[one] for one in named if one in own), found.get("style", "")])
+    return ("hidden" in found and "display" not in style) or hiding.hides(name, style)
 
 
 def _blanks(attributes: str, *, on_white: bool) -> bool:
@@ -211,7 +213,8 @@ def _blanks(attributes: str, *, on_white: bool) -> bool:
 class _Hidden:
     """Knows whether what is read is in an element that hides it (``name``); without ``skips`` only templates do."""
 
-    def __init__(self, *, skips: bool = True) -> None:
+    def __init__(self, classes: dict[str, str], *, skips: bool = True) -> None:
+        self._classes = classes
         self._skips = skips
         self.name = ""
         self._depth = 0
@@ -224,12 +227,13 @@ class _Hidden:
                 if self._depth == 0:
                     self.name = ""
             return True
-        if kind == "start" and name not in _VOID and (name == "template" or (self._skips and _hides(attributes))):
+        is_hidden = name == "template" or (self._skips and _hides(name, attributes, self._classes))
+        if is_hidden and kind == "start" and name not in _VOID:
             self.name, self._depth = name, 1
         return self.name != ""
 
     def hides_too_much(self, *, found_nothing: bool) -> bool:
-        """Return, at the end, whether something hidden has no end that we know of: rather too much than too little."""
+        """Return, at the end, whether something hidden has no end that we know of."""
         return self.name in _ENDS_BY_ITSELF or (self.name != "" and found_nothing)
 
 
