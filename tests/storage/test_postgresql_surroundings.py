@@ -10,7 +10,7 @@ from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import clock as database_clock
-from tmpmaild.storage.postgresql import connecting, engine, server
+from tmpmaild.storage.postgresql import connecting, engine, migrate, server
 from tmpmaild.storage.postgresql.clock import DatabaseClock
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
@@ -249,3 +249,15 @@ async def test_a_slow_answer_does_not_move_the_clock(database, monkeypatch):
     await clock.measure(client)
     await client.close()
     assert clock() >= before_ms
+
+
+async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_of(database, monkeypatch, caplog):
+    monkeypatch.setattr(migrate, "_SILENT_SECONDS", 0)
+    other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+    await other.execute("SELECT pg_advisory_lock(7238716, 1)")
+    waiting = asyncio.create_task(engine.upgrade(postgresql_settings(database)))
+    async with asyncio.timeout(20):
+        while "another daemon has been changing the schema" not in caplog.text:
+            await asyncio.sleep(0.01)
+    await other.close()
+    assert await waiting != []

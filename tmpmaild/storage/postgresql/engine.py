@@ -48,7 +48,10 @@ async def open_storage(settings: StorageSettings, clock: Clock | None = None) ->
         connection = await _prepared(upkeep)
         opened.push_async_callback(_shielded, upkeep.close)
         database_clock = DatabaseClock()
-        await database_clock.measure(connection)
+        try:
+            await database_clock.measure(connection)
+        except FAILURES as error:
+            raise DatabaseError(f"{settings.url}: {advice(error)}") from error
         if clock is None:
             measuring = asyncio.create_task(_measure(database_clock, upkeep))
             opened.callback(measuring.cancel)

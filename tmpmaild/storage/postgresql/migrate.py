@@ -5,7 +5,9 @@ replaced one by one.
 """
 
 import asyncio
+import logging
 import re
+import time
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +20,9 @@ from tmpmaild.storage.postgresql.obstacles import reason
 from tmpmaild.storage.postgresql.shape import shape
 from tmpmaild.storage.shapes import differences
 
-_LOCK: Final = "SELECT pg_advisory_lock(7238716, 1)"
+_LOCK: Final = "SELECT pg_try_advisory_lock(7238716, 1)"
+_TURN_SECONDS: Final = 0.02
+_SILENT_SECONDS: Final = 10
 _UNLOCK: Final = "SELECT pg_advisory_unlock(7238716, 1)"
 _LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'"
 _ATTEMPTS: Final = 600
@@ -31,6 +35,8 @@ CREATE TABLE schema_step (
     shape text[] NOT NULL      -- the schema after this step, to notice what somebody has changed by hand
 )
 """
+log = logging.getLogger(__name__)
+
 _NEEDS: Final = re.compile(r"^-- needs ([0-9]+):", re.MULTILINE)
 
 
@@ -46,7 +52,7 @@ async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None 
     fails has changed nothing.
     """
     steps = steps or migrations()
-    await connection.execute(_LOCK)
+    await _have_turn(connection)
     try:
         applied = await _known_steps(connection)
         await _check(connection, applied, max(steps))
@@ -69,6 +75,17 @@ async def examine(connection: asyncpg.Connection) -> tuple[int | None, str]:
     except DatabaseError as error:
         return max(applied, default=None), str(error)
     return max(applied, default=None), ""
+
+
+async def _have_turn(connection: asyncpg.Connection) -> None:
+    """Wait until no other daemon looks at the schema or changes it; say so if that takes long."""
+    began = time.monotonic()
+    has_said = False
+    while not await connection.fetchval(_LOCK):
+        if not has_said and time.monotonic() - began > _SILENT_SECONDS:
+            has_said = True
+            log.warning("another daemon has been changing the schema for %d s; waiting for it", _SILENT_SECONDS)
+        await asyncio.sleep(_TURN_SECONDS)
 
 
 async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Record]:
