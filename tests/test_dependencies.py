@@ -30,17 +30,20 @@ def declared(*extras):
     return {normal(re.match(r"[A-Za-z0-9._-]+", line)[0]) for line in lines}
 
 
+@cache
+def imports_in(path):
+    """Return the statements of a module that import, but not from its siblings."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    absolute = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return absolute + [node for node in nodes if isinstance(node, ast.Import)]
+
+
 def imported(paths):
     """Return the distributions that modules import from, each with the modules that do."""
     found = {}
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module]
-            else:
-                continue
+        for node in imports_in(path):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
             for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"tmpmaild"}:
                 for distribution in distributions().get(name, [name]):
                     found.setdefault(normal(distribution), set()).add(str(path))

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import tmpmaild
@@ -38,6 +39,7 @@ def _room(module: str) -> str:
     return WORDS if first else ""
 
 
+@cache
 def _imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -61,6 +63,7 @@ def _ours(path: Path) -> set[str]:
     return {name for name in found if _exists(name)}
 
 
+@cache
 def _exists(name: str) -> bool:
     place = PACKAGE.joinpath(*name.split("."))
     return place.with_suffix(".py").exists() or place.is_dir()
