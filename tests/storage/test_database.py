@@ -213,6 +213,14 @@ async def test_an_empty_file_becomes_a_database(open_engine, path):
         await engine.inbox("ada")
 
 
+async def test_a_file_whose_first_start_was_cut_short_becomes_a_database(open_engine, path):
+    path.touch()
+    database.connect(path).close()  # writes the first page, and no table
+    assert path.stat().st_size > 0
+    async with open_engine() as engine:
+        await engine.inbox("ada")
+
+
 async def test_a_second_daemon_or_migration_is_refused(open_engine, path, clock):
     async with open_engine() as engine:
         with pytest.raises(DatabaseError, match="in use by another tmpmaild"):

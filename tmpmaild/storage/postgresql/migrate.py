@@ -51,7 +51,7 @@ async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None 
     Raises ``DatabaseError`` if the database is not ours, or the schema is too new or was changed by hand; a step that
     fails has changed nothing.
     """
-    steps = steps or migrations()
+    steps = migrations() if steps is None else steps
     await _have_turn(connection)
     try:
         applied = await _known_steps(connection)

@@ -20,7 +20,7 @@ def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None
     Raises ``DatabaseError``; the failed step has then changed nothing.
     """
     applied = []
-    for number, file in (steps or migrations()).items():
+    for number, file in (migrations() if steps is None else steps).items():
         if _apply(connection, number, file):
             applied.append(file.stem)
     return applied
