@@ -43,7 +43,7 @@ def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
 
 
 def _members(octets: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, Any]:
-    """Decode the members of an object that are known. Raises ``msgspec.ValidationError`` if it is no object."""
+    """Decode the members of an object that are known. Raises ``msgspec.ValidationError`` if it is not an object."""
     members, kinds = msgspec.json.decode(octets, type=dict[str, msgspec.Raw]), _kinds(struct)
     return {name: _decoded(members[name], kinds[name]) for name in kinds if name in members}
 

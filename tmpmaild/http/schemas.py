@@ -171,7 +171,7 @@ class DomainList(Struct, frozen=True):
 
 
 class Deletion(Struct, frozen=True):
-    """What was deleted: a message, or the address when there is no id."""
+    """What was deleted: a message, or, without an id, the address."""
 
     id: MessageId | UnsetType = UNSET
 

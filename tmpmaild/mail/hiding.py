@@ -1,6 +1,6 @@
 """Which declarations plainly hide what an element holds, in its style or for a class of the mail's own sheets.
 
-There is no cascade: a class that any other rule may show is not hidden, and what cannot be decided is seen.
+No rule overrides another: a class that any other rule may show is not hidden, and what cannot be decided is seen.
 """
 
 import re

@@ -30,7 +30,7 @@ class DatabaseClock:
     async def measure(self, connection: asyncpg.Connection) -> None:
         """Ask the server for its time. Its answer is of the middle between question and receipt.
 
-        So a slow answer may be wrong by half of the time that it took: it only counts if there is no better one.
+        So a slow answer may be wrong by half of the time that it took: it only counts until a better one is known.
         """
         asked = _elapsed()
         server_seconds = float(await connection.fetchval(_SQL))

@@ -115,9 +115,16 @@ def _take(descriptor: int, path: Path) -> None:
 
 def create_private(path: Path) -> None:
     """Create the file if it is missing, readable by its owner only; SQLite gives -wal and -shm the same mode."""
+    with suppress(FileExistsError):
+        create_new(path)
+
+
+def create_new(path: Path) -> None:
+    """Create the file as ``create_private``. Raises ``FileExistsError``, ``DatabaseError``."""
     try:
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        raise
     except OSError as error:
         raise obstacles.refusal(path, error) from error
 

@@ -1,12 +1,11 @@
 """A database for one run of the daemon: made new, and deleted at the end."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.sqlite import database
 
 
 @contextmanager
@@ -16,11 +15,9 @@ def temporary(path: Path) -> Iterator[None]:
     Raises ``DatabaseError`` if it is there already: nothing is deleted that was not made here.
     """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        database.create_new(path)
     except FileExistsError:
         raise DatabaseError(f"{path}: is there already, and would be deleted at the end; name another file") from None
-    except OSError as error:
-        raise obstacles.refusal(path, error) from error
     try:
         yield
     finally:
