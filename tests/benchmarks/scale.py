@@ -66,7 +66,7 @@ class Scaled:
     def deliver(self, count, *, new=True):
         """Deliver and return mails a second; smtp-source numbers the recipients when each is to be another."""
         self._runs += 1
-        recipient = f"x{self._runs}@tmpmaild.example" if new else self.server.recipient
+        recipient = f"x{self._runs}@mail.example.com" if new else self.server.recipient
         command = ["smtp-source", "-s", str(SENDERS), "-l", str(MAIL_BYTES), "-m", str(count), "-d"]
         began = time.perf_counter()
         target = ["-f", "a@example.com", "-t", recipient, f"127.0.0.1:{self.server.smtp_port}"]

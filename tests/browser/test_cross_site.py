@@ -125,7 +125,7 @@ async def house(tmp_path, clock, serve_app):
         chosen = random.Random(1)
         service = InboxService(
             storage,
-            Rules(("tmpmaild.example",), 3_600_000),
+            Rules(("mail.example.com",), 3_600_000),
             clock=clock,
             choice=chosen.choice,
             new_token=lambda: f"{chosen.getrandbits(128):032x}",

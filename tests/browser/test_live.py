@@ -467,7 +467,7 @@ async def test_of_many_inboxes_the_first_twenty_are_followed_and_the_limit_leave
 async def test_inboxes_that_the_rate_limit_left_out_are_asked_for_again(tab, start_daemon):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="120", TMPMAILD_RATE_LIMIT__BURST="2")
     inbox = daemon.create()
-    unknown = [SimpleNamespace(address=f"{name}@tmpmaild.example") for name in ("one", "two")]
+    unknown = [SimpleNamespace(address=f"{name}@mail.example.com") for name in ("one", "two")]
     await tab.follow(daemon, *unknown, inbox)
     await tab.until(f"told.length === 2 && app.about['{inbox.address}']")
     assert [reason for _, reason, _ in await tab.ask("app.told")] == ["unknown"] * 2

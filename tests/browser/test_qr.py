@@ -82,7 +82,7 @@ async def test_an_empty_text_has_a_code_without_content(page):
 @pytest.mark.parametrize(
     "text",
     [
-        "https://mail.example/#k7m3wq9xt2ab@tmpmaild.example.0123456789abcdef0123456789abcdef",
+        "https://mail.example/#k7m3wq9xt2ab@mail.example.com.0123456789abcdef0123456789abcdef",
         "http://127.0.0.1:8025/some/prefix/?a=1&b=%20#x",
         "mailto:jörg@müller.example?subject=Grüße",
         "日本語のメール",

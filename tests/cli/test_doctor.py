@@ -356,7 +356,7 @@ def test_the_exit_code_tells_whether_there_is_a_problem(examine):
 
 def test_a_service_that_runs_with_another_configuration_is_told(examine):
     done = examine(TMPMAILD_SMTP__LISTEN="127.0.0.1:0,127.0.0.2:1", TMPMAILD_DOMAINS="example.org")
-    assert "warning  service: runs with other domains: tmpmaild.example -> systemctl reload" in done.stdout
+    assert "warning  service: runs with other domains: mail.example.com -> systemctl reload" in done.stdout
     assert "warning  smtp.listen: 127.0.0.2:1: the running service is not there, but on 127.0.0.1:" in done.stdout
 
 

@@ -40,7 +40,7 @@ INLINE = (
 
 
 def address_of(running):
-    return running.until_line("@tmpmaild.example")
+    return running.until_line("@mail.example.com")
 
 
 def is_alive(client, address):
@@ -58,7 +58,7 @@ def lines_of(seen):
 
 def test_the_first_line_is_the_bare_address_and_ctrl_c_leaves_nothing_behind(run, client, daemon):
     new = run("new")
-    address = new.until_line("@tmpmaild.example")
+    address = new.until_line("@mail.example.com")
     assert client.inbox(address).address == address
     daemon.deliver(address)
     assert new.until_line("Code") == "Code: 481516"
@@ -185,7 +185,7 @@ def test_an_output_that_cannot_be_written_is_one_line_and_leaves_no_address(redi
     assert new.stderr.startswith("tmpmaild: cannot write: ")
     assert new.stderr.count("\n") == 1
     with pytest.raises((api.AddressExpired, api.AddressNotFound)):
-        client.inbox(f"{name}@tmpmaild.example")
+        client.inbox(f"{name}@mail.example.com")
 
 
 def test_a_terminal_that_is_closed_ends_the_command_and_the_address(run, client):
@@ -242,7 +242,7 @@ def test_watching_never_deletes(run, client, inbox):
 def test_everything_that_happens_is_a_line_of_json(run, client, daemon):
     new = run("new", "--json", "--name", "json", "--private")
     created = json.loads(new.until_line("expires_at"))
-    assert created["address"] == "json@tmpmaild.example"
+    assert created["address"] == "json@mail.example.com"
     inbox = client.inbox(created["address"], created["token"])
     daemon.deliver(inbox.address, BOTH)
     message = json.loads(new.until_line('"message"'))
@@ -365,7 +365,7 @@ def test_a_mail_that_nobody_reads_any_more_is_no_error(run, client, daemon):
         ("--name", "x", "3 to 64 of the characters a-z 0-9 . _ - are expected"),
         ("--name", "Ada <a@x.test>", "3 to 64 of the characters"),
         ("--name", "postmaster", "this name is reserved"),
-        ("--domain", "gmail.com", "expected one of tmpmaild.example"),
+        ("--domain", "gmail.com", "expected one of mail.example.com"),
         ("--lifetime", "0", "expected a number of 1 or more"),
     ],
 )
@@ -397,12 +397,12 @@ def test_a_name_that_is_taken_is_one_line(call, inbox):
 
 
 def test_an_address_that_never_was_cannot_be_watched(call):
-    done = call("watch", "nobody@tmpmaild.example")
+    done = call("watch", "nobody@mail.example.com")
     assert (done.exit_code, done.stdout) == (3, "")
     assert done.stderr.endswith("(404 address-not-found)\n")
 
 
-@pytest.mark.parametrize("arguments", [["new"], ["watch", "a@tmpmaild.example"]])
+@pytest.mark.parametrize("arguments", [["new"], ["watch", "a@mail.example.com"]])
 def test_nobody_there_is_one_line(call, arguments):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

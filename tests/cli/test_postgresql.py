@@ -87,7 +87,7 @@ def test_purge_block_and_postmaster_do_what_they_say(daemon, run):
         ["name", "ada"],
     ]
     assert run("unblock", "--name", "ada").stdout == "1 unblocked\n"
-    daemon.deliver_octets("postmaster@tmpmaild.example", b"Subject: to you\r\n\r\nHello\r\n")
+    daemon.deliver_octets("postmaster@mail.example.com", b"Subject: to you\r\n\r\nHello\r\n")
     line = run("postmaster").stdout.splitlines()[1]
     assert line.endswith("to you")
     assert run("postmaster", line.split()[0]).stdout.endswith("Hello\n")

@@ -37,16 +37,16 @@ class Box:
     def __init__(self, path, clock):
         self.path = path
         self.clock = clock
-        self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.tmpmaild.example"}
+        self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.mail.example.com"}
 
     def open(self):
         return open_storage(StorageSettings(1 << 28, 0, 0, 0, 1.0, path=self.path), self.clock)
 
     async def deliver(self, storage, raw=MAIL, *recipients):
-        rules = Rules(("tmpmaild.example",), 1000)
+        rules = Rules(("mail.example.com",), 1000)
         service = InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
-        recipients = recipients or ("postmaster@tmpmaild.example",)
-        if "ada@tmpmaild.example" in recipients:
+        recipients = recipients or ("postmaster@mail.example.com",)
+        if "ada@mail.example.com" in recipients:
             await service.create(NewAddress("ada"), None)
         inbox_ids = [await service.recipient(Mailbox(*one.split("@"))) for one in recipients]
         return await service.deliver(
@@ -70,12 +70,12 @@ async def test_mail_is_listed_newest_first_in_columns_that_line_up(box):
         first = await box.deliver(storage)
         box.clock.advance(seconds=60)
         second = await box.deliver(
-            storage, b"From: x@y.test\r\nSubject: \xe4\xbd\xa0\xe5\xa5\xbd\r\n\r\n", "abuse@tmpmaild.example"
+            storage, b"From: x@y.test\r\nSubject: \xe4\xbd\xa0\xe5\xa5\xbd\r\n\r\n", "abuse@mail.example.com"
         )
     assert box.run().stdout == (
         "ID                              RECEIVED                  SIZE  FROM             TO                           SUBJECT\n"
-        f"{second}  2026-09-21T14:14:20.000Z  35    x@y.test         abuse@tmpmaild.example       你好\n"
-        f"{first}  2026-09-21T14:13:20.000Z  {len(MAIL)}    ada@example.com  postmaster@tmpmaild.example  Spam from you\n"
+        f"{second}  2026-09-21T14:14:20.000Z  35    x@y.test         abuse@mail.example.com       你好\n"
+        f"{first}  2026-09-21T14:13:20.000Z  {len(MAIL)}    ada@example.com  postmaster@mail.example.com  Spam from you\n"
     )
 
 
@@ -99,7 +99,7 @@ async def test_an_empty_inbox_says_so(box):
 
 async def test_other_inboxes_do_not_show(box):
     async with box.open() as storage:
-        message_id = await box.deliver(storage, MAIL, "ada@tmpmaild.example")
+        message_id = await box.deliver(storage, MAIL, "ada@mail.example.com")
     assert box.run().stdout == "no mail for postmaster or abuse\n"
     assert box.run(message_id).exit_code == 1
 
@@ -108,7 +108,7 @@ async def test_a_mail_is_shown_as_a_person_reads_it(box):
     async with box.open() as storage:
         message_id = await box.deliver(storage)
     assert box.run(message_id).stdout == (
-        "From:     Ada <ada@example.com>\nTo:       postmaster@tmpmaild.example\nDate:     2026-09-21T14:13:20.000Z\n"
+        "From:     Ada <ada@example.com>\nTo:       postmaster@mail.example.com\nDate:     2026-09-21T14:13:20.000Z\n"
         "Subject:  Spam from you\n\nStop it.\n\nAda\n"
     )
 
@@ -122,14 +122,14 @@ async def test_the_body_is_whole_however_long_it_is(box):
 async def test_raw_is_the_source_to_the_octet(box):
     octets = bytes(range(256)) + b"\r\n"
     async with box.open() as storage:
-        message_id = await box.deliver(storage, octets, "ada@tmpmaild.example", "Abuse@tmpmaild.example")
+        message_id = await box.deliver(storage, octets, "ada@mail.example.com", "Abuse@mail.example.com")
         (line,) = postmaster.listing(operator_mail(box.path)).splitlines()[1:]
     done = box.run("--raw", line.split()[0])
     fields = done.stdout_bytes.removesuffix(octets)
     assert fields.decode() == (
         "Return-Path: <bob@example.org>\r\nReceived: from mx ([192.0.2.1])\r\n"
-        f"\tby mx.tmpmaild.example with ESMTP id {line.split()[0]}\r\n"
-        "\tfor <Abuse@tmpmaild.example>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
+        f"\tby mx.mail.example.com with ESMTP id {line.split()[0]}\r\n"
+        "\tfor <Abuse@mail.example.com>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
     )
     assert box.run("--raw", message_id).exit_code == 1
 

@@ -63,7 +63,7 @@ def test_a_url_of_another_service_never_has_mail_go_to_ours(url):
 
 
 def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
-    done = call("send", "a@tmpmaild.example", TMPMAILD_URL="http://tmpmaild:8025")
+    done = call("send", "a@mail.example.com", TMPMAILD_URL="http://tmpmaild:8025")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "$TMPMAILD_URL is http://tmpmaild:8025, " in done.stderr
     assert "say where it takes mail with --server HOST:PORT" in done.stderr
@@ -71,38 +71,38 @@ def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
 
 @pytest.mark.parametrize("given", ["localhost", "http://localhost:8025", "a:99999", "unix:/run/x", "127.0.0.1:0", ""])
 def test_a_server_that_can_be_none_is_wrong_usage(call, given):
-    done = call("send", "a@tmpmaild.example", "--server", given)
+    done = call("send", "a@mail.example.com", "--server", given)
     assert done.exit_code == 2
     assert f"Invalid value for '--server': HOST:PORT is expected, like 127.0.0.1:1025, not {given!r}" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["ada", "a b@x.test", "<>"])
 def test_a_sender_that_can_be_none_is_wrong_usage(call, given):
-    done = call("send", "a@tmpmaild.example", "--sender", given)
+    done = call("send", "a@mail.example.com", "--sender", given)
     assert done.exit_code == 2
     assert "Invalid value for '--sender': an address is expected" in done.stderr
 
 
 def test_a_file_that_cannot_be_opened_is_wrong_usage(call, tmp_path):
     for file, reason in [(tmp_path / "none", "No such file or directory"), (tmp_path, "Is a directory")]:
-        done = call("send", "a@tmpmaild.example", file)
+        done = call("send", "a@mail.example.com", file)
         assert done.exit_code == 2
         assert reason in done.stderr
 
 
 def test_a_standard_input_that_is_closed_is_wrong_usage(redirected):
-    done = redirected("<&-", "send", "a@tmpmaild.example", "-")
+    done = redirected("<&-", "send", "a@mail.example.com", "-")
     assert done.returncode == 2
     assert "standard input is closed" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a file that opens and cannot be read")
 def test_a_file_that_cannot_be_read_is_one_line(call, smtp):
-    done = call("send", "a@tmpmaild.example", "/proc/self/mem", "--server", smtp)
+    done = call("send", "a@mail.example.com", "/proc/self/mem", "--server", smtp)
     assert (done.exit_code, done.stderr) == (1, "tmpmaild: /proc/self/mem: cannot be read: Input/output error\n")
 
 
-@pytest.mark.parametrize("address", ["nobody@tmpmaild.example", "ü@tmpmaild.example"])
+@pytest.mark.parametrize("address", ["nobody@mail.example.com", "ü@mail.example.com"])
 def test_a_refusal_is_told_in_the_words_of_the_server(call, smtp, address):
     done = call("send", address, "--server", smtp)
     assert (done.exit_code, done.stdout) == (1, "")
@@ -112,7 +112,7 @@ def test_a_refusal_is_told_in_the_words_of_the_server(call, smtp, address):
 def test_nobody_there_is_told_with_the_option_for_another_place(call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
-    done = call("send", "a@tmpmaild.example", "--server", place)
+    done = call("send", "a@mail.example.com", "--server", place)
     assert done.exit_code == 1
     assert done.stderr == f"tmpmaild: {place}: connection refused; if mail is taken elsewhere, use --server HOST:PORT\n"
 
@@ -166,7 +166,7 @@ def test_an_output_that_cannot_be_written_is_one_line(redirected, command):
 def test_ctrl_c_ends_the_sending_without_a_word(run, hanging):
     place = f"127.0.0.1:{hanging.getsockname()[1]}"
     # The signal may come before smtplib has kept the socket that it has connected: then Python warns of it.
-    sending = run("send", "a@tmpmaild.example", "--server", place, PYTHONWARNINGS="ignore")
+    sending = run("send", "a@mail.example.com", "--server", place, PYTHONWARNINGS="ignore")
     connection, _ = hanging.accept()
     with connection:
         time.sleep(0.2)  # nothing shows from outside that the client has its socket and reads

@@ -101,7 +101,7 @@ def test_a_private_inbox_is_read_with_its_token(call, client, daemon):
 
 
 def test_an_address_that_never_was_and_one_that_is_over_are_told_by_the_exit_code(call, inbox):
-    done = call("wait", "nobody@tmpmaild.example")
+    done = call("wait", "nobody@mail.example.com")
     assert (done.exit_code, one_line(done)[-23:]) == (3, "(404 address-not-found)")
     inbox.delete()
     done = call("wait", inbox.address)
@@ -113,7 +113,7 @@ def test_an_address_of_another_service_is_named_with_what_is_served(call, daemon
         done = call(command, "nobody@gmail.com")
         assert (done.exit_code, one_line(done)) == (
             3,
-            f"tmpmaild: {daemon.url} has no address nobody@gmail.com; it serves tmpmaild.example (404 address-not-found)",
+            f"tmpmaild: {daemon.url} has no address nobody@gmail.com; it serves mail.example.com (404 address-not-found)",
         )
 
 
@@ -123,8 +123,8 @@ def test_an_address_of_another_service_is_named_with_what_is_served(call, daemon
 )
 def test_an_address_that_is_not_found_is_named_with_what_the_token_may_have_to_do_with_it(call, daemon, token, hint):
     for command in ("wait", "watch"):
-        done = call(command, "nobody@tmpmaild.example", *token)
-        text = f"{daemon.url} has no address nobody@tmpmaild.example, or {hint} (404 address-not-found)"
+        done = call(command, "nobody@mail.example.com", *token)
+        text = f"{daemon.url} has no address nobody@mail.example.com, or {hint} (404 address-not-found)"
         assert (done.exit_code, one_line(done)) == (3, f"tmpmaild: {text}")
 
 
@@ -148,7 +148,7 @@ def test_a_timeout_may_have_a_unit(call, inbox):
 
 
 def test_what_a_timeout_may_be_is_told(call):
-    done = call("wait", "a@tmpmaild.example", "--timeout", "soon")
+    done = call("wait", "a@mail.example.com", "--timeout", "soon")
     assert "like 30, 30s, 5m or 1h, not 'soon'" in done.stderr
 
 
@@ -162,16 +162,16 @@ def test_a_wait_ends_when_the_address_expires(call, inbox):
     "given",
     [
         [],
-        ["a@tmpmaild.example", "--code", "--link"],
-        ["a@tmpmaild.example", "--timeout", "-1"],
-        ["a@tmpmaild.example", "--timeout", "nan"],
-        ["a@tmpmaild.example", "--timeout", "5 minutes"],
-        ["a@tmpmaild.example", "--timeout", "9000h"],
-        ["a@tmpmaild.example", "--server", "ftp://a.test"],
-        ["a@tmpmaild.example", "--server", "a.test:80"],
-        ["a@tmpmaild.example", "--server", "http://127.0.0.1:99999"],
-        ["a@tmpmaild.example", "--token", "a b"],
-        ["\udcff@tmpmaild.example"],
+        ["a@mail.example.com", "--code", "--link"],
+        ["a@mail.example.com", "--timeout", "-1"],
+        ["a@mail.example.com", "--timeout", "nan"],
+        ["a@mail.example.com", "--timeout", "5 minutes"],
+        ["a@mail.example.com", "--timeout", "9000h"],
+        ["a@mail.example.com", "--server", "ftp://a.test"],
+        ["a@mail.example.com", "--server", "a.test:80"],
+        ["a@mail.example.com", "--server", "http://127.0.0.1:99999"],
+        ["a@mail.example.com", "--token", "a b"],
+        ["\udcff@mail.example.com"],
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_waited_for(call, given):
@@ -200,8 +200,8 @@ def test_an_output_that_cannot_be_written_is_one_line(redirected, daemon, inbox,
 
 
 def test_errors_that_cannot_be_written_do_not_change_the_exit_code(redirected):
-    assert redirected("2> /dev/full", "wait", "nobody@tmpmaild.example").returncode == 3
-    assert redirected("2>&-", "wait", "nobody@tmpmaild.example").returncode == 3
+    assert redirected("2> /dev/full", "wait", "nobody@mail.example.com").returncode == 3
+    assert redirected("2>&-", "wait", "nobody@mail.example.com").returncode == 3
 
 
 def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_url):
@@ -214,7 +214,7 @@ def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_
 def test_nobody_there_is_one_line(call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    done = call("wait", "a@tmpmaild.example", "--server", f"http://127.0.0.1:{port}")
+    done = call("wait", "a@mail.example.com", "--server", f"http://127.0.0.1:{port}")
     assert (done.exit_code, one_line(done)) == (
         4,
         f"tmpmaild: http://127.0.0.1:{port}: connection refused; is tmpmaild running there?",
@@ -223,7 +223,7 @@ def test_nobody_there_is_one_line(call):
 
 def test_another_server_is_one_line(call, scripted):
     url = scripted((200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>"))
-    done = call("wait", "a@tmpmaild.example", "--server", url)
+    done = call("wait", "a@mail.example.com", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
         f"tmpmaild: {url} is not tmpmaild: it answered 200 text/html; is the URL right?",
@@ -232,7 +232,7 @@ def test_another_server_is_one_line(call, scripted):
 
 def test_an_old_server_is_one_line(call, scripted):
     url = scripted((404, {"Content-Type": "application/problem+json"}, b'{"code": "not-found"}'))
-    done = call("wait", "a@tmpmaild.example", "--server", url)
+    done = call("wait", "a@mail.example.com", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
         "tmpmaild: not-found (404 not-found); is the URL right, and the service not older than this command?",

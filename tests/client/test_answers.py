@@ -236,4 +236,4 @@ def test_the_client_knows_nothing_of_the_server():
 @pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "ä", "\x7f"])
 def test_what_can_be_no_token_is_refused_and_not_shown(client, token):
     with pytest.raises(ValueError, match=r"a token is made of printable ASCII characters$"):
-        client.inbox("x@tmpmaild.example", token)
+        client.inbox("x@mail.example.com", token)

@@ -20,7 +20,7 @@ MIXED = (
 
 def test_an_address_is_created_with_what_commands_it(client, world):
     inbox = client.create()
-    assert inbox.address.endswith("@tmpmaild.example")
+    assert inbox.address.endswith("@mail.example.com")
     assert inbox.expires_at == datetime.fromtimestamp(world.clock() / 1000 + 3600, UTC)
     assert len(inbox.token) == 64
     assert inbox.messages() == []
@@ -59,7 +59,7 @@ def test_an_inbox_that_exists_can_be_read_but_not_changed_without_its_token(clie
     with pytest.raises(api.AddressNotFound):
         client.inbox(inbox.address, "f" * 64).delete()
     with pytest.raises(api.NotFound):
-        client.inbox("../../domains?@tmpmaild.example")
+        client.inbox("../../domains?@mail.example.com")
 
 
 def test_faults_are_ordered_and_what_is_left_of_them_is_shown(client):
@@ -101,7 +101,7 @@ def test_a_deleted_address_is_over(inbox):
 
 
 def test_the_domains_are_listed_the_default_first(client):
-    assert client.domains() == ["tmpmaild.example", "second.test"]
+    assert client.domains() == ["mail.example.com", "second.test"]
 
 
 def test_a_mail_shows_what_is_in_it(inbox, world):
@@ -267,7 +267,7 @@ def test_what_no_request_can_carry_is_no_address(client):
     with pytest.raises(ValueError, match=r"^domain is not valid text"):
         client.create(domain="\ud800")
     with pytest.raises(ValueError, match=r"^address is not valid text"):
-        client.inbox("\ud800@tmpmaild.example")
+        client.inbox("\ud800@mail.example.com")
 
 
 def test_a_refusal_for_the_rate_says_how_long_to_wait(connect, world):

@@ -120,5 +120,5 @@ def test_the_package_works_in_an_empty_project_with_import_and_with_require(node
     (project / "commonjs.cts").write_text(COMMONJS)
     (project / "tsconfig.json").write_text(json.dumps(TSCONFIG))
     node("node", str(client / "node_modules/typescript/bin/tsc"), cwd=project)
-    assert node("node", "esm.mjs", cwd=project) == "tmpmaild.example number true 0\n"
+    assert node("node", "esm.mjs", cwd=project) == "mail.example.com number true 0\n"
     assert node("node", "commonjs.cjs", cwd=project) == "true 1 function\n"

@@ -32,13 +32,13 @@ def test_status_tells_what_is_served_held_and_done(daemon, run):
     address = daemon.create()
     daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        daemon.deliver_octets("nobody@tmpmaild.example", b"")
+        daemon.deliver_octets("nobody@mail.example.com", b"")
     done = run("status", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert (found["running"], found["ready"], found["reason"]) == (True, True, "")
     assert found["served"] == {
-        "domains": ["tmpmaild.example"],
+        "domains": ["mail.example.com"],
         "http": [f"127.0.0.1:{daemon.http_port}"],
         "smtp": [f"127.0.0.1:{daemon.smtp_port}"],
         "smtps": [],

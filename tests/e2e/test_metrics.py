@@ -52,9 +52,9 @@ def test_a_day_of_a_service_is_in_its_numbers(daemon, operator_url):
     address = daemon.create()
     daemon.deliver_octets(address, b"Subject: one\r\n\r\n")
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        daemon.deliver_octets("nobody@tmpmaild.example", b"")
+        daemon.deliver_octets("nobody@mail.example.com", b"")
     ask(f"{daemon.url}/api/v1/addresses/{address}/messages")
-    ask(f"{daemon.url}/api/v1/addresses/unknown@tmpmaild.example/messages")
+    ask(f"{daemon.url}/api/v1/addresses/unknown@mail.example.com/messages")
     seen = samples(operator_url)
     expected = {
         ("tmpmaild_smtp_mails_total", "accepted", "2.0.0"): 1,

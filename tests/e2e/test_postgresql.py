@@ -33,7 +33,7 @@ def test_a_mail_comes_in_over_smtp_and_is_shown_over_http_also_after_a_restart(d
 
 def test_commands_work_on_it(daemon, command, settings):
     assert command("migrate", **settings).stdout.endswith(": up to date\n")
-    daemon.deliver_octets("postmaster@tmpmaild.example", b"Subject: to you\r\n\r\nHello\r\n")
+    daemon.deliver_octets("postmaster@mail.example.com", b"Subject: to you\r\n\r\nHello\r\n")
     assert "to you" in command("postmaster", **settings).stdout
 
 

@@ -13,9 +13,9 @@ def send(daemon, *recipients):
 
 
 def test_the_operator_reads_the_mail_while_the_daemon_runs_and_after(start, command):
-    daemon = start(TMPMAILD_SMTP__HOSTNAME="mx.tmpmaild.example")
+    daemon = start(TMPMAILD_SMTP__HOSTNAME="mx.mail.example.com")
     assert command("postmaster").stdout == "no mail for postmaster or abuse\n"
-    send(daemon, "<postmaster>", "abuse@tmpmaild.example")
+    send(daemon, "<postmaster>", "abuse@mail.example.com")
     while_it_runs = command("postmaster")
     heading, line = while_it_runs.stdout.splitlines()
     assert heading.split() == ["ID", "RECEIVED", "SIZE", "FROM", "TO", "SUBJECT"]
@@ -24,7 +24,7 @@ def test_the_operator_reads_the_mail_while_the_daemon_runs_and_after(start, comm
     shown = command("postmaster", message_id)
     assert shown.stdout.endswith("\n\nHello \ufffd[31moperator\n")
     assert "\x1b" not in while_it_runs.stdout + shown.stdout
-    assert daemon.request("/api/v1/addresses/postmaster@tmpmaild.example/messages").status == 404
+    assert daemon.request("/api/v1/addresses/postmaster@mail.example.com/messages").status == 404
     assert daemon.stop() == 0
     assert command("postmaster").stdout == while_it_runs.stdout
     assert command("postmaster", message_id).stdout == shown.stdout
@@ -32,7 +32,7 @@ def test_the_operator_reads_the_mail_while_the_daemon_runs_and_after(start, comm
 
 
 def test_a_source_carries_our_trace_and_names_one_recipient(start):
-    daemon = start(TMPMAILD_SMTP__HOSTNAME="mx.tmpmaild.example")
+    daemon = start(TMPMAILD_SMTP__HOSTNAME="mx.mail.example.com")
     addresses = [daemon.create(), daemon.create()]
     send(daemon, *addresses)
     for address in addresses:
@@ -45,7 +45,7 @@ def test_a_source_carries_our_trace_and_names_one_recipient(start):
         parsed = email.message_from_bytes(source)
         assert parsed["Return-Path"] == "<bob@example.com>"
         assert parsed["Received"].startswith(
-            "from [127.0.0.1] ([127.0.0.1])\r\n\tby mx.tmpmaild.example with ESMTP id msg_"
+            "from [127.0.0.1] ([127.0.0.1])\r\n\tby mx.mail.example.com with ESMTP id msg_"
         )
         assert [one for one in addresses if one.encode() in source] == [address]
 

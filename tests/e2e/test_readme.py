@@ -40,12 +40,12 @@ def test_the_api_in_one_minute(daemon):
 
     random_address, chosen, *answer = run(f"{create}; echo; {choose} | tee answer.json; echo; {token}; {read}")
     assert '"address":' in random_address
-    assert '"address":"signup-test@tmpmaild.example"' in chosen
+    assert '"address":"signup-test@mail.example.com"' in chosen
     assert answer[0].startswith("HTTP/1.1 200")
     assert answer[-1] == '{"messages":[]}'
     mail = b"Subject: Please confirm\r\n\r\nYour verification code is 481516.\r\n"
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
-        client.sendmail("a@example.com", ["signup-test@tmpmaild.example"], mail)
+        client.sendmail("a@example.com", ["signup-test@mail.example.com"], mail)
     (shown,) = run(f"{token}; {wait}")
     assert '"codes":[{"value":"481516"' in shown
     run(f"{token}; {delete}")

@@ -56,13 +56,13 @@ def test_send_takes_a_file_and_says_when_it_is_refused(daemon, command, tmp_path
     address = daemon.create()
     assert command("send", address, mail, "--server", server).returncode == 0
     assert daemon.messages(address)[0]["subject"] == "from a file"
-    refused = command("send", "nobody@tmpmaild.example", mail, "--server", server)
+    refused = command("send", "nobody@mail.example.com", mail, "--server", server)
     assert refused.returncode != 0
     assert refused.stderr == f"tmpmaild: {server} did not take the mail: 550 5.1.1 No such address here\n"
 
 
 def test_send_says_when_nobody_listens(command):
-    refused = command("send", "a@tmpmaild.example", "--server", "127.0.0.1:1")
+    refused = command("send", "a@mail.example.com", "--server", "127.0.0.1:1")
     assert refused.returncode != 0
     assert "127.0.0.1:1: connection refused" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -76,5 +76,5 @@ def test_the_wheel_serves(installed, tmp_path, start):
     )
     assert where.stdout.startswith(str(installed))
     daemon = start(PYTHONPATH=python_path)
-    assert daemon.create().endswith("@tmpmaild.example")
+    assert daemon.create().endswith("@mail.example.com")
     assert daemon.stop() == 0

@@ -45,7 +45,7 @@ class Client:
         self.peer = peer
 
     async def ask(
-        self, method, target, headers=(), body=b"", *, host="tmpmaild.example", peer=None, parts=None, stays=False
+        self, method, target, headers=(), body=b"", *, host="mail.example.com", peer=None, parts=None, stays=False
     ):
         """Ask; a client that ``stays`` is there until the answer is complete, or for as long as one can wait for it."""
         path, _, query = (target if isinstance(target, bytes) else target.encode()).partition(b"?")
@@ -136,7 +136,7 @@ def open_world(store, clock):
     @asynccontextmanager
     async def opened(
         *,
-        domains=("tmpmaild.example", "second.test"),
+        domains=("mail.example.com", "second.test"),
         require_token=False,
         seed=1,
         max_lifetime_ms=0,

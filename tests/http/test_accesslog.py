@@ -30,9 +30,9 @@ async def test_one_inbox_can_be_followed_without_being_known(world, lines):
     created = await client.create(local_part="chosen")
     bearer = {"Authorization": f"Bearer {created['token']}"}
     paths = [
-        "/api/v1/addresses/chosen@tmpmaild.example",
-        "/api/v1/addresses/CHOSEN+tag@tmpmaild.example/messages?q=secret",
-        "/api/v1/addresses/other@tmpmaild.example/messages",
+        "/api/v1/addresses/chosen@mail.example.com",
+        "/api/v1/addresses/CHOSEN+tag@mail.example.com/messages?q=secret",
+        "/api/v1/addresses/other@mail.example.com/messages",
     ]
     for path in paths:
         await client.get(path, bearer)

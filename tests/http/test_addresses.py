@@ -9,7 +9,7 @@ from tmpmaild.errors import AddressNotFound, MailboxFull
 from tmpmaild.model import Envelope
 from tmpmaild.times import rfc3339
 
-NEVER = "/api/v1/addresses/never@tmpmaild.example"
+NEVER = "/api/v1/addresses/never@mail.example.com"
 
 
 def bearer(token):
@@ -246,4 +246,4 @@ async def test_deleting_works_while_the_storage_takes_nothing_new(open_world):
 
 async def test_the_domains_are_the_servers(client):
     answer = await client.get("/api/v1/domains")
-    assert (answer.status, answer.json()["domains"]) == (200, ["tmpmaild.example", "second.test"])
+    assert (answer.status, answer.json()["domains"]) == (200, ["mail.example.com", "second.test"])

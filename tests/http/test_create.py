@@ -57,7 +57,7 @@ async def test_the_location_leads_to_the_address_without_its_token(client):
 async def test_the_location_lies_below_the_path_of_the_public_url(world):
     client = world.client(public_url="https://host.example/mail")
     answer = await client.post(body={"local_part": "chosen"})
-    assert answer.header("location") == "/mail/api/v1/addresses/chosen@tmpmaild.example"
+    assert answer.header("location") == "/mail/api/v1/addresses/chosen@mail.example.com"
 
 
 async def test_every_token_is_another(client):
@@ -73,7 +73,7 @@ async def test_a_wish_is_granted(client):
 
 async def test_unknown_members_are_ignored(client):
     created = await client.create(local_part="chosen", expires_in=5, nested={"a": [None]})
-    assert created["address"] == "chosen@tmpmaild.example"
+    assert created["address"] == "chosen@mail.example.com"
 
 
 @pytest.mark.parametrize("body", [b"{}", b" {} ", b'{"private":false}'])
@@ -188,7 +188,7 @@ async def test_a_lifetime_is_chosen_up_to_what_the_operator_allows(open_world, c
             assert (await client.create(local_part=f"up-to-{longest}"))["expires_at"] == rfc3339(clock() + LIFETIME_MS)
 
 
-@pytest.mark.parametrize("domain", ["other.test", "", "tmpmaild.example.", "\u212aelvin", "a" * 60_000])
+@pytest.mark.parametrize("domain", ["other.test", "", "mail.example.com.", "\u212aelvin", "a" * 60_000])
 async def test_a_domain_that_is_not_ours_is_invalid(client, domain):
     answer = await client.post(body={"domain": domain})
     assert answer.status == 422
@@ -205,13 +205,13 @@ async def test_a_body_over_64_kib_is_too_large(client):
 
 async def test_a_body_may_come_in_parts(client):
     answer = await client.post(parts=[b'{"local_', b"", b'part":"chosen"}', b""])
-    assert answer.json()["address"] == "chosen@tmpmaild.example"
+    assert answer.json()["address"] == "chosen@mail.example.com"
 
 
 async def test_a_body_that_breaks_off_creates_nothing(client):
     answer = await client.post(parts=[b'{"local_part":"chosen"}', None])
     assert answer.status == 400
-    assert (await client.get(f"{PATH}/chosen@tmpmaild.example")).status == 404
+    assert (await client.get(f"{PATH}/chosen@mail.example.com")).status == 404
 
 
 @pytest.mark.both_engines

@@ -58,24 +58,24 @@ async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, 
 
 
 TRICKS = [
-    "attacker@tmpmaild.example/../victim@tmpmaild.example",
-    "attacker@tmpmaild.example%2f..%2fvictim@tmpmaild.example",
-    "attacker@tmpmaild.example,victim@tmpmaild.example",
-    "attacker@tmpmaild.example%00victim@tmpmaild.example",
-    "attacker@tmpmaild.example%20victim@tmpmaild.example",
-    "%22attacker@tmpmaild.example%22@tmpmaild.example",
-    "attacker%@victim@tmpmaild.example",
-    "@tmpmaild.example:victim@tmpmaild.example",
-    "*@tmpmaild.example",
-    "%25@tmpmaild.example",
-    "victi_@tmpmaild.example",
-    "v%C4%B1ctim@tmpmaild.example",
-    "vict%D1%96m@tmpmaild.example",
-    "victim@tmpmaild.example.",
+    "attacker@mail.example.com/../victim@mail.example.com",
+    "attacker@mail.example.com%2f..%2fvictim@mail.example.com",
+    "attacker@mail.example.com,victim@mail.example.com",
+    "attacker@mail.example.com%00victim@mail.example.com",
+    "attacker@mail.example.com%20victim@mail.example.com",
+    "%22attacker@mail.example.com%22@mail.example.com",
+    "attacker%@victim@mail.example.com",
+    "@mail.example.com:victim@mail.example.com",
+    "*@mail.example.com",
+    "%25@mail.example.com",
+    "victi_@mail.example.com",
+    "v%C4%B1ctim@mail.example.com",
+    "vict%D1%96m@mail.example.com",
+    "victim@mail.example.com.",
     "victim@TMPMAILD%E3%80%82example",
     "1",
-    "postmaster@tmpmaild.example",
-    "abuse@tmpmaild.example",
+    "postmaster@mail.example.com",
+    "abuse@mail.example.com",
 ]
 
 
@@ -122,16 +122,16 @@ async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, vi
 async def test_one_mail_to_two_inboxes_names_to_each_its_own_recipient_alone(world, client):
     one, other = await client.create(local_part="one"), await client.create(local_part="other")
     inbox_ids = [(await world.service.find(held["address"])).id for held in (one, other)]
-    recipients = ("one+x@tmpmaild.example", "other+y@tmpmaild.example")
+    recipients = ("one+x@mail.example.com", "other+y@mail.example.com")
     envelope = Envelope("a@example.org", recipients, "client.example", "192.0.2.7", tls=False)
     await world.service.deliver(envelope, inbox_ids, RAW)
     for held, mine, theirs in ((one, "one+x", "other"), (other, "other+y", "one")):
         path = f"/api/v1/addresses/{held['address']}/messages"
         (message,) = (await client.get(path)).json()["messages"]
-        assert message["to"] == f"{mine}@tmpmaild.example"
+        assert message["to"] == f"{mine}@mail.example.com"
         for tail in ("", f"/{message['id']}", f"/{message['id']}/raw"):
             answer = await client.get(path + tail)
-            assert f"{theirs}@tmpmaild.example".encode() not in answer.body
+            assert f"{theirs}@mail.example.com".encode() not in answer.body
             assert f"{theirs}+".encode() not in answer.body
 
 

@@ -5,7 +5,7 @@ import pytest
 from tmpmaild.ratelimit import TokenBuckets
 
 ADDRESSES = "/api/v1/addresses"
-NOBODY = ADDRESSES + "/unknown@tmpmaild.example"
+NOBODY = ADDRESSES + "/unknown@mail.example.com"
 HOST = "inbox.example:8025"
 EVIL = "https://evil.example"
 LISTED = "https://app.example"

@@ -10,7 +10,7 @@ import pytest
 from tmpmaild.http import answers as answers_module
 from tmpmaild.inboxes import filtering
 
-UNKNOWN = "/api/v1/addresses/unknown@tmpmaild.example"
+UNKNOWN = "/api/v1/addresses/unknown@mail.example.com"
 
 
 def path(address, query=""):
@@ -45,7 +45,7 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
         b"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\n"
         b"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=\r\n--b--\r\n"
     )
-    message_id = await world.deliver(inbox, raw, recipient="Chosen+tag@tmpmaild.example")
+    message_id = await world.deliver(inbox, raw, recipient="Chosen+tag@mail.example.com")
     answer = await client.get(path(inbox))
     assert list(answer.json()) == ["messages"]
     (message,) = answer.json()["messages"]
@@ -54,7 +54,7 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
         "id": message_id,
         "from": "ann@example.org",
         "from_name": "Ann Other",
-        "to": "Chosen+tag@tmpmaild.example",
+        "to": "Chosen+tag@mail.example.com",
         "subject": "grüße",
         "body": message["body"],
         "received_at": "2026-09-21T14:13:20.000Z",
@@ -199,7 +199,7 @@ async def test_a_foreign_id_is_a_position(world, client, inbox):
 async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox):
     client = world.client(public_url="https://host.example/mail")
     first, second = await world.deliver(inbox), await world.deliver(inbox)
-    answer = await client.get(path("CHOSEN+x@tmpmaild.example", "?limit=1"), host="evil.example")
+    answer = await client.get(path("CHOSEN+x@mail.example.com", "?limit=1"), host="evil.example")
     link = f'</mail/api/v1/addresses/{inbox}/messages?limit=1&before={second}>; rel="next"'
     assert answer.header("link") == link
     assert first not in link
@@ -236,12 +236,12 @@ async def test_unknown_parameters_are_ignored(client, inbox, query):
 @pytest.mark.parametrize(
     "form",
     [
-        "CHOSEN@TMPMAILD.EXAMPLE",
-        "chosen+tag@tmpmaild.example",
-        "Chosen+a+b@tmpmaild.example",
-        "chosen%40tmpmaild.example",
-        "%63hosen@tmpmaild%2Eexample",
-        "%22chosen%22@tmpmaild.example",
+        "CHOSEN@MAIL.EXAMPLE.COM",
+        "chosen+tag@mail.example.com",
+        "Chosen+a+b@mail.example.com",
+        "chosen%40mail.example.com",
+        "%63hosen@mail%2Eexample%2Ecom",
+        "%22chosen%22@mail.example.com",
     ],
 )
 async def test_an_address_is_found_in_every_form_that_mail_reaches_it_by(client, inbox, form):
@@ -251,32 +251,32 @@ async def test_an_address_is_found_in_every_form_that_mail_reaches_it_by(client,
 
 MALFORMED = [
     "%00",
-    "chosen@tmpmaild.example%00",
-    "chosen@tmpmaild.example%0A",
+    "chosen@mail.example.com%00",
+    "chosen@mail.example.com%0A",
     "..",
     "%2E%2E",
     "chosen",
-    "@tmpmaild.example",
+    "@mail.example.com",
     "@",
     "chosen@",
     "postmaster@",
-    "@hop.test:chosen@tmpmaild.example",
+    "@hop.test:chosen@mail.example.com",
     "a" * 10_000,
-    "a" * 10_000 + "@tmpmaild.example",
-    "%FF@tmpmaild.example",
+    "a" * 10_000 + "@mail.example.com",
+    "%FF@mail.example.com",
     "chosen@%ED%A0%80",
     "%2F",
-    "chosen%2F@tmpmaild.example",
-    "ch%C3%B6sen@tmpmaild.example",
-    "%E2%84%AAelvin@tmpmaild.example",
+    "chosen%2F@mail.example.com",
+    "ch%C3%B6sen@mail.example.com",
+    "%E2%84%AAelvin@mail.example.com",
     "chosen@[127.0.0.1]",
-    "chosen @tmpmaild.example",
-    "<chosen@tmpmaild.example>",
+    "chosen @mail.example.com",
+    "<chosen@mail.example.com>",
     "%25",
     "%",
     "postmaster",
-    "postmaster@tmpmaild.example",
-    "abuse@tmpmaild.example",
+    "postmaster@mail.example.com",
+    "abuse@mail.example.com",
 ]
 
 
@@ -289,7 +289,7 @@ async def test_what_is_no_address_here_is_not_found(client, inbox, form):
 
 
 @pytest.mark.parametrize(
-    "target", ["%0A", "/", "//", "/chosen@tmpmaild.example/messages%0A", "/chosen@tmpmaild.example/messages/"]
+    "target", ["%0A", "/", "//", "/chosen@mail.example.com/messages%0A", "/chosen@mail.example.com/messages/"]
 )
 async def test_a_path_ends_where_it_ends(client, inbox, target):
     for method in ("GET", "POST"):
@@ -311,7 +311,7 @@ async def test_an_address_lives_to_the_millisecond(world, client, inbox, clock):
     for target in (path(inbox), f"/api/v1/addresses/{inbox}"):
         answer = await client.get(target)
         assert (answer.status, answer.json()["code"]) == (410, "address-expired")
-        assert answer.json()["detail"] == "chos…@tmpmaild.example expired at 2026-09-21T15:13:20.000Z."
+        assert answer.json()["detail"] == "chos…@mail.example.com expired at 2026-09-21T15:13:20.000Z."
 
 
 @pytest.mark.both_engines
@@ -357,7 +357,7 @@ async def test_where_every_inbox_needs_its_token_none_at_all_is_unauthorized(ope
     async with open_world(require_token=True) as world:
         client = world.client()
         created = await client.create()
-        for target in (path(created["address"]), path("unknown@tmpmaild.example"), path("%00")):
+        for target in (path(created["address"]), path("unknown@mail.example.com"), path("%00")):
             answer = await client.get(target)
             assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
             assert answer.header("www-authenticate") == "Bearer"

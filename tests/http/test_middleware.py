@@ -14,7 +14,7 @@ EVERY_KIND = [
     ("POST", ADDRESSES, {"body": b"{"}),
     ("GET", ADDRESSES, {}),
     ("OPTIONS", ADDRESSES, {}),
-    ("GET", f"{ADDRESSES}/unknown@tmpmaild.example", {}),
+    ("GET", f"{ADDRESSES}/unknown@mail.example.com", {}),
     ("GET", "/api/nothing", {}),
     ("GET", "/problems/not-found", {}),
     ("OPTIONS", "/problems/not-found", {}),
@@ -135,7 +135,7 @@ async def test_a_listed_origin_may_read_every_answer_and_its_rate_limit(world):
     client = world.client(TokenBuckets(10, 2), cors_origins=["https://page.example", "http://localhost:3000"])
     statuses = []
     for _ in range(3):
-        answer = await client.get(f"{ADDRESSES}/x@tmpmaild.example", {"Origin": "http://localhost:3000"})
+        answer = await client.get(f"{ADDRESSES}/x@mail.example.com", {"Origin": "http://localhost:3000"})
         statuses.append(answer.status)
         assert answer.header("access-control-allow-origin") == "http://localhost:3000"
         assert answer.header("vary") == "Origin"
@@ -160,7 +160,7 @@ async def test_the_log_knows_no_address_and_no_token_above_debug(world, caplog):
     caplog.set_level(logging.INFO)
     client = world.client()
     created = await client.create(local_part="chosen")
-    for target in (created["address"], created["address"] + "/messages", "unknown@tmpmaild.example"):
+    for target in (created["address"], created["address"] + "/messages", "unknown@mail.example.com"):
         await client.get(f"{ADDRESSES}/{target}", {"Authorization": f"Bearer {created['token']}"})
     assert caplog.text == ""
 

@@ -39,7 +39,7 @@ def at(held):
 
 @pytest.mark.both_engines
 async def test_one_message_shows_exactly_these_fields(world, client, held, at):
-    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@tmpmaild.example")
+    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@mail.example.com")
     answer = await client.get(f"{at}/{message_id}")
     assert answer.status == 200
     message = answer.json()
@@ -54,7 +54,7 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
         "message_id": "unique@example.org",
         "envelope": {
             "from": "sender@example.org",
-            "to": "Chosen+tag@tmpmaild.example",
+            "to": "Chosen+tag@mail.example.com",
             "helo": "client.example",
             "remote_ip": "192.0.2.7",
             "tls": False,
@@ -71,9 +71,9 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
 
 @pytest.mark.both_engines
 async def test_the_session_that_brought_a_message_is_shown_with_it(world, client, held, at):
-    recipients = (AcceptedRecipient("Chosen+tag@tmpmaild.example", 1_790_000_000_001),)
+    recipients = (AcceptedRecipient("Chosen+tag@mail.example.com", 1_790_000_000_001),)
     session = Session("EHLO", "TLSv1.3", "TLS_AES_256", "LOGIN", "SIZE=5  BODY=8BITMIME", 1_790_000_000_002, recipients)
-    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@tmpmaild.example", session=session)
+    message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@mail.example.com", session=session)
     message = (await client.get(f"{at}/{message_id}")).json()
     assert message["session"] == {
         "remote_ip": "192.0.2.7",
@@ -83,7 +83,7 @@ async def test_the_session_that_brought_a_message_is_shown_with_it(world, client
         "tls_cipher": "TLS_AES_256",
         "auth": "LOGIN",
         "parameters": ["SIZE=5", "BODY=8BITMIME"],
-        "recipients": [{"address": "Chosen+tag@tmpmaild.example", "accepted_at": "2026-09-21T14:13:20.001Z"}],
+        "recipients": [{"address": "Chosen+tag@mail.example.com", "accepted_at": "2026-09-21T14:13:20.001Z"}],
         "data_at": "2026-09-21T14:13:20.002Z",
         "committed_at": message["received_at"],
     }

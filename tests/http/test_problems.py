@@ -11,7 +11,7 @@ from tmpmaild.http.problems import PROBLEMS, Problems
 from tmpmaild.http.resource import Client
 
 ADDRESSES = "/api/v1/addresses"
-INBOX = f"{ADDRESSES}/unknown@tmpmaild.example"
+INBOX = f"{ADDRESSES}/unknown@mail.example.com"
 
 PRODUCERS = [
     ("malformed-request", "POST", ADDRESSES, {"body": b"{"}),
@@ -118,7 +118,7 @@ async def test_a_special_case_of_an_error_is_answered_as_the_error(error):
 
 
 class _Request:
-    path_params = {"address": "chosen@tmpmaild.example"}  # noqa: RUF012
+    path_params = {"address": "chosen@mail.example.com"}  # noqa: RUF012
     scope = {"tmpmaild.client": Client("192.0.2.1", exempt=False), "path": INBOX}  # noqa: RUF012
 
 

@@ -10,7 +10,7 @@ from tmpmaild.http.problems import Problems
 from tmpmaild.ratelimit import RateLimits, SharedBuckets, TokenBuckets
 
 ADDRESSES = "/api/v1/addresses"
-NOBODY = ADDRESSES + "/unknown@tmpmaild.example"
+NOBODY = ADDRESSES + "/unknown@mail.example.com"
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
 
 

@@ -348,7 +348,7 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
     app = world.app()
     (inbox, _) = await world.service.create(NewAddress(local_part="chosen"), None)
     await world.deliver(inbox.address, b"\r\n" + b"x" * 4_000_000)
-    ask = b"GET /api/v1/addresses/chosen@tmpmaild.example/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    ask = b"GET /api/v1/addresses/chosen@mail.example.com/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     async with serve(app) as served, await served.connect() as stream:
         await stream.send(ask)
         await anyio.wait_all_tasks_blocked()

@@ -24,7 +24,7 @@ async def inbox(client):
 
 @pytest.mark.both_engines
 async def test_the_source_is_our_trace_fields_and_the_octets_as_they_came(world, client, inbox):
-    message_id = await world.deliver(inbox, RAW, recipient="Chosen+tag@tmpmaild.example")
+    message_id = await world.deliver(inbox, RAW, recipient="Chosen+tag@mail.example.com")
     answer = await client.get(path(inbox, message_id))
     assert answer.status == 200
     assert (
@@ -33,7 +33,7 @@ async def test_the_source_is_our_trace_fields_and_the_octets_as_they_came(world,
             b"Return-Path: <sender@example.org>\r\n"
             b"Received: from client.example ([192.0.2.7])\r\n"
             b"\tby localhost with ESMTP id %b\r\n"
-            b"\tfor <Chosen+tag@tmpmaild.example>; Mon, 21 Sep 2026 14:13:20 +0000\r\n" % message_id.encode()
+            b"\tfor <Chosen+tag@mail.example.com>; Mon, 21 Sep 2026 14:13:20 +0000\r\n" % message_id.encode()
         )
         + RAW
     )
@@ -79,7 +79,7 @@ def scope(target):
         "path": target,
         "raw_path": target.encode(),
         "query_string": b"",
-        "headers": [(b"host", b"tmpmaild.example")],
+        "headers": [(b"host", b"mail.example.com")],
         "client": ("192.0.2.1", 50000),
         "state": {},
     }
@@ -123,7 +123,7 @@ async def test_a_message_of_another_inbox_or_of_none_is_not_found(world, client,
 @pytest.mark.both_engines
 async def test_an_address_that_is_over_or_never_was_says_so_before_its_messages_do(world, client, inbox, clock):
     message_id = await world.deliver(inbox)
-    answer = await client.get(path("unknown@tmpmaild.example", message_id))
+    answer = await client.get(path("unknown@mail.example.com", message_id))
     assert (answer.status, answer.json()["code"]) == (404, "address-not-found")
     clock.advance(seconds=3600)
     for text in (message_id, "msg_nothing"):
@@ -138,15 +138,15 @@ async def test_a_private_source_needs_the_token(world, client, raw):
     message_id = await world.deliver(created["address"], raw)
     target = path(created["address"], message_id)
     assert (await client.get(target, bearer(created["token"]))).status == 200
-    never_was = (await client.get(path("unknown@tmpmaild.example", message_id))).body
+    never_was = (await client.get(path("unknown@mail.example.com", message_id))).body
     for headers in ({}, bearer("wrong")):
         assert (await client.get(target, headers)).body == never_was
 
 
 @pytest.mark.both_engines
 async def test_the_operators_mail_is_not_served(world, client, inbox):
-    message_id = await world.deliver("postmaster@tmpmaild.example")
-    for address in ("postmaster@tmpmaild.example", "abuse@tmpmaild.example", "postmaster", inbox):
+    message_id = await world.deliver("postmaster@mail.example.com")
+    for address in ("postmaster@mail.example.com", "abuse@mail.example.com", "postmaster", inbox):
         assert (await client.get(path(address, message_id))).status == 404
 
 

@@ -196,7 +196,7 @@ async def test_a_head_request_gets_the_head_alone(client, held, world):
 async def test_there_is_nothing_to_follow_where_nothing_may_be_read(client, follow):
     private = await client.create(private=True)
     for address, headers in (
-        ("never@tmpmaild.example", {}),
+        ("never@mail.example.com", {}),
         (private["address"], {}),
         (private["address"], {"Authorization": "Bearer wrong"}),
     ):
@@ -220,7 +220,7 @@ class SlowClient:
         path = f"/api/v1/addresses/{self._address}/events"
         scope = {"type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path}
         scope |= {"raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("192.0.2.1", 1)}
-        scope |= {"headers": [(b"host", b"tmpmaild.example")], "server": ("192.0.2.9", 80), "state": {}}
+        scope |= {"headers": [(b"host", b"mail.example.com")], "server": ("192.0.2.9", 80), "state": {}}
         await self._app(scope, anyio.sleep_forever, self._take)
 
     async def _take(self, sent):

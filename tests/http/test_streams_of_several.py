@@ -40,7 +40,7 @@ async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_
     busy, empty = await client.create(local_part="busy", private=True), await client.create(local_part="empty")
     known, first = [await world.deliver(busy["address"]) for _ in range(2)]
     wishes = (
-        {"address": "BUSY+shop@tmpmaild.example", "token": busy["token"], "after": known},
+        {"address": "BUSY+shop@mail.example.com", "token": busy["token"], "after": known},
         {"address": empty["address"], "token": "not needed"},
     )
     async with follow(*wishes) as stream:
@@ -88,7 +88,7 @@ async def test_an_inbox_that_cannot_be_read_costs_a_token_and_is_told_alike_what
     private, wrong, deleted, readable = [await client.create(private=number < 2) for number in range(4)]
     await world.service.delete(deleted["address"], deleted["token"])
     refused = [
-        {"address": "never@tmpmaild.example"},
+        {"address": "never@mail.example.com"},
         {"address": "no address at all"},
         {"address": private["address"]},
         {"address": wrong["address"], "token": readable["token"]},
@@ -107,7 +107,7 @@ async def test_an_inbox_that_cannot_be_read_costs_a_token_and_is_told_alike_what
 async def test_no_more_is_told_of_inboxes_that_cannot_be_read_than_there_are_tokens_for(world, client, follow, caplog):
     """Twenty guesses in each request tell no more than twenty requests."""
     first, last = await client.create(), await client.create()
-    guesses = [{"address": f"guess-{number}@tmpmaild.example"} for number in range(18)]
+    guesses = [{"address": f"guess-{number}@mail.example.com"} for number in range(18)]
     app = world.app(TokenBuckets(10, 10))
     caplog.set_level("INFO", "tmpmaild")
     async with follow({"address": first["address"]}, *guesses, {"address": last["address"]}, app=app) as stream:
@@ -135,12 +135,12 @@ async def test_a_stream_takes_one_place_whatever_it_follows_and_ends_where_nothi
         refused = await Client(app, peer="127.0.0.1").post(TARGET, {"inboxes": held})
         assert (refused.status, refused.json()["code"]) == (429, "too-many-streams")
     await until(lambda: not len(world.service._bus))
-    async with follow({"address": "never@tmpmaild.example"}, app=app) as stream:
-        assert await told(stream, 1) == [("unavailable", {"address": "never@tmpmaild.example"})]
+    async with follow({"address": "never@mail.example.com"}, app=app) as stream:
+        assert await told(stream, 1) == [("unavailable", {"address": "never@mail.example.com"})]
         assert await stream.next() is None
 
 
-ONE = {"address": "one@tmpmaild.example"}
+ONE = {"address": "one@mail.example.com"}
 
 
 WRONG = [
@@ -149,14 +149,14 @@ WRONG = [
     ({"inboxes": {"0": ONE}}, ["/inboxes"]),
     ({"inboxes": [ONE] * 21}, ["/inboxes"]),
     ({"inboxes": [1] * 21}, ["/inboxes"]),
-    ({"inboxes": [ONE, None, "one@tmpmaild.example"]}, ["/inboxes/1", "/inboxes/2"]),
+    ({"inboxes": [ONE, None, "one@mail.example.com"]}, ["/inboxes/1", "/inboxes/2"]),
     (
         {"inboxes": [{}, {"address": 1, "token": 1, "after": 1}]},
         ["/inboxes/0/address", "/inboxes/1/address", "/inboxes/1/token", "/inboxes/1/after"],
     ),
     ({"inboxes": [ONE | {"after": "x", "token": None}]}, ["/inboxes/0/token", "/inboxes/0/after"]),
     (
-        {"inboxes": [{"address": "two@tmpmaild.example"}, ONE, {"address": "ONE+x@TMPMAILD.example"}]},
+        {"inboxes": [{"address": "two@mail.example.com"}, ONE, {"address": "ONE+x@MAIL.example.com"}]},
         ["/inboxes/2/address"],
     ),
 ]
@@ -171,7 +171,7 @@ async def test_what_is_wrong_with_a_request_is_said_of_each_part(client):
 
 async def test_members_that_are_not_known_are_ignored_whatever_they_hold(client):
     numbers = b"9" * 5000
-    body = b'{"inboxes": [{"address": "one@tmpmaild.example", "more": %b}], "more": %b}' % (numbers, numbers)
+    body = b'{"inboxes": [{"address": "one@mail.example.com", "more": %b}], "more": %b}' % (numbers, numbers)
     answer = await client.post(TARGET, body)
     assert (answer.status, answer.header("content-type")) == (200, "text/event-stream")
     assert (await client.get(TARGET)).header("allow") == "OPTIONS, POST"

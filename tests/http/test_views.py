@@ -198,7 +198,7 @@ async def test_addresses_cannot_be_guessed_at_the_rate_of_views(world, held):
     world.page_buckets = TokenBuckets(120, 120, name="page")
     client = world.client(TokenBuckets(10, 3))
     message_id = await world.deliver(held["address"], RAW)
-    nobody = "nobody@tmpmaild.example"
+    nobody = "nobody@mail.example.com"
     answers = [await view(client, address, message_id) for address in (nobody, "a%2Fb", nobody)]
     assert [answer.status for answer in answers] == [404, 404, 404]
     assert answers[0].header("ratelimit") == '"default";r=2;t=6'

@@ -23,7 +23,7 @@ def percent(octets):
 
 
 WIDE = st.text(max_size=10).map(lambda text: text.encode("utf-8", "surrogatepass"))
-KNOWN = [b"api", b"v1", b"addresses", b"messages", b"problems", b"chosen@tmpmaild.example", b"..", b""]
+KNOWN = [b"api", b"v1", b"addresses", b"messages", b"problems", b"chosen@mail.example.com", b"..", b""]
 SEGMENT = st.sampled_from(KNOWN) | st.binary(max_size=20) | st.binary(max_size=8).map(percent) | WIDE
 PATH = st.lists(SEGMENT, max_size=6).map(lambda segments: b"/" + b"/".join(segments).replace(b"?", b""))
 NAME = st.sampled_from([b"limit", b"before", b"after", b"order", b"%00"]) | WIDE
@@ -57,7 +57,7 @@ async def test_any_address_and_query_get_an_answer(client, address, query):
 @given(query=QUERY)
 async def test_a_live_inbox_is_listed_or_the_query_is_invalid(client, query):
     await client.post(body={"local_part": "chosen"})
-    answer = await client.get(b"/api/v1/addresses/chosen@tmpmaild.example/messages?" + query)
+    answer = await client.get(b"/api/v1/addresses/chosen@mail.example.com/messages?" + query)
     assert answer.status in {200, 422}
 
 
@@ -73,7 +73,7 @@ async def test_any_wish_is_granted_or_refused(client, wish):
     authorization=st.text(st.characters(max_codepoint=255), max_size=20), host=st.text(st.characters(max_codepoint=255))
 )
 async def test_any_header_gets_an_answer(client, authorization, host):
-    answer = await client.get("/api/v1/addresses/x@tmpmaild.example", {"Authorization": authorization}, host=host)
+    answer = await client.get("/api/v1/addresses/x@mail.example.com", {"Authorization": authorization}, host=host)
     assert answer.status in {400, 404, 431}
 
 
@@ -100,7 +100,7 @@ MESSAGE = st.builds(
         max_size=2,
     ).map(tuple),
 )
-INBOX = Inbox("1", "chosen@tmpmaild.example", 0, 1, private=False, token_hash=None, message_count=1, full=False)
+INBOX = Inbox("1", "chosen@mail.example.com", 0, 1, private=False, token_hash=None, message_count=1, full=False)
 
 
 @given(message=MESSAGE)
@@ -133,7 +133,7 @@ def test_what_leaves_as_json_comes_back_as_it_was(message):
 def test_the_next_page_lies_behind_the_last_message_of_this_one(page, query):
     message = Message("msg_0", 0, "", "", "", "", "", truncated=False, size_bytes=0, has_html=False, attachments=())
     link = Wire("/mail").next_page_link(Listing(INBOX, (message,), has_more=True), page)
-    assert link == f'</mail/api/v1/addresses/chosen@tmpmaild.example/messages?{query}>; rel="next"'
+    assert link == f'</mail/api/v1/addresses/chosen@mail.example.com/messages?{query}>; rel="next"'
 
 
 def test_the_path_of_an_address_is_a_path():

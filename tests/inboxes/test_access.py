@@ -7,7 +7,7 @@ from tmpmaild.inboxes.access import Access, digest
 from tmpmaild.model import NewInbox
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
-OPEN, SECRET = "open@tmpmaild.example", "secret@tmpmaild.example"
+OPEN, SECRET = "open@mail.example.com", "secret@mail.example.com"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ async def test_who_has_the_token_learns_of_the_end_and_others_of_a_private_inbox
 
 async def test_where_every_inbox_needs_its_token_none_is_asked_for_it_before_anything_is_looked_up(storage, clock):
     strict = Access(storage, clock, require_token=True)
-    for address in (OPEN, "nobody@tmpmaild.example", "no address"):
+    for address in (OPEN, "nobody@mail.example.com", "no address"):
         with pytest.raises(Unauthorized):
             await strict.find(address, None)
         with pytest.raises(AddressNotFound):
@@ -65,8 +65,8 @@ async def test_where_every_inbox_needs_its_token_none_is_asked_for_it_before_any
 
 
 async def test_an_inbox_without_a_token_is_changed_by_nobody(storage, access, clock):
-    new = NewInbox("old@tmpmaild.example", clock(), clock() + 1000, private=True, token_hash=b"", creator=None)
+    new = NewInbox("old@mail.example.com", clock(), clock() + 1000, private=True, token_hash=b"", creator=None)
     await storage.create_inbox(new)
     for token in ("", "wrong"):
         with pytest.raises(AddressNotFound):
-            await access.find_for_change("old@tmpmaild.example", token)
+            await access.find_for_change("old@mail.example.com", token)

@@ -30,7 +30,7 @@ async def filled(storage, clock):
     """Thirty inboxes of three clients, with a mail in each."""
     for number in range(30):
         new = NewInbox(
-            f"box{number}@tmpmaild.example",
+            f"box{number}@mail.example.com",
             clock(),
             clock() + LIFETIME_MS + number,
             private=False,
@@ -41,7 +41,7 @@ async def filled(storage, clock):
 
 
 async def deliver(storage, inbox_id):
-    envelope = Envelope("", ("x@tmpmaild.example",), "", "", tls=False)
+    envelope = Envelope("", ("x@mail.example.com",), "", "", tls=False)
     await storage.add_message(
         NewMail(envelope, (inbox_id,), b"secret-octets", ParsedMail("", "", "", "", None, (), (), ()))
     )
@@ -74,10 +74,10 @@ async def test_the_list_is_of_all_or_of_a_client_by_any_of_its_addresses(command
 @pytest.mark.usefixtures("filled")
 async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands, storage, clock, tmp_path):
     await deliver(storage, OPERATOR_INBOX_ID)
-    assert await purged(commands, address="BOX0+tag@tmpmaild.example") == 1
+    assert await purged(commands, address="BOX0+tag@mail.example.com") == 1
     assert await purged(commands, client="2001:db8::5") == 10
     assert await purged(commands, client="2001:db8::5") == 0
-    assert (await storage.find_inbox("box1@tmpmaild.example", clock())).message_count == 0
+    assert (await storage.find_inbox("box1@mail.example.com", clock())).message_count == 0
     clock.advance(ms=LIFETIME_MS + 3)
     assert await purged(commands, expired=True) == 2
     assert await purged(commands, expired=True) == 0
@@ -94,12 +94,12 @@ async def test_a_purge_ends_those_that_are_meant_and_erases_their_mail(commands,
     [
         {},
         {"all": True, "expired": True},
-        {"address": "box0@tmpmaild.example", "client": "192.0.2.1"},
+        {"address": "box0@mail.example.com", "client": "192.0.2.1"},
         {"address": ""},
         {"address": "box"},
-        {"address": "nobody@tmpmaild.example"},
-        {"address": "postmaster@tmpmaild.example"},
-        {"address": "\ud800@tmpmaild.example"},
+        {"address": "nobody@mail.example.com"},
+        {"address": "postmaster@mail.example.com"},
+        {"address": "\ud800@mail.example.com"},
     ],
 )
 async def test_a_purge_that_means_nothing_is_refused(commands, wanted):

@@ -28,13 +28,13 @@ async def storage(path, clock):
 
 async def fill(storage, clock, inboxes=600):
     for number in range(inboxes):
-        address = f"box{number}@tmpmaild.example"
+        address = f"box{number}@mail.example.com"
         await storage.create_inbox(
             NewInbox(address, clock(), clock() + LIFETIME_MS, private=False, token_hash=b"", creator=None)
         )
-    envelope = Envelope("", ("x@tmpmaild.example",), "", "", tls=False)
+    envelope = Envelope("", ("x@mail.example.com",), "", "", tls=False)
     parsed = ParsedMail("", "", "", "", None, (), (), ())
-    inbox = await storage.find_inbox("box0@tmpmaild.example", clock())
+    inbox = await storage.find_inbox("box0@mail.example.com", clock())
     await storage.add_message(NewMail(envelope, (inbox.id,), b"secret-octets", parsed))
 
 

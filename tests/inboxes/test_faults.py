@@ -8,8 +8,8 @@ from tmpmaild.inboxes import faults as faults_module
 from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted, MessageDeleted
 
-ADA = Inbox("7", "ada@tmpmaild.example", 0, 1000, private=False, token_hash=None, message_count=0, full=False)
-BOB = replace(ADA, id="8", address="bob@tmpmaild.example")
+ADA = Inbox("7", "ada@mail.example.com", 0, 1000, private=False, token_hash=None, message_count=0, full=False)
+BOB = replace(ADA, id="8", address="bob@mail.example.com")
 TWICE = Fault("rcpt", "451 4.7.1 Greylisted", times=2)
 THEN = Fault("rcpt", "550 5.1.1 No")
 SLOW = Fault("end", delay_seconds=3)

@@ -6,7 +6,7 @@ from tmpmaild import ids
 from tmpmaild.inboxes.filtering import MOST_LOOKED_AT, filtered, is_filter, rest_of
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message, Page
 
-INBOX = Inbox("7", "ada@tmpmaild.example", 0, 1, private=False, token_hash=None, message_count=0, full=False)
+INBOX = Inbox("7", "ada@mail.example.com", 0, 1, private=False, token_hash=None, message_count=0, full=False)
 CODE = Findings(codes=(Code("481516", 0.3),))
 LINK = Findings(links=(Link("https://shop.example/", "", 0),))
 BOTH = Findings(CODE.codes, LINK.links)

@@ -192,7 +192,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind(house):
 
 async def test_nobody_waits_at_an_address_that_is_not_there(house):
     with pytest.raises(AddressNotFound):
-        await house.service.follower.wait("nobody@tmpmaild.example", Page(), None, 60)
+        await house.service.follower.wait("nobody@mail.example.com", Page(), None, 60)
 
 
 async def ids_of(following, count):

@@ -137,7 +137,7 @@ async def test_what_cannot_be_paid_for_is_not_looked_at_and_neither_is_what_come
 
     monkeypatch.setattr(house.service._access, "find", counted)
     purse = iter([True, False])
-    named = [house.inbox.address, "a@tmpmaild.example", "b@tmpmaild.example", other.address, "c@tmpmaild.example"]
+    named = [house.inbox.address, "a@mail.example.com", "b@mail.example.com", other.address, "c@mail.example.com"]
     async with follow(*map(Wish, named), purse=purse) as several:
         assert await several.next(60) == [Unavailable(named[1]), *map(NotLookedAt, named[2:])]
         assert [event.named async for event in at_rest(several)] == [house.inbox.address]

@@ -18,7 +18,7 @@ from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.sqlite import searching
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
-ADDRESS = "chosen@tmpmaild.example"
+ADDRESS = "chosen@mail.example.com"
 LIFETIME_MS = 3_600_000
 MAIL = (
     b"Subject: hello\r\nContent-Type: multipart/related; boundary=b\r\n\r\n"
@@ -80,7 +80,7 @@ async def house(tmp_path, clock):
         StorageSettings(1 << 30, 0, 0, 0, 1.0, path=emptydatabase.begin(tmp_path / "mail.db")), clock
     ) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
-        rules = Rules(("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        rules = Rules(("mail.example.com",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
         house = House(service, storage, clock)
         house.inbox, house.token = await service.create(NewAddress(local_part="chosen"), None)
@@ -303,10 +303,10 @@ async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_not
     await house.deliver()
 
     async def with_token(house):
-        return await house.mail.list("secret@tmpmaild.example", Page(), token)
+        return await house.mail.list("secret@mail.example.com", Page(), token)
 
     async def without(house):
-        return await house.mail.list("secret@tmpmaild.example", Page())
+        return await house.mail.list("secret@mail.example.com", Page())
 
     async with findings(house, with_token) as reading:
         await house.delete_inbox()

@@ -24,7 +24,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 
 LIFETIME_MS = 3_600_000
-DOMAINS = ("tmpmaild.example", "second.test")
+DOMAINS = ("mail.example.com", "second.test")
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Hi\r\n\r\nHello\r\n"
 
 
@@ -84,7 +84,7 @@ def world(storage, clock):
 async def test_a_plain_create_gives_a_random_address_at_the_first_domain(world):
     inbox, token = await world.create()
     name, domain = inbox.address.split("@")
-    assert (len(name), domain, token) == (12, "tmpmaild.example", "token-0")
+    assert (len(name), domain, token) == (12, "mail.example.com", "token-0")
     assert (inbox.created_at_ms, inbox.expires_at_ms) == (world.clock(), world.clock() + LIFETIME_MS)
     assert await world.service.find(inbox.address) == inbox
 
@@ -107,7 +107,7 @@ async def test_a_wish_for_name_and_domain_is_granted_in_lower_case(world):
 async def test_a_foreign_domain_is_refused_with_those_we_have(world):
     with pytest.raises(InvalidRequest) as refusal:
         await world.create(domain="elsewhere.test")
-    assert refusal.value.errors == (("/domain", "expected one of tmpmaild.example, second.test"),)
+    assert refusal.value.errors == (("/domain", "expected one of mail.example.com, second.test"),)
 
 
 @pytest.mark.parametrize("name", ["a", "postmaster", "-ada", "a b c", "ädä"])
@@ -148,7 +148,7 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
     inbox, token = await world.create(local_part="ada", domain="second.test")
     kept_until_ms = inbox.expires_at_ms + 5000
     rules = Rules(
-        ("tmpmaild.example",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, retired={"second.test": kept_until_ms}
+        ("mail.example.com",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, retired={"second.test": kept_until_ms}
     )
     world.service.change_rules(rules)
     with pytest.raises(InvalidRequest):
@@ -158,10 +158,10 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
     assert world.service.extendable_until_ms(inbox) == kept_until_ms
     assert (await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 5)).expires_at_ms == kept_until_ms
     world.clock.advance(ms=LIFETIME_MS + 4999)
-    assert world.service.mail_domains == ("tmpmaild.example", "second.test")
+    assert world.service.mail_domains == ("mail.example.com", "second.test")
     await world.deliver("ada@second.test")
     world.clock.advance(ms=1)
-    assert world.service.mail_domains == ("tmpmaild.example",)
+    assert world.service.mail_domains == ("mail.example.com",)
 
 
 async def test_other_rules_hold_at_once(world):
@@ -202,7 +202,7 @@ async def test_an_address_keeps_what_it_was_given_when_the_operator_allows_less_
 
 
 @pytest.mark.parametrize(
-    "address", ["nobody@tmpmaild.example", "no address", "", "@tmpmaild.example", "a@b@c", "\ud800@x.test"]
+    "address", ["nobody@mail.example.com", "no address", "", "@mail.example.com", "a@b@c", "\ud800@x.test"]
 )
 async def test_what_never_was_an_address_is_not_found(world, address):
     with pytest.raises(AddressNotFound):
@@ -230,7 +230,7 @@ async def test_a_private_inbox_looks_like_none_without_its_token_before_and_afte
 async def test_a_service_that_requires_tokens_asks_before_it_looks(storage, clock):
     world = World(storage, clock, require_token=True)
     inbox, token = await world.create()
-    for address in (inbox.address, "nobody@tmpmaild.example", "no address"):
+    for address in (inbox.address, "nobody@mail.example.com", "no address"):
         with pytest.raises(Unauthorized):
             await world.service.find(address)
     with pytest.raises(AddressNotFound):
@@ -240,11 +240,11 @@ async def test_a_service_that_requires_tokens_asks_before_it_looks(storage, cloc
 
 async def test_a_delivered_mail_is_listed(world):
     inbox, _ = await world.create(local_part="ada")
-    message_id = await world.deliver("ADA+x@tmpmaild.example")
+    message_id = await world.deliver("ADA+x@mail.example.com")
     (message,) = (await world.service.mail.list(inbox.address, Page())).messages
     assert (message.id, message.subject, message.body) == (message_id, "Hi", "Hello\n")
     assert (message.from_address, message.from_name) == ("ada@example.com", "Ada")
-    assert message.recipient == "ADA+x@tmpmaild.example"
+    assert message.recipient == "ADA+x@mail.example.com"
 
 
 async def test_a_large_mail_is_parsed_in_a_thread_and_stored(world):
@@ -298,7 +298,7 @@ async def test_the_memory_forgets_what_is_over(world):
     assert len(world.service._recipients) == 0
 
 
-@pytest.mark.parametrize("address", ["postmaster@tmpmaild.example", "ABUSE@second.test", "Postmaster@"])
+@pytest.mark.parametrize("address", ["postmaster@mail.example.com", "ABUSE@second.test", "Postmaster@"])
 async def test_postmaster_and_abuse_reach_the_operator_and_nobody_else(world, address):
     assert await world.service.recipient(_mailbox(address)) == OPERATOR_INBOX_ID
     await world.deliver(address)
@@ -349,19 +349,19 @@ async def test_a_page_that_its_owner_has_read_is_not_shown_to_others(world):
 
 async def test_a_source_is_the_mail_below_our_trace_fields(world):
     inbox, _ = await world.create(local_part="ada")
-    message_id = await world.deliver("ADA+x@tmpmaild.example", "postmaster@tmpmaild.example")
-    fields, raw = await world.service.mail.source("ada@TMPMAILD.example", message_id)
+    message_id = await world.deliver("ADA+x@mail.example.com", "postmaster@mail.example.com")
+    fields, raw = await world.service.mail.source("ada@MAIL.example.com", message_id)
     assert raw == MAIL
-    assert f"by localhost with ESMTP id {message_id}\r\n\tfor <ADA+x@tmpmaild.example>; ".encode() in fields
+    assert f"by localhost with ESMTP id {message_id}\r\n\tfor <ADA+x@mail.example.com>; ".encode() in fields
     assert b"postmaster" not in fields
     assert await world.service.mail.source(inbox.address, message_id, up_to_bytes=len(MAIL) - 1) == (fields, None)
 
 
 async def test_our_name_in_a_source_is_the_one_of_the_rules(storage, clock):
-    world = World(storage, clock, hostname="mx.tmpmaild.example")
+    world = World(storage, clock, hostname="mx.mail.example.com")
     inbox, _ = await world.create()
     fields, _ = await world.service.mail.source(inbox.address, await world.deliver(inbox.address))
-    assert b"\tby mx.tmpmaild.example with" in fields
+    assert b"\tby mx.mail.example.com with" in fields
 
 
 async def test_a_source_is_shown_to_whom_its_list_is(world):

@@ -17,7 +17,7 @@ EVIL = "\r\nX-Evil: yes\r\n\r\n"
 
 def fields(
     sender="bob@example.com",
-    recipient="ada+x@tmpmaild.example",
+    recipient="ada+x@mail.example.com",
     helo="mx.example.com",
     ip="192.0.2.7",
     *,
@@ -25,15 +25,15 @@ def fields(
     time_ms=1_790_000_000_999,
 ):
     source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls), len(RAW), RAW)
-    return tracefields.fields(source, "mx.tmpmaild.example")
+    return tracefields.fields(source, "mx.mail.example.com")
 
 
 def test_the_fields_are_these():
     assert fields() == (
         b"Return-Path: <bob@example.com>\r\n"
         b"Received: from mx.example.com ([192.0.2.7])\r\n"
-        b"\tby mx.tmpmaild.example with ESMTP id msg_01m7y0sgyf0000000000000000\r\n"
-        b"\tfor <ada+x@tmpmaild.example>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
+        b"\tby mx.mail.example.com with ESMTP id msg_01m7y0sgyf0000000000000000\r\n"
+        b"\tfor <ada+x@mail.example.com>; Mon, 21 Sep 2026 14:13:20 +0000\r\n"
     )
 
 
@@ -47,7 +47,7 @@ def test_the_null_sender_is_an_empty_path():
         ({}, "ESMTP"),
         ({"tls": True}, "ESMTPS"),
         ({"sender": "bøb@example.com"}, "UTF8SMTP"),
-        ({"recipient": "ada+ä@tmpmaild.example", "tls": True}, "UTF8SMTPS"),
+        ({"recipient": "ada+ä@mail.example.com", "tls": True}, "UTF8SMTPS"),
     ],
 )
 def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, keyword):
@@ -85,9 +85,9 @@ def test_from_says_who_the_client_claimed_to_be_and_where_it_was(helo, ip, says)
     "path",
     [
         "postmaster",
-        "Postmaster@tmpmaild.example",
-        '"a b\\"<(>"@tmpmaild.example',
-        "@hop.example:ada@tmpmaild.example",
+        "Postmaster@mail.example.com",
+        '"a b\\"<(>"@mail.example.com',
+        "@hop.example:ada@mail.example.com",
         "ada@[192.0.2.1]",
         "ädä@bücher.example",
     ],
@@ -99,7 +99,7 @@ def test_a_path_is_written_as_it_was(path):
 
 
 @pytest.mark.parametrize(
-    "path", [EVIL, f"ada@tmpmaild.example{EVIL}", "a\0@b", "a>b", "a b@c", "x" * 300 + "@b", "\ud800@b"]
+    "path", [EVIL, f"ada@mail.example.com{EVIL}", "a\0@b", "a>b", "a b@c", "x" * 300 + "@b", "\ud800@b"]
 )
 def test_what_is_no_path_is_left_out(path):
     octets = fields(sender=path, recipient=path)

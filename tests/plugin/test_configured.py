@@ -164,7 +164,7 @@ def test_a_daemon_that_dies_is_named_by_the_test_and_by_those_after_it(killed):
 
 
 def test_an_inbox_that_cannot_be_deleted_only_warns(killed):
-    told = r"UserWarning: tmpmaild: \S+@tmpmaild.example was not deleted: http://\S+: connection refused"
+    told = r"UserWarning: tmpmaild: \S+@mail.example.com was not deleted: http://\S+: connection refused"
     assert re.search(told, killed.text), killed.text
 
 

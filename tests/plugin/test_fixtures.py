@@ -48,14 +48,14 @@ def test_deletion_after_a_failure(tmpmail):
 def test_several(new_inbox, inbox, tmpmail):
     one, other = new_inbox(), new_inbox("chosen.by.test", private=False)
     assert len({inbox.address, one.address, other.address}) == 3
-    assert tmpmail.inbox("chosen.by.test@tmpmaild.example").messages() == []
+    assert tmpmail.inbox("chosen.by.test@mail.example.com").messages() == []
 
 def test_one_deleted_by_the_test(inbox, async_inbox):
     inbox.delete()
 
 def test_unknown_recipients(tmpmail_smtp):
     with pytest.raises(smtplib.SMTPRecipientsRefused):
-        send((tmpmail_smtp.host, tmpmail_smtp.port), "nobody@tmpmaild.example")
+        send((tmpmail_smtp.host, tmpmail_smtp.port), "nobody@mail.example.com")
 
 def test_no_rate_limit(tmpmail):
     for _ in range(30):
@@ -144,8 +144,8 @@ import smtplib
 async def test_it(async_inbox, tmpmail, tmpmail_smtp):
     assert await async_inbox.messages() == []
     with smtplib.SMTP(*tmpmail_smtp, local_hostname="localhost") as client:
-        client.sendmail("a@example.com", ["never.created@tmpmaild.example"], "Subject: hello\\r\\n\\r\\n")
-    assert tmpmail.inbox("never.created@tmpmaild.example").wait_for(timeout=10).subject == "hello"
+        client.sendmail("a@example.com", ["never.created@mail.example.com"], "Subject: hello\\r\\n\\r\\n")
+    assert tmpmail.inbox("never.created@mail.example.com").wait_for(timeout=10).subject == "hello"
 """
     ini = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\ntmpmaild_accept_unknown = true\n"
     status, text = run("-p", "pytest_asyncio.plugin", tests=tests, ini=ini)

@@ -69,7 +69,7 @@ def shown(run_in, service, tmp_path_factory):
 def listing(text):
     """Return the lines below the title of each section of ours."""
     sections = re.findall(
-        r"^-+ tmpmaild: mails of \S+@tmpmaild\.example -+\n((?:(?![-_=]{3}).*\n?)*)", text, re.MULTILINE
+        r"^-+ tmpmaild: mails of \S+@mail\.example\.com -+\n((?:(?![-_=]{3}).*\n?)*)", text, re.MULTILINE
     )
     return [one.splitlines() for one in sections]
 

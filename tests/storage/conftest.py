@@ -30,7 +30,7 @@ class Engine:
         now_ms = self.clock()
         return await self.storage.create_inbox(
             NewInbox(
-                f"{name}@tmpmaild.example",
+                f"{name}@mail.example.com",
                 now_ms,
                 now_ms + lifetime_ms,
                 private=False,
@@ -40,13 +40,13 @@ class Engine:
         )
 
     async def find(self, name):
-        return await self.storage.find_inbox(f"{name}@tmpmaild.example", self.clock())
+        return await self.storage.find_inbox(f"{name}@mail.example.com", self.clock())
 
     async def add(self, *inboxes, **mail):
         return await self.storage.add_message(new_mail(*inboxes, **mail))
 
     async def messages(self, name, page):
-        return (await self.storage.list_messages(f"{name}@tmpmaild.example", page, self.clock())).messages
+        return (await self.storage.list_messages(f"{name}@mail.example.com", page, self.clock())).messages
 
     async def subjects(self, name, page):
         return [message.subject for message in await self.messages(name, page)]
@@ -92,7 +92,7 @@ def new_mail(
 ):
     parsed = ParsedMail(sender, name, subject, body, html, attachments, (("Subject", subject),), warnings)
     ids = tuple(inbox if isinstance(inbox, str) else inbox.id for inbox in inboxes)
-    recipients = recipients or tuple(f"to-{inbox_id}@tmpmaild.example" for inbox_id in ids)
+    recipients = recipients or tuple(f"to-{inbox_id}@mail.example.com" for inbox_id in ids)
     envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False, session=session)
     raw = f"Subject: {subject}\r\n\r\n{body}".encode() if raw is None else raw
     return NewMail(envelope, ids, raw, parsed)

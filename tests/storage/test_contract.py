@@ -20,7 +20,7 @@ async def test_a_created_inbox_is_found_as_it_was_created(engine):
 
 async def test_an_unknown_address_is_none(engine):
     assert await engine.find("nobody") is None
-    assert await engine.storage.list_messages("nobody@tmpmaild.example", Page(), engine.clock()) is None
+    assert await engine.storage.list_messages("nobody@mail.example.com", Page(), engine.clock()) is None
 
 
 async def test_a_name_in_use_is_taken(engine):
@@ -68,11 +68,11 @@ async def test_mail_is_taken_until_the_last_millisecond(engine):
 
 async def test_a_message_is_listed_as_it_was_stored(engine):
     inbox = await engine.inbox("ada")
-    mail = new_mail(inbox, body="Grüße 🙂\n", recipients=("Ada+Ünï@TMPMAILD.example",), html="<p>x")
+    mail = new_mail(inbox, body="Grüße 🙂\n", recipients=("Ada+Ünï@MAIL.example.com",), html="<p>x")
     message_id = await engine.storage.add_message(mail)
     (message,) = await engine.messages("ada", Page())
     assert message.id == message_id
-    assert message.recipient == "Ada+Ünï@TMPMAILD.example"
+    assert message.recipient == "Ada+Ünï@MAIL.example.com"
     assert (message.body, message.truncated, message.has_html) == ("Grüße 🙂\n", False, True)
     assert (message.size_bytes, message.received_at_ms) == (len(mail.raw), engine.clock())
 
@@ -127,7 +127,7 @@ async def test_after_and_before_are_exclusive(engine):
 @pytest.mark.parametrize(("limit", "has_more"), [(4, True), (5, False), (6, False)])
 async def test_a_page_tells_whether_there_is_another(engine, limit, has_more):
     stored = await _filled(engine)
-    listing = await engine.storage.list_messages("ada@tmpmaild.example", Page(limit=limit), engine.clock())
+    listing = await engine.storage.list_messages("ada@mail.example.com", Page(limit=limit), engine.clock())
     assert [message.id for message in listing.messages] == stored[::-1][:limit]
     assert listing.has_more is has_more
     assert listing.inbox.message_count == 5

@@ -18,7 +18,7 @@ async def test_a_deleted_message_is_gone_and_the_others_stay(engine):
     await engine.delete(inbox, stored[1])
     assert [message.id for message in await engine.messages("ada", Page())] == [stored[2], stored[0]]
     assert (await engine.find("ada")).message_count == 2
-    _, source = await engine.storage.read_source("ada@tmpmaild.example", stored[1], engine.clock())
+    _, source = await engine.storage.read_source("ada@mail.example.com", stored[1], engine.clock())
     assert source is None
 
 
@@ -126,7 +126,7 @@ async def test_pages_read_while_mail_is_deleted_show_the_rest_once(open_engine):
         seen, before = [], None
         for _ in range(12):
             listing = await engine.storage.list_messages(
-                "ada@tmpmaild.example", Page(before=before, limit=7), engine.clock()
+                "ada@mail.example.com", Page(before=before, limit=7), engine.clock()
             )
             seen += [message.id for message in listing.messages]
             if not listing.has_more:

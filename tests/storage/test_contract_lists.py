@@ -27,7 +27,7 @@ async def test_an_inbox_is_listed_as_it_is(engine):
     (entry,) = await listed(engine)
     assert entry == InboxEntry(
         inbox.id,
-        "ada@tmpmaild.example",
+        "ada@mail.example.com",
         inbox.created_at_ms,
         inbox.expires_at_ms,
         private=False,

@@ -127,21 +127,21 @@ async def test_zero_means_no_limit(open_engine):
 
 async def test_two_forms_of_one_inbox_make_one_message(engine):
     inbox = await engine.inbox("ada")
-    await engine.add(inbox, inbox, recipients=("ada+a@tmpmaild.example", "ADA@tmpmaild.example"))
-    assert [message.recipient for message in await engine.messages("ada", Page())] == ["ada+a@tmpmaild.example"]
+    await engine.add(inbox, inbox, recipients=("ada+a@mail.example.com", "ADA@mail.example.com"))
+    assert [message.recipient for message in await engine.messages("ada", Page())] == ["ada+a@mail.example.com"]
 
 
 async def test_a_recipient_that_is_over_is_left_out(engine):
     over, lives = await engine.inbox("over", lifetime_ms=1), await engine.inbox("lives")
     engine.clock.advance(ms=1)
-    message_id = await engine.add(over, lives, recipients=("over@tmpmaild.example", "lives@tmpmaild.example"))
+    message_id = await engine.add(over, lives, recipients=("over@mail.example.com", "lives@mail.example.com"))
     (message,) = await engine.messages("lives", Page())
-    assert (message.id, message.recipient) == (message_id, "lives@tmpmaild.example")
+    assert (message.id, message.recipient) == (message_id, "lives@mail.example.com")
 
 
 async def test_recipients_share_a_mail_and_each_sees_its_own_name(engine):
     inboxes = [await engine.inbox(f"box{number}", lifetime_ms=10 + number) for number in range(3)]
-    recipients = ("Box0@tmpmaild.example", "böx1@tmpmaild.example", "box2+tag@tmpmaild.example")
+    recipients = ("Box0@mail.example.com", "böx1@mail.example.com", "box2+tag@mail.example.com")
     first_id = await engine.add(*inboxes, recipients=recipients, body="x" * 100_000)
     for number, recipient in enumerate(recipients):
         (message,) = await engine.messages(f"box{number}", Page())

@@ -11,7 +11,7 @@ from .conftest import LIFETIME_MS, new_mail
 
 
 async def read(engine, name, message_id, **more):
-    return await engine.storage.read_message(f"{name}@tmpmaild.example", message_id, engine.clock(), **more)
+    return await engine.storage.read_message(f"{name}@mail.example.com", message_id, engine.clock(), **more)
 
 
 async def test_a_message_is_read_as_it_was_stored_and_listed(engine):
@@ -21,7 +21,7 @@ async def test_a_message_is_read_as_it_was_stored_and_listed(engine):
         body="Grüße 🙂\n" * 1000,
         html="<p>ü",
         subject="Ünï",
-        recipients=("Ada+Ünï@TMPMAILD.example",),
+        recipients=("Ada+Ünï@MAIL.example.com",),
         warnings=("A warning.",),
     )
     message_id = await engine.storage.add_message(mail)
@@ -31,7 +31,7 @@ async def test_a_message_is_read_as_it_was_stored_and_listed(engine):
     assert (full.html, full.complete, full.head) == ("<p>ü", True, mail.raw)
     assert (full.headers, full.warnings) == ((("Subject", "Ünï"),), ("A warning.",))
     assert full.envelope == Envelope(
-        "bounce@example.com", ("Ada+Ünï@TMPMAILD.example",), "mx.example.com", "192.0.2.1", tls=False
+        "bounce@example.com", ("Ada+Ünï@MAIL.example.com",), "mx.example.com", "192.0.2.1", tls=False
     )
 
 
@@ -95,7 +95,7 @@ async def test_the_id_of_another_inbox_of_none_or_of_the_operator_is_no_message(
     operators = await engine.add(OPERATOR_INBOX_ID)
     for message_id in (stored, operators, ids.message_id(1), stored[:-1] + "1", stored.upper(), "", "\ud800"):
         inbox, full = await read(engine, "ada", message_id)
-        assert (inbox.address, full) == ("ada@tmpmaild.example", None)
+        assert (inbox.address, full) == ("ada@mail.example.com", None)
 
 
 async def test_a_message_is_told_with_its_inbox_until_both_are_forgotten(engine):

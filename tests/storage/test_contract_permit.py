@@ -5,7 +5,7 @@ import pytest
 from tmpmaild.errors import AddressNotFound
 from tmpmaild.model import Page
 
-ADA = "ada@tmpmaild.example"
+ADA = "ada@mail.example.com"
 
 
 def refuse(_inbox):
@@ -40,7 +40,7 @@ async def test_the_permit_sees_the_inbox_and_is_asked_once(engine, message_id):
 
 
 async def test_nobody_is_asked_for_an_inbox_that_is_not_there(engine):
-    assert await engine.storage.list_messages("none@tmpmaild.example", Page(), 0, refuse) is None
+    assert await engine.storage.list_messages("none@mail.example.com", Page(), 0, refuse) is None
 
 
 async def test_a_refusal_reads_no_message(engine, message_id):

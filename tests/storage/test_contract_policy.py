@@ -35,10 +35,10 @@ async def test_a_domain_that_is_left_out_is_kept_until_the_time_that_was_given_t
 
 
 async def test_it_is_kept_as_long_as_an_inbox_lives(engine):
-    await serve(engine, "tmpmaild.example")
+    await serve(engine, "mail.example.com")
     inbox = await engine.inbox("ada", lifetime_ms=5000)
     await engine.move(await engine.inbox("bob"), inbox.expires_at_ms + 4000)
-    assert await serve(engine, "one.test", until_ms=engine.clock()) == {"tmpmaild.example": inbox.expires_at_ms + 4000}
+    assert await serve(engine, "one.test", until_ms=engine.clock()) == {"mail.example.com": inbox.expires_at_ms + 4000}
 
 
 async def test_it_may_come_back_and_be_left_out_again(engine):

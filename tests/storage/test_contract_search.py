@@ -12,7 +12,7 @@ from .conftest import LIFETIME_MS, new_mail
 
 
 async def listing(engine, **page):
-    return await engine.storage.list_messages("ada@tmpmaild.example", Page(**page), engine.clock())
+    return await engine.storage.list_messages("ada@mail.example.com", Page(**page), engine.clock())
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def test_the_mail_of_others_is_never_found(engine):
 
 
 async def test_a_search_of_what_is_over_or_unknown_is_a_list_of_it(engine, inbox):
-    unknown = await engine.storage.list_messages("nobody@tmpmaild.example", Page(text="x"), engine.clock())
+    unknown = await engine.storage.list_messages("nobody@mail.example.com", Page(text="x"), engine.clock())
     assert unknown is None
     engine.clock.advance(ms=LIFETIME_MS)
     await engine.sweep()

@@ -12,17 +12,17 @@ OCTETS = bytes(range(256)) + b"\r\n.\r\n\0"
 
 
 async def source(engine, name, message_id, **more):
-    return await engine.storage.read_source(f"{name}@tmpmaild.example", message_id, engine.clock(), **more)
+    return await engine.storage.read_source(f"{name}@mail.example.com", message_id, engine.clock(), **more)
 
 
 async def test_a_source_is_the_octets_as_they_came_with_the_envelope(engine):
     inbox = await engine.inbox("ada")
-    message_id = await engine.add(inbox, raw=OCTETS, recipients=("Ada+Ünï@TMPMAILD.example",))
+    message_id = await engine.add(inbox, raw=OCTETS, recipients=("Ada+Ünï@MAIL.example.com",))
     found, read = await source(engine, "ada", message_id)
     assert found == await engine.find("ada")
     assert (read.id, read.raw, read.size_bytes, read.received_at_ms) == (message_id, OCTETS, 262, engine.clock())
     envelope = read.envelope
-    assert (envelope.sender, envelope.recipients) == ("bounce@example.com", ("Ada+Ünï@TMPMAILD.example",))
+    assert (envelope.sender, envelope.recipients) == ("bounce@example.com", ("Ada+Ünï@MAIL.example.com",))
     assert (envelope.helo, envelope.remote_ip, envelope.tls) == ("mx.example.com", "192.0.2.1", False)
 
 
@@ -59,7 +59,7 @@ async def test_the_id_of_another_inbox_or_of_none_finds_nothing(engine):
     operators = await engine.add(OPERATOR_INBOX_ID)
     for message_id in (stored, operators, ids.message_id(1), ids.message_id(ids.MAX_KEY)):
         inbox, read = await source(engine, "ada", message_id)
-        assert (inbox.address, read) == ("ada@tmpmaild.example", None)
+        assert (inbox.address, read) == ("ada@mail.example.com", None)
 
 
 async def test_only_the_very_text_of_an_id_is_the_message(engine):

@@ -337,7 +337,7 @@ async def test_people_read_the_views_while_the_daemon_runs(open_engine, path, cl
             inboxes = [dict(row) for row in reader.execute("SELECT * FROM inboxes")]
             source = reader.execute("SELECT s.octets FROM source AS s JOIN message AS m ON m.content_id = s.id")
             octets = [row[0] for row in source]
-    assert [row["address"] for row in mail] == ["ada@tmpmaild.example", "bob@tmpmaild.example", "postmaster"]
+    assert [row["address"] for row in mail] == ["ada@mail.example.com", "bob@mail.example.com", "postmaster"]
     assert {key: mail[0][key] for key in ("sender", "subject", "size", "body")} == {
         "sender": "ada@example.com",
         "subject": "Hi",
@@ -345,7 +345,7 @@ async def test_people_read_the_views_while_the_daemon_runs(open_engine, path, cl
         "body": "Hello\n",
     }
     assert mail[0]["received_at"] == "2026-09-21T14:13:20.000Z"
-    assert [row["address"] for row in inboxes] == ["ada@tmpmaild.example", "bob@tmpmaild.example"]
+    assert [row["address"] for row in inboxes] == ["ada@mail.example.com", "bob@mail.example.com"]
     assert inboxes[1]["expires_at"] == "2026-09-21T14:13:20.001Z"
     assert (inboxes[0]["message_count"], inboxes[0]["stored_bytes"]) == (1, LEAST_STORED_BYTES)
     assert octets[:2] == [b"raw", b"raw"]
@@ -357,5 +357,5 @@ async def test_the_views_forget_what_was_swept(open_engine, path, clock):
         clock.advance(ms=1)
         await engine.sweep()
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
-            assert reader.execute("SELECT address FROM inboxes").fetchall() == [("ada@tmpmaild.example",)]
-            assert reader.execute("SELECT address FROM mail").fetchall() == [("ada@tmpmaild.example",)]
+            assert reader.execute("SELECT address FROM inboxes").fetchall() == [("ada@mail.example.com",)]
+            assert reader.execute("SELECT address FROM mail").fetchall() == [("ada@mail.example.com",)]

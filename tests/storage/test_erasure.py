@@ -19,7 +19,7 @@ async def test_what_is_over_stands_in_no_file_while_others_live_and_after(open_e
 async def test_a_recipient_that_is_over_is_blanked_in_a_mail_that_others_still_have(open_engine, path, clock):
     async with open_engine() as engine:
         over, lives = await engine.inbox("zqx000001qz", lifetime_ms=1), await engine.inbox("zqx000002qz")
-        addresses = ("zqx000001qz+ünï@tmpmaild.example", "zqx000002qz@tmpmaild.example")
+        addresses = ("zqx000001qz+ünï@mail.example.com", "zqx000002qz@mail.example.com")
         await engine.add(over, lives, recipients=addresses, html="x" * 9000)
         clock.advance(ms=1)
         await engine.sweep()
@@ -83,7 +83,7 @@ async def test_a_recipient_who_deletes_a_shared_mail_is_blanked_in_it_and_the_la
 ):
     async with open_engine() as engine:
         inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
-        recipients = tuple(f"{mark(number)}+ünï@tmpmaild.example" for number in range(3))
+        recipients = tuple(f"{mark(number)}+ünï@mail.example.com" for number in range(3))
         await engine.add(*inboxes, recipients=recipients, html=mark(9) * 500)
         left = {0, 1, 2, 9}
         for number in (1, 0, 2):

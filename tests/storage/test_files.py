@@ -118,7 +118,7 @@ async def test_a_folder_that_was_moved_still_holds_all_its_mail(open_engine, pat
         with pytest.raises(StorageLost):
             await engine.add(inbox)
     async with open_storage(settings(path.parent.with_name("moved") / "mail.db"), clock) as storage:
-        listing = await storage.list_messages("ada@tmpmaild.example", Page(), clock())
+        listing = await storage.list_messages("ada@mail.example.com", Page(), clock())
         assert kept in [message.id for message in listing.messages]
 
 

@@ -222,7 +222,7 @@ async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_th
             await client.close()
 
     async def use(daemon, name):
-        await daemon.storage.policy.serve_domains(["tmpmaild.example"], 1, 2)
+        await daemon.storage.policy.serve_domains(["mail.example.com"], 1, 2)
         inbox = await daemon.inbox(name)
         message = await daemon.add(inbox, subject="first")
         await daemon.add(inbox, await daemon.find("ada"), subject="last")

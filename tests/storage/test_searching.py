@@ -33,9 +33,9 @@ def connection(engine):
 
 
 async def begin(engine, page):
-    name_hash = keyed_hash(engine.storage._hash_key, "ada@tmpmaild.example")
+    name_hash = keyed_hash(engine.storage._hash_key, "ada@mail.example.com")
     find = partial(
-        engine.storage._finder.inbox, address="ada@tmpmaild.example", name_hash=name_hash, now_ms=engine.clock()
+        engine.storage._finder.inbox, address="ada@mail.example.com", name_hash=name_hash, now_ms=engine.clock()
     )
     search = searching.Search(find, page)
     return search, search.go_on(connection(engine))
@@ -122,7 +122,7 @@ async def test_nothing_that_comes_after_a_search_stands_before_where_it_went_to(
 
 async def look(engine, ascending):
     page = Page(text="nowhere", ascending=ascending)
-    return await engine.storage.list_messages("ada@tmpmaild.example", page, engine.clock())
+    return await engine.storage.list_messages("ada@mail.example.com", page, engine.clock())
 
 
 async def test_mail_that_comes_between_two_steps_is_for_the_next_search(engine, inbox):

@@ -23,7 +23,7 @@ def marked_mail(inbox, mark, rng):
     parsed = ParsedMail(
         f"{mark}@example.com", mark, mark, body, html, (attachment,), (("Subject", mark), (mark, mark)), (mark,)
     )
-    envelope = Envelope(f"{mark}@example.org", (f"{mark}+tag@tmpmaild.example",), f"{mark}.example", mark, tls=False)
+    envelope = Envelope(f"{mark}@example.org", (f"{mark}+tag@mail.example.com",), f"{mark}.example", mark, tls=False)
     return NewMail(envelope, (inbox.id,), f"Subject: {mark}\r\n\r\n{body}".encode(), parsed)
 
 
@@ -42,7 +42,7 @@ class Crowd:
         self.expires_at_ms[number] = now_ms + self.rng.randrange(1000, LONGEST_MS)
         mark = f"zqx{number:06d}qz"
         custom = "-custom-name"[: self.rng.randrange(12)] if number % 2 else ""
-        address = f"{mark}{custom}@tmpmaild.example"
+        address = f"{mark}{custom}@mail.example.com"
         inbox = await self.storage.create_inbox(
             NewInbox(address, now_ms, self.expires_at_ms[number], private=False, token_hash=b"t" * 32, creator=mark)
         )

@@ -48,7 +48,7 @@ def main() -> None:
 def serve(config_path: Path | None, *, stop_with_stdin: bool, is_temporary: bool) -> None:
     """Run the service until SIGTERM or ctrl-C.
 
-    With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain tmpmaild.example, and
+    With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain mail.example.com, and
     tmpmaild.db in the current folder.
     """
     from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run

@@ -131,7 +131,7 @@ class Control(Struct, frozen=True, kw_only=True):
 class Config(Struct, frozen=True, kw_only=True):
     """All of it; ``domains`` are in lower case with A-labels, the first is for new addresses."""
 
-    domains: Annotated[tuple[str, ...], kinds.DOMAINS] = ("tmpmaild.example",)
+    domains: Annotated[tuple[str, ...], kinds.DOMAINS] = ("mail.example.com",)
     http: Http = Http()
     smtp: Smtp = Smtp()
     storage: Storage = Storage()

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
 from tmpmaild.model import Held, Page
 
-EXAMPLE_DOMAIN = "tmpmaild.example"
+EXAMPLE_DOMAIN = "mail.example.com"
 """Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""
 
 MessageId = Annotated[

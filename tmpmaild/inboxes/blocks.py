@@ -120,7 +120,7 @@ def network(text: str) -> Network:
 
 def name(text: str) -> str:
     """Return a local part as an inbox has it. Raises ValueError."""
-    found = addresses.canonical(f"{text}@tmpmaild.example")
+    found = addresses.canonical(f"{text}@mail.example.com")
     if found is None:
         raise ValueError("not a local part")
     return found.rpartition("@")[0]

@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tmpmaild-smtp", metavar="HOST:PORT", help=smtp)
     parser.addini("tmpmaild_url", url, default="")
     parser.addini("tmpmaild_smtp", smtp, default="")
-    domain = "The domains of the embedded daemon, the first for new addresses (default: tmpmaild.example)."
+    domain = "The domains of the embedded daemon, the first for new addresses (default: mail.example.com)."
     parser.addini("tmpmaild_domain", domain, type="args", default=[])
     file = "A configuration file for the embedded daemon, relative to this ini file."
     parser.addini("tmpmaild_config", file, default="")

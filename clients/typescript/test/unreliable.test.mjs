@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Http } from "../dist/esm/http.js";
 import { ConnectionLost, NotTmpmaild, ServiceUnreachable, Tmpmaild } from "tmpmaild";
 
-const ADDRESS = { address: "a@tmpmaild.example", expires_at: "2030-01-01T00:00:00.000Z", token: "secret-token" };
+const ADDRESS = { address: "a@mail.example.com", expires_at: "2030-01-01T00:00:00.000Z", token: "secret-token" };
 const message = (id) => ({ id, from: "", subject: id, received_at: "2026-01-01T00:00:00.000Z", codes: [], links: [], body: "" });
 const json = (value, status = 200, headers = {}) => (request, response) =>
   response.writeHead(status, headers).end(JSON.stringify(value));
@@ -113,7 +113,7 @@ test("a list goes on after an empty page, and one that goes round in circles end
   }
 });
 
-const moved = json({}, 307, { Location: "https://elsewhere.example/mail/api/v1/addresses/a@tmpmaild.example/messages?limit=100" });
+const moved = json({}, 307, { Location: "https://elsewhere.example/mail/api/v1/addresses/a@mail.example.com/messages?limit=100" });
 for (const [what, answer, kind, text] of [
   ["another server", (_, response) => response.end("<p>"), NotTmpmaild, /is not tmpmaild: it answered 200 without a type/],
   ["a redirect", moved, NotTmpmaild, /points to https:\/\/elsewhere\.example\/mail; use that URL$|points to https/],

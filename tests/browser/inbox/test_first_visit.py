@@ -81,7 +81,7 @@ async def test_a_link_without_a_token_lets_a_public_inbox_be_read_and_a_private_
         assert await tab.kept() == []
         assert tab.page.url == f"{daemon.url}/"
     await tab.button("New address").click()
-    assert "@tmpmaild.example" in await tab.address()
+    assert "@mail.example.com" in await tab.address()
     daemon.deliver(inbox.address, "one")
     await (await tab.follow(inbox, token=False)).until_live()
     await tab.until_subjects("one")

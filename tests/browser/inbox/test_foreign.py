@@ -116,7 +116,7 @@ async def test_the_end_of_the_own_inbox_never_leads_into_a_foreign_one(tab, inbo
 
 async def test_a_link_to_no_inbox_leads_back_to_the_own_one(tab, expect):
     own = await tab.address()
-    for link in ("#nobody@tmpmaild.example", "#x@[::1]"):
+    for link in ("#nobody@mail.example.com", "#x@[::1]"):
         await tab.visit(link)
         await tab.button("Open it", tab.dialog).click()
         await expect(tab.page.locator("#toast")).to_contain_text("There is no such inbox")

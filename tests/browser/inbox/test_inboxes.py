@@ -12,7 +12,7 @@ def generous_daemon(share_daemon):
     """One daemon of two domains whose addresses live as long as their readers wish."""
     return share_daemon(
         "generous",
-        TMPMAILD_DOMAINS="tmpmaild.example,second.test",
+        TMPMAILD_DOMAINS="mail.example.com,second.test",
         TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0",
         TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600",
         TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="90000",
@@ -59,8 +59,8 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
     chosen = tab.daemon.request("addresses/jane.doe@second.test")
     assert chosen["private"] is False
     assert time.time() + 86_300 < datetime.fromisoformat(chosen["expires_at"]).timestamp()
-    await choose_name(tab, "mine", "tmpmaild.example")
-    await until_address(tab, "mine@tmpmaild.example")
+    await choose_name(tab, "mine", "mail.example.com")
+    await until_address(tab, "mine@mail.example.com")
     assert await tab.card.get_by_text("private", exact=True).is_visible()
     assert [one["private"] for one in await tab.kept()] == [False, False, True]
     for lifetime, left in {"1 hour": "59:", "1 day": "23:59:", "10 minutes": "0?9:5"}.items():

@@ -44,7 +44,7 @@ async def test_the_address_is_copied_named_and_deleted_by_keyboard_and_a_dialog_
     name = f"by.keyboard.{(await tab.address())[:12]}"
     await tab.page.keyboard.type(name)
     await press(tab, "Enter")
-    await tab.card.get_by_title(f"{name}@tmpmaild.example").wait_for()
+    await tab.card.get_by_title(f"{name}@mail.example.com").wait_for()
     await tab.tab_to("More")
     await press(tab, "Enter")
     await expect(tab.card.get_by_role("menuitem").first).to_be_focused()

@@ -25,7 +25,7 @@ OCTETS = bytes(range(256))
 def sign_up(subject):
     """Return a mail as services send it: text, HTML with images, a file."""
     mail = EmailMessage(policy=SMTP)
-    mail["From"], mail["To"], mail["Subject"] = "Example <no-reply@example.com>", "you@tmpmaild.example", subject
+    mail["From"], mail["To"], mail["Subject"] = "Example <no-reply@example.com>", "you@mail.example.com", subject
     mail["X-Campaign"] = "sign-up"
     mail.set_content(TEXT)
     mail.add_alternative(HTML, subtype="html")

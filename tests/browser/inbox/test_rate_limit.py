@@ -45,7 +45,7 @@ async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_d
     await expect(tab.card).to_contain_text(
         re.compile(r"has used its 30 requests of this minute\. .* by itself in (a second|2 seconds)")
     )
-    assert "@tmpmaild.example" in await tab.address()
+    assert "@mail.example.com" in await tab.address()
 
 
 async def test_before_a_new_address_takes_the_last_request_the_reader_is_asked(start_daemon, any_tab, expect):
