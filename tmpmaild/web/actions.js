@@ -27,8 +27,7 @@ export function attempt(task) {
 }
 
 export async function copyText(text, { currentTarget: pressed }) {
-  const done = await copy(text).then(() => true, () => false);
-  if (!done) return toast(t("copy-failed"));
+  if (!(await copy(text))) return toast(t("copy-failed"));
   announce(t("copied"));
   const before = (pressed.label ??= [...pressed.childNodes]);
   pressed.replaceChildren(icon("done"), before.length > 1 ? h("span", t("copied")) : "");

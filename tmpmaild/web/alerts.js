@@ -1,5 +1,6 @@
 // Tells the reader of what happens: in the window's title, aloud, in a note on the page, outside of it (notifications.js).
 
+import { setBadge } from "./browser.js";
 import { at, button, h } from "./dom.js";
 import { codeOf } from "./findings.js";
 import { closeNotifications, notify } from "./notifications.js";
@@ -12,8 +13,7 @@ let toasting;
 
 export function showCount(unread) {
   document.title = unread ? `(${unread}) tmpmaild` : "tmpmaild";
-  // On the icon, where the page is installed as an app; elsewhere this may be refused.
-  navigator.setAppBadge?.(unread).catch(() => {});
+  setBadge(unread);
 }
 
 // Say something to those who do not look.

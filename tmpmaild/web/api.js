@@ -1,6 +1,6 @@
 // Asks the HTTP API: a method for each request. Knows the rate limit and the server's clock, and nothing of the page.
 
-import { get, set } from "./store.js";
+import { get, set } from "./browser.js";
 
 const SKEW = "tmpmaild:skew";
 const SKEW_MS = 2000; // a Date field says whole seconds; below this the clocks agree

@@ -2,7 +2,8 @@
 
 import { Actions, attempt, copyText, wordsOf } from "./actions.js";
 import { announce, hush, showCount, tellOf, tellOfOther, toast } from "./alerts.js";
-import { Api, ApiError } from "./api.js";
+import { Api } from "./api.js";
+import { inTurn } from "./browser.js";
 import { Card } from "./card.js";
 import { countdown } from "./countdown.js";
 import { closeAll } from "./dialogs.js";
@@ -167,13 +168,6 @@ function onState(state) {
   if (state.name === "live") reader.heal();
 }
 
-// Two tabs that are opened together want one address.
-function findInTurn(wanted) {
-  const found = navigator.locks?.request("tmpmaild:begin", () => inboxes.find(wanted)) ?? inboxes.find(wanted);
-  // A browser that may store nothing grants no locks.
-  return found.catch((error) => (error instanceof ApiError ? Promise.reject(error) : inboxes.find(wanted)));
-}
-
 // Open an inbox at the start of the page, or when a link is followed. A link that somebody else may have made is only followed
 // after a question; before the answer nothing is asked of the server.
 async function begin(wanted) {
@@ -190,7 +184,7 @@ async function open(wanted) {
   card.showLoading();
   const turn = (latest = Symbol("turn"));
   try {
-    const found = await findInTurn(wanted);
+    const found = await inTurn("tmpmaild:begin", () => inboxes.find(wanted)); // two tabs that are opened together want one address
     if (turn === latest) inboxes.show(found);
   } catch (error) {
     if (turn === latest) showFailure(wanted, error);

@@ -1,5 +1,7 @@
 // Makes elements. What a mail says becomes text nodes here, never markup.
 
+import { writeClipboard } from "./browser.js";
+
 export const at = (id) => document.getElementById(id);
 
 // Make an element: `h("p.note", {title: "…", click: handler}, "text", …)`; falsy children are left out.
@@ -52,10 +54,9 @@ const PILED = /(\p{M}{4})\p{M}+/gu; // no script needs more marks on one letter
 // Return text without what hides, turns around or paints over the characters next to it.
 export const plain = (text) => text.replaceAll(HIDING, " ").replaceAll(PILED, "$1").trim();
 
-// Put text on the clipboard. Rejects when the browser does not let us.
+// Put text on the clipboard, and tell whether that was done.
 export async function copy(text) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Without HTTPS there is only this.
+  if (await writeClipboard(text)) return true;
   const focused = document.activeElement;
   const area = h("textarea.unseen", text);
   (document.querySelector("dialog[open]") ?? document.body).append(area);
@@ -63,7 +64,7 @@ export async function copy(text) {
   const done = document.execCommand("copy");
   area.remove();
   focused.focus();
-  return done || Promise.reject(new Error("no clipboard"));
+  return done;
 }
 
 // Hand a file to the reader.

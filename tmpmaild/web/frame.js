@@ -1,8 +1,8 @@
 // The HTML of a mail in its frame, with the choice about its remote images and the dark view.
 
+import { get, set } from "./browser.js";
 import { h } from "./dom.js";
 import { bar } from "./pane.js";
-import { get, set } from "./store.js";
 import { t } from "./words.js";
 
 const SANDBOX = "allow-popups allow-popups-to-escape-sandbox"; // no scripts, and no origin of ours

@@ -1,8 +1,8 @@
 // The keyboard's shortcuts: which key does what, the dialog that lists them, and the switch for those of one character.
 
+import { get, set } from "./browser.js";
 import { open } from "./dialogs.js";
 import { h } from "./dom.js";
-import { get, set } from "./store.js";
 import { knows, t } from "./words.js";
 
 const KEPT = "tmpmaild:keys";

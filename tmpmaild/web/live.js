@@ -1,6 +1,7 @@
 // Keeps the inboxes of the browser up to date in this tab, by one stream for all tabs: the tab that holds a Web Lock has it
 // (following.js) and tells the others. Touches nothing of the page.
 
+import { channel, locks } from "./browser.js";
 import { Following, TIMINGS } from "./following.js";
 
 const EVENTS = ["messages", "about", "seen", "deleted", "extended", "gone", "state"];
@@ -15,13 +16,16 @@ export class Live {
   #tab = Math.random();
   #state;
   #following; // while this tab has the stream
-  #channel; // to the other tabs; none without locks: then each tab has a stream
+  #channel; // to the other tabs; without it or locks each tab has a stream
   #leads = false;
   #stopping = new AbortController();
   #timer;
 
   constructor({ timings, ...given }) {
     this.#given = given;
+    // A page that is kept to be shown again by Back must hold neither the stream nor the lock.
+    addEventListener("pagehide", ({ persisted }) => persisted && this.stop());
+    addEventListener("pageshow", ({ persisted }) => persisted && this.start());
     this.#timings = { helloMs: 2000, ...TIMINGS, ...timings };
   }
 
@@ -32,8 +36,9 @@ export class Live {
     const { signal } = this.#stopping;
     for (const event of ["online", "visibilitychange"]) addEventListener(event, () => this.#refresh(), { signal });
     this.#take({ state: { name: "connecting" } });
-    if (way === "alone" || !navigator.locks) this.#follow();
-    else this.#join(signal, way === "steal" ? { steal: true } : { signal });
+    this.#channel = way === "alone" || !locks() ? undefined : channel(this.#given.name);
+    if (this.#channel) this.#join(signal, way === "steal" ? { steal: true } : { signal });
+    else this.#follow();
   }
 
   // Free the stream, the lock and the channel at once.
@@ -75,12 +80,11 @@ export class Live {
   }
 
   #join(signal, options) {
-    this.#channel = new BroadcastChannel(this.#given.name);
     this.#channel.onmessage = ({ data }) => this.#hear(data);
     this.#greet();
     // The lock is lost when another tab takes over, and refused where the browser grants none.
     const part = ({ name }) => signal.aborted || this.start(name === "AbortError" ? "join" : "alone");
-    navigator.locks.request(this.#given.name, options, () => this.#lead(signal)).catch(part);
+    locks().request(this.#given.name, options, () => this.#lead(signal)).catch(part);
   }
 
   #refresh() {

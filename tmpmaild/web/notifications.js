@@ -1,8 +1,8 @@
 // Notifications outside of the page: the bell that turns them on, and showing them. Chrome on Android shows them only
 // for a service worker (worker.js), which is registered when a page finds that out.
 
+import { askToNotify, canNotify, get, mayNotify, set } from "./browser.js";
 import { icon } from "./dom.js";
-import { get, set } from "./store.js";
 import { t } from "./words.js";
 
 const KEY = "tmpmaild:notify";
@@ -11,7 +11,7 @@ const WORKER = `${new URL("worker.js", document.baseURI)}`;
 const trusted = window.trustedTypes?.createPolicy("worker", { createScriptURL: () => WORKER });
 const shown = new Map(); // by tag: close() and open() of a notification
 
-const isOn = () => get("localStorage", KEY) === "on" && Notification.permission === "granted";
+const isOn = () => get("localStorage", KEY) === "on" && mayNotify();
 
 // Show a notification if the reader wants them and does not look; `open` is called on a click.
 export function notify(title, body, tag, open) {
@@ -45,12 +45,12 @@ async function notifyByWorker(title, options, open) {
 // Make the bell work where the browser can notify; it asks for the permission only on a click. `deny` is called when
 // the browser does not give it.
 export function setUpBell(bell, deny) {
-  if (!("Notification" in window && isSecureContext)) return;
+  if (!canNotify()) return;
   const draw = () => bell.setAttribute("aria-pressed", isOn());
   bell.onclick = async () => {
     const wanted = !isOn();
     set("localStorage", KEY, wanted ? "on" : "off");
-    if (wanted && (await Notification.requestPermission()) !== "granted") deny();
+    if (wanted && !(await askToNotify())) deny();
     draw();
   };
   bell.ariaLabel = bell.title = t("notify");

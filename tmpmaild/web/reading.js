@@ -1,8 +1,8 @@
 // Which mail is open: opening, closing, seen or not, the step back in history on a phone, the focus.
 
 import { toast } from "./alerts.js";
+import { get, set } from "./browser.js";
 import { at } from "./dom.js";
-import { get, set } from "./store.js";
 import { t } from "./words.js";
 
 const OPEN = "tmpmaild:open";

@@ -4,27 +4,11 @@
 // `label`, the reader's name for it, `used_ms`, when it was last shown, and `foreign`, if this browser did not make it but
 // followed a link to it.
 
+import { get, set } from "./browser.js";
+
 export const SCOPE = `tmpmaild:${location.pathname}`; // a server may have several services, each at a path
 const CURRENT = `${SCOPE}:current`;
 const LINK = /^(\S+@\S+?)(?:\.([\w-]{20,}))?$/;
-const unstored = {};
-
-// Read and write what the browser keeps in an area; where it may keep nothing, this tab still remembers.
-export function get(area, key) {
-  try {
-    return window[area].getItem(key);
-  } catch {
-    return unstored[key] ?? null;
-  }
-}
-
-export function set(area, key, value) {
-  try {
-    window[area].setItem(key, value);
-  } catch {
-    unstored[key] = value;
-  }
-}
 
 // What is not ours counts as nothing.
 function read() {
@@ -75,8 +59,11 @@ export function choose({ address, foreign }) {
   if (!foreign) set("localStorage", CURRENT, address);
 }
 
-// Call back when another tab changed the inboxes.
-export const onChange = (callback) => addEventListener("storage", ({ key }) => key === SCOPE && callback());
+// Call back when another tab changed the inboxes, or may have while this page was left and not yet come back to.
+export function onChange(callback) {
+  addEventListener("storage", ({ key }) => key === SCOPE && callback());
+  addEventListener("pageshow", ({ persisted }) => persisted && callback());
+}
 
 // Take `#address.token` or `#address` out of the address bar and return what it said, if anything.
 export function takeLink() {

@@ -1,8 +1,8 @@
 // The note of the first visit: who can read the mail, what is kept and for how long. It goes when mail comes or when
 // it is dismissed, and does not come back.
 
+import { get, set } from "./browser.js";
 import { at, button, h, icon } from "./dom.js";
-import { get, set } from "./store.js";
 import { moment, t } from "./words.js";
 
 const KEY = "tmpmaild:welcomed";

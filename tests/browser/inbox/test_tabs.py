@@ -54,3 +54,21 @@ async def test_what_has_arrived_stays_readable_when_the_daemon_is_gone_and_nothi
     await tab.until_live()
     daemon.deliver(address, "after")
     await tab.until_subjects("after", "meanwhile", "two", "one")
+
+
+AWAY = "(event) => dispatchEvent(new PageTransitionEvent(event, { persisted: true }))"
+
+
+async def test_a_page_that_is_kept_for_back_leaves_the_stream_to_others_and_is_up_to_date_when_it_is_back(tab, new_tab):
+    second = await (await (await new_tab(beside=tab)).visit()).until_live()
+    address = await tab.address()
+    async with second.page.expect_request("**/events"):
+        await tab.page.evaluate(AWAY, "pagehide")
+    await second.until_live()
+    tab.daemon.deliver(address, "one")
+    await second.until_subjects("one")
+    assert await tab.rows.count() == 0
+    await tab.page.evaluate(AWAY, "pageshow")
+    await tab.until_subjects("one")
+    await tab.until_live()
+    assert tab.asked == [("POST", "addresses"), ("POST", "events")]

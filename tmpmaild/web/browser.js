@@ -1,0 +1,48 @@
+// What a browser may lack, or refuse as with cookies blocked, and what takes its place. Touches nothing of the page.
+
+const unstored = {};
+
+// Return what `ask` returns; nothing where the browser refuses it.
+function attempt(ask) {
+  try {
+    return ask();
+  } catch {
+    return undefined;
+  }
+}
+
+// Read and write what the browser keeps in an area; where it may keep nothing, this tab still remembers.
+export const get = (area, key) => unstored[area + key] ?? attempt(() => window[area].getItem(key)) ?? null;
+
+export function set(area, key, value) {
+  try {
+    window[area].setItem(key, value);
+    delete unstored[area + key];
+  } catch {
+    unstored[area + key] = value;
+  }
+}
+
+// Return the locks that tabs share, if there are any. A browser that may store nothing refuses each request for one.
+export const locks = () => attempt(() => navigator.locks);
+
+// Return a channel to the other tabs, if there is one.
+export const channel = (name) => attempt(() => new BroadcastChannel(name));
+
+// Run a task while no other tab runs it; without locks, at once.
+export async function inTurn(name, task) {
+  let running;
+  await attempt(() => navigator.locks.request(name, () => (running = task())))?.catch(() => {});
+  return running ?? task();
+}
+
+// Whether the browser can notify, and whether it may.
+export const canNotify = () => attempt(() => isSecureContext && "permission" in Notification) ?? false;
+export const mayNotify = () => attempt(() => Notification.permission) === "granted";
+export const askToNotify = async () => (await attempt(() => Notification.requestPermission())?.catch(() => {})) === "granted";
+
+// Show a number on the icon, where the page is installed as an app.
+export const setBadge = (n) => attempt(() => navigator.setAppBadge(n))?.catch(() => {});
+
+// Put text on the clipboard, and tell whether that was done. Without HTTPS there is no such way.
+export const writeClipboard = (text) => attempt(() => navigator.clipboard.writeText(text))?.then(() => true, () => false);
