@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-SUITE: Final = "bookworm"
+SUITES: Final = ("bookworm", "trixie")  # Debian 12, of Containerfile, and Debian 13
 PYTHON: Final = ("ca-certificates", "python3", "python3-venv")
 PROGRAMS: Final = ("debootstrap", "unshare", "nsenter", "setpriv", "chroot", "ip")
 # What this machine needs to reach the package registries, a fresh Debian needs as well.
@@ -60,16 +60,16 @@ def missing() -> str:
     return f"needs {', '.join(absent)} (Debian packages debootstrap, util-linux, iproute2)" if absent else ""
 
 
-def debian(packages: Sequence[str] = PYTHON) -> Path:
+def debian(packages: Sequence[str] = PYTHON, suite: str = SUITES[0]) -> Path:
     """Return the folder of a fresh Debian with these packages, made once and kept in the user's cache."""
     name = hashlib.sha256(" ".join(sorted(packages)).encode()).hexdigest()[:12]
-    kept = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / f"tmpmaild/{SUITE}-{name}"
+    kept = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / f"tmpmaild/{suite}-{name}"
     if not kept.exists():
         making = kept.with_suffix(f".{os.getpid()}")
         fetched = making.with_name("packages")
         fetched.mkdir(parents=True, exist_ok=True)
         options = ("--variant=minbase", f"--cache-dir={fetched}", f"--include={','.join(packages)}")
-        _run("debootstrap", *options, SUITE, making)
+        _run("debootstrap", *options, suite, making)
         for path in filter(os.path.exists, _REACHING):
             shutil.copyfile(path, f"{making}{path}")
         making.rename(kept)

@@ -1,4 +1,4 @@
-"""A fresh Debian 12 that boots with systemd in a container of its own, without any network but its loopback device."""
+"""A fresh Debian 12 or 13 that boots with systemd in a container of its own, with no network but its loopback device."""
 
 import os
 import shutil
@@ -15,6 +15,7 @@ import chroot_image
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 120
 PROGRAMS = ("systemd-nspawn", "nsenter", "debootstrap")
+PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}
 
 
 def missing():
@@ -70,7 +71,7 @@ class Machine:
 
 
 @contextmanager
-def installed(packages, folder, extra=""):
+def installed(packages, folder, extra="", suite=chroot_image.SUITES[0]):
     """Boot a Debian with the program in ``/opt/tmpmaild`` and its units in ``/etc/systemd/system``; yield a Machine.
 
     ``folder`` is for the wheels and what the console shows, ``extra`` one of the program's, such as ``[postgresql]``.
@@ -78,10 +79,11 @@ def installed(packages, folder, extra=""):
     if reason := missing():
         pytest.skip(reason)
     wheels = folder / "wheels"
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--quiet", "--wheel-dir", wheels]
-    subprocess.run([*command, "--constraint", ROOT / "constraints.txt", f"{ROOT}{extra}"], check=True)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--quiet"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", wheels, ROOT], check=True)
+    fetch(wheels, suite, *(f"{wheel}{extra}" for wheel in wheels.glob("*.whl")))
     mounts = {"/wheels": wheels, "/units": ROOT / "systemd"}
-    with booted(packages, mounts, folder / "console.txt") as machine:
+    with booted(packages, mounts, folder / "console.txt", suite) as machine:
         machine.run("python3", "-m", "venv", "/opt/tmpmaild")
         pip = ("/opt/tmpmaild/bin/pip", "install", "--quiet", "--no-index", "--find-links", "/wheels")
         machine.run(*pip, f"tmpmaild{extra}")
@@ -89,15 +91,27 @@ def installed(packages, folder, extra=""):
         yield machine
 
 
+def fetch(folder, suite, *wanted):
+    """Download the wheels of these requirements for a Debian's Python, with the versions that we test with."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--quiet", "--only-binary=:all:", "--dest", folder]
+    pip += ["--python-version", PYTHONS[suite], "--constraint", ROOT / "constraints.txt"]
+    subprocess.run([*pip, *wanted], check=True)
+
+
 @contextmanager
-def booted(packages, mounts, console):
+def booted(packages, mounts, console, suite=chroot_image.SUITES[0]):
     """Boot a Debian with these packages, and these folders of ours (place in there to place out here); yield a Machine.
 
-    Skips the test if no container boots on this machine. ``console`` is a file for what it prints.
+    ``suite`` is Debian's name of the release, ``console`` a file for what is printed. Skips the test if no container
+    boots on this machine.
     """
-    command = ["systemd-nspawn", "--quiet", "--directory", chroot_image.debian(packages), "--volatile=overlay"]
+    command = ["systemd-nspawn", "--quiet", "--directory", chroot_image.debian(packages, suite), "--volatile=overlay"]
     command += ["--private-network", "--register=no", "--keep-unit", "--console=read-only", "--boot"]
     command += [f"--bind-ro={ours}:{inside}" for inside, ours in mounts.items()]
+    private = console.with_name("private")
+    private.mkdir(mode=0o700)
+    # From systemd 254 on the ids of a dynamic user's folders are mapped, where the file system can: an overlay cannot.
+    command += [f"--bind={private}:/var/lib/private"]
     with console.open("wb") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
