@@ -94,9 +94,9 @@ def test_who_waits_as_told_is_let_in(burst, rate):
 
 
 def test_buckets_are_kept_while_their_rate_is_the_same():
-    known = changed_buckets(None, 10, 5)
-    assert changed_buckets(known, 10, 5) is known
-    assert changed_buckets(known, 10) is not known
-    assert changed_buckets(known, 11, 5).take("ada", 0.0).remaining == 4
-    assert changed_buckets(known, 0, 5) is None
-    assert changed_buckets(None, 0) is None
+    known = changed_buckets(None, TokenBuckets, 10, 5)
+    assert changed_buckets(known, TokenBuckets, 10, 5) is known
+    assert changed_buckets(known, TokenBuckets, 10) is not known
+    assert changed_buckets(known, TokenBuckets, 11, 5).take("ada", 0.0).remaining == 4
+    assert changed_buckets(known, TokenBuckets, 0, 5) is None
+    assert changed_buckets(None, TokenBuckets, 0) is None

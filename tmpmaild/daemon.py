@@ -139,8 +139,7 @@ class _Parts:
         self._sockets = sockets
         self._service = service
         self._limits = RateLimits()
-        self._take_token = None if storage.shared is None else storage.shared.take_token
-        roomsettings.set_rates(self._limits, config, self._take_token)
+        roomsettings.set_rates(self._limits, config, storage.buckets)
         self.smtp = SmtpServer(self._service, roomsettings.smtp(config), tls, storage.clock)
         self.cleaner = Cleaner(
             storage,
@@ -203,7 +202,7 @@ class _Parts:
         self.smtp.change_settings(smtp, tls)
         use_web()
         self._http.max_connections = config.http.max_connections
-        roomsettings.set_rates(self._limits, config, self._take_token)
+        roomsettings.set_rates(self._limits, config, self._storage.buckets)
         self.cleaner.interval_seconds = config.expiry.interval_seconds
         self._status.change_domains(config.domains)
         self._blocks.own = roomsettings.own_networks(config)

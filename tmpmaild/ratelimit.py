@@ -4,7 +4,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 _MAX_CLIENTS = 100_000
 _ROUNDING_SECONDS = 1e-6
@@ -33,6 +33,10 @@ class Buckets(Protocol):
         """Drop from memory what is of no more use."""
 
 
+B = TypeVar("B", bound=Buckets)
+B_co = TypeVar("B_co", bound=Buckets, covariant=True)
+
+
 class TokenBuckets:
     """One bucket a client: ``burst`` tokens, one back each ``60 / tokens_per_minute`` seconds.
 
@@ -57,7 +61,7 @@ class TokenBuckets:
     def take(self, client: str, now_seconds: float) -> Decision:
         """Take a token if there is one; a refusal takes none."""
         missing_seconds = max(self._full_at.get(client, 0.0) - now_seconds, 0.0) + self._refill_seconds
-        decision = _decision(missing_seconds, self._refill_seconds, self.burst)
+        decision = decision_on(missing_seconds, self._refill_seconds, self.burst)
         if decision.allowed:
             self._full_at[client] = now_seconds + missing_seconds
             self._full_at.move_to_end(client)
@@ -75,7 +79,7 @@ class TokenBuckets:
             self._full_at.popitem(last=False)
 
 
-def _decision(missing_seconds: float, refill_seconds: float, burst: int) -> Decision:
+def decision_on(missing_seconds: float, refill_seconds: float, burst: int) -> Decision:
     """Return what follows from how long a bucket takes to be full again with the token of this request taken."""
     wait_seconds = missing_seconds - burst * refill_seconds
     if wait_seconds > _ROUNDING_SECONDS:
@@ -89,52 +93,16 @@ def _decision(missing_seconds: float, refill_seconds: float, burst: int) -> Deci
     )
 
 
-class TakeToken(Protocol):
-    """Takes a token from a bucket that several daemons share."""
+class MakeBuckets(Protocol[B_co]):
+    """Makes buckets of a policy."""
 
-    async def __call__(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
-        """Return the seconds until the bucket is full with this token taken, also if there was none to take."""
-
-
-class SharedBuckets:
-    """``TokenBuckets`` of several daemons together; who has none is not asked for again until the next token comes."""
-
-    def __init__(self, take: TakeToken, tokens_per_minute: int, burst: int, *, name: str = "default") -> None:
-        self.name = name
-        self.tokens_per_minute = tokens_per_minute
-        self.burst = burst
-        self._take = take
-        self._refill_seconds = 60 / tokens_per_minute
-        self._refused_until: OrderedDict[str, float] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._refused_until)
-
-    def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
-        """Take a token if there is one. A client that was refused gets none before its next token, from any daemon."""
-        wait_seconds = self._refused_until.get(client, 0.0) - now_seconds
-        if wait_seconds > 0:
-            return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
-        return self._asked(client, now_seconds)
-
-    async def _asked(self, client: str, now_seconds: float) -> Decision:
-        missing_seconds = await self._take(self.name, client, refill_seconds=self._refill_seconds, burst=self.burst)
-        decision = _decision(missing_seconds, self._refill_seconds, self.burst)
-        if not decision.allowed:
-            self._refused_until[client] = now_seconds + missing_seconds - self.burst * self._refill_seconds
-            if len(self._refused_until) > _MAX_CLIENTS:
-                self._refused_until.popitem(last=False)
-        return decision
-
-    def forget_idle(self, now_seconds: float) -> None:
-        """Drop the refusals that have ended."""
-        for client in [client for client, until in self._refused_until.items() if until <= now_seconds]:
-            del self._refused_until[client]
+    def __call__(self, tokens_per_minute: int, burst: int, *, name: str) -> B_co:
+        """Return full buckets of this size and rate."""
 
 
 def changed_buckets(
-    known: TokenBuckets | None, tokens_per_minute: int, burst: int = 0, *, name: str = "default"
-) -> TokenBuckets | None:
+    known: B | None, make: MakeBuckets[B], tokens_per_minute: int, burst: int = 0, *, name: str = "default"
+) -> B | None:
     """Return buckets for a rate, the known ones if theirs is the same; None for 0, which is no limit.
 
     ``burst`` 0 is as many as come back in a minute.
@@ -142,7 +110,7 @@ def changed_buckets(
     burst = burst or tokens_per_minute
     if known is not None and (known.tokens_per_minute, known.burst) == (tokens_per_minute, burst):
         return known
-    return TokenBuckets(tokens_per_minute, burst, name=name) if tokens_per_minute else None
+    return make(tokens_per_minute, burst, name=name) if tokens_per_minute else None
 
 
 class RateLimits:
@@ -152,24 +120,16 @@ class RateLimits:
         self.default = default
         self.page = page
 
-    def change(self, *, default: tuple[int, int], page_per_minute: int, take: TakeToken | None) -> None:
-        """Go by other rates (tokens a minute, and burst), with ``take`` over all daemons together; 0 is no limit.
+    def change(self, make: MakeBuckets[Buckets], *, default: tuple[int, int], page_per_minute: int) -> None:
+        """Go by other rates (tokens a minute, and burst); 0 is no limit.
 
         A client keeps what it has left where they are the same as before.
         """
-        self.default = _changed(self.default, *default, name="default", take=take)
-        self.page = _changed(self.page, page_per_minute, 0, name="page", take=take)
+        self.default = changed_buckets(self.default, make, *default, name="default")
+        self.page = changed_buckets(self.page, make, page_per_minute, name="page")
 
     def forget_idle(self, now_seconds: float) -> None:
         """Drop the clients whose buckets are full again."""
         for buckets in (self.default, self.page):
             if buckets is not None:
                 buckets.forget_idle(now_seconds)
-
-
-def _changed(
-    known: Buckets | None, tokens_per_minute: int, burst: int, *, name: str, take: TakeToken | None
-) -> Buckets | None:
-    if take is None:
-        return changed_buckets(known if isinstance(known, TokenBuckets) else None, tokens_per_minute, burst, name=name)
-    return SharedBuckets(take, tokens_per_minute, burst or tokens_per_minute, name=name) if tokens_per_minute else None

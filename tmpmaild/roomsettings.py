@@ -13,7 +13,7 @@ from tmpmaild.config.settings import Config
 from tmpmaild.http.app import HttpSettings
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.peers import Networks
-from tmpmaild.ratelimit import RateLimits, TakeToken
+from tmpmaild.ratelimit import Buckets, MakeBuckets, RateLimits
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.storage.base import StorageLimits
 from tmpmaild.storage.engines import Settings as StorageSettings
@@ -45,14 +45,11 @@ def hostname(config: Config) -> str:
     return config.smtp.hostname or socket.gethostname()
 
 
-def set_rates(limits: RateLimits, config: Config, take: TakeToken | None) -> None:
-    """Set the rate limits; a client keeps what it has left where they are the same as before.
-
-    ``take`` is for several daemons that share them.
-    """
+def set_rates(limits: RateLimits, config: Config, make: MakeBuckets[Buckets]) -> None:
+    """Set the rate limits; a client keeps what it has left where they are the same as before."""
     rate = config.rate_limit
     per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0
-    limits.change(default=(rate.requests_per_minute, rate.burst), page_per_minute=per_page, take=take)
+    limits.change(make, default=(rate.requests_per_minute, rate.burst), page_per_minute=per_page)
 
 
 def own_networks(config: Config) -> Networks:

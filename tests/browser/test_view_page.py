@@ -58,8 +58,8 @@ class House:
         self.port = port
 
     async def view(self, *, remote_images=False):
-        grant, _ = await self.service.viewer.permit(self.address, self.message_id, remote_images=remote_images)
-        return f"http://127.0.0.1:{self.port}/view/{grant.secret}"
+        secret, _, _ = await self.service.viewer.permit(self.address, self.message_id, remote_images=remote_images)
+        return f"http://127.0.0.1:{self.port}/view/{secret}"
 
 
 @pytest.fixture

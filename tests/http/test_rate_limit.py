@@ -7,7 +7,8 @@ import pytest
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.middleware import Guard, RateLimit
 from tmpmaild.http.problems import Problems
-from tmpmaild.ratelimit import RateLimits, SharedBuckets, TokenBuckets
+from tmpmaild.ratelimit import RateLimits, TokenBuckets
+from tmpmaild.storage.postgresql.sharing import SharedBuckets
 
 ADDRESSES = "/api/v1/addresses"
 NOBODY = ADDRESSES + "/unknown@mail.example.com"
@@ -72,7 +73,7 @@ async def test_without_the_database_that_has_the_buckets_nothing_passes(limited)
     async def away(policy, client, *, refill_seconds, burst):
         raise StorageUnavailable("away")
 
-    answer = await limited(SharedBuckets(away, 10, 10)).get(NOBODY)
+    answer = await limited(SharedBuckets(away, 10, 10, name="default")).get(NOBODY)
     assert (answer.status, answer.json()["code"]) == (503, "storage-unavailable")
     assert answer.header("retry-after") == "5"
 
@@ -80,7 +81,7 @@ async def test_without_the_database_that_has_the_buckets_nothing_passes(limited)
 @pytest.mark.parametrize("engine_kind", ["postgresql"])
 async def test_ten_requests_pass_over_all_daemons_that_share_a_database(world, open_world, limited):
     async with open_world() as other:
-        clients = [limited(SharedBuckets(one.storage.shared.take_token, 1, 10)) for one in (world, other)]
+        clients = [limited(one.storage.buckets(1, 10, name="default")) for one in (world, other)]
         answers = [await clients[number % 2].get(NOBODY) for number in range(12)]
     assert [answer.status for answer in answers] == [404] * 10 + [429] * 2
     left = [int(answer.header("ratelimit").partition("r=")[2].partition(";")[0]) for answer in answers]

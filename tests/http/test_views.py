@@ -213,7 +213,7 @@ async def test_permissions_that_are_over_are_forgotten(world, client, held, cloc
     message_id = await world.deliver(held["address"], RAW)
     for _ in range(3):
         await view(client, held["address"], message_id)
-    assert len(world.service.viewer._grants) == 3
+    assert len(world.storage._permissions) == 3
     clock.advance(ms=LIFETIME_MS)
-    world.service.forget_expired()
-    assert len(world.service.viewer._grants) == 0
+    await world.storage.sweep(clock())
+    assert len(world.storage._permissions) == 0

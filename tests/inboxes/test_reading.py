@@ -135,7 +135,7 @@ async def attachment(house):
 
 
 async def permit(house):
-    grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+    _, grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
     return [grant.message_id]
 
 
@@ -251,7 +251,7 @@ as_long_as_the_inbox = pytest.mark.parametrize(("read", "hold", "warm"), [one fo
 
 @pytest.fixture
 async def ready(house, warm):
-    house.grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+    _, house.grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
     if warm:
         await house.mail.list(ADDRESS, Page())
     return house

@@ -4,6 +4,10 @@ from tmpmaild.inboxes.recipients import RecipientCache
 from tmpmaild.model import Inbox, InboxChange
 
 
+def fresh(inbox_id):
+    return True
+
+
 def inbox(name, *, inbox_id=None, expires_at_ms=1000, full=False):
     return Inbox(
         inbox_id or f"id-{name}", name, 0, expires_at_ms, private=False, token_hash=None, message_count=0, full=full
@@ -11,21 +15,28 @@ def inbox(name, *, inbox_id=None, expires_at_ms=1000, full=False):
 
 
 def test_what_was_put_is_known_until_it_is_over():
-    cache = RecipientCache()
+    cache = RecipientCache(fresh)
     cache.put(inbox("ada"))
     assert cache.get("ada", 999).id == "id-ada"
     assert cache.get("ada", 1000) is None
     assert cache.get("bob", 0) is None
 
 
+def test_what_the_storage_does_not_call_fresh_is_not_remembered():
+    cache = RecipientCache(lambda inbox_id: inbox_id == "id-ada")
+    for name in ("ada", "bob"):
+        cache.put(inbox(name))
+    assert (cache.get("ada", 0).id, cache.get("bob", 0)) == ("id-ada", None)
+
+
 def test_a_full_inbox_is_not_remembered():
-    cache = RecipientCache()
+    cache = RecipientCache(fresh)
     cache.put(inbox("ada", full=True))
     assert cache.get("ada", 0) is None
 
 
 def test_a_commit_that_fills_an_inbox_makes_it_forgotten():
-    cache = RecipientCache()
+    cache = RecipientCache(fresh)
     cache.put(inbox("ada"))
     cache.put(inbox("bob"))
     cache.update([InboxChange("id-ada", full=True), InboxChange("id-bob", full=False), InboxChange("?", full=True)])
@@ -34,7 +45,7 @@ def test_a_commit_that_fills_an_inbox_makes_it_forgotten():
 
 
 def test_a_commit_that_uses_up_a_share_makes_all_forgotten():
-    cache = RecipientCache()
+    cache = RecipientCache(fresh)
     cache.put(inbox("ada"))
     cache.put(inbox("bob"))
     cache.update([InboxChange("id-ada", full=True, share_full=True)])
@@ -42,7 +53,7 @@ def test_a_commit_that_uses_up_a_share_makes_all_forgotten():
 
 
 def test_a_name_given_out_again_is_the_new_inbox():
-    cache = RecipientCache()
+    cache = RecipientCache(fresh)
     cache.put(inbox("ada", inbox_id="1"))
     cache.put(inbox("ada", inbox_id="2"))
     assert cache.get("ada", 0).id == "2"
@@ -53,7 +64,7 @@ def test_a_name_given_out_again_is_the_new_inbox():
 
 
 def test_the_least_recently_used_goes_first():
-    cache = RecipientCache(max_addresses=3)
+    cache = RecipientCache(fresh, max_addresses=3)
     for name in ("ada", "bob", "eve"):
         cache.put(inbox(name))
     cache.get("ada", 0)
@@ -64,7 +75,7 @@ def test_the_least_recently_used_goes_first():
 
 
 def test_what_is_over_leaves_the_memory():
-    cache = RecipientCache()
+    cache = RecipientCache(fresh)
     cache.put(inbox("ada"))
     cache.put(inbox("bob", expires_at_ms=2000))
     cache.forget_expired(1000)

@@ -17,7 +17,7 @@ from daemons import NO_LIMITS
 from tmpmaild import databaseurl
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.server import Server
-from tmpmaild.storage.postgresql.sharing import PostgresShared
+from tmpmaild.storage.postgresql.sharing import Sharing
 from tmpmaild.times import clock_ms
 
 MOST_ABOVE_MS = 5
@@ -87,7 +87,7 @@ def test_a_token_of_all_daemons_costs_little_above_the_round_trip(start, cluster
 
 async def token_and_trip_ms(url, count):
     session = Session(Server(databaseurl.parse(url)))
-    shared = PostgresShared(session, b"key", clock_ms)
+    shared = Sharing(session, b"key", clock_ms)
     connection = await session.connection()
     trips, tokens = [], []
     for number in range(count):

@@ -123,7 +123,7 @@ async def longer_life(engine):
 
 
 async def tokens(engine):
-    shared = engine.storage.shared
+    shared = engine.storage.sharing
 
     async def take():
         clients = ("ada", "bob", "eve")

@@ -48,7 +48,7 @@ async def test_reads_without_an_answer_are_given_up_as_well(engine, database, mo
         await other.execute("LOCK TABLE inbox, bucket IN ACCESS EXCLUSIVE MODE")
         outcomes = await asyncio.gather(
             engine.find("ada"),
-            engine.storage.shared.take_token("default", "ada", refill_seconds=6.0, burst=10),
+            engine.storage.sharing.take_token("default", "ada", refill_seconds=6.0, burst=10),
             return_exceptions=True,
         )
         assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 2

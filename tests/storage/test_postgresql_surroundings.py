@@ -229,7 +229,7 @@ async def test_partitions_are_vacuumed_until_what_is_in_them_expires(opened):
 
 
 async def test_a_rate_limit_from_a_time_when_the_clock_was_ahead_is_forgotten(opened, run):
-    shared = opened.storage.shared
+    shared = opened.storage.sharing
 
     async def taken():
         return await shared.take_token("default", "ada", refill_seconds=6, burst=10)

@@ -7,8 +7,8 @@ import pytest
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
-from tmpmaild.ratelimit import SharedBuckets
 from tmpmaild.storage.postgresql import engine, waking
+from tmpmaild.storage.postgresql.sharing import SharedBuckets
 
 from .conftest import Engine, postgresql_settings
 
@@ -30,7 +30,7 @@ def several(open_engine, database, clock):
 
 async def test_a_client_has_its_tokens_once_however_many_daemons_it_asks(several):
     async with several() as engines:
-        every = [SharedBuckets(one.storage.shared.take_token, 10, 10) for one in engines]
+        every = [one.storage.buckets(10, 10, name="default") for one in engines]
         takes = [every[number % 2].take(client, 0.0) for number in range(60) for client in ("ada", "bob")]
         decisions = await asyncio.gather(*takes)
         assert sum(decision.allowed for decision in decisions) == 20
@@ -41,7 +41,7 @@ async def test_a_client_has_its_tokens_once_however_many_daemons_it_asks(several
 
 async def test_a_token_comes_back_in_its_time_by_the_clock_of_the_database(several):
     async with several() as (one, _):
-        take = one.storage.shared.take_token
+        take = one.storage.sharing.take_token
         missing = [await take("quick", "ada", refill_seconds=0.05, burst=2) for _ in range(2)]
         assert missing[0] == pytest.approx(0.05)
         assert 0.05 < missing[1] <= 0.1
@@ -57,7 +57,7 @@ async def test_a_refusal_is_remembered_until_the_next_token():
         asked.append((policy, client))
         return burst * refill_seconds + 4.0
 
-    buckets = SharedBuckets(take, 10, 10)
+    buckets = SharedBuckets(take, 10, 10, name="default")
     assert (await buckets.take("ada", 100.0)).next_token_seconds == 4
     assert buckets.take("ada", 103.5).next_token_seconds == 1
     assert asked == [("default", "ada")]
@@ -70,21 +70,21 @@ async def test_a_refusal_is_remembered_until_the_next_token():
 async def test_full_buckets_leave_no_rows(several, cluster, database):
     async with several() as (one, _):
         for number in range(12):
-            await one.storage.shared.take_token("fast", f"client {number}", refill_seconds=0.001, burst=1)
+            await one.storage.sharing.take_token("fast", f"client {number}", refill_seconds=0.001, burst=1)
         await asyncio.sleep(0.02)
         for _ in range(16):
-            await one.storage.shared.take_token("fast", "last", refill_seconds=60.0, burst=1)
+            await one.storage.sharing.take_token("fast", "last", refill_seconds=60.0, burst=1)
         assert cluster.execute("SELECT count(*) FROM bucket", database=database.database) == 1
 
 
 async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires(several, clock, cluster, database):
     async with several() as (one, other):
-        await one.storage.shared.keep("secret", b"content", clock() + 1000)
-        assert await other.storage.shared.kept("secret") == b"content"
-        assert await other.storage.shared.kept("\ud800") is None
+        await one.storage.keep("secret", b"content", clock() + 1000)
+        assert await other.storage.kept("secret") == b"content"
+        assert await other.storage.kept("\ud800") is None
         clock.now_ms += 1000
-        assert await other.storage.shared.kept("secret") is None
-        await other.storage.shared.keep("another", b"", clock() + 1000)
+        assert await other.storage.kept("secret") is None
+        await other.storage.keep("another", b"", clock() + 1000)
         assert cluster.execute("SELECT count(*) FROM permission", database=database.database) == 1
 
 
@@ -119,9 +119,9 @@ async def test_while_the_database_is_away_there_are_no_tokens(several, monkeypat
         async def away():
             raise StorageUnavailable("away")
 
-        monkeypatch.setattr(one.storage.shared._session, "connection", away)
+        monkeypatch.setattr(one.storage.sharing._session, "connection", away)
         outcomes = await asyncio.gather(
-            *[one.storage.shared.take_token("a", str(number), refill_seconds=6.0, burst=10) for number in range(3)],
+            *[one.storage.sharing.take_token("a", str(number), refill_seconds=6.0, burst=10) for number in range(3)],
             return_exceptions=True,
         )
         assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 3

@@ -16,8 +16,7 @@ from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import ViewRequest
 from tmpmaild.http.resource import body, client, token
 from tmpmaild.http.wire import Wire
-from tmpmaild.inboxes.grants import Grant
-from tmpmaild.inboxes.viewing import Viewer
+from tmpmaild.inboxes.viewing import Grant, Viewer
 
 _POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
@@ -45,14 +44,14 @@ class ViewEndpoints:
     async def create(self, request: Request) -> Response:
         """Create the path of a view, which works for a minute."""
         wanted = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
-        grant, remote_images = await self._viewer.permit(
+        secret, grant, remote_images = await self._viewer.permit(
             request.path_params["address"],
             request.path_params["id"],
             token(request),
             remote_images=wanted.remote_images,
         )
-        path = self._wire.view_path(grant)
-        return JsonResponse(msgspec.json.encode(self._wire.view(grant, remote_images)), 201, {"Location": path})
+        path = self._wire.view_path(secret)
+        return JsonResponse(msgspec.json.encode(self._wire.view(secret, grant, remote_images)), 201, {"Location": path})
 
     async def show(self, request: Request) -> ASGIApp:
         """Return the page of a view."""

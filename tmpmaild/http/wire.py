@@ -25,8 +25,8 @@ from tmpmaild.http.schemas import (
 )
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
-from tmpmaild.inboxes.grants import Grant
 from tmpmaild.inboxes.reading import ShownMessage
+from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import (
     Attachment,
     Envelope,
@@ -102,13 +102,13 @@ class Wire:
             case InboxExpired():
                 return "expired", Nothing()
 
-    def view(self, grant: Grant, remote_images: int) -> ViewItem:
+    def view(self, secret: str, grant: Grant, remote_images: int) -> ViewItem:
         """Return the view of a message."""
-        return ViewItem(self.view_path(grant), rfc3339(grant.expires_at_ms), remote_images)
+        return ViewItem(self.view_path(secret), rfc3339(grant.expires_at_ms), remote_images)
 
-    def view_path(self, grant: Grant) -> str:
+    def view_path(self, secret: str) -> str:
         """Return the path of a view."""
-        return f"{self._base_path}/view/{grant.secret}"
+        return f"{self._base_path}/view/{secret}"
 
     def address_path(self, address: str) -> str:
         """Return the path of an address; never with a host."""

@@ -5,7 +5,7 @@ seen that reply never gets an older page from here.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tmpmaild.model import InboxChange, Listing, Page
 
@@ -14,9 +14,10 @@ _MAX_CHARACTERS = 64 * 1024
 
 
 class ListingCache:
-    """A few small pages; the least recently used is dropped first."""
+    """A few small pages; the least recently used is dropped first. ``is_fresh`` is that of the storage."""
 
-    def __init__(self, max_pages: int = _MAX_PAGES) -> None:
+    def __init__(self, is_fresh: Callable[[str], bool], max_pages: int = _MAX_PAGES) -> None:
+        self._is_fresh = is_fresh
         self._max_pages = max_pages
         self._pages: OrderedDict[tuple[str, Page], Listing] = OrderedDict()
         self._generation = 0
@@ -40,6 +41,8 @@ class ListingCache:
     def put(self, address: str, page: Page, listing: Listing, generation: int) -> None:
         """Store a small page, unless anything was committed after ``generation``."""
         if generation != self._generation or listing.characters > _MAX_CHARACTERS:
+            return
+        if not self._is_fresh(listing.inbox.id):
             return
         self._pages[address, page] = listing
         if len(self._pages) > self._max_pages:

@@ -44,7 +44,7 @@ class MailReader:
         self._access = access
         self._clock = clock
         self.hostname = hostname
-        self._listings = ListingCache() if storage.shared is None else ListingCache(0)
+        self._listings = ListingCache(storage.is_fresh)
         self._detector = Detector(storage)
         self._extractors = anyio.CapacityLimiter(2)
         storage.on_committed(self._on_committed)

@@ -4,7 +4,7 @@ The commit checks again, so a stale entry only makes the refusal come later; no 
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tmpmaild.model import ExpiryMoved, Inbox, InboxChange, InboxDeleted
 
@@ -12,9 +12,10 @@ _MAX_ADDRESSES = 50_000
 
 
 class RecipientCache:
-    """Live inboxes by address; the least recently used are dropped first."""
+    """Live inboxes by address; the least recently used are dropped first. ``is_fresh`` is that of the storage."""
 
-    def __init__(self, max_addresses: int = _MAX_ADDRESSES) -> None:
+    def __init__(self, is_fresh: Callable[[str], bool], max_addresses: int = _MAX_ADDRESSES) -> None:
+        self._is_fresh = is_fresh
         self._max_addresses = max_addresses
         self._inboxes: OrderedDict[str, Inbox] = OrderedDict()
         self._addresses: dict[str, str] = {}
@@ -32,7 +33,7 @@ class RecipientCache:
 
     def put(self, inbox: Inbox) -> None:
         """Store a live inbox; a full one is not stored, since it may get room again."""
-        if inbox.full:
+        if inbox.full or not self._is_fresh(inbox.id):
             return
         known = self._inboxes.get(inbox.address)
         if known is not None and known.id != inbox.id:  # the name has been given out again

@@ -48,8 +48,7 @@ class InboxService:
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
-        # Where other daemons end inboxes too, what was read a moment ago says nothing: it is read each time.
-        self._recipients = RecipientCache() if storage.shared is None else RecipientCache(0)
+        self._recipients = RecipientCache(storage.is_fresh)
         self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
         self._bus = Bus()
         self._access = Access(storage, clock, require_token=rules.require_token)
@@ -211,7 +210,6 @@ class InboxService:
         self._recipients.forget_expired(now_ms)
         self.blocks.forget_expired()
         self.mail.forget_expired()
-        self.viewer.forget_expired()
         self.faults.forget_expired(now_ms)
 
     def _on_committed(self, changes: Sequence[InboxChange]) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct, json
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
-from tmpmaild.inboxes.grants import Grant, Grants
 from tmpmaild.mail import extracts, htmlpage, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import FullMessage, Inbox, Message, Texts
@@ -20,6 +20,18 @@ from tmpmaild.times import rfc3339
 
 LIFETIME_MS = 60_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
+
+
+class Grant(Struct, frozen=True):
+    """Permission to load one message as a page, by the secret in its URL; ``remote_images`` may be loaded or not."""
+
+    address: str
+    message_id: str
+    remote_images: bool
+    expires_at_ms: int
+
+
+_decode_grant = json.Decoder(Grant).decode
 
 
 class Viewer:
@@ -35,13 +47,12 @@ class Viewer:
         self._access = access
         self._clock = clock
         self._new_secret = new_secret
-        self._grants = Grants(storage.shared, clock)
         self._renderers = anyio.CapacityLimiter(1)
 
     async def permit(
         self, address: str, message_id: str, token: str | None = None, *, remote_images: bool
-    ) -> tuple[Grant, int]:
-        """Return a grant for one minute, and the number of remote images in the message.
+    ) -> tuple[str, Grant, int]:
+        """Return a secret, its grant for one minute, and the number of remote images in the message.
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
         """
@@ -50,18 +61,19 @@ class Viewer:
         inbox, _, texts = await self._texts(canonical, message_id, self._access.permit(token, now_ms))
         view = await self._render(texts, {}, remote_images=remote_images)
         await self._access.confirm(inbox, message_id, since)
-        grant = Grant(self._new_secret(), canonical, message_id, remote_images, now_ms + LIFETIME_MS)
-        await self._grants.put(grant)
-        return grant, view.remote_images
+        secret, grant = self._new_secret(), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
+        await self._storage.keep(secret, json.encode(grant), grant.expires_at_ms)
+        return secret, grant, view.remote_images
 
     async def find(self, secret: str) -> tuple[Grant, int]:
         """Return the grant of a secret, and the size of its message in octets.
 
         Raises ``MessageNotFound``, also when the inbox has expired or the secret is unknown; ``AddressNotFound``.
         """
-        grant = await self._grants.get(secret)
-        if grant is None:
+        kept = await self._storage.kept(secret)
+        if kept is None:
             raise MessageNotFound("no such view, or no longer")
+        grant = _decode_grant(kept)
         self._check(grant)
         _, full = await self._message(grant.address, grant.message_id, self._permit_living)
         return grant, full.message.size_bytes
@@ -76,10 +88,6 @@ class Viewer:
         self._check(grant)
         page = htmlpage.titled(view.html, _title(message), _time(message))
         return View(page, view.remote_images)
-
-    def forget_expired(self) -> None:
-        """Drop expired grants."""
-        self._grants.forget_expired()
 
     def _check(self, grant: Grant) -> None:
         if grant.expires_at_ms <= self._clock():

@@ -92,7 +92,7 @@ class Connections:
         self.settings = settings
         max_bytes = settings.max_inflight_bytes
         self.memory.limit(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
-        self._buckets = changed_buckets(self._buckets, settings.new_connections_per_minute)
+        self._buckets = changed_buckets(self._buckets, TokenBuckets, settings.new_connections_per_minute)
         self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
 
     def admit(self, connection: Connection) -> Reply | None:

@@ -33,6 +33,7 @@ from tmpmaild.model import (
     Source,
     Texts,
 )
+from tmpmaild.ratelimit import Buckets
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
@@ -86,26 +87,6 @@ class OperatorMail(Protocol):
         """Read the source of one message; None when the inbox does not hold it."""
 
 
-class Shared(Protocol):
-    """What daemons on one storage must know of each other, besides mail. A crash of the server may lose it.
-
-    Its methods raise ``StorageUnavailable``.
-    """
-
-    async def take_token(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
-        """Take a token from a client's bucket, which holds ``burst`` of them, if there is one.
-
-        Returns how many seconds the bucket is away from full with this token taken; more than it takes to fill an empty
-        one means that there was none.
-        """
-
-    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
-        """Keep what a secret permits until it expires."""
-
-    async def kept(self, secret: str) -> bytes | None:
-        """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
-
-
 class Policy(Protocol):
     """What the operator has decided and the storage must remember. Its changes work when the storage is full."""
 
@@ -137,12 +118,23 @@ class Storage(Protocol):
         """What the operator has decided."""
 
     @property
-    def shared(self) -> Shared | None:
-        """What daemons share besides mail; None if only one can use the storage, so that its memory is up to date."""
-
-    @property
     def clock(self) -> Callable[[], int]:
         """What time it is by the clock that all who use the storage go by, in Unix milliseconds; asks nothing of it."""
+
+    def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> Buckets:
+        """Return the buckets of a policy, which all who use the storage take from. A crash may fill them again."""
+
+    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
+        """Keep what a secret permits until it expires. A crash may lose it."""
+
+    async def kept(self, secret: str) -> bytes | None:
+        """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
+
+    def is_fresh(self, inbox_id: str) -> bool:
+        """Return whether what was read of an inbox is still stored, unless ``on_committed`` told of a change since.
+
+        Where it is not, what was read must not be remembered.
+        """
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """Go by other limits from now on. What is stored stays, even if it is more than they allow."""

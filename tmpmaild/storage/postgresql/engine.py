@@ -23,7 +23,7 @@ from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
 from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.server import Server
 from tmpmaild.storage.postgresql.settings import StorageSettings
-from tmpmaild.storage.postgresql.sharing import PostgresShared
+from tmpmaild.storage.postgresql.sharing import Sharing
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
@@ -129,14 +129,14 @@ async def _assemble(
     except (*FAILURES, RequestError) as error:
         raise DatabaseError(f"{settings.url}: {advice(error)}") from error
     writer = Writer(Session(server), clock=clock, usage=usage)
-    shared = PostgresShared(Session(server), hash_key, clock)
+    sharing = Sharing(Session(server), hash_key, clock)
     return PostgresStorage(
         writer,
         Readers(server),
         waker=waker,
         partitions=partitions,
         usage=usage,
-        shared=shared,
+        sharing=sharing,
         hash_key=hash_key,
         clock=clock,
         measures=measures,

@@ -1,12 +1,18 @@
-"""What daemons remember together besides mail. Its tables are not in the write-ahead log: nothing waits for a disk."""
+"""What daemons remember together besides mail. Its tables are not in the write-ahead log: nothing waits for a disk.
+
+A crash of the server may lose it.
+"""
 
 import hashlib
+import math
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.ratelimit import Decision, decision_on
 from tmpmaild.storage.keys import keyed_hash
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.gathering import Gatherer
@@ -19,6 +25,7 @@ _KEEP: Final = "SELECT keep_permission($1, $2, $3, $4)"
 _KEPT: Final = "SELECT content FROM permission WHERE secret_hash = $1 AND expires_at_ms > $2"
 _CLEAN_EACH: Final = 16  # statements, of at most 64 clients
 _MICROSECONDS: Final = 1_000_000
+_MAX_REFUSED: Final = 100_000  # clients
 
 
 class _Wish(NamedTuple):
@@ -28,8 +35,8 @@ class _Wish(NamedTuple):
     burst: int
 
 
-class PostgresShared:
-    """``Shared`` in the tables of the engine, over a connection of its own."""
+class Sharing:
+    """The tables of buckets and permissions, over a connection of its own. Raises ``StorageUnavailable``."""
 
     def __init__(self, session: Session, hash_key: bytes, clock: Callable[[], int]) -> None:
         self._session = session
@@ -39,7 +46,11 @@ class PostgresShared:
         self._statements = 0
 
     async def take_token(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
-        """See ``Shared``."""
+        """Take a token from a client's bucket, which holds ``burst`` of them, if there is one.
+
+        Returns how many seconds the bucket is away from full with this token taken; more than it takes to fill an empty
+        one means that there was none.
+        """
         refill_us = round(refill_seconds * _MICROSECONDS)
         missing_us = await self._takes.ask(_Wish(policy, keyed_hash(self._hash_key, client), refill_us, burst))
         return missing_us / _MICROSECONDS
@@ -52,12 +63,12 @@ class PostgresShared:
         return missing
 
     async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
-        """See ``Shared``."""
+        """See ``Storage``."""
         values = (_hash(secret), content, until_ms, self._clock())
         await self._run(lambda connection: connection.fetchval(_KEEP, *values))
 
     async def kept(self, secret: str) -> bytes | None:
-        """See ``Shared``."""
+        """See ``Storage``."""
         values = (_hash(secret), self._clock())
         found: bytes | None = await self._run(lambda connection: connection.fetchval(_KEPT, *values))
         return found
@@ -74,6 +85,45 @@ class PostgresShared:
             raise translate(error) from error
         except DatabaseError as error:
             raise StorageUnavailable(str(error)) from error
+
+
+class SharedBuckets:
+    """``Buckets`` of several daemons together; who has none is not asked for again until the next token comes.
+
+    ``take`` is ``Sharing.take_token``.
+    """
+
+    def __init__(self, take: Callable[..., Awaitable[float]], tokens_per_minute: int, burst: int, *, name: str) -> None:
+        self.name = name
+        self.tokens_per_minute = tokens_per_minute
+        self.burst = burst
+        self._take = take
+        self._refill_seconds = 60 / tokens_per_minute
+        self._refused_until: OrderedDict[str, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._refused_until)
+
+    def take(self, client: str, now_seconds: float) -> Decision | Awaitable[Decision]:
+        """Take a token if there is one. A client that was refused gets none before its next token, from any daemon."""
+        wait_seconds = self._refused_until.get(client, 0.0) - now_seconds
+        if wait_seconds > 0:
+            return Decision(allowed=False, remaining=0, next_token_seconds=math.ceil(wait_seconds))
+        return self._asked(client, now_seconds)
+
+    async def _asked(self, client: str, now_seconds: float) -> Decision:
+        missing_seconds = await self._take(self.name, client, refill_seconds=self._refill_seconds, burst=self.burst)
+        decision = decision_on(missing_seconds, self._refill_seconds, self.burst)
+        if not decision.allowed:
+            self._refused_until[client] = now_seconds + missing_seconds - self.burst * self._refill_seconds
+            if len(self._refused_until) > _MAX_REFUSED:
+                self._refused_until.popitem(last=False)
+        return decision
+
+    def forget_idle(self, now_seconds: float) -> None:
+        """Drop the refusals that have ended."""
+        for client in [client for client, until in self._refused_until.items() if until <= now_seconds]:
+            del self._refused_until[client]
 
 
 def _hash(secret: str) -> bytes:

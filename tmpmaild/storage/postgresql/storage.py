@@ -25,7 +25,7 @@ from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
 from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_messages
 from tmpmaild.storage.postgresql.searching import search
-from tmpmaild.storage.postgresql.sharing import PostgresShared
+from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
@@ -42,13 +42,14 @@ class PostgresStorage:
         waker: Waker,
         partitions: Partitions,
         usage: Usage,
-        shared: PostgresShared,
+        sharing: Sharing,
         hash_key: bytes,
         clock: Clock,
         measures: Sequence[Measure],
     ) -> None:
         self.policy = PostgresPolicy(writer, readers, waker)
-        self.shared = shared
+        self.sharing = sharing
+        self.keep, self.kept = sharing.keep, sharing.kept
         self.clock = clock
         self._writer = writer
         self._readers = readers
@@ -62,6 +63,14 @@ class PostgresStorage:
         self._lost = asyncio.Event()
         writer.on_committed(waker.tell)
         waker.on_back(writer.figures.forget_trouble)
+
+    def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> SharedBuckets:
+        """See ``Storage``."""
+        return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
+
+    def is_fresh(self, inbox_id: str) -> bool:  # noqa: ARG002 - no inbox is
+        """See ``Storage``: another daemon may have changed it, and what it tells comes later."""
+        return False
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
@@ -238,7 +247,7 @@ class PostgresStorage:
         await self.policy.close()
         await self._finding.close()
         await self._readers.close()
-        await self.shared.close()
+        await self.sharing.close()
 
 
 def _held(inbox_id: str) -> int:

@@ -13,6 +13,7 @@ import aiosqlite
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Permit, StorageLimits
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
@@ -25,6 +26,7 @@ from tmpmaild.storage.sqlite.erasing import Eraser
 from tmpmaild.storage.sqlite.inboxpages import select_inboxes
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
+from tmpmaild.storage.sqlite.permissions import Permissions
 from tmpmaild.storage.sqlite.policy import ChangeCap, SqlitePolicy
 from tmpmaild.storage.sqlite.preparing import sensible_cap_bytes
 from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, inbox_limits, operator_is_full
@@ -54,7 +56,6 @@ class SqliteStorage:
         limits: Limits,
     ) -> None:
         self.policy = SqlitePolicy(writer, reader, deletion_state)
-        self.shared = None
         self.clock = clock
         self._writer = writer
         self._reader = reader
@@ -67,12 +68,29 @@ class SqliteStorage:
         self._hash_key = hash_key
         self._path = path
         self._sweep_pace = sweep_pace()
+        self._permissions = Permissions()
         self._go_by(limits)
 
     def _go_by(self, limits: Limits) -> None:
         self._limits = limits
         self._quotas = InboxQuotas(limits)
         self._finder = InboxLookup(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
+
+    def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> TokenBuckets:
+        """See ``Storage``: in memory, since no other daemon can open the file."""
+        return TokenBuckets(tokens_per_minute, burst, name=name)
+
+    async def keep(self, secret: str, content: bytes, until_ms: int) -> None:
+        """See ``Storage``."""
+        self._permissions.keep(secret, content, until_ms)
+
+    async def kept(self, secret: str) -> bytes | None:
+        """See ``Storage``."""
+        return self._permissions.kept(secret, self.clock())
+
+    def is_fresh(self, inbox_id: str) -> bool:  # noqa: ARG002 - each inbox is
+        """See ``Storage``: all changes are made and told here."""
+        return True
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
@@ -225,6 +243,7 @@ class SqliteStorage:
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
+        self._permissions.forget_expired(now_ms)
         more: bool = await self._writer.submit(Sweep(now_ms, self._deletion_state, self._sweep_pace))
         return more
 
