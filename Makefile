@@ -7,14 +7,20 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 QUICK ?=
 MINUTES ?= 30
+TYPESCRIPT := clients/typescript
 
-.PHONY: run test proof proof-properties proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
+.PHONY: run test test-peers proof proof-properties proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
 
+# What needs nothing but Python, make and git.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -m "not needs" $(ARGS)
+
+# What starts programs that are not ours, such as browsers and database servers; it says which are missing here.
+test-peers: $(VENV)/.dev $(if $(shell command -v npm),typescript)
+	$(BIN)/python -m pytest -m needs $(ARGS)
 
 # What takes too long for each run of the tests: half an hour and more, or with QUICK=1 some minutes. Prints a table.
 proof: $(VENV)/.dev
@@ -52,14 +58,13 @@ client: $(VENV)/.dev
 	$(BIN)/python tools/typescript_types.py
 
 # What the TypeScript client is built and tested with, as its lock names it. Needs Node 18 or newer with npm.
-TYPESCRIPT := clients/typescript
 typescript: $(TYPESCRIPT)/node_modules/.installed
 
 $(TYPESCRIPT)/node_modules/.installed: $(TYPESCRIPT)/package-lock.json
 	cd $(TYPESCRIPT) && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-# Build and lint it; make test runs its tests.
+# Build and lint it; make test-peers runs its tests.
 check-typescript: typescript
 	cd $(TYPESCRIPT) && npm run build && npm run lint
 

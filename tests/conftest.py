@@ -1,6 +1,7 @@
 """What every test may use, and how the suite runs: on which event loops, on how many cores, in which surroundings."""
 
 import fcntl
+import functools
 import gc
 import os
 import shutil
@@ -15,6 +16,7 @@ from emptying import emptier
 from hypothesis import settings
 
 import clusters
+import peers
 from daemons import KNOWN, is_foreign
 
 # Machines are shared, so how long one example takes says nothing. Half as many as usual: there are eighty such tests.
@@ -30,6 +32,12 @@ SLOW_FOLDERS = ("clients", "inbox", "browser", "e2e", "plugin", "cli", "client")
 FREE_BYTES = 4 << 30
 DOOR, ROOM = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"  # any two files that are there
 SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
+STARTED_BY = {
+    "cluster": "postgresql",
+    "launch": "chromium",
+    "node": "node",
+}  # programs, by the fixtures that start them
+missing = functools.cache(lambda name: name in peers.missing([name]))
 
 
 @pytest.fixture
@@ -72,7 +80,7 @@ def surroundings():
     with pytest.MonkeyPatch.context() as changes:
         for name in filter(is_foreign, list(os.environ)):
             changes.delenv(name)
-        for name, value in KNOWN.items():
+        for name, value in {**KNOWN, "PATH": peers.PATH}.items():
             changes.setenv(name, value)
         ignored = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
         for number in ignored:
@@ -126,6 +134,24 @@ def pytest_xdist_auto_num_workers(config):
     return min(len(os.sched_getaffinity(0)) + 1, 8) if config.option.numprocesses == "auto" else None
 
 
+def pytest_addoption(parser):
+    """Add the option of CI."""
+    parser.addoption("--all-peers", action="store_true", help="fail if a program is missing that a test needs")
+
+
+def pytest_report_header(config):
+    """Say before the tests that need other programs which of them are missing, and how to install those."""
+    if config.option.markexpr != "needs":
+        return None
+    absent = peers.missing()
+    said = f"missing programs: {', '.join(absent) or 'none'}"
+    if absent:
+        said += f"; their tests are skipped. To install them:\n  apt-get install {peers.packages(absent)}"
+    if absent and config.option.all_peers:
+        raise pytest.UsageError(said)
+    return said
+
+
 def pytest_configure(config):
     """Keep files in memory where there is enough, since most of what tests wait for is the disk; and compile once."""
     memory = Path("/dev/shm")
@@ -148,10 +174,28 @@ def pytest_collection():
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Begin with the folders that take long, so that the end is many short tests, which any core can take."""
+    """Begin with the folders that take long, so that the end is many short tests, which any core can take.
+
+    Mark what needs another program by its fixtures, or by a parameter that is the name of one.
+    """
     order = {folder: place for place, folder in enumerate(SLOW_FOLDERS)}
     items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
+    for item in items:
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        names = {name for name in parameters if isinstance(name, str) and name in peers.PEERS}
+        names |= {STARTED_BY[name] for name in STARTED_BY.keys() & set(getattr(item, "fixturenames", ()))}
+        if names:
+            item.add_marker(pytest.mark.needs(*sorted(names)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Skip a test that needs a program which is missing."""
+    needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+    if absent := [name for name in sorted(needed) if missing(name)]:
+        pytest.skip(f"needs {', '.join(absent)} (Debian: apt-get install {peers.packages(absent)})")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -60,3 +60,10 @@ def test_work_that_grows_faster_than_its_data_is_found():
     assert_linear(linear, range(100_000))
     with pytest.raises(AssertionError, match="s of CPU"):
         assert_linear(quadratic, range(30_000))
+
+
+def test_no_module_looks_itself_for_the_programs_that_its_tests_need():
+    modules = [path for path in (ROOT / "tests").rglob("*.py") if path.name.startswith(("test_", "conftest"))]
+    words = ("shutil" + ".which", "Debian" + " package")
+    own = [path for path in modules if any(word in path.read_text() for word in words)]
+    assert [path for path in own if "examples" not in path.parts] == []

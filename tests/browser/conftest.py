@@ -4,7 +4,6 @@ Whatever a page complains of, or fetches from elsewhere, fails its test.
 """
 
 import json
-import shutil
 import urllib.request
 from contextlib import AsyncExitStack
 from email.message import EmailMessage
@@ -17,12 +16,13 @@ import anyio
 import pytest
 
 import daemons
+import peers
 from daemons import NO_LIMITS
 
 QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
 # Without windows and all that belongs to them, which is a third less to do.
-WITHOUT_WINDOWS = shutil.which("chromium-headless-shell")
-CHROMIUM = shutil.which("chromium")
+WITHOUT_WINDOWS = peers.which("chromium-headless-shell")
+CHROMIUM = peers.which("chromium")
 SWITCHES = [
     "--no-sandbox",
     "--disable-site-isolation-trials",  # else each frame has a process of its own, which takes long to start
@@ -51,12 +51,11 @@ def anyio_backend():
 @pytest.fixture(scope="session")
 async def launch():
     """Return a function that starts a browser."""
-    api = pytest.importorskip("playwright.async_api", reason="the Python package playwright is not installed")
-    async with api.async_playwright() as playwright, AsyncExitStack() as running:
+    from playwright.async_api import async_playwright  # takes a third of a second
+
+    async with async_playwright() as playwright, AsyncExitStack() as running:
 
         async def launch(path):
-            if path is None:
-                pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
             browser = await playwright.chromium.launch(executable_path=path, args=SWITCHES)
             running.push_async_callback(browser.close)
             return browser

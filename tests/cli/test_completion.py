@@ -1,6 +1,5 @@
 """Completion scripts: each is printed, its shell reads it, and what it asks for is answered."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -14,8 +13,6 @@ def test_each_shell_has_a_script_that_it_can_read(shell):
     done = CliRunner().invoke(main, ["completion", shell])
     assert done.exit_code == 0
     assert f"_TMPMAILD_COMPLETE={shell}_complete" in done.stdout
-    if not shutil.which(shell):
-        pytest.skip(f"needs {shell} (Debian package {shell})")
     read = subprocess.run([shell, "-n"], input=done.stdout, capture_output=True, text=True, check=False)
     assert (read.returncode, read.stdout + read.stderr) == (0, "")
 

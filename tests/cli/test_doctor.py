@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import certificates
 import daemons
 from tmpmaild.cli.doctor import answering, certificate, files, machine, places, reaching, records, report
 from tmpmaild.cli.doctor.findings import ok, problem, warning
@@ -184,14 +186,11 @@ def test_without_a_service_the_limits_are_those_of_the_unit():
 
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory):
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl (Debian package openssl)")
     folder = tmp_path_factory.mktemp("pem")
     for name in ("one", "other"):
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-        command += ["-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "30", "-subj", "/CN=tmpmaild"]
-        command += ["-addext", "subjectAltName=DNS:mx.example.org,DNS:*.example.net"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        files = {"certificate": f"{name}.pem", "key": f"{name}.key"}
+        dates = {"not_before": datetime.now(UTC), "not_after": datetime.now(UTC) + timedelta(days=30)}
+        certificates.make(folder, "mx.example.org", "*.example.net", **files, **dates)
     (folder / "locked.key").write_text(
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
     )

@@ -3,11 +3,12 @@
 import base64
 import json
 import re
-import shutil
 import socket
 from pathlib import Path
 
 import pytest
+
+import peers
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples/typescript"
@@ -66,13 +67,12 @@ def test_each_example_stands_in_the_guide_to_the_letter(path):
         assert path.read_text() in re.findall(r"^```\w+\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.needs("chromium")
 def test_signing_up_and_confirming_is_six_lines_of_playwright_and_all_workers_share_a_daemon(node, example):
-    if not Path("/usr/bin/chromium").exists():
-        pytest.skip("needs chromium (Debian package chromium)")
     folder = example("shop.mjs", "playwright.config.mts", "sign-up.spec.ts")
-    if without_windows := shutil.which("chromium-headless-shell"):  # it starts in half the time
-        config = folder / "playwright.config.mts"
-        config.write_text(config.read_text().replace("/usr/bin/chromium", without_windows))
+    config = folder / "playwright.config.mts"
+    without_windows = peers.which("chromium-headless-shell")  # it starts in half the time
+    config.write_text(config.read_text().replace("/usr/bin/chromium", without_windows))
     spec = (EXAMPLES / "sign-up.spec.ts").read_text()
     assert len(re.search(r"=> \{\n(.*)^\}\);", spec, re.MULTILINE | re.DOTALL)[1].splitlines()) <= 6
     (folder / "extra.spec.ts").write_text(EXTRA)

@@ -1,6 +1,5 @@
 """SMTP through HAProxy: the mail is from the client, and HAProxy's own health checks are answered."""
 
-import shutil
 import smtplib
 import socket
 import subprocess
@@ -32,8 +31,6 @@ CLIENT = "127.0.0.5"
 
 @contextmanager
 def balancing(daemon, how):
-    if not shutil.which("haproxy"):
-        pytest.skip("needs haproxy (Debian package haproxy)")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = daemon.folder / "haproxy.cfg"
         config.write_text(CONFIG.format(descriptor=listener.fileno(), port=daemon.smtp_port, how=how))
@@ -45,6 +42,7 @@ def balancing(daemon, how):
                 process.terminate()
 
 
+@pytest.mark.needs("haproxy")
 @pytest.mark.parametrize("how", ["send-proxy", "send-proxy-v2"])
 def test_mail_through_haproxy_is_from_the_client(start, how):
     daemon = start(TMPMAILD_SMTP__TRUSTED_PROXIES="127.0.0.1/32")

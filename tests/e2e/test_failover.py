@@ -17,6 +17,7 @@ from tmpmaild.storage.postgresql import engine, writer
 from tmpmaild.storage.postgresql.settings import StorageSettings
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
+pytestmark = pytest.mark.needs("postgresql")
 CANCEL = "SELECT bool_or(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 

@@ -1,6 +1,5 @@
 """A 250 is a promise: what was acknowledged survives kill -9, and was on disk before the reply left."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -12,9 +11,8 @@ def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, no_limits, tmp
     prove_promise(lambda: start(tmp_path, **no_limits), kills=2)  # the proofs have more
 
 
+@pytest.mark.needs("strace")
 def test_the_mail_is_synced_before_the_250_leaves(start, no_limits, tmp_path):
-    if not shutil.which("strace"):
-        pytest.skip("needs strace (Debian package strace)")
     daemon = start(**no_limits)
     address = daemon.create()
     trace = tmp_path / "trace.txt"

@@ -2,8 +2,8 @@
 
 import http.client
 import json
+import os
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -13,6 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+import certificates
 
 PROXY = Path(__file__).parents[2] / "docs/proxy"
 FORGED = {"X-Forwarded-For": "192.0.2.1"}
@@ -28,16 +30,14 @@ def free_port():
 @pytest.fixture(params=["nginx", "caddy"])
 def proxy(request, tmp_path, start):
     """Return a daemon and the port of a proxy before it."""
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl (Debian package openssl)")
-    program = shutil.which(request.param, path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
-    if not program:
-        pytest.skip(f"needs {request.param} (Debian package {request.param})")
-    make_certificate(tmp_path)
+    certificates.make(tmp_path, "tmp.example.org", certificate="fullchain.pem", key="privkey.pem")
     daemon = start(TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32", TMPMAILD_HTTP__PUBLIC_URL="https://tmp.example.org")
     port = free_port()
     arrange = {"nginx": nginx, "caddy": caddy}[request.param]
-    process = subprocess.Popen([program, *arrange(tmp_path, daemon.http_port, port)], env={"HOME": str(tmp_path)})
+    process = subprocess.Popen(
+        [request.param, *arrange(tmp_path, daemon.http_port, port)],
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+    )
     try:
         wait_for(process, port)
         yield daemon, port
@@ -45,18 +45,6 @@ def proxy(request, tmp_path, start):
         # Asked to end, Caddy waits for its event streams; killed, nginx leaves its workers behind.
         process.send_signal(signal.SIGTERM if request.param == "nginx" else signal.SIGKILL)
         process.wait(30)
-
-
-def make_certificate(folder):
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-            *("-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem", "-subj", "/CN=tmp.example.org"),
-            *("-addext", "subjectAltName=DNS:tmp.example.org"),
-        ],
-        check=True,
-        capture_output=True,
-    )
 
 
 def changed(text, changes):
@@ -109,7 +97,7 @@ class Visitor(http.client.HTTPSConnection):
     """A client of the proxy from an address of its own."""
 
     def __init__(self, folder, port, client):
-        context = ssl.create_default_context(cafile=folder / "fullchain.pem")
+        context = ssl.create_default_context(cafile=folder / "ca.pem")
         super().__init__("tmp.example.org", port, timeout=30, source_address=(client, 0), context=context)
 
     def connect(self):
@@ -140,7 +128,7 @@ def test_events_come_at_once_and_limits_count_the_real_client(proxy, tmp_path):
 
 def test_browsers_are_offered_http_2(proxy, tmp_path):
     _, port = proxy
-    context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
+    context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
     context.set_alpn_protocols(["h2", "http/1.1"])
     with (
         socket.create_connection(("127.0.0.1", port), 30) as plain,

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import smtplib
 import subprocess
 import sys
@@ -25,9 +24,8 @@ def daemon(tmp_path_factory, start_in):
     return start_in(tmp_path_factory.mktemp("readme"))
 
 
+@pytest.mark.needs("curl")
 def test_the_api_in_one_minute(daemon):
-    if not shutil.which("curl"):
-        pytest.skip("needs curl (Debian package curl)")
     create, choose, read, wait, delete = re.findall(r"^curl .*$", block("The API in one minute"), re.MULTILINE)
     token = 'TOKEN=$(grep -o \'"token":"[^"]*\' answer.json | cut -d\'"\' -f4)'
 

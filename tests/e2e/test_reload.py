@@ -1,13 +1,13 @@
 """A reload takes the whole configuration or nothing of it: domains, limits, certificates, the log."""
 
 import re
-import shutil
 import signal
 import smtplib
 import ssl
-import subprocess
 
 import pytest
+
+import certificates
 
 OURS = "one.test"
 BOTH = 'domains = ["one.test", "two.test"]\n'
@@ -51,19 +51,6 @@ def create(daemon, domain, **members):
     return daemon.request("/api/v1/addresses", "POST", body, {"Content-Type": "application/json"})
 
 
-def make_certificate(folder, name):
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl (Debian package openssl)")
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
-            *("-keyout", folder / "key.pem", "-out", folder / "cert.pem"),
-        ],
-        check=True,
-        capture_output=True,
-    )
-
-
 def presented(port):
     """Return the certificate that STARTTLS shows."""
     context = ssl.create_default_context()
@@ -74,12 +61,12 @@ def presented(port):
 
 
 def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_path):
-    make_certificate(tmp_path, "one")
+    certificates.make(tmp_path, "one")
     tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
     write(ONE + tls)
     daemon = start()
     first = presented(daemon.smtp_port)
-    make_certificate(tmp_path, "two")
+    certificates.make(tmp_path, "two")
     assert presented(daemon.smtp_port) == first
     reload(daemon, "reloaded: ")
     second = presented(daemon.smtp_port)

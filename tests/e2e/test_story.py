@@ -1,7 +1,6 @@
 """What a newcomer does first."""
 
 import json
-import shutil
 import smtplib
 import subprocess
 import urllib.request
@@ -29,9 +28,8 @@ def test_an_address_is_created_gets_a_mail_and_shows_it(daemon, command):
     assert message["body"].startswith("It works.")
 
 
+@pytest.mark.needs("curl")
 def test_the_three_lines_of_the_banner_do_what_they_say(daemon):
-    if not shutil.which("curl"):
-        pytest.skip("needs curl (Debian package curl)")
     script = daemon.banner.partition("terminal:")[2]
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -68,11 +66,10 @@ def test_send_says_when_nobody_listens(command):
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.needs("sqlite3")
 def test_the_database_can_be_read_in_a_shell_while_the_daemon_runs(daemon):
     url = daemon.setting("STORAGE__URL")
     shell = ["psql", "-At", url, "-c"] if url else ["sqlite3", "-readonly", daemon.database]
-    if not shutil.which(shell[0]):
-        pytest.skip("needs sqlite3 and psql (Debian packages sqlite3, postgresql)")
     address = daemon.create()
     with smtplib.SMTP("127.0.0.1", daemon.smtp_port, local_hostname="localhost") as client:
         client.sendmail("bob@example.com", [address], "Subject: shell\r\n\r\nfor eyes\r\n")

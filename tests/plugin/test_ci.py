@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
+from werkzeug import serving
 
 import daemons
 from tmpmaild.config import file as configfile
-
-yaml = pytest.importorskip("yaml", reason="needs the Python package pyyaml")
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "tests/examples"
@@ -32,7 +32,6 @@ CONTAINERFILE = (ROOT / "Containerfile").read_text()
 @contextmanager
 def shop(smtp_port):
     """Serve the shop, which sends its mail to a port; yield its URL."""
-    serving = pytest.importorskip("werkzeug.serving", reason="needs the Python package flask")
     create_app = runpy.run_path(str(EXAMPLES / "flask/shop.py"))["create_app"]
     server = serving.make_server("127.0.0.1", 0, create_app("127.0.0.1", smtp_port), threaded=True)
     thread = threading.Thread(target=server.serve_forever)
@@ -64,10 +63,8 @@ def run_step(script, folder, environment):
     return process.pid, process.returncode, output
 
 
+@pytest.mark.needs("curl", "jq")
 def test_the_steps_start_a_service_and_sign_up_with_curl_and_jq(tmp_path):
-    for program in ("bash", "curl", "jq"):
-        if not shutil.which(program):
-            pytest.skip(f"needs {program} (Debian package {program})")
     shutil.copy(EXAMPLES / "curl/sign-up.sh", tmp_path)
     job = STEPS["tests"]
     steps = [step["run"] for step in job["steps"] if "run" in step]

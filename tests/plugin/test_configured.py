@@ -54,7 +54,6 @@ exempt = []
 @pytest.fixture(scope="module")
 def configured(run_in, tmp_path_factory):
     """Run these tests once."""
-    pytest.importorskip("trustme", reason="needs the Python package trustme")
     folder = tmp_path_factory.mktemp("configured")
     (folder / "mail.toml").write_text(FILE)
     keys = "tmpmaild_config = mail.toml\ntmpmaild_domain = mail.shop.example, second.example\ntmpmaild_tls = true\n"

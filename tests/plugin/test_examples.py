@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import peers
 from tmpmaild import pytest_plugin
 from tmpmaild.client import Inbox, Mail
 
@@ -54,8 +55,6 @@ def test_every_call_of_an_inbox_and_of_a_mail_stands_in_the_guide():
 
 
 def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but_the_plugin(example, run, service):
-    pytest.importorskip("flask", reason="needs the Python package flask")
-    pytest.importorskip("xdist", reason="needs the Python package pytest-xdist")
     example("pytest/test_welcome.py", "pytest/test_await.py")
     example("flask/shop.py", "flask/test_shop.py", "flask/test_parallel.py", "faults/test_outbox.py")
     status, text = run(*service, "-p", "xdist", "-n", "2", "-p", "anyio", ini="pythonpath = .\n")
@@ -63,8 +62,6 @@ def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but
 
 
 def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_sign_users_up(example, run, service):
-    for name in ("pytest_django", "allauth", "fastapi_users", "flask_security", "flask_mailman"):
-        pytest.importorskip(name, reason=f"needs the Python package {name.replace('_', '-')}")
     example("django/shop_settings.py", "django/shop_urls.py", "django/test_allauth.py")
     example("fastapi/api.py", "fastapi/test_users.py", "flask_security/accounts.py", "flask_security/test_accounts.py")
     ini = "pythonpath = .\nDJANGO_SETTINGS_MODULE = shop_settings\n"
@@ -72,15 +69,10 @@ def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_
     assert (status, "3 passed" in text) == (0, True), text
 
 
+@pytest.mark.needs("chromium")
 def test_a_browser_signs_up_with_the_code_of_the_mail_and_shows_mail(example, run, service, tmp_path):
-    pytest.importorskip("flask", reason="needs the Python package flask")
-    pytest.importorskip("playwright", reason="needs the Python package playwright")
-    if not shutil.which("chromium"):
-        pytest.skip("needs chromium (Debian package chromium)")
     example("flask/shop.py", "playwright/test_sign_up.py", "playwright/test_mail.py")
-    path = os.environ["PATH"]
-    if without_windows := shutil.which("chromium-headless-shell"):  # it starts in half the time
-        (tmp_path / "chromium").symlink_to(without_windows)
-        path = f"{tmp_path}{os.pathsep}{path}"
+    (tmp_path / "chromium").symlink_to(peers.which("chromium-headless-shell"))  # it starts in half the time
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     status, text = run(*service, "-p", "anyio", ini="pythonpath = .\n", PATH=path)
     assert (status, "2 passed" in text) == (0, True), text

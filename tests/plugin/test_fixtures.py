@@ -121,7 +121,6 @@ def test_without_the_extra_it_says_what_to_install(run, tmp_path, fixture):
 
 
 def test_under_xdist_each_worker_has_a_daemon_of_its_own_and_no_async_plugin_is_needed(run):
-    pytest.importorskip("xdist", reason="needs the Python package pytest-xdist")
     tests = """
 import asyncio, os, pytest
 
@@ -137,7 +136,6 @@ def test_it(number, async_inbox, tmpmail, record_property):
 
 
 def test_under_pytest_asyncio_with_every_address_at_hand(run):
-    pytest.importorskip("pytest_asyncio", reason="needs the Python package pytest-asyncio")
     tests = """
 import smtplib
 

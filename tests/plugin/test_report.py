@@ -138,8 +138,6 @@ def test_it(inbox, async_inbox, tmpmail_smtp):
 
 
 def test_pytest_html_and_allure_get_text_sanitised_html_and_source(run, service, tmp_path):
-    pytest.importorskip("pytest_html", reason="needs the Python package pytest-html")
-    pytest.importorskip("allure_pytest", reason="needs the Python package allure-pytest")
     plugins = ("-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin", "-p", "allure_pytest.plugin")
     status, text = run(*service, *plugins, "--html=report/index.html", "--alluredir=allure", tests=ATTACHED)
     assert (status, "1 failed" in text) == (1, True), text

@@ -86,7 +86,7 @@ def recovers(daemon, addresses):
     return True
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace (Debian package strace)")
+@pytest.mark.needs("strace")
 def test_no_acknowledged_mail_is_lost_by_faults_of_the_disk(start, tmp_path, amount, figure):
     rounds = amount(whole=[1, 2, 3, 4, 5, 7, 11, 17, 29, 50], quick=[3])
     promised, injected, refused = 0, 0, 0

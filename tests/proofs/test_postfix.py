@@ -1,6 +1,7 @@
 """The faults that a test orders, met by a real server that queues: Postfix tries again until the mail has come, once."""
 
 import json
+import os
 import time
 
 import pytest
@@ -19,11 +20,14 @@ ORDERED = {
     "no such user": ([{"at": "rcpt", "reply": "550 5.1.1 No such user", "times": 5}], ["bounced"]),
 }
 
+pytestmark = [
+    pytest.mark.needs("postfix"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can start Postfix"),
+]
+
 
 @pytest.fixture
 def queueing(start):
-    if reason := postfix.missing():
-        pytest.skip(reason)
     daemon = start(TMPMAILD_SMTP__FAULTS="true", **NO_LIMITS)
     with postfix.started(daemon.smtp_port) as one:
         yield daemon, one

@@ -1,7 +1,6 @@
 """A 250 is kept through power cuts: whatever a disk may have left of the writes that were not safe yet."""
 
 import random
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -21,8 +20,6 @@ def now_ms():
 @pytest.fixture
 def recording(tmp_path, start, amount):
     """Record a daemon from its first start on; return the events, what was promised in them, and all that was sent."""
-    if shutil.which("strace") is None:
-        pytest.skip("needs strace (Debian package strace)")
     trace = tmp_path / "trace"
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -56,6 +53,7 @@ def send(daemon, count):
     return senders, doomed
 
 
+@pytest.mark.needs("strace")
 async def test_no_acknowledged_mail_is_lost_by_power_cuts(recording, amount, figure):
     events, promised, sent = recording
     assert sum(event.kind == "stored" and event.path in promised for event in events) == len(promised)

@@ -2,13 +2,12 @@
 
 import asyncio
 import secrets
-import shutil
 import socket
 import ssl
-import subprocess
 from contextlib import asynccontextmanager
 
 import pytest
+import trustme
 
 from tmpmaild.host import listen
 from tmpmaild.inboxes.creating import NewAddress
@@ -201,24 +200,21 @@ def serve(store, clock):
     return run
 
 
-def make_certificate(folder):
-    """Make a certificate for localhost, which Python's ssl module cannot; return the server's and the client's context."""
-    if shutil.which("openssl") is None:
-        pytest.skip("the openssl command is missing (Debian package: openssl)")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    return context, ssl.create_default_context(cafile=folder / "cert.pem")
+def make_certificate():
+    """Make a certificate for localhost; return the server's and the client's context."""
+    ca = trustme.CA()
+    ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ca.issue_cert("localhost").configure_cert(ours)
+    theirs = ssl.create_default_context()
+    ca.configure_trust(theirs)
+    return ours, theirs
 
 
 @pytest.fixture(scope="session")
-def certificate(tmp_path_factory):
-    return make_certificate(tmp_path_factory.mktemp("tls"))
+def certificate():
+    return make_certificate()
 
 
 @pytest.fixture(scope="session")
-def other_certificate(tmp_path_factory):
-    return make_certificate(tmp_path_factory.mktemp("other-tls"))
+def other_certificate():
+    return make_certificate()

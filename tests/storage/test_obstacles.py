@@ -1,7 +1,6 @@
 """Each reason why a database cannot be opened has its own text and advice; only damage is called damage."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -130,17 +129,17 @@ def run_with(path, *prefix):
 
 
 def inject(*failures):
-    if not shutil.which("strace"):
-        pytest.skip("needs strace (Debian package strace)")
     return ["strace", "-f", "-qq", "-o", "/dev/null", *(f"-einject={failure}" for failure in failures)]
 
 
+@pytest.mark.needs("strace")
 def test_a_disk_that_fails_is_not_called_a_damaged_file(path):
     upgrade(path)
     said = run_with(path, *inject("pread64:error=EIO"), "-P", path)
     assert said.startswith("the disk failed (disk I/O error); read the kernel's log")
 
 
+@pytest.mark.needs("strace")
 @pytest.mark.parametrize("number", ["ENOLCK", "EINVAL"])
 def test_a_file_system_without_locks_is_told(path, number):
     said = run_with(path, *inject(f"flock:error={number}"))
@@ -150,12 +149,11 @@ def test_a_file_system_without_locks_is_told(path, number):
 
 def mounted(path, options, then):
     """Return a command that runs what follows where a file system of one mebibyte is mounted, invisible to other processes."""
-    if os.geteuid() != 0 or not shutil.which("unshare"):
-        pytest.skip("needs root, to mount a file system")
     script = f'mount -t tmpfs -o size=1m none "$0" && {then} && {options} && exec "$@"'
     return ["unshare", "-m", "sh", "-c", script, path.parent]
 
 
+@root_only
 @pytest.mark.parametrize("before", ["true", "$PYTHON -c '$OPEN' $DB"])
 def test_a_full_disk_is_called_full(path, before):
     before = before.replace("$PYTHON", sys.executable).replace("$OPEN", OPEN).replace("$DB", str(path))
@@ -164,6 +162,7 @@ def test_a_full_disk_is_called_full(path, before):
     assert said.startswith(f"the disk is full; make room in {path.parent}, ")
 
 
+@root_only
 def test_a_file_system_that_is_read_only_is_called_that(path):
     said = run_with(path, *mounted(path, f"mount -o remount,ro {path.parent}", "true"))
     assert said == "the file system is mounted read-only; mount it for writing, or change storage.path"

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncpg
-import pytest
 
+import peers
 from tmpmaild import databaseurl
 
 MEMORY = Path("/dev/shm")
@@ -30,13 +30,6 @@ SETTINGS = {
 AS_NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--pdeathsig=INT"]
 
 
-def programs() -> Path | None:
-    """Return the folder of initdb and postgres, the newest there is."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    on_path = shutil.which("initdb")
-    return found[-1].parent if found else Path(on_path).parent if on_path else None
-
-
 class Cluster:
     """A cluster; ``url`` leads to a database of it."""
 
@@ -51,7 +44,7 @@ class Cluster:
         subprocess.run(self.command(name, *arguments), check=True, capture_output=True, cwd="/", timeout=120)
 
     def command(self, name, *arguments):
-        return [*(AS_NOBODY if os.getuid() == 0 else ()), str(programs() / name), *arguments]
+        return [*(AS_NOBODY if os.getuid() == 0 else ()), str(peers.postgresql() / name), *arguments]
 
     def create(self):
         data = str(self.folder / "data")
@@ -127,9 +120,7 @@ class Cluster:
 
 
 def started_cluster(**settings):
-    """Create and start a cluster; the caller calls ``remove``. Skips the test where no server is installed."""
-    if programs() is None:
-        pytest.skip("no initdb: install Debian's postgresql")
+    """Create and start a cluster; the caller calls ``remove``."""
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > FREE_BYTES
     folder = Path(tempfile.mkdtemp(prefix="tmpmaild-pg-", dir=MEMORY if in_memory else None))
     if os.getuid() == 0:

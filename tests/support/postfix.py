@@ -8,6 +8,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import peers
+
 PATIENCE_SECONDS = 30
 _MAIN = """
 compatibility_level = 3.6
@@ -43,17 +45,6 @@ postlog unix-dgram n - n - 1 postlogd
 """
 
 
-def missing():
-    """Return why no Postfix can be started here, "" if one can be tried."""
-    if not shutil.which("postfix", path=_path()):
-        return "needs postfix (Debian package of that name)"
-    return "" if os.geteuid() == 0 else "only root can start Postfix"
-
-
-def _path():
-    return f"{os.environ['PATH']}:/usr/sbin"
-
-
 class Postfix:
     """The server that queues; ``log`` is what it says of each try."""
 
@@ -63,7 +54,7 @@ class Postfix:
     def send(self, sender, recipient, mail):
         """Take a mail into the queue, as an application on the same machine does."""
         command = ["sendmail", "-C", self._folder, "-f", sender, recipient]
-        subprocess.run(command, env=os.environ | {"PATH": _path()}, input=mail, check=True)
+        subprocess.run(command, env=os.environ | {"PATH": peers.PATH}, input=mail, check=True)
 
     @property
     def log(self):
@@ -95,7 +86,7 @@ def started(port):
         (folder / "main.cf").write_text(_MAIN.format(folder=folder, port=port))
         (folder / "master.cf").write_text(_MASTER)
         (folder / "log.txt").touch()
-        env = os.environ | {"PATH": _path()}
+        env = os.environ | {"PATH": peers.PATH}
         with (folder / "said.txt").open("wb") as said:
             process = subprocess.Popen(["postfix", "-c", folder, "start-fg"], env=env, stdout=said, stderr=said)
         try:

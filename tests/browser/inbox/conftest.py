@@ -7,7 +7,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def expect():
-    return pytest.importorskip("playwright.async_api", reason="the Python package playwright is not installed").expect
+    from playwright import async_api
+
+    return async_api.expect
 
 
 class InboxTab:

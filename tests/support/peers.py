@@ -1,0 +1,93 @@
+"""The foreign programs that tests need, and the Debian packages that bring them: the one list of both.
+
+A test that starts one is marked ``needs("its name")``. Without pytest this prints the packages that are missing here.
+"""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"])
+
+
+class Peer(NamedTuple):
+    """Its Debian packages, and whether it can be used here."""
+
+    packages: tuple[str, ...]
+    is_here: Callable[[], bool]
+
+
+def which(program: str) -> str | None:
+    """Return the path of a program, also of one in a folder for administrators."""
+    return shutil.which(program, path=PATH)
+
+
+def postgresql() -> Path | None:
+    """Return the folder of initdb and postgres, the newest there is."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    on_path = which("initdb")
+    return found[-1].parent if found else Path(on_path).parent if on_path else None
+
+
+def _programs(*names: str, packages: tuple[str, ...] = ()) -> Peer:
+    return Peer(packages or names, lambda: all(map(which, names)))
+
+
+def _can_load(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+def _swaks_knows_tls() -> bool:
+    program = which("swaks")
+    said = program and subprocess.run([program, "--support"], capture_output=True, text=True, check=False).stdout
+    return "TLS supported" in (said or "")
+
+
+# Playwright's node is linked with libatomic.
+_BROWSERS = ("chromium", "chromium-headless-shell")
+PEERS = {
+    "caddy": _programs("caddy"),
+    "chromium": Peer((*_BROWSERS, "libatomic1"), lambda: all(map(which, _BROWSERS)) and _can_load("libatomic.so.1")),
+    "curl": _programs("curl"),
+    "fail2ban": _programs("fail2ban-regex", packages=("fail2ban",)),
+    "fish": _programs("fish"),
+    "haproxy": _programs("haproxy"),
+    "jq": _programs("jq"),
+    "msmtp": _programs("msmtp"),
+    "nginx": _programs("nginx", packages=("nginx-light",)),
+    "node": _programs("node", "npm", packages=("nodejs", "npm")),
+    "openssl": _programs("openssl"),
+    "postfix": _programs("postfix"),
+    "postgresql": Peer(("postgresql",), lambda: bool(postgresql() and which("psql"))),
+    "sqlite3": _programs("sqlite3"),
+    "strace": _programs("strace"),
+    "swaks": Peer(("swaks", "libnet-ssleay-perl"), _swaks_knows_tls),
+    "systemd": _programs("systemd-analyze", packages=("systemd",)),
+    "zsh": _programs("zsh"),
+}
+
+
+ONLY_OF_PROOFS = ("postfix",)
+
+
+def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:
+    """Return those of the programs that cannot be used here."""
+    return [name for name in sorted(names) if not PEERS[name].is_here()]
+
+
+def packages(names: Iterable[str]) -> str:
+    """Return the packages of these programs, as apt-get takes them."""
+    return " ".join(package for name in names for package in PEERS[name].packages)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(packages(missing()) + "\n")
