@@ -84,6 +84,7 @@ def rules(config: Config, retired: Mapping[str, int]) -> Rules:
         accept_unknown=config.smtp.accept_unknown == "create",
         retired=retired,
         faults=config.smtp.faults,
+        keep_refusals=config.smtp.keep_refusals,
     )
 
 

@@ -141,6 +141,7 @@ def open_world(store, clock):
         seed=1,
         max_lifetime_ms=0,
         faults=False,
+        keep_refusals=False,
         **limits,
     ):
         without_limits = {
@@ -154,7 +155,14 @@ def open_world(store, clock):
         async with store.open(clock, **(without_limits | limits)) as storage:
             service = InboxService(
                 storage,
-                Rules(domains, LIFETIME_MS, require_token, max_lifetime_ms=max_lifetime_ms, faults=faults),
+                Rules(
+                    domains,
+                    LIFETIME_MS,
+                    require_token,
+                    max_lifetime_ms=max_lifetime_ms,
+                    faults=faults,
+                    keep_refusals=keep_refusals,
+                ),
                 clock=clock,
                 choice=chosen.choice,
                 new_token=lambda: f"{chosen.getrandbits(256):064x}",

@@ -45,6 +45,12 @@ def test_many(inbox, tmpmail_smtp):
         send(tmpmail_smtp, inbox.address, text)
     assert False
 
+def test_refused(inbox, tmpmail_smtp):
+    for wrong in ("no-one@mail.example.com", "kate@mial.example.com"):
+        with pytest.raises(smtplib.SMTPRecipientsRefused):
+            send(tmpmail_smtp, wrong, "Subject: x\r\n\r\n")
+    assert False
+
 def test_deleted(inbox):
     inbox.delete()
     assert False
@@ -109,6 +115,17 @@ def test_what_is_shown_is_bounded(shown):
     assert [line.rpartition(" ")[2] for line in lines if "  number " in line] == [str(one) for one in range(2, 12)]
     assert len(lines) < 200
     assert max(map(len, lines)) < 220
+
+
+def test_what_the_mail_server_refused_in_the_time_of_the_test_is_shown(shown):
+    lines = re.search(
+        r"^-+ tmpmaild: what the mail server refused meanwhile -+\n(.*)\n(.*)\n", shown["test_refused"], re.MULTILINE
+    )
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d  127\.0\.0\.1  RCPT TO:<no-one@mail\.example\.com>  550 5\.1\.1 No such address here", lines[1]
+    )
+    assert lines[2].endswith("RCPT TO:<kate@mial.example.com>  550 5.7.1 Relaying denied")
+    assert [name for name, text in shown.items() if "refused meanwhile" in text] == ["test_refused"]
 
 
 def test_an_inbox_that_cannot_be_read_is_said_below_the_failure(shown):

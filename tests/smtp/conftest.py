@@ -163,6 +163,7 @@ def serve(store, clock):
         limits=None,
         accept_unknown=False,
         faults=False,
+        keep_refusals=False,
         tls_first=False,
         **settings,
     ):
@@ -180,7 +181,13 @@ def serve(store, clock):
         async with store.open(clock, **holds) as storage:
             service = InboxService(
                 storage,
-                Rules(("ours.test", "second.test"), 3_600_000, accept_unknown=accept_unknown, faults=faults),
+                Rules(
+                    ("ours.test", "second.test"),
+                    3_600_000,
+                    accept_unknown=accept_unknown,
+                    faults=faults,
+                    keep_refusals=keep_refusals,
+                ),
                 clock=clock,
                 choice=secrets.choice,
                 new_token=secrets.token_urlsafe,

@@ -55,7 +55,18 @@ from tmpmaild.client.errors import (
 from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
 from tmpmaild.client.sync import Client, Inbox
 from tmpmaild.client.syncmail import Attachment, Mail
-from tmpmaild.client.wire import Code, Details, Envelope, Fault, Link, Message, Person, Session, SessionRecipient
+from tmpmaild.client.wire import (
+    Code,
+    Details,
+    Envelope,
+    Fault,
+    Link,
+    Message,
+    Person,
+    Refusal,
+    Session,
+    SessionRecipient,
+)
 
 del _httpx2
 
@@ -101,6 +112,7 @@ __all__ = [
     "Person",
     "Problem",
     "RateLimited",
+    "Refusal",
     "RequestTimeout",
     "ServiceUnreachable",
     "Session",

@@ -18,7 +18,7 @@ from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import Held, RemoteInbox, RemoteService
 from tmpmaild.client.views import InboxView, wanted
 from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import Fault, Message
+from tmpmaild.client.wire import Fault, Message, Refusal
 
 T = TypeVar("T")
 
@@ -81,6 +81,13 @@ class AsyncClient:
     async def domains(self) -> list[str]:
         """Return the domains that addresses can be created at, the default first."""
         return await self._driver.run(self._remote.domains())
+
+    async def refusals(self) -> list[Refusal]:
+        """Return what the mail server refused lately, oldest first: why a mail did not come.
+
+        Raises ``NotFound`` where the service does not keep it (``smtp.keep_refusals``), or is older.
+        """
+        return await self._driver.run(self._remote.refusals())
 
     async def aclose(self) -> None:
         """Close all connections. Call it at the end, or use ``async with``."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from tmpmaild.client.actions import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.answers import checked, decoded, next_page_query, not_tmpmaild
 from tmpmaild.client.errors import RateLimited, printable
-from tmpmaild.client.wire import Address, Details, DomainList, Fault, Message, MessageList, View
+from tmpmaild.client.wire import Address, Details, DomainList, Fault, Message, MessageList, Refusal, RefusalList, View
 
 MAX_PAGE = 100
 _MAX_REPEATING_SECONDS = 60
@@ -114,6 +114,11 @@ class RemoteService:
         reply = yield from self.ask(self.request("GET", "domains"))
         return list(decoded(reply, DomainList).domains)
 
+    def refusals(self) -> Steps[list[Refusal]]:
+        """List what SMTP clients were refused."""
+        reply = yield from self.ask(self.request("GET", "refusals"))
+        return list(decoded(reply, RefusalList).refusals)
+
     def request(
         self,
         method: str,
@@ -154,6 +159,7 @@ class RemoteInbox:
     def __init__(self, service: RemoteService, shown: Address, token: str | None) -> None:
         self.service = service
         self.address = shown.address
+        self.created_at = shown.created_at
         self.expires_at = shown.expires_at
         self.token = token
 

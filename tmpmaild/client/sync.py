@@ -18,7 +18,7 @@ from tmpmaild.client.syncdriver import Driver
 from tmpmaild.client.syncmail import Mail
 from tmpmaild.client.views import InboxView, wanted
 from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import Fault, Message
+from tmpmaild.client.wire import Fault, Message, Refusal
 
 T = TypeVar("T")
 
@@ -81,6 +81,13 @@ class Client:
     def domains(self) -> list[str]:
         """Return the domains that addresses can be created at, the default first."""
         return self._driver.run(self._remote.domains())
+
+    def refusals(self) -> list[Refusal]:
+        """Return what the mail server refused lately, oldest first: why a mail did not come.
+
+        Raises ``NotFound`` where the service does not keep it (``smtp.keep_refusals``), or is older.
+        """
+        return self._driver.run(self._remote.refusals())
 
     def close(self) -> None:
         """Close all connections. Call it at the end, or use ``with``."""

@@ -28,6 +28,7 @@ class Address(Struct, frozen=True):
     expires_at: Time
     token: str | None = None
     faults: tuple[Fault, ...] = ()
+    created_at: Time | None = None
 
     def __repr__(self) -> str:
         return f"Address({self.address!r}, expires_at={self.expires_at.isoformat()})"
@@ -165,6 +166,21 @@ class DomainList(Struct, frozen=True):
     """The domains that addresses can be created at; the first is the default."""
 
     domains: tuple[str, ...]
+
+
+class Refusal(Struct, frozen=True):
+    """A command of an SMTP client that was refused, or how a connection ended that brought no mail."""
+
+    at: Time
+    client: str = ""
+    command: str = ""
+    reason: str = ""
+
+
+class RefusalList(Struct, frozen=True):
+    """What was refused lately, oldest first."""
+
+    refusals: tuple[Refusal, ...]
 
 
 class View(Struct, frozen=True):

@@ -63,6 +63,7 @@ class Smtp(Struct, frozen=True, kw_only=True):
     max_inflight_bytes: AtLeastOne = 64 * MIB
     auth: Annotated[str, one_of("none", "any")] = "none"
     faults: Switch = False
+    keep_refusals: Switch = False
     tls_certificate: OptionalPath = ""
     tls_key: OptionalPath = ""
 

@@ -12,11 +12,12 @@ from tmpmaild.http.parsing import read_body
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import CreateRequest, ExtendRequest, fault_items, faults
 from tmpmaild.http.resource import body, client, holder_token, token
-from tmpmaild.http.schemas import AddressResource, DomainList
+from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox
+from tmpmaild.times import rfc3339
 
 
 class AddressEndpoints:
@@ -70,6 +71,14 @@ class AddressEndpoints:
         service = self._service
         offered = DomainList(list(service.domains), service.lifetime_ms // 1000, service.max_lifetime_ms // 1000)
         return JsonResponse(msgspec.json.encode(offered))
+
+    async def refusals(self, _request: Request) -> Response:
+        """Return what SMTP clients were refused lately, if the operator wants that to be known."""
+        refusals = self._service.refusals
+        if not refusals.wanted:
+            raise BadRequest("not-found", "")
+        items = [RefusalItem(rfc3339(one.at_ms), one.client, one.command, one.reason) for one in refusals.newest()]
+        return JsonResponse(msgspec.json.encode(RefusalList(items)))
 
     def _resource(self, inbox: Inbox, key: str | None) -> AddressResource:
         """Return an address as the holder of a token sees it."""

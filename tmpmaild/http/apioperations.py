@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from tmpmaild.http.requests import CreateRequest, ExtendRequest, FollowRequest, PageQuery, StreamQuery, ViewRequest
-from tmpmaild.http.schemas import AddressResource, DomainList, FullMessageItem, MessageList, ViewItem
+from tmpmaild.http.schemas import AddressResource, DomainList, FullMessageItem, MessageList, RefusalList, ViewItem
 
 _ADDRESS = "/api/v1/addresses/{address}"
 _MESSAGE = f"{_ADDRESS}/messages/{{id}}"
@@ -117,6 +117,17 @@ OPERATIONS = (
         security="none",
         answer=Answer(200, "The domains that addresses can be created at.", DomainList),
         problems=_OF_API,
+    ),
+    Operation(
+        id="listRefusals",
+        method="GET",
+        path="/api/v1/refusals",
+        tag="Messages",
+        summary="List what the mail server refused",
+        description="For tests: why a mail did not come. Only where the operator has set `smtp.keep_refusals`.",
+        security="none",
+        answer=Answer(200, "The last refusals.", RefusalList),
+        problems=("not-found", *_OF_API),
     ),
     Operation(
         id="listMessages",

@@ -167,6 +167,7 @@ def _endpoints(
         "extendAddress": addresses.extend,
         "deleteAddress": addresses.delete,
         "listDomains": addresses.domains,
+        "listRefusals": addresses.refusals,
         "listMessages": messages.list,
         "getMessage": messages.show,
         "deleteMessage": messages.delete,

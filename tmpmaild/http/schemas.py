@@ -170,6 +170,29 @@ class DomainList(Struct, frozen=True):
     ]
 
 
+class RefusalItem(Struct, frozen=True):
+    """A command of an SMTP client that was refused, or how a connection ended that brought no mail."""
+
+    at: Time
+    client: Annotated[str, Meta(description="Its IP address.", examples=["127.0.0.1"])]
+    command: Annotated[
+        str,
+        Meta(
+            description="Never what follows AUTH; empty where it is not known.",
+            examples=[f"RCPT TO:<k7m3wq9xt2ab@{EXAMPLE_DOMAIN}>"],
+        ),
+    ]
+    reason: Annotated[
+        str, Meta(description="The reply, or what happened.", examples=["550 5.1.1 No such address here"])
+    ]
+
+
+class RefusalList(Struct, frozen=True):
+    """The last 100 refusals, oldest first."""
+
+    refusals: list[RefusalItem]
+
+
 class Deletion(Struct, frozen=True):
     """What was deleted: a message, or, without an id, the address."""
 

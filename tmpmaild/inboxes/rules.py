@@ -14,7 +14,8 @@ class Rules(Struct, frozen=True):
     ``retired`` domains take no new addresses; each is kept until a time for those that it has.
     ``hostname`` is our name in the ``Received`` lines of sources. An address may live up to ``max_lifetime_ms`` after
     its creation, if that is more than ``lifetime_ms``. With ``accept_unknown`` mail to an address that never existed
-    creates it. With ``faults`` holders of addresses may order faults.
+    creates it. With ``faults`` holders of addresses may order faults. With ``keep_refusals`` everybody may read what
+    SMTP clients were refused.
     """
 
     domains: tuple[str, ...]
@@ -25,6 +26,7 @@ class Rules(Struct, frozen=True):
     accept_unknown: bool = False
     retired: Mapping[str, int] = {}
     faults: bool = False
+    keep_refusals: bool = False
 
     @property
     def longest_lifetime_ms(self) -> int:

@@ -15,6 +15,7 @@ from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.inboxes.following import Follower
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.recipients import RecipientCache
+from tmpmaild.inboxes.refusals import Refusals
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.viewing import Viewer
 from tmpmaild.mail import addresses
@@ -45,6 +46,7 @@ class InboxService:
         self._clock = clock
         self.blocks = Blocks(clock)
         self.faults = Faults(allowed=rules.faults)
+        self.refusals = Refusals(clock, wanted=rules.keep_refusals)
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
@@ -66,6 +68,7 @@ class InboxService:
         self.mail.hostname = rules.hostname
         self._recipients.clear()  # they may be full by the new limits
         self.faults.allow(allowed=rules.faults)
+        self.refusals.want(wanted=rules.keep_refusals)
 
     @property
     def domains(self) -> tuple[str, ...]:

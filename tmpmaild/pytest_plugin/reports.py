@@ -6,12 +6,13 @@ from typing import NamedTuple
 import httpx2
 import pytest
 
-from tmpmaild.client import Inbox, Mail
+from tmpmaild.client import Client, Inbox, Mail
 from tmpmaild.client.errors import printable
 from tmpmaild.client.excerpts import beginning, heading
 from tmpmaild.pytest_plugin.inboxes import Clients
 
 _MAX_MAILS = 10
+_MAX_REFUSALS = 20
 _MAX_LINK_CHARACTERS = 2000
 _MAX_ATTACHED_BYTES = 1_048_576
 
@@ -29,7 +30,7 @@ def extend(report: pytest.TestReport, inboxes: Sequence[Inbox], clients: Clients
     if ending := clients.service.ended():
         report.sections.append(("tmpmaild", ending))
         return
-    report.sections += [_section(one) for one in inboxes]
+    report.sections += [*map(_section, inboxes), *_refused(inboxes, clients.plain)]
     wants_html = config.getoption("htmlpath", None)
     wants_allure = config.getoption("allure_report_dir", None)
     if wants_html or wants_allure:
@@ -48,6 +49,18 @@ def _section(inbox: Inbox) -> tuple[str, str]:
     except Exception as error:  # noqa: BLE001 - the failure of the test is what matters
         text = f"they cannot be read: {printable(str(error))}"
     return f"tmpmaild: mails of {printable(inbox.address)}", text
+
+
+def _refused(inboxes: Sequence[Inbox], client: Client) -> Iterator[tuple[str, str]]:
+    """Yield a section of what the mail server refused since the first inbox was created, if it did and it tells."""
+    begun = min(filter(None, (one._remote.created_at for one in inboxes)), default=None)  # noqa: SLF001 - one package
+    try:
+        refusals = [one for one in client.refusals() if begun is None or one.at >= begun]
+    except Exception:  # noqa: BLE001 - most services keep none
+        return
+    lines = [f"{one.at:%X}  {one.client}  {printable(one.command)}  {printable(one.reason)}" for one in refusals]
+    if lines:
+        yield "tmpmaild: what the mail server refused meanwhile", "\n".join(lines[-_MAX_REFUSALS:])
 
 
 def _listing(newest: Sequence[Mail]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from tmpmaild.inboxes.refusals import Refusals
 from tmpmaild.peers import Networks, belongs, client_name
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
@@ -73,10 +74,12 @@ class Connections:
         settings: SmtpSettings,
         tls: ssl.SSLContext | None = None,
         is_blocked: Callable[[str], bool] = lambda _: False,
+        refused: Refusals | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.tls = tls
         self._is_blocked = is_blocked
+        self.refused = refused or Refusals(lambda: 0, wanted=False)
         self.stopping = False
         self.open: OrderedDict[Connection, float] = OrderedDict()
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -157,12 +160,13 @@ class Connections:
         self.open[connection] = self.loop.time()
         self.open.move_to_end(connection)
 
-    def report(self, remote_ip: str, refusals: Iterable[Reply]) -> None:
-        """Count and log what a client was refused, by its IP address."""
-        for reply in refusals:
+    def report(self, remote_ip: str, refusals: Iterable[tuple[str, Reply]]) -> None:
+        """Count, log and keep what a client was refused, by its IP address: commands and replies."""
+        for command, reply in refusals:
             self.measures.count_refusal(reply)
             if reply not in _NOT_REPORTED:
                 log.info("SMTP from %s refused: %s", remote_ip, reply)
+            self.refused.add(remote_ip, command, str(reply))
 
     def forget(self, connection: Connection) -> None:
         """Stop counting a connection that was closed."""

@@ -9,8 +9,8 @@ from tmpmaild.smtp import otherprotocols, replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.lines import MAX_LINE_BYTES, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.replies import Reply
-from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request, Sender
-from tmpmaild.smtp.verbs import Verbs
+from tmpmaild.smtp.requests import END_OF_MAIL, Data, DelayedReply, Mail, Recipient, Request, Sender
+from tmpmaild.smtp.verbs import Verbs, shown
 
 MAX_OUTPUT_BYTES = 4 * 1024
 _SLOW_FROM_ERRORS = 10
@@ -22,8 +22,8 @@ class Conversation(Verbs):
     """One client's conversation, from greeting to close.
 
     ``closed`` says that ``output`` holds the last reply; ``refusals`` are the negative replies that have been put into
-    it, to be cleared with it. ``offers_tls``: STARTTLS can be done; ``offers_auth``: AUTH takes any credentials.
-    A ``max_unknown_recipients`` of 0 sets no limit.
+    it, each behind its command ("": not told), to be cleared with it. ``offers_tls``: STARTTLS can be done;
+    ``offers_auth``: AUTH takes any credentials. A ``max_unknown_recipients`` of 0 sets no limit.
     """
 
     def __init__(
@@ -57,6 +57,12 @@ class Conversation(Verbs):
     def in_transaction(self) -> bool:
         """Whether a sender was accepted, and no mail has come since."""
         return self._transaction is not None
+
+    @property
+    def offers(self) -> str:
+        """Whether AUTH and TLS were offered, for people."""
+        auth = "AUTH" if self._auth.offered else "no AUTH"
+        return f"it was offered {auth} and {'STARTTLS' if self._offers_tls else 'no STARTTLS'}"
 
     @property
     def receiving_data(self) -> bool:
@@ -101,7 +107,7 @@ class Conversation(Verbs):
         elif isinstance(request, Data) and reply.is_positive:
             self._data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
-        self._say(reply)
+        self._say(reply, "" if reply.is_positive else str(request or ""))
         self.closed = reply.code == _CLOSING_CODE
 
     def _conclude(self, recipient: Recipient, reply: Reply) -> Reply:
@@ -139,14 +145,17 @@ class Conversation(Verbs):
         try:
             line = self._input.take_line(auth.max_line_bytes(self._input) if auth.offered else MAX_LINE_BYTES)
         except LineTooLong:
-            self._react(auth.refuse_long_line())
+            self._react(auth.refuse_long_line(), b"")
             return True
         except LineWithoutEnd:
             self.close(replies.LINE_WITHOUT_END)
             return False
         if line is None:
             return False
-        self._react(auth.respond(line) if auth.under_way else self._command(line))
+        if auth.under_way:
+            self._react(auth.respond(line), b"AUTH")
+        else:
+            self._react(self._command(line), line)
         return True
 
     def _read_data(self, data: DataReader) -> bool:
@@ -175,19 +184,19 @@ class Conversation(Verbs):
             self._request = Mail(transaction.sender, recipients, result, greeting, self._auth.mechanism)
         else:
             self._transaction = None
-            self._say(result)
+            self._say(result, END_OF_MAIL)
 
-    def _react(self, result: Reply | Request | None) -> None:
+    def _react(self, result: Reply | Request | None, line: bytes) -> None:
         if result is None:
             return
         if not isinstance(result, Reply):
             self._request = result
         elif result.is_mistake:
-            self._refuse(result)
+            self._refuse(result, shown(line))
         else:
-            self._say(result)
+            self._say(result, "" if result.is_positive else shown(line))
 
-    def _refuse(self, reply: Reply) -> None:
+    def _refuse(self, reply: Reply, command: str) -> None:
         """Count a mistake: after many the replies are delayed, after more the connection is closed."""
         self._errors += 1
         if self._errors >= _MAX_ERRORS:
@@ -195,4 +204,4 @@ class Conversation(Verbs):
         elif self._errors >= _SLOW_FROM_ERRORS:
             self._request = DelayedReply(reply)
         else:
-            self._say(reply)
+            self._say(reply, command)

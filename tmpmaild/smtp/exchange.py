@@ -25,6 +25,7 @@ from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Request,
 MAX_UNSENT_BYTES = 64 * 1024
 MAX_WAITING_BYTES = 64 * 1024
 _REPLY_DELAY_SECONDS = 1
+HANDSHAKE = "the TLS handshake"
 
 
 class Exchange(SMTP):
@@ -206,7 +207,7 @@ class Exchange(SMTP):
             return
         octets = self._conversation.tls_started()  # now: commands may come with the end of the handshake
         hello = octets if self._tls_first else b""  # after STARTTLS it is what was said in the clear
-        transport = await shake_hands(self._transport, self, context, hello)
+        transport = await shake_hands(self._transport, self, context, hello, self._note_handshake)
         if transport is None:
             self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
             return
@@ -214,6 +215,9 @@ class Exchange(SMTP):
         transport.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
         self.session = self._new_session()
         self.session.ssl = terms(transport)
+
+    def _note_handshake(self, reason: str) -> None:
+        self._connections.refused.add(self.remote_ip, HANDSHAKE, reason)
 
     def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)

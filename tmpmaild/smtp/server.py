@@ -37,7 +37,7 @@ class SmtpServer:
         tls: ssl.SSLContext | None,
         clock: Callable[[], int],
     ) -> None:
-        self.connections = Connections(settings, tls, service.blocks.has_client)
+        self.connections = Connections(settings, tls, service.blocks.has_client, service.refusals)
         self.handler = Handler(service, self.connections.client, self.connections.measures, clock)
         self._listeners: list[asyncio.Server] = []
         self._tls = tls  # the last there was: what listens with TLS does so until the next start
@@ -80,6 +80,9 @@ class SmtpServer:
             log.warning(text, ", ".join(public))
         if public and self.handler.has_faults:
             text = "smtp.faults is on at %s: who creates an address here can keep SMTP connections waiting"
+            log.warning(text, ", ".join(public))
+        if public and self.connections.refused.wanted:
+            text = "smtp.keep_refusals is on at %s: who reaches the API can read who sends mail to whom"
             log.warning(text, ", ".join(public))
 
     def _new_protocol(self) -> asyncio.Protocol:

@@ -7,7 +7,7 @@ import asyncio
 from typing import cast
 
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.exchange import MAX_UNSENT_BYTES, MAX_WAITING_BYTES, Exchange
+from tmpmaild.smtp.exchange import HANDSHAKE, MAX_UNSENT_BYTES, MAX_WAITING_BYTES, Exchange
 
 _IDLE_SECONDS = 300
 # When places run out; in a transaction a client may be waiting for the one whose mail it forwards.
@@ -82,6 +82,18 @@ class SmtpSession(Exchange):
         if not self._waiting:
             self._account.release()
         self._connections.forget(self)
+        if self._connections.refused.wanted:
+            self._note_departure()
+
+    def _note_departure(self) -> None:
+        """Note a connection that brought no mail although nothing was refused: the client may have missed something."""
+        conversation, note = self._conversation, self._connections.refused.add
+        if self.session and self.session.ssl and not conversation.helo:  # some clients judge a certificate only then
+            note(self.remote_ip, HANDSHAKE, "the client left after it; does it trust the certificate?")
+        elif conversation.helo and self._envelope.mail_from is None:
+            note(self.remote_ip, "EHLO", f"the client left without a mail; {conversation.offers}")
+        elif conversation.in_transaction and self._envelope.destinations:
+            note(self.remote_ip, "DATA", "the client left before its mail was whole")
 
     def pause_writing(self) -> None:
         """Read no more commands from a client that does not read its replies."""

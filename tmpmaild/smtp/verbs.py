@@ -23,7 +23,7 @@ class Verbs:
 
     def __init__(self, hostname: str, *, max_message_bytes: int, offers_tls: bool, offers_auth: bool) -> None:
         self.output = bytearray(f"220 {hostname} ESMTP tmpmaild\r\n".encode())
-        self.refusals: list[Reply] = []
+        self.refusals: list[tuple[str, Reply]] = []
         self.closed = False
         self.helo = ""
         self.tls = False
@@ -42,10 +42,10 @@ class Verbs:
             self._say(reply)
             self.closed = True
 
-    def _say(self, reply: Reply) -> None:
+    def _say(self, reply: Reply, command: str = "") -> None:
         self.output += reply.octets
         if not reply.is_positive and not reply.is_ordered:
-            self.refusals.append(reply)
+            self.refusals.append((command, reply))
 
     def _command(self, line: bytes) -> Reply | Request | None:
         """Do what a line says."""
@@ -160,6 +160,17 @@ class Verbs:
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
         return self._auth.begin(argument)
+
+
+def shown(line: bytes) -> str:
+    """Return a command line as it may be kept: MAIL and RCPT whole, the name of others, nothing of what is no command.
+
+    What follows AUTH is a secret, and so may be what a client takes for a response to it.
+    """
+    name = line.partition(b" ")[0].upper()
+    if name in (b"MAIL", b"RCPT"):
+        return line.decode(errors="replace")
+    return name.decode() if name in _VERBS else ""
 
 
 _Verb = Callable[[Verbs, bytes], Reply | Request | None]

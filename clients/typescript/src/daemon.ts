@@ -20,6 +20,7 @@ const SETTINGS: Record<string, string> = {
   "smtp.listen": "127.0.0.1:0",
   "smtp.auth": "any",
   "smtp.faults": "true",
+  "smtp.keep_refusals": "true",
   "smtp.max_message_bytes": "104857600",
   "smtp.max_inflight_bytes": "536870912",
   "addresses.max_messages": "10000",

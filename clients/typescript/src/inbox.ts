@@ -44,6 +44,11 @@ export class Inbox {
     return this.#remote.token;
   }
 
+  /** When it was created. */
+  get createdAt(): Date {
+    return this.#remote.createdAt;
+  }
+
   /** The expiry, as last read or set by this object. */
   get expiresAt(): Date {
     return this.#remote.expiresAt;

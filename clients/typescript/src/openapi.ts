@@ -196,6 +196,22 @@ export interface Person {
   name: string;
 }
 
+/** A command of an SMTP client that was refused, or how a connection ended that brought no mail. */
+export interface RefusalItem {
+  at: string;
+  /** Its IP address. */
+  client: string;
+  /** Never what follows AUTH; empty where it is not known. */
+  command: string;
+  /** The reply, or what happened. */
+  reason: string;
+}
+
+/** The last 100 refusals, oldest first. */
+export interface RefusalList {
+  refusals: RefusalItem[];
+}
+
 /** How the mail was handed over; `recipients` are this inbox's alone. */
 export interface SessionItem {
   remote_ip: string;

@@ -6,6 +6,7 @@ import { type Mail, beginning } from "./mail.js";
 import type { NewInbox, Tmpmaild } from "./service.js";
 
 const MAX_MAILS = 10;
+const MAX_REFUSALS = 20;
 const MAX_LINK_CHARACTERS = 2000;
 
 /** The inboxes that a test has opened. */
@@ -23,7 +24,19 @@ export class OpenedInboxes {
 
   /** Return a title and a text for each inbox. Never throws, so that the failure of the test is what is reported. */
   async reports(): Promise<[title: string, text: string][]> {
-    return Promise.all(this.#inboxes.map(async (inbox) => [`tmpmaild: mails of ${inbox.address}`, await listing(inbox)]));
+    const mails = this.#inboxes.map(async (inbox) => [`tmpmaild: mails of ${inbox.address}`, await listing(inbox)] as [string, string]);
+    const refused = await this.#refused();
+    const title = "tmpmaild: what the mail server refused meanwhile";
+    return [...(await Promise.all(mails)), ...(refused ? [[title, refused] as [string, string]] : [])];
+  }
+
+  /** List what was refused since the first inbox was created, if something was, and if the service tells. */
+  async #refused(): Promise<string> {
+    const begun = Math.min(...this.#inboxes.map(({ createdAt }) => createdAt.getTime()));
+    const refusals = await this.service.refusals().catch(() => []); // most services keep none
+    const shown = refusals.filter(({ at }) => Date.parse(at) >= begun).slice(-MAX_REFUSALS);
+    const lines = shown.map(({ at, client, command, reason }) => [at.slice(11, 19), client, printable(command), printable(reason)]);
+    return lines.map((line) => line.join("  ")).join("\n");
   }
 
   /** Delete all that the test has not; warn if that fails, since the test says nothing about it. */

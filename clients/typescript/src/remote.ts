@@ -23,6 +23,7 @@ export interface Query {
 export class RemoteInbox {
   readonly address: string;
   readonly #token: string | null; // private: a failed test may print the object
+  readonly createdAt: Date;
   expiresAt: Date;
 
   constructor(
@@ -31,6 +32,7 @@ export class RemoteInbox {
     token: string | null,
   ) {
     this.address = shown.address;
+    this.createdAt = new Date(shown.created_at);
     this.expiresAt = new Date(shown.expires_at);
     this.#token = token;
   }

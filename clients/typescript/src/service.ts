@@ -4,7 +4,7 @@ import { decoded, isObject } from "./answers.js";
 import { Http, serviceUrl } from "./http.js";
 import { Inbox } from "./inbox.js";
 import type { Abortable } from "./mail.js";
-import type { CreateRequest, DomainList, FaultItem } from "./openapi.js";
+import type { CreateRequest, DomainList, FaultItem, RefusalItem, RefusalList } from "./openapi.js";
 import { RemoteInbox, addressPath, isAddress } from "./remote.js";
 
 /** What an address is to be like; all is optional. */
@@ -64,6 +64,19 @@ export class Tmpmaild {
     const answer = await this.#http.ask({ method: "GET", path: "domains", signal });
     return decoded(answer, isDomainList).domains;
   }
+
+  /**
+   * Return what the mail server refused lately, oldest first: why a mail did not come. Throws a `Problem` `not-found` where
+   * the service does not keep it (`smtp.keep_refusals`).
+   */
+  async refusals({ signal }: Abortable = {}): Promise<RefusalItem[]> {
+    const answer = await this.#http.ask({ method: "GET", path: "refusals", signal });
+    return decoded(answer, isRefusalList).refusals;
+  }
+}
+
+function isRefusalList(value: unknown): value is RefusalList {
+  return isObject(value) && Array.isArray(value["refusals"]);
 }
 
 function isDomainList(value: unknown): value is DomainList {

@@ -143,3 +143,16 @@ test("faults are for one address, as often as they are ordered", withInbox(async
   const slow = await newInbox({ faults: [{ at: "data", reply: "421 4.3.2 Going down" }] });
   await assert.rejects(send(smtp, slow.address), /^Error: 421 /);
 }));
+
+test("what the mail server refused is in the report of a failed test", async (t) => {
+  const printed = t.mock.method(console, "error", () => undefined);
+  const failing = withInbox(async (inbox, { smtp }) => {
+    await assert.rejects(send(smtp, `x${inbox.address}`, CODE), /^Error: 550/);
+    throw new Error("as expected");
+  });
+  await assert.rejects(failing, /^Error: as expected/);
+  const [[mails], [refused]] = printed.mock.calls.map((call) => call.arguments);
+  assert.match(mails, /^tmpmaild: mails of \S+\nnone came$/);
+  const line = /^tmpmaild: what .* meanwhile\n\d\d:\d\d:\d\d {2}127\.0\.0\.1 {2}RCPT TO:<x\S+> {2}550 5\.1\.1 No such address here$/;
+  assert.match(refused, line);
+});

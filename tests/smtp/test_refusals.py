@@ -1,0 +1,123 @@
+"""What is kept of refusals for testers: the command and the reply, or how the client left."""
+
+import asyncio
+import smtplib
+import ssl
+
+import pytest
+
+from tmpmaild.host import listen
+
+
+def kept(house):
+    return [(one.command, one.reason) for one in house.service.refusals.newest()]
+
+
+def distrust(address, tls_first):
+    """Connect as an application does that does not know the authority."""
+    context = ssl.create_default_context()
+    if tls_first:
+        smtplib.SMTP_SSL(*address, local_hostname="localhost", context=context, timeout=30)
+    else:
+        with smtplib.SMTP(*address, local_hostname="localhost", timeout=30) as client:
+            client.starttls(context=context)
+
+
+async def ended(house):
+    await house.until(lambda: not house.server.connections.open)
+
+
+async def test_a_recipient_that_is_not_here_is_kept_as_it_was_written(serve, clock):
+    async with serve(keep_refusals=True) as house:
+        client = await house.greeted()
+        await client.say(
+            "MAIL FROM:<a@example.com>", "RCPT TO:<No.One@ours.test>", "RCPT TO:<abc@other.test>", "RCPT TO:<>"
+        )
+        await client.say("rcpt to:<abc@ours.test>", "DATA", "Subject: x\r\n\r\nhello\r\n.")
+        assert kept(house) == [
+            ("RCPT TO:<No.One@ours.test>", "550 5.1.1 No such address here"),
+            ("RCPT TO:<abc@other.test>", "550 5.7.1 Relaying denied"),
+            ("RCPT TO:<>", "501 5.1.3 Bad recipient address syntax"),
+        ]
+        newest = house.service.refusals.newest()[-1]
+        assert (newest.client, newest.at_ms) == ("127.0.0.1", clock())
+
+
+async def test_a_mail_that_is_too_large_is_kept(serve):
+    async with serve(keep_refusals=True, max_message_bytes=1024) as house:
+        client = await house.connect()
+        await client.begin()
+        await client.say("x" * 900 + "\r\n" + "x" * 900 + "\r\n.")
+        assert kept(house) == [("the end of the mail", "552 5.3.4 Message too big")]
+
+
+async def test_no_secret_is_kept_and_no_more_than_a_hundred(serve):
+    async with serve(keep_refusals=True) as house:
+        client = await house.greeted()
+        await client.say("AUTH PLAIN c2VjcmV0", "c2VjcmV0", "MAIL FROM:<a@example.com>")
+        secretless = [("AUTH", "502 5.5.1 Command not implemented"), ("", "500 5.5.2 Command not recognized")]
+        assert kept(house) == secretless
+        await client.say(*["RCPT TO:<no-one@ours.test>"] * 99)
+        assert kept(house) == secretless[1:] + [("RCPT TO:<no-one@ours.test>", "550 5.1.1 No such address here")] * 99
+
+
+async def test_a_client_that_misses_auth_is_kept_by_its_leaving(serve):
+    async with serve(keep_refusals=True) as house:
+        client = await house.greeted()
+        await client.say("QUIT")
+        await ended(house)
+        text = "the client left without a mail; it was offered no AUTH and no STARTTLS"
+        assert kept(house) == [("EHLO", text)]
+
+
+async def test_a_client_that_leaves_in_its_mail_is_kept_and_one_that_has_sent_it_is_not(serve):
+    async with serve(keep_refusals=True) as house:
+        client = await house.greeted()
+        await client.deliver("abc")
+        await client.say("QUIT")
+        await ended(house)
+        client = await house.connect()
+        await client.begin()
+        client.close()
+        await ended(house)
+        assert kept(house) == [("DATA", "the client left before its mail was whole")]
+
+
+@pytest.mark.parametrize("tls_first", [False, True], ids=["starttls", "tls first"])
+async def test_a_client_that_does_not_trust_the_certificate_is_kept(serve, certificate, tls_first):
+    async with serve(keep_refusals=True, tls=certificate[0], tls_first=tls_first) as house:
+        with pytest.raises(ssl.SSLError):
+            await asyncio.to_thread(distrust, house.address, tls_first)
+        await ended(house)
+        ((command, reason),) = kept(house)
+        assert command == "the TLS handshake"
+        assert reason.endswith("UNKNOWN_CA: the client does not trust the certificate")
+
+
+async def test_a_client_that_leaves_right_after_the_handshake_is_kept(serve, certificate):
+    ours, theirs = certificate
+    async with serve(keep_refusals=True, tls=ours, tls_first=True) as house:
+        client = await house.connect(ssl=theirs, server_hostname="localhost")
+        await client.reply()
+        client.close()
+        await ended(house)
+        assert kept(house) == [("the TLS handshake", "the client left after it; does it trust the certificate?")]
+
+
+async def test_nothing_is_kept_unless_it_is_wanted_and_all_is_dropped_when_it_is_no_more(serve):
+    async with serve() as house:
+        client = await house.greeted()
+        for wanted in (False, True):
+            house.service.refusals.want(wanted=wanted)
+            await client.say("FROB")
+            assert len(kept(house)) == wanted
+        house.service.refusals.want(wanted=False)
+        assert kept(house) == []
+
+
+@pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
+async def test_a_public_address_with_refusals_kept_is_warned_of(serve, caplog, ip, is_warned):
+    async with serve(keep_refusals=True, listener=listen.bind_all([f"{ip}:0"])[0]):
+        warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
+    text = "smtp.keep_refusals is on at 0.0.0.0: who reaches the API can read who sends mail to whom"
+    assert warnings == [text] * is_warned
