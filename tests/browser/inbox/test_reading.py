@@ -1,6 +1,7 @@
 """Reading a mail: how much room it has, what stays where it is, and what a sender cannot pretend."""
 
 import re
+import time
 
 import pytest
 
@@ -198,3 +199,30 @@ async def test_the_way_to_confirm_is_the_most_visible_thing_in_list_and_reader(o
     shown = await tab.rows.first.get_by_role("link").inner_text()
     assert shown.endswith("evil.example")
     assert len(shown) < 60
+
+
+CUT_WITHOUT_A_SIGN = """all => all.filter((one) => one.scrollWidth > one.clientWidth).filter((one) => {
+  const { display, overflowX, textOverflow, whiteSpace } = getComputedStyle(one);
+  return display !== "block" || overflowX !== "hidden" || textOverflow !== "ellipsis" || whiteSpace !== "nowrap";
+}).map((one) => one.textContent)"""
+
+
+@pytest.mark.parametrize("local_part", ["maria.schneider.26", None], ids=["chosen", "random"])
+async def test_an_address_that_is_shortened_says_so_and_what_is_copied_is_all_of_it(
+    open_inbox, daemon, expect, local_part
+):
+    inbox = daemon.create(**{"local_part": f"{local_part}-{time.time_ns()}"} if local_part else {})
+    daemon.deliver(inbox.address, "one")
+    tab = await open_inbox(inbox, **PHONE)
+    parts = tab.card.locator(".address > span")
+    assert await parts.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+    await tab.row("one").tap()
+    for width in (360, 320):
+        await tab.page.set_viewport_size({"width": width, "height": 740})
+        await expect(tab.heading("one")).to_be_visible()
+        assert (width, await parts.evaluate_all(CUT_WITHOUT_A_SIGN)) == (width, [])
+    assert await parts.evaluate_all("all => all.some((one) => one.scrollWidth > one.clientWidth)")
+    assert await tab.card.locator(".address").evaluate("one => getComputedStyle(one).webkitUserSelect") == "all"
+    await tab.card.locator(".address").click()
+    await tab.page.keyboard.press("Control+C")
+    assert await tab.pasted() == inbox.address
