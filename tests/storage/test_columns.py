@@ -7,7 +7,8 @@ from contextlib import closing
 import pytest
 
 from tmpmaild.model import Page
-from tmpmaild.storage.sqlite.columns import CONTENT, INSERTED, MAX_ROWS, MessageColumns, forget_values
+from tmpmaild.storage.columns import CONTENT
+from tmpmaild.storage.sqlite.columns import INSERTED, MAX_ROWS, MessageColumns, forget_values
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 33, MAX_ROWS, MAX_ROWS + 1])
@@ -33,7 +34,7 @@ async def test_forgetting_the_values_of_a_statement_stores_nothing(engine, path)
         assert connection.execute("PRAGMA data_version").fetchone() == version
 
 
-BY_LAYOUT = {"stored_bytes", "filler", "padding"}
+OF_THE_ENGINE = {"received_at_ms", "stored_bytes", "recipients", "filler", "padding"}
 
 
 def _columns(connection, table):
@@ -50,7 +51,7 @@ def schema(engine, path):
 
 async def test_the_declared_columns_are_those_of_the_tables(schema):
     assert set(_columns(schema, "message")) == set(MessageColumns._fields)
-    assert set(_columns(schema, "content")) == {"id", *BY_LAYOUT, *(column.name for column in CONTENT)}
+    assert set(_columns(schema, "content")) == {"id", *OF_THE_ENGINE, *(column.name for column in CONTENT)}
 
 
 async def test_every_column_of_the_view_is_inserted_once(schema):
@@ -61,6 +62,6 @@ async def test_numbers_are_stored_before_the_filler_and_text_behind_it(schema):
     columns = _columns(schema, "content")
     places = list(columns)
     for column in CONTENT:
-        is_text = column.kind == "text"
+        is_text = not column.is_number
         assert (columns[column.name] in {"TEXT", "BLOB"}) == is_text, column.name
         assert (places.index(column.name) > places.index("filler")) == is_text, column.name

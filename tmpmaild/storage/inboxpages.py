@@ -1,6 +1,10 @@
 """Where a page of the list of inboxes begins and ends: they are in the order of their expiry, then of their numbers."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
+
+from tmpmaild.model import InboxPage
+from tmpmaild.storage.rows import InboxRow
 
 PAGE_ROWS: Final = 200
 """How many inboxes a page is chosen from."""
@@ -26,9 +30,16 @@ def expired_between(now_ms: int, after: str) -> Between:
     return Between(*_place(after), now_ms) if after else Between(-1, 0, now_ms)
 
 
-def place(expires_at_ms: int, inbox_id: int) -> str:
-    """Return the place of an inbox in the list, as text."""
-    return f"{expires_at_ms}.{inbox_id}"
+def by_creator(rows: Iterable[InboxRow], creator_hash: bytes | None) -> list[InboxRow]:
+    """Return the inboxes of a creator, or all with None."""
+    return [row for row in rows if creator_hash in (None, row.creator)]
+
+
+def page(read: Sequence[InboxRow], wanted: Iterable[InboxRow], addresses: Mapping[int, str]) -> InboxPage:
+    """Return a page with those inboxes of what was read that are wanted."""
+    is_last = len(read) < PAGE_ROWS
+    place = None if is_last else f"{read[-1].expires_at_ms}.{read[-1].id}"
+    return InboxPage(tuple([row.entry(addresses[row.id]) for row in wanted]), place)
 
 
 def _place(after: str) -> tuple[int, int]:

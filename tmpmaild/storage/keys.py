@@ -4,6 +4,7 @@ import hashlib
 import re
 
 from tmpmaild import ids
+from tmpmaild.errors import AddressNotFound
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 _INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")
@@ -30,3 +31,11 @@ def holders_inbox_key(inbox_id: str) -> int | None:
     if inbox_id == OPERATOR_INBOX_ID or not _INBOX_ID.fullmatch(inbox_id):
         return None
     return int(inbox_id)
+
+
+def changeable_inbox_key(inbox_id: str) -> int:
+    """Return the key of an inbox that has an owner. Raises ``AddressNotFound``."""
+    key = holders_inbox_key(inbox_id)
+    if key is None:
+        raise AddressNotFound("no inbox that has an owner")
+    return key

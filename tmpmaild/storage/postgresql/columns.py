@@ -1,141 +1,48 @@
-"""The columns of a stored mail: how each is made, and which reads select it.
+"""The columns of a mail as the functions of the database take them, and what its reads select of them."""
 
-To add a stored field to a message: a migration that adds the column, a line at the end of ``CONTENT``, and one in
-``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
-"""
+from collections.abc import Sequence
+from typing import Any, Final
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import msgspec
-
-from tmpmaild.model import NewMail, Verbatim
-from tmpmaild.storage import sessions
+from tmpmaild.model import NewMail
+from tmpmaild.storage import columns
+from tmpmaild.storage.columns import Column, octets
 from tmpmaild.storage.postgresql.quotas import LEAST_STORED_BYTES
-
-_encode = msgspec.json.Encoder().encode
-
-
-class Column(NamedTuple):
-    """A column of ``content``: the type of an array of it, and how its value is made."""
-
-    name: str
-    kind: str
-    value: Callable[[NewMail], Any]
-
-
-def _body_at(mail: NewMail) -> int | None:
-    body = mail.parsed.body
-    return body.start if isinstance(body, Verbatim) else None
-
-
-def _body_bytes(mail: NewMail) -> int:
-    body = mail.parsed.body
-    return body.end - body.start if isinstance(body, Verbatim) else octets(body)
-
-
-def _body(mail: NewMail) -> str | None:
-    body = mail.parsed.body
-    return None if isinstance(body, Verbatim) else body
-
-
-def _json(value: object) -> str:
-    return _encode(value).decode() if value else "[]"
-
-
-def _text(text: str) -> str:
-    # What a client says in a command may hold NUL, which no text of PostgreSQL does.
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+from tmpmaild.storage.rows import ListedRow
 
 
 def stored_bytes(mail: NewMail) -> int:
     """Return what each of its inboxes is charged for a mail."""
-    parsed, body = mail.parsed, mail.parsed.body
+    parsed = mail.parsed
     return (
         LEAST_STORED_BYTES
         + len(mail.raw)
-        + (0 if isinstance(body, Verbatim) else octets(body))
+        + octets(columns.body(mail))
         + octets(parsed.html or "")
         + sum(len(name) + len(value) for name, value in parsed.headers)
         + sum(len(one.filename) for one in parsed.attachments)
     )
 
 
-def octets(text: str) -> int:
-    """Return the length of a text in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode())
+def _without_nul(column: Column) -> Column:
+    # What a client says in a command may hold NUL, which no text of PostgreSQL does.
+    def value(mail: NewMail) -> Any:
+        text = column.value(mail)
+        return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+    return column._replace(value=value) if column.kind == "text" else column
 
 
-CONTENT = (
-    Column("stored_bytes", "bigint", stored_bytes),
-    Column("size_bytes", "integer", lambda mail: len(mail.raw)),
-    Column("body_at", "integer", _body_at),
-    Column("body_bytes", "integer", _body_bytes),
-    Column("tls", "boolean", lambda mail: mail.envelope.tls),
-    Column("sender", "text", lambda mail: _text(mail.parsed.from_address or mail.envelope.sender)),
-    Column("sender_name", "text", lambda mail: _text(mail.parsed.from_name)),
-    Column("subject", "text", lambda mail: _text(mail.parsed.subject)),
-    Column("attachments", "text", lambda mail: _json(mail.parsed.attachments)),
-    Column("envelope_from", "text", lambda mail: _text(mail.envelope.sender)),
-    Column("helo", "text", lambda mail: _text(mail.envelope.helo)),
-    Column("remote_ip", "text", lambda mail: mail.envelope.remote_ip),
-    Column("session", "text", sessions.encode),
-    Column("warnings", "text", lambda mail: _json(mail.parsed.warnings)),
-    Column("headers", "text", lambda mail: _json(mail.parsed.headers)),
-    Column("body", "text", _body),
-    Column("html", "text", lambda mail: mail.parsed.html),
-    Column("source", "bytea", lambda mail: mail.raw),
-)
+CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, columns.CONTENT))
 """The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
 
-
-class ListedRow(NamedTuple):
-    """What a list reads of a message; of the body the text, or the octets in the source."""
-
-    key: int
-    recipient: str
-    received_at_ms: int
-    sender: str
-    sender_name: str
-    subject: str
-    size_bytes: int
-    has_html: bool
-    attachments: str
-    body_bytes: int
-    body: str | None
-    verbatim: bytes | None
-
-    @property
-    def text(self) -> str | None:
-        """The body; None if it was not read."""
-        return body_text(self.body, self.verbatim)
+LISTED: Final = (*ListedRow._fields, "verbatim")
+"""What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
 
 
-class FullRow(NamedTuple):
-    """What is read of one message besides ``ListedRow``."""
-
-    envelope_from: str
-    helo: str
-    remote_ip: str
-    tls: bool
-    session: str
-    headers: str
-    warnings: str
-    head: bytes
-    html: str | None
-
-
-class SourceRow(NamedTuple):
-    """What is read with the source of a message."""
-
-    recipient: str
-    received_at_ms: int
-    envelope_from: str
-    helo: str
-    remote_ip: str
-    tls: bool
-    size_bytes: int
-    source: bytes | None
+def listed(read: Sequence[Any]) -> ListedRow:
+    """Return the row of what was read for ``LISTED``."""
+    *others, body, verbatim = read
+    return ListedRow._make((*others, body_text(body, verbatim)))
 
 
 def body_text(body: str | None, verbatim: bytes | None) -> str | None:

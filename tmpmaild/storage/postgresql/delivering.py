@@ -7,8 +7,9 @@ import asyncpg
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError, StorageFull
-from tmpmaild.model import InboxChange, NewMail, Verbatim
-from tmpmaild.storage.postgresql.columns import CONTENT, octets
+from tmpmaild.model import InboxChange, NewMail
+from tmpmaild.storage.columns import body, octets
+from tmpmaild.storage.postgresql.columns import CONTENT
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
 
 _FULL: Final = 2
@@ -37,8 +38,7 @@ class AddMessage(Operation):
             ).items()
         ][::-1]
         self.rows = len(self.recipients)
-        body = mail.parsed.body
-        self.size_bytes = len(mail.raw) + (0 if isinstance(body, Verbatim) else octets(body))
+        self.size_bytes = len(mail.raw) + octets(body(mail))
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:

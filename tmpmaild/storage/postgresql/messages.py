@@ -4,27 +4,21 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import asyncpg
-from msgspec import json
 
 from tmpmaild import ids
-from tmpmaild.model import Envelope, FullMessage, Inbox, Source, Texts
-from tmpmaild.storage import sessions
+from tmpmaild.model import FullMessage, Inbox, Source, Texts
 from tmpmaild.storage.keys import message_key
-from tmpmaild.storage.postgresql.columns import FullRow, ListedRow, SourceRow, beginning, body_text, if_small, selected
-from tmpmaild.storage.postgresql.reading import Found, InboxLookup, message, with_inbox
+from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
+from tmpmaild.storage.postgresql.reading import Found, InboxLookup, with_inbox
+from tmpmaild.storage.rows import HEAD_BYTES, WHOLE_BYTES, FullRow, SourceRow
 
-_HEAD_BYTES: Final = 256 * 1024
-_WHOLE_BYTES: Final = 1 << 62
 _NO_KEY: Final = -1
 _TEXTS_AT_ONCE: Final = 50
 
-_decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
-_decode_warnings = json.Decoder(tuple[str, ...]).decode
-
-_LISTED: Final = selected(ListedRow._fields, **if_small("c.size_bytes <= $6::bigint"))
+_LISTED: Final = selected(LISTED, **if_small("c.size_bytes <= $6::bigint"))
 _FULL: Final = selected(
     FullRow._fields,
-    head=f"substr(c.source, 1, {_HEAD_BYTES})",
+    head=f"substr(c.source, 1, {HEAD_BYTES})",
     html="CASE WHEN c.size_bytes <= $6::bigint THEN c.html END",
 )
 _MESSAGE: Final = with_inbox(f"{_LISTED}, {_FULL}", "m.key = $5")
@@ -49,7 +43,7 @@ async def select_message(
     """Read one message and its inbox, without its texts if its source has more than ``up_to_bytes``."""
 
     async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, FullMessage | None]:
-        return found.inbox, _full(found, rows[0]) if rows else None
+        return found.inbox, _full(found, message_id, rows[0]) if rows else None
 
     return await lookup.read(connection, _MESSAGE, _one(message_id, up_to_bytes), use)
 
@@ -57,31 +51,14 @@ async def select_message(
 def _one(message_id: str, up_to_bytes: int | None) -> Any:
     def values(found: Found) -> tuple[int, int]:
         key = message_key(message_id, found.key)
-        return _NO_KEY if key is None else key, _WHOLE_BYTES if up_to_bytes is None else up_to_bytes
+        return _NO_KEY if key is None else key, WHOLE_BYTES if up_to_bytes is None else up_to_bytes
 
     return values
 
 
-def _full(found: Found, columns: tuple[Any, ...]) -> FullMessage:
-    row = ListedRow._make(columns[: len(ListedRow._fields)])
-    full = FullRow._make(columns[len(ListedRow._fields) :])
-    complete = row.text is not None
-    return FullMessage(
-        message=message(found.key, row, row.text, not complete and row.body_bytes > 0),
-        envelope=Envelope(
-            full.envelope_from,
-            (row.recipient,),
-            full.helo,
-            full.remote_ip,
-            full.tls,
-            sessions.decode(full.session, found.inbox.id),
-        ),
-        headers=_decode_headers(full.headers),
-        warnings=_decode_warnings(full.warnings),
-        head=full.head,
-        html=full.html,
-        complete=complete,
-    )
+def _full(found: Found, message_id: str, columns: tuple[Any, ...]) -> FullMessage:
+    full = FullRow._make(columns[len(LISTED) :])
+    return full.message(listed(columns[: len(LISTED)]), message_id, found.inbox.id)
 
 
 async def select_source(
@@ -90,14 +67,9 @@ async def select_source(
     """Read the source of one message and its inbox, without its octets if they are more than ``up_to_bytes``."""
 
     async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, Source | None]:
-        return found.inbox, _source(message_id, SourceRow._make(rows[0])) if rows else None
+        return found.inbox, SourceRow._make(rows[0]).of(message_id) if rows else None
 
     return await lookup.read(connection, _SOURCE, _one(message_id, up_to_bytes), use)
-
-
-def _source(message_id: str, row: SourceRow) -> Source:
-    envelope = Envelope(row.envelope_from, (row.recipient,), row.helo, row.remote_ip, row.tls)
-    return Source(message_id, row.received_at_ms, envelope, row.size_bytes, row.source)
 
 
 async def select_texts(

@@ -15,11 +15,11 @@ from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.quotas import Limits
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
 from tmpmaild.storage.postgresql.server import Server
+from tmpmaild.storage.rows import WHOLE_BYTES
 
 T = TypeVar("T")
 
 _ALL: Final = 1_000_000
-_WHOLE_BYTES: Final = 1 << 62
 _OPERATOR_NAME: Final = b"\0"  # hashes are longer: no address has this one
 _NO_LIMITS: Final = Limits(0, 0, 0, 0, 0)
 _SUMMARY: Final = """
@@ -47,7 +47,7 @@ class PostgresOperatorMail:
             return None
         key = ids.key_not_above(message_id, inbox_key)
         after, before = ids.inbox_message_id(inbox_key, key - 1), ids.inbox_message_id(inbox_key, key + 1)
-        page = Page(after=after, before=before, limit=1, bodies_bytes=_WHOLE_BYTES)
+        page = Page(after=after, before=before, limit=1, bodies_bytes=WHOLE_BYTES)
         return next((message for message in self._page(page) if message.id == message_id), None)
 
     def source(self, message_id: str) -> Source | None:

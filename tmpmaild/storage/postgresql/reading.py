@@ -8,18 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
-from msgspec import json
 
 from tmpmaild import ids
-from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.model import NAME_HELD_MS, Inbox, Listing, Message, Page
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
-from tmpmaild.storage.postgresql.columns import ListedRow, beginning, body_text, if_small, selected
+from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.quotas import Limits
+from tmpmaild.storage.rows import ListedRow
 
 T = TypeVar("T")
 
-decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
 _ATTEMPTS: Final = 10
 
 # A swept inbox has expired, even if the clock has been set back since. $1: now, $2: what inboxes may hold.
@@ -53,7 +52,7 @@ The partitions are named: a statement on all of them costs the server four times
 """
 
 _OF_INBOX: Final = "m.slot = $4 AND m.inbox_id = $3"
-_LISTED: Final = selected(ListedRow._fields, **if_small("c.body_bytes <= $5::bigint"))
+_LISTED: Final = selected(LISTED, **if_small("c.body_bytes <= $5::bigint"))
 
 
 def with_inbox(columns: str, condition: str, more: str = "") -> str:
@@ -194,8 +193,8 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
     """Read a page of an inbox, without a search."""
 
     async def use(found: Found, rows: list[tuple[Any, ...]]) -> Listing:
-        listed, has_more = up_to_the_end(map(ListedRow._make, rows), page)
-        return Listing(found.inbox, await messages(connection, found, listed, page), has_more=has_more)
+        shown, has_more = up_to_the_end(map(listed, rows), page)
+        return Listing(found.inbox, await messages(connection, found, shown, page), has_more=has_more)
 
     return await lookup.read(
         connection,
@@ -213,25 +212,30 @@ async def select_chosen(
     if read is None:
         return None
     again, rows = read
-    return again, [ListedRow._make(row) for row in rows]
+    return again, [listed(row) for row in rows]
 
 
 async def messages(
     connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
 ) -> tuple[Message, ...]:
     """Make the messages of a page. Those that are deleted before their large bodies are read are left out."""
-    read = {row.key: (row.text, False) for row in rows if row.text is not None}
+    read = {row.key: (row.body, False) for row in rows if row.body is not None}
     if len(read) < len(rows):
         read |= await _large_bodies(connection, found, rows, page)
-    return tuple([message(found.key, row, *read[row.key]) for row in rows if row.key in read])
+    return tuple(
+        [
+            row.message(ids.inbox_message_id(found.key, row.key), body, truncated=truncated)
+            for row, (body, truncated) in ((row, read[row.key]) for row in rows if row.key in read)
+        ]
+    )
 
 
 async def _large_bodies(
     connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
 ) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = [row for row in rows if row.text is None]
-    room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.text is not None)
+    large = [row for row in rows if row.body is None]
+    room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
     is_whole = {row.key: whole for row, whole in bodies_to_read(large, room_bytes)}
     whole_keys = [key for key, whole in is_whole.items() if whole]
     other_keys = [key for key, whole in is_whole.items() if not whole]
@@ -242,20 +246,3 @@ async def _large_bodies(
         return {}
     bodies = {key: body_text(body, verbatim) or "" for key, body, verbatim in records}
     return {key: (body, False) if is_whole[key] else cut(body) for key, body in bodies.items()}
-
-
-def message(inbox_key: int, row: ListedRow, body: str | None, truncated: bool) -> Message:  # noqa: FBT001 - of one tuple
-    """Make a message from its row and its body, which may be cut."""
-    return Message(
-        id=ids.inbox_message_id(inbox_key, row.key),
-        received_at_ms=row.received_at_ms,
-        recipient=row.recipient,
-        from_address=row.sender,
-        from_name=row.sender_name,
-        subject=row.subject,
-        body=body or "",
-        truncated=truncated,
-        size_bytes=row.size_bytes,
-        has_html=row.has_html,
-        attachments=() if row.attachments == "[]" else decode_attachments(row.attachments),
-    )

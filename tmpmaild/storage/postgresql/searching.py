@@ -18,11 +18,11 @@ from tmpmaild.storage.postgresql.reading import (
     Found,
     InboxLookup,
     bounds,
-    decode_attachments,
     messages,
     of_slot,
     select_chosen,
 )
+from tmpmaild.storage.rows import decode_attachments
 
 _STEP_MESSAGES: Final = 200
 _STEP_LARGE_MESSAGES: Final = 25  # where bodies are searched

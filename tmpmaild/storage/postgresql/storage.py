@@ -6,13 +6,13 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import BinaryIO
 
-from tmpmaild.errors import AddressNotFound, CommandError, MessageNotFound
+from tmpmaild.errors import CommandError, MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
-from tmpmaild.storage.keys import holders_inbox_key, keyed_hash, message_key
+from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import is_search
 from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
 from tmpmaild.storage.postgresql.delivering import AddMessage
@@ -192,11 +192,11 @@ class PostgresStorage:
 
     async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
         """See ``Storage``."""
-        await self._writer.submit(SetExpiry(_held(inbox_id), now_ms))
+        await self._writer.submit(SetExpiry(changeable_inbox_key(inbox_id), now_ms))
 
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
         """See ``Storage``."""
-        inbox_key = _held(inbox_id)
+        inbox_key = changeable_inbox_key(inbox_id)
         await self._have_slot(expires_at_ms, now_ms)
         await self._writer.submit(SetExpiry(inbox_key, now_ms, expires_at_ms))
 
@@ -248,10 +248,3 @@ class PostgresStorage:
         await self._finding.close()
         await self._readers.close()
         await self.sharing.close()
-
-
-def _held(inbox_id: str) -> int:
-    key = holders_inbox_key(inbox_id)
-    if key is None:
-        raise AddressNotFound("no inbox that has an owner")
-    return key

@@ -7,18 +7,13 @@ from contextlib import closing
 from msgspec import json
 
 from tmpmaild import ids
-from tmpmaild.model import Envelope, FullMessage, Source, Texts
-from tmpmaild.storage import sessions
+from tmpmaild.model import FullMessage, Source, Texts
 from tmpmaild.storage.keys import message_key
-from tmpmaild.storage.sqlite.columns import FullRow, ListedRow, SourceRow, selected
-from tmpmaild.storage.sqlite.reading import BEGINNING, message
+from tmpmaild.storage.rows import HEAD_BYTES, WHOLE_BYTES, FullRow, ListedRow, SourceRow
+from tmpmaild.storage.sqlite.columns import selected
+from tmpmaild.storage.sqlite.reading import BEGINNING
 
-_HEAD_BYTES = 256 * 1024
 _STEP_BYTES = 1024 * 1024
-_WHOLE_BYTES = 1 << 62
-
-_decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
-_decode_warnings = json.Decoder(tuple[str, ...]).decode
 
 _LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :up_to_bytes THEN c.body END")
 _FULL = selected(
@@ -58,30 +53,14 @@ def select_message(
     values = {
         "key": key,
         "inbox_id": int(inbox_id),
-        "up_to_bytes": _WHOLE_BYTES if up_to_bytes is None else up_to_bytes,
-        "head_bytes": _HEAD_BYTES,
+        "up_to_bytes": WHOLE_BYTES if up_to_bytes is None else up_to_bytes,
+        "head_bytes": HEAD_BYTES,
     }
     found = connection.execute(_MESSAGE, values).fetchone()
     if found is None:
         return None
-    row = ListedRow(*found[: len(ListedRow._fields)])
-    full = FullRow(*found[len(ListedRow._fields) :])
-    return FullMessage(
-        message=message(row, row.body or "", row.body is None and row.body_bytes > 0),
-        envelope=Envelope(
-            full.envelope_from,
-            (row.recipient,),
-            full.helo,
-            full.remote_ip,
-            bool(full.tls),
-            sessions.decode(full.session, inbox_id),
-        ),
-        headers=_decode_headers(full.headers),
-        warnings=_decode_warnings(full.warnings),
-        head=full.head,
-        html=full.html,
-        complete=row.body is not None,
-    )
+    listed, full = found[: len(ListedRow._fields)], found[len(ListedRow._fields) :]
+    return FullRow._make(full).message(ListedRow._make(listed), message_id, inbox_id)
 
 
 def select_source(
@@ -91,14 +70,10 @@ def select_source(
     key = message_key(message_id)
     if key is None:
         return None
-    limit_bytes = _WHOLE_BYTES if up_to_bytes is None else up_to_bytes
+    limit_bytes = WHOLE_BYTES if up_to_bytes is None else up_to_bytes
     values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": limit_bytes}
     found = connection.execute(_SOURCE, values).fetchone()
-    if found is None:
-        return None
-    row = SourceRow(*found)
-    envelope = Envelope(row.envelope_from, (row.recipient,), row.helo, row.remote_ip, bool(row.tls))
-    return Source(message_id, row.received_at_ms, envelope, row.size_bytes, row.source)
+    return SourceRow._make(found).of(message_id) if found else None
 
 
 def select_texts(

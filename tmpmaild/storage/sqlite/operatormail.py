@@ -12,6 +12,7 @@ from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
 from tmpmaild.storage.keys import message_key
+from tmpmaild.storage.rows import WHOLE_BYTES
 from tmpmaild.storage.sqlite import obstacles
 from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity
 from tmpmaild.storage.sqlite.files import wal_of
@@ -22,7 +23,6 @@ from tmpmaild.storage.sqlite.reading import select_page
 T = TypeVar("T")
 
 _ALL = 1_000_000
-_WHOLE_BYTES = 1 << 62
 
 
 class SqliteOperatorMail:
@@ -66,7 +66,7 @@ def _message(connection: sqlite3.Connection, message_id: str) -> Message | None:
     key = message_key(message_id)
     if key is None:
         return None
-    page = Page(after=ids.message_id(key - 1), before=ids.message_id(key + 1), limit=1, bodies_bytes=_WHOLE_BYTES)
+    page = Page(after=ids.message_id(key - 1), before=ids.message_id(key + 1), limit=1, bodies_bytes=WHOLE_BYTES)
     messages = _page(connection, page)
     return messages[0] if messages else None
 

@@ -7,12 +7,11 @@ from contextlib import closing
 from msgspec import Struct, json
 
 from tmpmaild import ids
-from tmpmaild.model import NAME_HELD_MS, Attachment, Inbox, Listing, Message, Page
+from tmpmaild.model import NAME_HELD_MS, Inbox, Listing, Message, Page
 from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
-from tmpmaild.storage.sqlite.columns import ListedRow, selected
+from tmpmaild.storage.rows import ListedRow
+from tmpmaild.storage.sqlite.columns import selected
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
-
-_decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
 
 # A swept inbox has expired, even if the clock has been set back since.
 _INBOX = """
@@ -50,6 +49,8 @@ _BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id
 _OLDEST_FIRST = f"{_BETWEEN} ORDER BY m.id ASC LIMIT :limit"
 _NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
 _CHOSEN = f"{_MESSAGES} WHERE m.id IN (SELECT value FROM json_each(:keys))"
+_WHOLE_BODY = "SELECT c.body FROM message AS m JOIN readable AS c ON c.id = m.content_id WHERE m.id = ?"
+_CUT_BODY = f"SELECT {BEGINNING} FROM message AS m JOIN content AS c ON c.id = m.content_id WHERE m.id = :key"
 _CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
 _CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
 
@@ -127,41 +128,21 @@ def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Pag
 
 def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> tuple[Message, ...]:
     bodies = _large_bodies(connection, rows, page)
-    return tuple([message(row, *bodies.get(row.key, (row.body or "", False))) for row in rows])
+    read = ((row, *bodies.get(row.key, (row.body or "", False))) for row in rows)
+    return tuple([row.message(ids.message_id(row.key), body, truncated=truncated) for row, body, truncated in read])
 
 
 def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
     large = [row for row in rows if row.body is None]
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
-    return {
-        row.key: _body(connection, row.content_key, whole=is_whole)
-        for row, is_whole in bodies_to_read(large, room_bytes)
-    }
+    return {row.key: _body(connection, row.key, whole=is_whole) for row, is_whole in bodies_to_read(large, room_bytes)}
 
 
-def _body(connection: sqlite3.Connection, content_key: int, *, whole: bool) -> tuple[str, bool]:
+def _body(connection: sqlite3.Connection, key: int, *, whole: bool) -> tuple[str, bool]:
     """Read a body or its beginning, and tell whether it was cut."""
     if whole:
-        (body,) = connection.execute("SELECT body FROM readable WHERE id = ?", (content_key,)).fetchone()
+        (body,) = connection.execute(_WHOLE_BODY, (key,)).fetchone()
         return body, False
-    values = {"characters": TRUNCATED_BYTES + 1, "key": content_key}
-    (body,) = connection.execute(f"SELECT {BEGINNING} FROM content AS c WHERE c.id = :key", values).fetchone()
+    (body,) = connection.execute(_CUT_BODY, {"characters": TRUNCATED_BYTES + 1, "key": key}).fetchone()
     return cut(body)
-
-
-def message(row: ListedRow, body: str, truncated: bool) -> Message:  # noqa: FBT001 - both come from one tuple
-    """Make a message from its row and its body, which may be cut."""
-    return Message(
-        id=ids.message_id(row.key),
-        received_at_ms=row.received_at_ms,
-        recipient=row.recipient,
-        from_address=row.sender,
-        from_name=row.sender_name,
-        subject=row.subject,
-        body=body,
-        truncated=truncated,
-        size_bytes=row.size_bytes,
-        has_html=bool(row.has_html),
-        attachments=() if row.attachments == "[]" else _decode_attachments(row.attachments),
-    )

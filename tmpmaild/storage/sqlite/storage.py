@@ -10,14 +10,14 @@ from typing import BinaryIO, TypeVar
 
 import aiosqlite
 
-from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.errors import MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Permit, StorageLimits
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
-from tmpmaild.storage.keys import holders_inbox_key, keyed_hash, message_key
+from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import is_search
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
@@ -233,12 +233,12 @@ class SqliteStorage:
 
     async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
         """See ``Storage``."""
-        await self._writer.submit(DeleteInbox(_held(inbox_id), now_ms, self._deletion_state))
+        await self._writer.submit(DeleteInbox(changeable_inbox_key(inbox_id), now_ms, self._deletion_state))
 
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
         """See ``Storage``."""
         await self._writer.submit(
-            MoveExpiry(_held(inbox_id), expires_at_ms, now_ms, self._limits, self._deletion_state)
+            MoveExpiry(changeable_inbox_key(inbox_id), expires_at_ms, now_ms, self._limits, self._deletion_state)
         )
 
     async def sweep(self, now_ms: int) -> bool:
@@ -289,10 +289,3 @@ class SqliteStorage:
         await self._writer.close()
         await self._reader.close()
         await self._maintenance.close()
-
-
-def _held(inbox_id: str) -> int:
-    key = holders_inbox_key(inbox_id)
-    if key is None:
-        raise AddressNotFound("no inbox that has an owner")
-    return key
