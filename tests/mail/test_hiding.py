@@ -250,3 +250,19 @@ def test_a_link_hidden_by_a_class_is_none():
 )
 def test_reading_a_sheet_takes_linear_time(piece):
     assert_linear(lambda text: to_text(f"<style>{text}</style><p class=a>x"), piece * (40_000 // len(piece)))
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        pytest.param(
+            lambda n: "<style>" + ".a{opacity:1}" + "@media all{" * n + "{}" * 5 * n + "</style>", id="rules in blocks"
+        ),
+        pytest.param(
+            lambda n: f"<style>.a{{{'b:;' * n}opacity:1}}</style>" + "<br class=a>" * n, id="a rule, elements"
+        ),
+        pytest.param(lambda n: "<style>" + ".a{opacity:1}" * n + "</style>" + "<br class=a>" * n, id="rules, elements"),
+    ],
+)
+def test_rules_times_blocks_or_elements_are_not_counted_out(html):
+    assert_linear(lambda text: to_text(html(len(text))), "x" * 2500)

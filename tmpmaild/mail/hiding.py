@@ -6,10 +6,21 @@ No rule overrides another: a class that any other rule may show is not hidden, a
 import re
 from collections.abc import Iterable, Iterator
 
-from tmpmaild.mail.htmltree import BLOCKS
+from tmpmaild.mail.htmltree import BLOCKS, names
 
 MAX_SHEET_CHARACTERS = 64 * 1024
 _MAX_CLASSES = 50
+_MAX_DEPTH = 16
+_MAX_VALUE_CHARACTERS = 200
+# What makes room in a box that has none of its own.
+_ROOMY = names(
+    "flex flex-basis flex-grow min-block-size min-height min-inline-size min-width padding padding-block "
+    "padding-block-end padding-block-start padding-bottom padding-inline padding-inline-end padding-inline-start "
+    "padding-left padding-right padding-top"
+)
+_COUNTED = _ROOMY | names(
+    "clip clip-path display height left max-height max-width opacity overflow position top visibility width"
+)
 _SIGNS = ("none", "hidden", "opacity", "font-size", "absolute", "fixed", "transparent", "\\")
 _ODD = re.compile(r"/\*.*?(?:\*/|\Z)|\\(?:([0-9a-fA-F]{1,6}+)\s?|(.))", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
@@ -30,9 +41,33 @@ _CUT_AWAY = re.compile(r"rect\((?:[01](?:px)?[ ,]*){4}\)")
 _SHAPED_AWAY = re.compile(r"inset\((?:[5-9][0-9]|100)%\)|circle\(0(?:px|%)?\)|polygon\(0 0(?:, ?0 0)*\)")
 
 
-def hides(name: str, style: str) -> bool:
+Declared = tuple[dict[str, str], dict[str, str]]
+"""The values of the properties that count here, by name: those without ``!important``, and those with it."""
+
+
+def declared(style: str) -> Declared:
+    """Return what a style declares, in lower case and with single spaces."""
+    found: Declared = {}, {}
+    for part in plain(style).lower().split(";"):
+        name, _, value = part.partition(":")
+        if (name := name.strip()) in _COUNTED:
+            value = " ".join(value.split())
+            bare = _IMPORTANT.sub("", value)
+            found[bare != value][name] = bare if len(bare) <= _MAX_VALUE_CHARACTERS else "?"
+    return found
+
+
+def together(styles: Iterable[Declared]) -> dict[str, str]:
+    """Return the values that apply when all of these are declared, in this order."""
+    plain_ones, important = dict[str, str](), dict[str, str]()
+    for one in styles:
+        plain_ones |= one[0]
+        important |= one[1]
+    return plain_ones | important
+
+
+def hides(name: str, declared: dict[str, str]) -> bool:
     """Return whether an element of this name and style hides what it holds."""
-    declared = dict(_declared(style))
     get = declared.get
     if (
         get("display") == "none"
@@ -68,7 +103,7 @@ def plain(style: str) -> str:
     return _ODD.sub(_made_plain, style) if "\\" in style or "/*" in style else style
 
 
-def hidden_classes(parts: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+def hidden_classes(parts: Iterable[tuple[str, str, str]]) -> dict[str, Declared]:
     """Return the classes that the sheets of a mail hide, and what they declare for them; given what it is made of."""
     sheets: list[str] = []
     is_sure = False
@@ -82,40 +117,39 @@ def hidden_classes(parts: Iterable[tuple[str, str, str]]) -> dict[str, str]:
     return _hidden(sheet) if any(sign in lower for sign in _SIGNS) else {}
 
 
-def _hidden(sheet: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _hidden(sheet: str) -> dict[str, Declared]:
+    found: dict[str, Declared] = {}
     shown: set[str] = set()
     for is_sure, selectors, block in _rules(plain(sheet)):
         hidden = set()
         if is_sure and ":" not in selectors and "animation" not in block and any(sign in block for sign in _SIGNS):
             alone = (_ONLY_CLASS.fullmatch(one) for one in selectors.split(","))
             hidden = {one[1] for one in alone if one}
-        found.update((one, f"{found.get(one, '')};{block}") for one in hidden if len(found) < _MAX_CLASSES)
+            style = declared(block)
+            for one in hidden:
+                if one in found or len(found) < _MAX_CLASSES:
+                    ordinary, important = found.get(one, ({}, {}))
+                    found[one] = ordinary | style[0], important | style[1]
         if _SEEN_OR_NOT.search(block):
             shown.update(set(_CLASS.findall(selectors)) - hidden)
-    return {one: block for one, block in found.items() if one not in shown}
+    return {one: style for one, style in found.items() if one not in shown}
 
 
 def _rules(sheet: str) -> Iterator[tuple[bool, str, str]]:
     """Yield whether a rule applies on every screen, its selectors and its block."""
-    start, around = 0, list[str]()
+    start, is_sure = 0, True
+    around = list[tuple[str, bool]]()  # what is open, and whether what stood around it applies on every screen
     for brace in _BRACE.finditer(sheet):
         text = sheet[start : brace.start()].strip()
         start = brace.end()
         if brace[0] == "{":
-            around.append(text.rpartition(";")[2].strip())
+            opened = text.rpartition(";")[2].strip()
+            around.append((opened, is_sure))
+            is_sure = is_sure and len(around) <= _MAX_DEPTH and _EVERY_SCREEN.fullmatch(opened) is not None
         elif around:
-            selectors = around.pop()
+            selectors, is_sure = around.pop()
             if not selectors.startswith("@"):
-                yield all(_EVERY_SCREEN.fullmatch(one) for one in around), selectors, text.lower()
-
-
-def _declared(style: str) -> Iterator[tuple[str, str]]:
-    """Yield names and values in the order in which they count."""
-    pairs = [part.partition(":")[::2] for part in plain(style).lower().split(";")]
-    declared = [(name.strip(), " ".join(value.split())) for name, value in pairs]
-    yield from (one for one in declared if not _IMPORTANT.search(one[1]))
-    yield from ((name, _IMPORTANT.sub("", value)) for name, value in declared if _IMPORTANT.search(value))
+                yield is_sure, selectors, text.lower()
 
 
 def _has_no_room(name: str, declared: dict[str, str]) -> bool:
@@ -123,7 +157,7 @@ def _has_no_room(name: str, declared: dict[str, str]) -> bool:
     is_box = declared.get("display") in ("block", "inline-block") or ("display" not in declared and name in BLOCKS)
     if not is_box or declared.get("overflow") not in ("hidden", "clip"):
         return False
-    if any(one.startswith(("padding", "min-", "flex")) and not _NOTHING.fullmatch(declared[one]) for one in declared):
+    if any(one in _ROOMY and not _NOTHING.fullmatch(declared[one]) for one in declared):
         return False
     return any(_NO_ROOM.fullmatch(declared.get(side, "")) for side in ("height", "max-height", "width", "max-width"))
 

@@ -182,20 +182,21 @@ def unescaped(text: str) -> str:
     return entities.unescape(_HUGE_REFERENCE.sub("\ufffd", text))
 
 
-def _classes_of(source: str) -> dict[str, str]:
+def _classes_of(source: str) -> dict[str, hiding.Declared]:
     """Return the classes that the sheets of a mail hide, and how; read up to the last sheet."""
     end = source.rfind("</style")
     return hiding.hidden_classes(tokens(source[: end + 8], sheets=True)) if end >= 0 else {}
 
 
-def _hides(name: str, attributes: str, classes: dict[str, str]) -> bool:
+def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared]) -> bool:
     """Return whether a tag plainly hides what it holds."""
     named = [one for one in classes if one in attributes] if classes else []
     if not attributes or not (named or hiding.may_hide(attributes)):
         return False
     found = attributes_of(attributes)
-    own = found.get("class", "").split()
-    style = ";".join([*(classes[one] for one in named if one in own), found.get("style", "")])
+    own = set(found.get("class", "").split())
+    styles = [*(classes[one] for one in named if one in own), hiding.declared(found.get("style", ""))]
+    style = hiding.together(styles)
     return ("hidden" in found and "display" not in style) or hiding.hides(name, style)
 
 
@@ -213,9 +214,10 @@ def _blanks(attributes: str, *, on_white: bool) -> bool:
 class _Hidden:
     """Knows whether what is read is in an element that hides it (``name``); without ``skips`` only templates do."""
 
-    def __init__(self, classes: dict[str, str], *, skips: bool = True) -> None:
+    def __init__(self, classes: dict[str, hiding.Declared], *, skips: bool = True) -> None:
         self._classes = classes
         self._skips = skips
+        self._decided: dict[tuple[str, str], bool] = {}  # a mail repeats its tags
         self.name = ""
         self._depth = 0
 
@@ -227,10 +229,16 @@ class _Hidden:
                 if self._depth == 0:
                     self.name = ""
             return True
-        is_hidden = name == "template" or (self._skips and _hides(name, attributes, self._classes))
+        is_hidden = name == "template" or (self._skips and self._hides(name, attributes))
         if is_hidden and kind == "start" and name not in _VOID:
             self.name, self._depth = name, 1
         return self.name != ""
+
+    def _hides(self, name: str, attributes: str) -> bool:
+        known = self._decided.get((name, attributes))
+        if known is None:
+            known = self._decided[name, attributes] = _hides(name, attributes, self._classes)
+        return known
 
     def hides_too_much(self, *, found_nothing: bool) -> bool:
         """Return, at the end, whether something hidden has no end that we know of."""
