@@ -1,21 +1,20 @@
 """The readable text of an HTML mail; nothing is sanitised here, the result is plain text.
 
-One pass over the tags, on purpose without a tree: a parser that follows the HTML standard builds, from
+One pass over the tags (``htmltokens``), on purpose without a tree: a parser that follows the HTML standard builds, from
 24 KB of unclosed ``<b>`` and ``<p>``, a tree of nearly 1 GiB, and no cheap look at the tags tells that
 beforehand. For text it is enough to know which tags break lines and which hide what they hold.
 """
 
-import html as entities
 import re
 from collections.abc import Iterator
 from itertools import islice
 
 from tmpmaild import charsets
 from tmpmaild.mail import hiding
+from tmpmaild.mail.htmltokens import attributes_of, tokens, unescaped
 from tmpmaild.mail.htmltree import names
 
 MAX_CHARACTERS = 2 * 1024 * 1024
-MAX_TAGS = 100_000
 MAX_TOKENS_FOR_LINKS = 20_000
 BEFORE_CHARACTERS = 200
 
@@ -25,18 +24,8 @@ _BREAKING = names(
     "form header hr html legend li main nav option section summary table tbody tfoot thead tr"
 )
 _SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
-_RAW_TEXT = names("iframe noembed noframes script style textarea title xmp")
-_SHOWN_RAW_TEXT = names("textarea xmp")
 _VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
-_MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
-_TAG = re.compile(
-    r"<(/?)([a-zA-Z][^\s/>]*+)((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>",
-)
-_TAG_NAME = re.compile(r"</?[a-zA-Z]")
-_ATTRIBUTE = re.compile(
-    r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
-)
 # Elements within may set these anew, as layouts of tables do with the size: they hide only the text up to the next tag.
 _MAY_BLANK = re.compile(
     r"font-size\s*+:\s*+[01](?![0-9])|transparent|color\s*+[:=]\s*+[\"']?+\s*+(?:white|#fff)", re.IGNORECASE
@@ -53,7 +42,6 @@ _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 # What the URL standard of browsers takes off an address.
 _LINE_ENDS = re.compile(r"[\t\n\r]")
 _AROUND_ADDRESS = "".join(map(chr, range(0x21)))
-_HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
 _INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
 _STEP_CHARACTERS = 64 * 1024
 # Newsletters pad their preview line with hundreds of these.
@@ -62,7 +50,6 @@ _INVISIBLE = re.compile(
     # Joiners mean something within a word; the look-behind keeps a long run of them linear.
     "|(?<=\\s)[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?=\\s)"
 )
-_RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
 
 
 def to_text(html: str) -> str:
@@ -122,64 +109,6 @@ def _address(attributes: str) -> str:
     """Return the address of a link when it is of the web, else ""."""
     address = _LINE_ENDS.sub("", attributes_of(attributes).get("href", "")).strip(_AROUND_ADDRESS)
     return address if _WEB_ADDRESS.match(address) else ""
-
-
-def tokens(source: str, *, sheets: bool = False) -> Iterator[tuple[str, str, str]]:
-    """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
-
-    With ``sheets`` also ("sheet", text, ""), what a style element holds, after its start. Comments and declarations
-    are left out; so is a tag without an end, as in a browser.
-    """
-    position = 0
-    for _ in range(MAX_TAGS):
-        opening = _MARKUP.search(source, position)
-        if opening is None:
-            yield "text", source[position:], ""
-            return
-        yield "text", source[position : opening.start()], ""
-        position = opening.start()
-        tag = _TAG.match(source, position)
-        if tag is None:
-            position = _after_declaration(source, position)
-            if position < 0:
-                return
-            continue
-        position = tag.end()
-        name = tag[2].lower()
-        yield "end" if tag[1] else "start", name, tag[3]
-        if name in _RAW_TEXT and not tag[1]:
-            end = _RAW_TEXT_END[name].search(source, position)
-            if name in _SHOWN_RAW_TEXT or (sheets and name == "style"):
-                kind = "text" if name in _SHOWN_RAW_TEXT else "sheet"
-                yield kind, source[position : end.start() if end else len(source)], ""
-            if end is None:
-                return
-            position = end.start()
-
-
-def _after_declaration(source: str, position: int) -> int:
-    """Return where the comment or declaration ends that begins here, or -1; a broken tag never ends."""
-    if _TAG_NAME.match(source, position):
-        return -1
-    closing = "-->" if source.startswith("<!--", position) else ">"
-    # "<!-->" is a whole comment, so its hyphens may be shared.
-    end = source.find(closing, position + 2)
-    return end + len(closing) if end >= 0 else -1
-
-
-def attributes_of(text: str) -> dict[str, str]:
-    """Read the attributes of a tag; the first of a name counts."""
-    found: dict[str, str] = {}
-    for match in _ATTRIBUTE.finditer(text):
-        found.setdefault(match[1].lower(), unescaped(match[2] or match[3] or match[4] or ""))
-    return found
-
-
-def unescaped(text: str) -> str:
-    """Decode character references; the standard library refuses numbers of thousands of digits."""
-    if "&" not in text:
-        return text
-    return entities.unescape(_HUGE_REFERENCE.sub("\ufffd", text))
 
 
 def _classes_of(source: str) -> dict[str, hiding.Declared]:

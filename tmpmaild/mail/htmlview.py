@@ -20,7 +20,8 @@ from tmpmaild import charsets
 from tmpmaild.mail import htmlattributes, htmlpage, htmltree
 from tmpmaild.mail.cssdeclarations import StyleAttributes
 from tmpmaild.mail.csssheets import DARK_ID, Sheet
-from tmpmaild.mail.htmltext import attributes_of, to_text, tokens, unescaped
+from tmpmaild.mail.htmltext import to_text
+from tmpmaild.mail.htmltokens import attributes_of, tokens, unescaped
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_TAGS = 20_000

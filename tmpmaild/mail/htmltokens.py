@@ -1,0 +1,81 @@
+"""HTML taken apart into tags and text, in one pass and without a tree; what they mean is decided elsewhere."""
+
+import html as entities
+import re
+from collections.abc import Iterator
+
+from tmpmaild.mail.htmltree import names
+
+MAX_TAGS = 100_000
+
+_RAW_TEXT = names("iframe noembed noframes script style textarea title xmp")
+_SHOWN_RAW_TEXT = names("textarea xmp")
+
+_MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
+_TAG = re.compile(
+    r"<(/?)([a-zA-Z][^\s/>]*+)((?>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'>][^\s>]*+)?){0,1000}))>",
+)
+_TAG_NAME = re.compile(r"</?[a-zA-Z]")
+_ATTRIBUTE = re.compile(
+    r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
+)
+_HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
+_RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
+
+
+def tokens(source: str, *, sheets: bool = False) -> Iterator[tuple[str, str, str]]:
+    """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
+
+    With ``sheets`` also ("sheet", text, ""), what a style element holds, after its start. Comments and declarations
+    are left out; so is a tag without an end, as in a browser.
+    """
+    position = 0
+    for _ in range(MAX_TAGS):
+        opening = _MARKUP.search(source, position)
+        if opening is None:
+            yield "text", source[position:], ""
+            return
+        yield "text", source[position : opening.start()], ""
+        position = opening.start()
+        tag = _TAG.match(source, position)
+        if tag is None:
+            position = _after_declaration(source, position)
+            if position < 0:
+                return
+            continue
+        position = tag.end()
+        name = tag[2].lower()
+        yield "end" if tag[1] else "start", name, tag[3]
+        if name in _RAW_TEXT and not tag[1]:
+            end = _RAW_TEXT_END[name].search(source, position)
+            if name in _SHOWN_RAW_TEXT or (sheets and name == "style"):
+                kind = "text" if name in _SHOWN_RAW_TEXT else "sheet"
+                yield kind, source[position : end.start() if end else len(source)], ""
+            if end is None:
+                return
+            position = end.start()
+
+
+def _after_declaration(source: str, position: int) -> int:
+    """Return where the comment or declaration ends that begins here, or -1; a broken tag never ends."""
+    if _TAG_NAME.match(source, position):
+        return -1
+    closing = "-->" if source.startswith("<!--", position) else ">"
+    # "<!-->" is a whole comment, so its hyphens may be shared.
+    end = source.find(closing, position + 2)
+    return end + len(closing) if end >= 0 else -1
+
+
+def attributes_of(text: str) -> dict[str, str]:
+    """Read the attributes of a tag; the first of a name counts."""
+    found: dict[str, str] = {}
+    for match in _ATTRIBUTE.finditer(text):
+        found.setdefault(match[1].lower(), unescaped(match[2] or match[3] or match[4] or ""))
+    return found
+
+
+def unescaped(text: str) -> str:
+    """Decode character references; the standard library refuses numbers of thousands of digits."""
+    if "&" not in text:
+        return text
+    return entities.unescape(_HUGE_REFERENCE.sub("\ufffd", text))
