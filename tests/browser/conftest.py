@@ -68,7 +68,7 @@ async def browser(launch):
     return await launch(WITHOUT_WINDOWS or CHROMIUM)
 
 
-PATIENCE_MS = 15_000  # other tests have the processor too
+PATIENCE_MS = 30_000  # other tests have the processor too
 LONGEST_TEST_SECONDS = 120  # a script in a page may wait for ever, and Playwright waits with it
 # Our pages part from others, so coming from about:blank each would start a process of its own.
 LEFT = {
@@ -245,7 +245,7 @@ class Daemon(daemons.Daemon):
         request = urllib.request.Request(
             f"{self.url}/api/v1/{path}", octets, {**headers, "Content-Type": "application/json"}, method=method
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read() or b"null")
 
     def create(self, **wish):

@@ -92,7 +92,7 @@ class House:
 
     async def answered(self, names):
         """Wait until something was answered to each of these."""
-        with anyio.move_on_after(5):
+        with anyio.move_on_after(30):
             while not names <= self.answers.keys():
                 await anyio.sleep(0.01)
         return self.answers
@@ -141,7 +141,7 @@ async def site(browser, serve_app):
     """Return a function that opens a page of another website, under a name of its own; one at a time."""
     port = await serve_app(elsewhere)
     context = await browser.new_context()
-    context.set_default_timeout(5000)
+    context.set_default_timeout(30_000)
 
     async def visit(name):
         for left in context.pages:

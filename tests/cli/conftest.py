@@ -25,7 +25,7 @@ from tmpmaild import client as api
 from tmpmaild.cli.main import main
 from warm import Program
 
-PATIENCE_SECONDS = 15
+PATIENCE_SECONDS = 30
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 SETTINGS = {
     "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",

@@ -94,7 +94,7 @@ class World:
 
 
 def _until(condition):
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.001)

@@ -15,7 +15,7 @@ ALL_SHARE = {"TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0"}
 
 def ask(url, method="GET"):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

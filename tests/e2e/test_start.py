@@ -114,6 +114,7 @@ def test_damage_that_shows_later_is_logged_and_found_by_the_next_start(start, co
     daemon = start()
     while "sweeping failed" not in daemon.errors():
         assert daemon.process.poll() is None
+        time.sleep(0.01)
     daemon.stop()
     assert "Traceback" not in daemon.errors()
     before = digest(database)

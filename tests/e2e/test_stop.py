@@ -11,7 +11,7 @@ SOON_SECONDS = 20  # a connected client would stay for longer; the five seconds 
 
 
 def connect(port):
-    client = socket.create_connection(("127.0.0.1", port), timeout=10)
+    client = socket.create_connection(("127.0.0.1", port), timeout=30)
     return client, client.makefile("rb")
 
 
@@ -72,7 +72,7 @@ def test_a_mail_that_is_coming_in_gets_its_answer(start):
 
 def _accepts(port):
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
     except ConnectionError:
         return False
     return True

@@ -26,7 +26,7 @@ def test_a_long_start_asks_for_more_time_until_it_is_over(tmp_path, monkeypatch)
     monkeypatch.setattr("tmpmaild.host.notify._ASK_EVERY_SECONDS", 0.001)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(f"{tmp_path}/notify")
-        supervisor.settimeout(10)
+        supervisor.settimeout(30)
         monkeypatch.setenv("NOTIFY_SOCKET", f"{tmp_path}/notify")
         with more_time_to_start():
             heard = [supervisor.recv(100) for _ in range(3)]

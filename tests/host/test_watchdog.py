@@ -32,7 +32,7 @@ def hear_on(supervisor):
 async def test_reports_come_from_the_loop_and_stop_when_it_is_stuck(tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(f"{tmp_path}/notify")
-        supervisor.settimeout(10)
+        supervisor.settimeout(30)
         monkeypatch.setenv("NOTIFY_SOCKET", f"{tmp_path}/notify")
         reporting = asyncio.create_task(keep_alive({"WATCHDOG_USEC": "20000"}))
         for _ in range(3):
@@ -40,7 +40,7 @@ async def test_reports_come_from_the_loop_and_stop_when_it_is_stuck(tmp_path, mo
         supervisor.settimeout(0.2)
         with pytest.raises(TimeoutError):
             hear_on(supervisor)  # in the loop, which therefore stands still
-        supervisor.settimeout(10)
+        supervisor.settimeout(30)
         assert await asyncio.to_thread(supervisor.recv, 100) == b"WATCHDOG=1"
         reporting.cancel()
 
@@ -50,7 +50,7 @@ async def test_a_supervisor_that_takes_nothing_more_does_not_hold_the_loop(tmp_p
         supervisor.bind(f"{tmp_path}/notify")
         monkeypatch.setenv("NOTIFY_SOCKET", f"{tmp_path}/notify")
         reporting = asyncio.create_task(keep_alive({"WATCHDOG_USEC": "2"}))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not caplog.records:
                 await asyncio.sleep(0)
         reporting.cancel()

@@ -193,27 +193,27 @@ class Served:
     def connect(self):
         return anyio.connect_tcp(*self.address)
 
-    async def ask(self, octets, *, seconds=5):
+    async def ask(self, octets):
         """Send octets, and return all that comes until the server closes."""
         async with await self.connect() as stream:
             await stream.send(octets)
-            return await read_all(stream, seconds=seconds)
+            return await read_all(stream)
 
-    async def drained(self, seconds=2):
-        """Wait until the server holds no connection any more."""
-        with anyio.fail_after(seconds):
+    async def drained(self):
+        """Wait until the server holds no connection any more, for less long than it lets one be idle."""
+        with anyio.fail_after(10):
             while self.server._connections:
                 await anyio.sleep(0.005)
 
 
-async def read_all(stream, *, seconds=5):
-    received = b""
-    with anyio.fail_after(seconds):
+async def read_all(stream):
+    received = bytearray()
+    with anyio.fail_after(30):
         while True:
             try:
                 received += await stream.receive()
             except (anyio.EndOfStream, anyio.BrokenResourceError):
-                return received
+                return bytes(received)
 
 
 @pytest.fixture

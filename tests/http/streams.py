@@ -4,6 +4,9 @@ import json
 
 import anyio
 
+PATIENCE_SECONDS = 10
+"""Less than a heartbeat or an idle connection takes: those end what should have ended at once."""
+
 
 class Event:
     """One event of a stream: ``id`` and ``name`` may be None, ``data`` is decoded."""
@@ -53,7 +56,7 @@ class Stream:
 
     async def next(self):
         """Read the next event; None is the end of the stream."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while True:
                 while "\n\n" not in self._text:
                     chunk = await self._chunk()
@@ -72,6 +75,6 @@ class Stream:
 
 
 async def until(condition):
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while not condition():
             await anyio.sleep(0.001)

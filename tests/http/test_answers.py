@@ -13,25 +13,30 @@ def client(name, *, exempt=False):
     return Client(name, exempt)
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch):
-    monkeypatch.setattr(answers, "_WAIT_SECONDS", 0.05)
+@pytest.fixture
+def refused(monkeypatch):
+    """Return a function that sees to it that a client is refused a place, however short it waits for one."""
+
+    async def refused(slots, one):
+        with monkeypatch.context() as impatient:
+            impatient.setattr(answers, "_WAIT_SECONDS", 0.05)
+            with pytest.raises(BadRequest) as error:
+                await slots.take(one).__aenter__()
+        return error.value.code
+
+    return refused
 
 
-async def test_one_client_cannot_take_all_places():
+async def test_one_client_cannot_take_all_places(refused):
     slots = LargeAnswerSlots()
     async with slots.take(client("greedy")), slots.take(client("greedy")):
-        with pytest.raises(BadRequest) as refused:
-            async with slots.take(client("greedy")):
-                pass
-        assert refused.value.code == "busy"
+        assert await refused(slots, client("greedy")) == "busy"
         async with slots.take(client("modest")):
             pass
     assert slots._of_client == {}
 
 
-async def test_a_place_that_comes_free_is_given_to_who_waits(monkeypatch):
-    monkeypatch.setattr(answers, "_WAIT_SECONDS", 10)
+async def test_a_place_that_comes_free_is_given_to_who_waits():
     slots = LargeAnswerSlots()
     served = anyio.Event()
 
@@ -48,7 +53,7 @@ async def test_a_place_that_comes_free_is_given_to_who_waits(monkeypatch):
     assert slots._of_client == {}
 
 
-async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more():
+async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more(refused):
     slots = LargeAnswerSlots()
     exempt = client("farm", exempt=True)
     async with anyio.create_task_group() as tasks:
@@ -56,23 +61,19 @@ async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more():
             tasks.start_soon(_hold, slots, exempt)
         await anyio.wait_all_tasks_blocked()
         assert slots._all.borrowed_tokens == 16
-        with pytest.raises(BadRequest):
-            async with slots.take(exempt):
-                pass
+        assert await refused(slots, exempt) == "busy"
         tasks.cancel_scope.cancel()
     assert slots._all.borrowed_tokens == 0
     assert slots._of_client == {}
 
 
-async def test_many_clients_share_sixteen_places():
+async def test_many_clients_share_sixteen_places(refused):
     slots = LargeAnswerSlots()
     async with anyio.create_task_group() as tasks:
         for number in range(16):
             tasks.start_soon(_hold, slots, client(str(number)))
         await anyio.wait_all_tasks_blocked()
-        with pytest.raises(BadRequest):
-            async with slots.take(client("one more")):
-                pass
+        assert await refused(slots, client("one more")) == "busy"
         tasks.cancel_scope.cancel()
     async with slots.take(client("one more")):
         pass

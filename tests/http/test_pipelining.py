@@ -6,6 +6,8 @@ from contextlib import suppress
 import anyio
 import pytest
 
+from .streams import PATIENCE_SECONDS, until
+
 
 @pytest.fixture
 async def held(client):
@@ -15,12 +17,6 @@ async def held(client):
 def request(target, method="GET", body=b""):
     length = f"Content-Length: {len(body)}\r\n" if body else ""
     return f"{method} {target} HTTP/1.1\r\nHost: x\r\n{length}\r\n".encode() + body
-
-
-async def until(condition):
-    with anyio.fail_after(5):
-        while not condition():
-            await anyio.sleep(0.001)
 
 
 @pytest.mark.parametrize("tail", ["events", "messages?wait=50"])
@@ -43,7 +39,7 @@ async def test_pipelined_requests_are_answered_in_order(world, served, held):
         await until(lambda: len(world.service._bus))
         message_id = await world.deliver(held["address"])
         answers = b""
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while answers.count(b"HTTP/1.1 ") < 4 or not answers.endswith(b"}"):
                 answers += await connection.receive()
     statuses = [int(part[:3]) for part in answers.split(b"HTTP/1.1 ")[1:]]
@@ -55,7 +51,7 @@ async def test_a_flood_of_pipelined_requests_is_cut_off(world, served, held):
     async with await served.connect() as connection:
         await connection.send(request(f"/api/v1/addresses/{held['address']}/events"))
         await until(lambda: len(world.service._bus))
-        with anyio.fail_after(5), suppress(anyio.BrokenResourceError):
+        with anyio.fail_after(PATIENCE_SECONDS), suppress(anyio.BrokenResourceError):
             while True:
                 await connection.send(request("/") * 1000)
     await until(lambda: not len(world.service._bus))
@@ -66,5 +62,5 @@ async def test_a_whole_request_is_answered_although_its_client_has_said_its_last
         async with await served.connect() as connection:
             await connection.send(request("/api/v1/addresses", "POST", body))
             await connection.send_eof()
-            with anyio.fail_after(5):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 assert (await connection.receive()).startswith(b"HTTP/1.1 201")

@@ -16,6 +16,8 @@ from tmpmaild.http import answers, connection, resource, server
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
 
+from .conftest import read_all
+
 pytestmark = pytest.mark.both_loops
 
 GET = b"GET /problems/not-found HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -45,20 +47,10 @@ def nothing_is_logged(caplog):
     assert [record.getMessage() for record in records] == []
 
 
-async def read_rest(stream):
-    received = b""
-    try:
-        with anyio.fail_after(20):
-            while True:
-                received += await stream.receive()
-    except (anyio.EndOfStream, anyio.BrokenResourceError):
-        return received
-
-
 async def read_answer(stream):
     """Read one answer with a Content-Length, and return its status."""
     received = b""
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while b"\r\n\r\n" not in received:
             received += await stream.receive()
         head, _, body = received.partition(b"\r\n\r\n")
@@ -235,7 +227,7 @@ async def test_a_body_that_never_comes_is_a_request_timeout(served, monkeypatch)
 async def test_a_client_that_sends_too_much_can_read_that_it_was_too_much(served):
     async with await served.connect() as stream, anyio.create_task_group() as tasks:
         tasks.start_soon(stream.send, CREATE + b"Content-Length: 4000000\r\n\r\n" + bytes(4_000_000))
-        assert b"413" in await read_rest(stream)
+        assert b"413" in await read_all(stream)
     await served.drained()
 
 
@@ -252,13 +244,13 @@ async def test_a_client_that_leaves_frees_its_place_at_once(served):
     async with await served.connect() as stream:
         await stream.send(GET)
         await read_answer(stream)
-    await served.drained(seconds=1)
+    await served.drained()
 
 
 async def test_a_client_that_never_said_a_word_leaves_no_trace(served):
     for leave in (reset, lambda stream: stream.aclose()):
         await leave(await served.connect())
-    await served.drained(seconds=1)
+    await served.drained()
 
 
 @pytest.mark.parametrize("asked", [b"", GET[:9], GET])
@@ -270,15 +262,15 @@ async def test_a_client_that_crashes_between_requests_leaves_no_trace(served, as
         if asked:
             await stream.send(asked)
         await reset(stream)
-        await served.drained(seconds=1)
+        await served.drained()
 
 
 async def test_a_client_that_has_said_all_is_answered_and_closed(served):
     async with await served.connect() as stream:
         await stream.send(GET)
         await stream.send_eof()
-        assert b"200" in await read_rest(stream)
-    await served.drained(seconds=1)
+        assert b"200" in await read_all(stream)
+    await served.drained()
 
 
 async def test_a_client_that_has_said_all_gets_a_large_answer_whole(serve):
@@ -286,23 +278,23 @@ async def test_a_client_that_has_said_all_gets_a_large_answer_whole(serve):
         async with await served.connect() as stream:
             await stream.send(GET)
             await stream.send_eof()
-            answer = await read_rest(stream)
+            answer = await read_all(stream)
         assert len(answer) > 1 << 24
         assert answer.endswith(b"0\r\n\r\n")
-        await served.drained(seconds=1)
+        await served.drained()
 
 
 async def test_a_client_that_has_said_all_creates_an_address(served):
     async with await served.connect() as stream:
         await stream.send(CREATE + b"Content-Length: 2\r\n\r\n{}")
         await stream.send_eof()
-        assert (await read_rest(stream)).startswith(b"HTTP/1.1 201 ")
+        assert (await read_all(stream)).startswith(b"HTTP/1.1 201 ")
 
 
 async def test_a_body_that_breaks_off_leaves_no_trace(served):
     async with await served.connect() as stream:
         await stream.send(CREATE + b"Content-Length: 10\r\n\r\n{")
-    await served.drained(seconds=1)
+    await served.drained()
 
 
 @pytest.mark.parametrize("requests", [1, 3])
@@ -342,8 +334,8 @@ async def test_unread_answers_fill_no_memory(serve):
 
 
 async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve, monkeypatch):
-    monkeypatch.setattr(answers, "_SEND_SECONDS", 1)  # enough for who reads, however busy the machine is
-    monkeypatch.setattr(connection, "_SEND_SECONDS", 2)
+    for module in (answers, connection):
+        monkeypatch.setattr(module, "_SEND_SECONDS", 0.3)
     monkeypatch.setattr(answers, "_SLOTS_PER_CLIENT", 1)
     app = world.app()
     (inbox, _) = await world.service.create(NewAddress(local_part="chosen"), None)
@@ -351,7 +343,13 @@ async def test_a_large_page_that_nobody_takes_gives_its_place_back(world, serve,
     ask = b"GET /api/v1/addresses/chosen@mail.example.com/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     async with serve(app) as served, await served.connect() as stream:
         await stream.send(ask)
-        await anyio.wait_all_tasks_blocked()
+        places = app._slots._of_client
+        while not places:
+            await anyio.sleep(0.001)
+        while places:
+            await anyio.sleep(0.001)
+        for module in (answers, connection):
+            monkeypatch.setattr(module, "_SEND_SECONDS", 60)  # for who reads, however busy the machine is
         assert len(await served.ask(ask)) > 4_000_000
         await served.drained()
 
@@ -379,7 +377,7 @@ async def test_whatever_comes_the_connection_ends_and_the_log_stays_empty(served
         with suppress(anyio.BrokenResourceError):
             await stream.send(octets)
             await stream.send_eof()
-        received = await read_rest(stream)
+        received = await read_all(stream)
     await served.drained()
     assert b"HTTP/1.1 500" not in received
     assert caplog.text == ""
@@ -393,7 +391,7 @@ async def test_beyond_the_limit_connections_are_refused(serve, caplog):
                 await stream.send(GET)
                 await read_answer(stream)
             async with await served.connect() as third:
-                assert await read_rest(third) == b""
+                assert await read_all(third) == b""
         await served.drained()
         assert b"200" in await served.ask(LAST)
     assert [record.getMessage() for record in caplog.records] == [
@@ -442,7 +440,7 @@ async def test_a_stop_answers_who_has_just_connected(serve, monkeypatch):
         tasks.start_soon(served.server.stop, 5)
         await anyio.sleep(0.02)
         await stream.send(GET)
-        assert (await read_rest(stream)).startswith(b"HTTP/1.1 200")
+        assert (await read_all(stream)).startswith(b"HTTP/1.1 200")
 
 
 async def test_a_stop_closes_idle_connections_at_once(serve, monkeypatch):
@@ -452,10 +450,10 @@ async def test_a_stop_closes_idle_connections_at_once(serve, monkeypatch):
         await idle.send(GET)
         await read_answer(idle)
         await silent.send(GET[:10])
-        with anyio.fail_after(1):
-            await served.server.stop(5)
+        with anyio.fail_after(30):
+            await served.server.stop(60)
         for stream in (idle, silent):
-            assert await read_rest(stream) == b""
+            assert await read_all(stream) == b""
             await stream.aclose()
 
 
@@ -473,7 +471,7 @@ async def test_a_stop_lets_a_running_request_end(serve):
         tasks.start_soon(served.server.stop, 5)
         await anyio.sleep(0.02)
         release.set()
-        assert b"200" in await read_rest(stream)
+        assert b"200" in await read_all(stream)
 
 
 @pytest.mark.parametrize("pipelined", [0, 1])
@@ -489,7 +487,7 @@ async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
     async with serve(endless) as served, await served.connect() as stream:
         await stream.send(GET + GET * pipelined)
         await anyio.sleep(0.05)
-        with anyio.fail_after(1):
+        with anyio.fail_after(30):
             await served.server.stop(0.05)
         assert not served.server._connections
         assert ended == [True]
@@ -509,5 +507,5 @@ async def test_a_unix_socket_is_served_too(world, tmp_path):
     await one.start([listener])
     async with await anyio.connect_unix(tmp_path / "http.sock") as stream:
         await stream.send(CREATE + b"X-Forwarded-For: 198.51.100.1\r\n\r\n")
-        assert (await read_rest(stream)).startswith(b"HTTP/1.1 201")
+        assert (await read_all(stream)).startswith(b"HTTP/1.1 201")
     await one.stop(1)

@@ -53,7 +53,6 @@ async def test_a_browser_keeps_it_as_a_file_and_nobody_caches_it(world, client, 
 
 async def test_a_large_source_needs_a_place(world, client, inbox, monkeypatch):
     monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
-    monkeypatch.setattr(answers_module, "_WAIT_SECONDS", 0.05)
     large, small = await world.deliver(inbox, LARGE), await world.deliver(inbox, RAW)
     taking = anyio.Event()
 
@@ -64,7 +63,9 @@ async def test_a_large_source_needs_a_place(world, client, inbox, monkeypatch):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(client.app, scope(path(inbox, large)), None, never_takes)
         await taking.wait()
-        answer = await client.get(path(inbox, large))
+        with monkeypatch.context() as impatient:
+            impatient.setattr(answers_module, "_WAIT_SECONDS", 0.05)
+            answer = await client.get(path(inbox, large))
         assert (answer.status, answer.json()["code"]) == (503, "busy")
         assert (await client.get(path(inbox, small))).status == 200
         assert (await client.get(path(inbox, large), peer="192.0.2.77")).status == 200

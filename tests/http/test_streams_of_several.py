@@ -22,7 +22,7 @@ def follow(serve, world):
         head = f"POST {TARGET} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         async with serve(app or world.app()) as served, await served.connect() as connection:
             await connection.send(head.encode() + body)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 yield await Stream(connection).open()
 
     return opened

@@ -9,6 +9,8 @@ from tmpmaild.http.answers import IN_LOOP_BYTES
 from tmpmaild.inboxes.viewing import LIFETIME_MS
 from tmpmaild.ratelimit import TokenBuckets
 
+from .streams import until
+
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 RAW = (
     b"From: shop@example.org\r\nSubject: Hello\r\nMIME-Version: 1.0\r\n"
@@ -101,12 +103,6 @@ async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, he
     assert (await client.get(urls[0])).status == 200
     await world.service.delete(held["address"], held["token"])
     assert (await client.get(urls[0])).status == 404
-
-
-async def until(condition):
-    with anyio.fail_after(5):
-        while not condition():
-            await anyio.sleep(0.001)
 
 
 @pytest.mark.parametrize("end", ["inbox", "message", "clock"])

@@ -10,6 +10,7 @@ import pytest
 from tmpmaild.ratelimit import TokenBuckets
 
 from .conftest import read_all
+from .streams import until
 
 
 @pytest.fixture
@@ -26,9 +27,7 @@ async def waiting(world, client, target, **more):
     """Have a request wait, asleep, and see to it that it ends."""
     before = len(world.service._bus)
     task = asyncio.ensure_future(client.get(target, stays=True, **more))
-    with anyio.fail_after(5):
-        while len(world.service._bus) == before and not task.done():
-            await anyio.sleep(0.001)
+    await until(lambda: len(world.service._bus) > before or task.done())
     await anyio.sleep(0.01)
     try:
         yield task
@@ -37,7 +36,7 @@ async def waiting(world, client, target, **more):
 
 
 async def finished(task):
-    with anyio.fail_after(5):
+    with anyio.fail_after(10):
         return await task
 
 
@@ -139,9 +138,7 @@ async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_
         for _ in range(3):
             tasks.append(anyio.CancelScope())
             group.start_soon(wait_until_gone, client, at(held, "wait=50"), tasks[-1])
-        with anyio.fail_after(5):
-            while len(world.service._bus) < 3:
-                await anyio.sleep(0.001)
+        await until(lambda: len(world.service._bus) == 3)
         for _ in range(100):
             answer = await client.get(at(held, "wait=50"), stays=True)
             assert (answer.status, answer.json()["code"]) == (429, "too-many-streams")
@@ -150,7 +147,7 @@ async def test_waits_beyond_the_cap_are_refused_and_a_place_comes_free_with_its_
         async with waiting(world, client, at(held, "wait=50"), peer="192.0.2.77") as other:
             assert not other.done()
         tasks[0].cancel()
-        with anyio.fail_after(5):
+        with anyio.fail_after(10):
             while (answer := await client.get(at(held, "wait=1"), stays=True)).status == 429:
                 await anyio.sleep(0.001)
         assert answer.status == 200
@@ -166,12 +163,9 @@ async def test_a_client_that_goes_away_ends_its_wait(world, client, held):
     gone = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: client.get(at(held, "wait=50"), stays=gone))
-        with anyio.fail_after(5):
-            while not len(world.service._bus):
-                await anyio.sleep(0.001)
-            gone.set()
-            while len(world.service._bus):
-                await anyio.sleep(0.001)
+        await until(lambda: len(world.service._bus))
+        gone.set()
+        await until(lambda: not len(world.service._bus))
 
 
 @pytest.mark.parametrize("mails", [0, 1])
@@ -191,9 +185,7 @@ async def test_a_client_that_only_sends_no_more_is_answered_as_one_that_does_not
 async def test_a_client_that_sends_no_more_amid_its_wait_is_answered_at_once(world, served, held):
     async with await served.connect() as stream:
         await stream.send(f"GET {at(held, 'wait=50')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        with anyio.fail_after(5):
-            while not len(world.service._bus):
-                await anyio.sleep(0.001)
+        await until(lambda: len(world.service._bus))
         await stream.send_eof()
         head, _, body = (await read_all(stream)).partition(b"\r\n\r\n")
     assert (head[:13], json.loads(body)) == (b"HTTP/1.1 200 ", {"messages": []})
@@ -203,9 +195,7 @@ async def test_a_client_that_sends_no_more_amid_its_wait_is_answered_at_once(wor
 async def test_a_client_that_goes_as_its_inbox_ends_gets_the_answer_for_that(world, served, held, clock):
     async with await served.connect() as stream:
         await stream.send(f"GET {at(held, 'wait=50')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        with anyio.fail_after(5):
-            while not len(world.service._bus):
-                await anyio.sleep(0.001)
+        await until(lambda: len(world.service._bus))
         clock.advance(ms=3_600_000)
         await stream.send_eof()
         assert b"address-expired" in await read_all(stream)
@@ -234,11 +224,9 @@ async def test_what_ends_when_the_wait_is_over_and_the_answer_is_not_yet_there_i
 ):
     slow = SlowToLeave()
     task = asyncio.ensure_future(client.get(at(held, "wait=50"), stays=slow))
-    with anyio.fail_after(5):
-        while not len(world.service._bus):
-            await anyio.sleep(0.001)
-        message_id = await world.deliver(held["address"])
-        await slow.leaving.wait()
+    await until(lambda: len(world.service._bus))
+    message_id = await world.deliver(held["address"])
+    await slow.leaving.wait()
     if end == "inbox":
         await world.service.delete(held["address"], held["token"])
     elif end == "message":

@@ -73,7 +73,7 @@ class Failing:
 
 async def run_until(cleaner, done):
     """Let the cleaner run until the event is set."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cleaner.run)
             await done.wait()

@@ -37,7 +37,7 @@ def follow(house, other):
 
 async def at_rest(several):
     """Read all there is."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(30):
         while True:
             events = await several.next(0)
             if not events:
@@ -68,7 +68,7 @@ async def test_no_wake_up_of_any_inbox_is_lost_between_look_and_sleep(house, oth
                 await asyncio.sleep(0)
             address = (house.inbox.address, other.address)[yields % 2]
             message_id = await house.deliver(address=address)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 assert [(event.named, event.event.id) for event in await task] == [(address, message_id)]
 
 

@@ -150,7 +150,7 @@ async def find(house):
 
 
 async def until(condition):
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not condition():
             await anyio.sleep(0.001)
 

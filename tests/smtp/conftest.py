@@ -18,7 +18,7 @@ from tmpmaild.smtp import replies
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 30
 
 
 class Client:

@@ -49,7 +49,7 @@ def curl(*options):
 
 async def with_smtplib(port):
     def send():
-        with smtplib.SMTP("127.0.0.1", port, local_hostname="client.example", timeout=10) as client:
+        with smtplib.SMTP("127.0.0.1", port, local_hostname="client.example", timeout=30) as client:
             client.login(USER, PASSWORD)
             client.sendmail(USER, ["abc@ours.test"], MAIL)
 
@@ -59,7 +59,7 @@ async def with_smtplib(port):
 async def with_aiosmtplib(port):
     login = {"username": USER, "password": PASSWORD, "start_tls": False}
     envelope = {"sender": USER, "recipients": ["abc@ours.test"]}
-    await aiosmtplib.send(MAIL, **envelope, hostname="127.0.0.1", port=port, timeout=10, **login)
+    await aiosmtplib.send(MAIL, **envelope, hostname="127.0.0.1", port=port, timeout=30, **login)
 
 
 SENDERS = {

@@ -122,7 +122,7 @@ async def test_a_client_that_leaves_ends_its_delay_and_nothing_is_stored(house, 
 @pytest.mark.parametrize("at", ["rcpt", "data", "end"])
 async def test_a_stop_ends_a_delay(house, at):
     client = await delayed(house, at, reply=GREYLISTED)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await house.server.stop(LONG)
     assert (await client.rest()).splitlines()[-1] == str(replies.STOPPING)
     assert await house.messages("abc") == ()

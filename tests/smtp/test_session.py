@@ -49,7 +49,7 @@ async def test_one_mail_reaches_several_inboxes(serve):
 async def test_aiosmtplib_sends_a_mail(serve):
     async with serve() as house:
         host, port = house.address
-        async with aiosmtplib.SMTP(hostname=host, port=port, timeout=10) as client:
+        async with aiosmtplib.SMTP(hostname=host, port=port, timeout=30) as client:
             source = b"From: A <a@example.com>\r\nSubject: hi\r\n\r\n.dot\r\n"
             _, said = await client.sendmail("a@example.com", ["abc@ours.test", "ABC+x@ours.test"], source)
             assert said.startswith("2.0.0 Ok: stored as msg_")

@@ -160,7 +160,7 @@ async def test_aiosmtplib_upgrades_and_sends(serve, certificate):
     ours, theirs = certificate
     async with serve(tls=ours) as house:
         host, port = house.address
-        client = aiosmtplib.SMTP(hostname=host, port=port, timeout=10, start_tls=False)
+        client = aiosmtplib.SMTP(hostname=host, port=port, timeout=30, start_tls=False)
         await client.connect()
         await client.starttls(tls_context=theirs, server_hostname="localhost")
         await client.sendmail("a@example.com", ["abc@ours.test"], b"Subject: " + b"x" * 300_000 + b"\r\n")
@@ -190,7 +190,7 @@ async def test_a_stop_within_a_handshake_leaves_nothing_behind(serve, certificat
         client = await house.connect()
         await client.reply()
         assert await client.say("STARTTLS") == [str(replies.READY_FOR_TLS)]
-        async with asyncio.timeout(10):  # the grace time is for mails
+        async with asyncio.timeout(30):  # the grace time is for mails
             await house.server.stop(60)
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
 

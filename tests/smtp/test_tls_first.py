@@ -63,7 +63,7 @@ async def test_who_has_not_shaken_hands_does_not_hold_up_a_stop(serve, certifica
     async with serve(tls=certificate[0], tls_first=True) as house:
         client = await house.connect()
         await house.until(lambda: house.server.connections.open)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await house.server.stop(60)
         assert await client.rest() == ""
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)
@@ -105,7 +105,7 @@ def say_through_proxy(address, header, context, packets):
     """Begin with a proxy's header, in one packet with the TLS hello; return what is answered to packets."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
-    with socket.create_connection(address, timeout=10) as connection:
+    with socket.create_connection(address, timeout=30) as connection:
 
         def until_done(step, begin=b""):
             while True:

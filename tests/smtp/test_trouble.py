@@ -21,7 +21,7 @@ OUR_FAULT = "451 4.3.0 Temporary failure, try again later"
 
 
 async def sweep_until_there_is_room(house, now_ms):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await house.storage.sweep(now_ms) or not house.service.has_room():
             pass
 

@@ -9,7 +9,7 @@ import pytest
 
 from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
-from tmpmaild.storage.postgresql import partitions
+from tmpmaild.storage.postgresql import obstacles, partitions
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 
 from .conftest import Engine
@@ -157,7 +157,9 @@ async def until(condition):
 
 
 @pytest.mark.parametrize("prepare", CASES)
-async def test_who_loses_a_deadlock_tries_again(engine, strangers, prepare):
+async def test_who_loses_a_deadlock_tries_again(engine, strangers, prepare, monkeypatch):
+    # A deadlock is noticed a hundred times sooner here, so it may be lost many times before the other session runs.
+    monkeypatch.setattr(obstacles, "_PAUSES_SECONDS", [*obstacles._PAUSES_SECONDS, *[0.1] * 300])
     case = await prepare(engine)
     answered = await failures(case.session)
     lock = [f"SELECT FROM {table} WHERE {where} FOR UPDATE" for table, where in case.rows]

@@ -149,8 +149,7 @@ class Between:
             client.write(b"E" + struct.pack("!i", 4 + len(ENDING)) + ENDING)
 
 
-async def test_a_host_that_hangs_after_the_login_is_passed_over(database, tmp_path, monkeypatch):
-    monkeypatch.setattr(connecting, "HOST_SECONDS", 0.5)
+async def test_a_host_that_hangs_after_the_login_is_passed_over(database, tmp_path):
     folder = database.hosts[0]
     async with Between(tmp_path, folder, silent_after_login=True):
         both = databaseurl.parse(f"postgresql://{database.user}@/{database.database}?host={tmp_path},{folder}")

@@ -53,7 +53,7 @@ async def reading(tab):
 async def watched(browser, tab_in, daemon):
     """Open a tab whose requests to elsewhere are answered with an image, and stand in ``fetched``."""
     context = await browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(5000)
+    context.set_default_timeout(30_000)
     tab = tab_in(await context.new_page(), daemon)
     tab.fetched = []
 

@@ -58,7 +58,7 @@ async def test_where_a_page_may_not_notify_its_worker_does(desktop_pages, daemon
         const [one] = await (await navigator.serviceWorker.ready).getNotifications();
         return one && [one.title, one.body];
     }"""
-    with anyio.fail_after(15):
+    with anyio.fail_after(30):
         while not (shown := await tab.page.evaluate(ask)):
             await tab.page.wait_for_timeout(50)
     assert shown == ["Alice", "482913 · Sign up"]
