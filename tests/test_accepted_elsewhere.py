@@ -25,6 +25,11 @@ def test_a_random_address_at_the_default_domain_is_accepted():
     assert normalised(address) == address
 
 
+def test_the_default_domain_is_the_one_that_the_validators_of_node_are_tried_with():
+    tests = Path(__file__).parents[1] / "clients/typescript/test/validators.test.mjs"
+    assert f'const DOMAIN = "{DOMAIN}";' in tests.read_text()
+
+
 @given(st.text("abz019._-", min_size=3, max_size=64))
 def test_every_name_that_can_be_chosen_is_accepted(name):
     try:

@@ -16,7 +16,7 @@ from itertools import chain
 import anyio
 import anyio.to_thread
 
-from tmpmaild import __version__, roomsettings
+from tmpmaild import __version__, hostnames, roomsettings
 from tmpmaild.commands import Command
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, RequestError, StartError
@@ -239,7 +239,10 @@ async def _noted_rules(config: Config, storage: Storage) -> Rules:
         retired = await storage.policy.serve_domains(config.domains, now_ms, until_ms)
     except RequestError as error:
         raise StartError(f"{roomsettings.storage(config).name}: the domains cannot be noted: {error}") from error
+    ours = hostnames.domains(config.domains)
     for domain, kept_until_ms in retired.items():
+        if domain in ours:  # by a wildcard
+            continue
         log.info("%s takes no new addresses; it is kept for those that live until %s", domain, rfc3339(kept_until_ms))
     return roomsettings.rules(config, retired)
 

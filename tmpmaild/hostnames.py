@@ -1,10 +1,13 @@
 """Host names as mail and configuration write them, and address literals; nothing here looks a name up.
 
-A name leaves this module in one form: lower case, A-labels, no dot at the end.
+A name leaves this module in one form: lower case, A-labels, no dot at the end. ``*.NAME`` stands for every name below
+``NAME``, at any depth, but not for ``NAME``.
 """
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 
 MAX_NAME_OCTETS = 255  # RFC 5321 §4.5.3.1.2
@@ -12,6 +15,7 @@ MAX_NAME_OCTETS = 255  # RFC 5321 §4.5.3.1.2
 _LABEL = r"(?!-)[a-z0-9-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
 _IPV6_TAG = "[ipv6:"
+WILDCARD = "*."
 # RFC 5892 §2.6 and appendix A: valid in some contexts although neither letter, mark nor digit.
 _JOINERS = frozenset("-\u00b7\u0375\u05f3\u05f4\u200c\u200d\u30fb")
 
@@ -28,6 +32,38 @@ def to_ascii(name: str) -> str:
     if len(ascii_name) > MAX_NAME_OCTETS or not _NAME(ascii_name):
         raise ValueError("not a host name")
     return ascii_name
+
+
+def to_ascii_or_wildcard(name: str) -> str:
+    """Return the same for a host name or ``*.`` and a host name. Raises ValueError."""
+    below = name.removeprefix(WILDCARD)
+    return name[: len(name) - len(below)] + to_ascii(below)
+
+
+class Domains:
+    """The names that some domains stand for, wildcards among them: ``name in domains``. Time is that of its labels."""
+
+    __slots__ = ("_names", "_parents")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = {name for name in names if not name.startswith(WILDCARD)}
+        self._parents = {name.removeprefix(WILDCARD) for name in names if name.startswith(WILDCARD)}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or (bool(self._parents) and self._covers(str(name)))
+
+    def _covers(self, name: str) -> bool:
+        parent = name
+        while parent := parent.partition(".")[2]:
+            if parent in self._parents:
+                return bool(_NAME(name))  # a path may have other names, such as with underscores
+        return False
+
+
+@lru_cache(maxsize=16)
+def domains(names: tuple[str, ...]) -> Domains:
+    """Return the same object for the same names: they change with the configuration only."""
+    return Domains(names)
 
 
 def check_address_literal(literal: str) -> str:

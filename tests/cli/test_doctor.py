@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import certificates
 import daemons
-from tmpmaild.cli.doctor import answering, certificate, files, machine, places, reaching, records, report
+from tmpmaild.cli.doctor import answering, certificate, files, machine, places, published, reaching, records, report
 from tmpmaild.cli.doctor.findings import ok, problem, warning
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Http, Metrics, Smtp, Storage
@@ -258,7 +258,9 @@ def test_what_stands_in_front_of_http(settings, expected):
 
 def test_reserved_domains_and_public_metrics_are_told():
     assert levels(reaching.domains(Config(domains=("mail.test", "example.org")))) == ["warning"]
-    assert levels(reaching.domains(Config(domains=("example.org",)))) == ["ok"]
+    assert levels(reaching.domains(Config())) == ["warning"]
+    assert levels(reaching.domains(Config(domains=("example.org", "*.example.org")))) == ["ok"]
+    assert levels(reaching.domains(Config(domains=("example.org", "*.mail.test")))) == ["warning"]
     places_of_metrics = ["127.0.0.1:9025", "10.0.0.1:9025", "0.0.0.0:9025", ""]
     found = [levels(reaching.metrics(Config(metrics=Metrics(listen=one)))) for one in places_of_metrics]
     assert found == [[], [], ["warning"], []]
@@ -284,6 +286,13 @@ def test_the_records_of_each_domain_and_of_the_mail_server():
             ]
         ),
     ]
+
+
+def test_a_wildcard_has_an_mx_and_an_spf_record_of_its_own():
+    found = records.wanted(Config(domains=("a.example", "*.a.example")), "mx.a.example", [])
+    assert list(records.zone(found))[-2:] == ["*.a.example. MX 10 mx.a.example.", '*.a.example. TXT "v=spf1 -all"']
+    checked = list(published._text_records("DNS TXT *.a.example", records.SPF, []))
+    assert levels(checked) == ["warning"]
 
 
 def test_an_address_that_cannot_be_known_is_a_comment():

@@ -470,6 +470,14 @@ def test_domains_are_folded_to_lower_case_a_labels():
     )
 
 
+def test_a_wildcard_is_a_domain_but_not_the_first():
+    assert in_environment(DOMAINS="a.example,*.Bücher.example").domains == ("a.example", "*.xn--bcher-kva.example")
+    told = "expected the first to be a name that new addresses can have, found '*.a.example'; put 'a.example' before it"
+    assert mistakes(None, {"TMPMAILD_DOMAINS": "*.a.example"}) == [f"TMPMAILD_DOMAINS: domains: {told}"]
+    for wrong in ("*", "*.", "a.*.example", "*a.example", "**.a.example", "*.*.a.example"):
+        assert len(mistakes(None, {"TMPMAILD_DOMAINS": f"a.example,{wrong}"})) == 1
+
+
 def test_addresses_may_always_live_as_long_as_they_are_created_for():
     assert Addresses(lifetime_seconds=7200).max_lifetime_seconds == 7200
     assert in_environment(ADDRESSES__LIFETIME_SECONDS="7200").addresses.max_lifetime_seconds == 7200

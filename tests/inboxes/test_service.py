@@ -158,10 +158,46 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
     assert world.service.extendable_until_ms(inbox) == kept_until_ms
     assert (await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 5)).expires_at_ms == kept_until_ms
     world.clock.advance(ms=LIFETIME_MS + 4999)
-    assert world.service.mail_domains == ("mail.example.com", "second.test")
+    assert "second.test" in world.service.mail_domains
     await world.deliver("ada@second.test")
     world.clock.advance(ms=1)
-    assert world.service.mail_domains == ("mail.example.com",)
+    assert "second.test" not in world.service.mail_domains
+
+
+async def test_every_name_below_a_wildcard_is_a_domain_and_its_postmaster_the_operator(world):
+    world.service.change_rules(Rules(("mail.example.com", "*.tenants.test"), LIFETIME_MS, accept_unknown=True))
+    inbox, _ = await world.create(local_part="ada", domain="Acme.tenants.test")
+    assert inbox.address == "ada@acme.tenants.test"
+    await world.deliver("Ada+tag@acme.tenants.test", "unknown@a.b.tenants.test")
+    assert len((await world.service.mail.list("unknown@a.b.tenants.test", Page())).messages) == 1
+    assert await world.service.recipient(_mailbox("postmaster@any.tenants.test")) == OPERATOR_INBOX_ID
+    assert (await world.create())[0].address.endswith("@mail.example.com")
+    long = ".".join(["x" * 60] * 4) + ".tenants.test"
+    for wrong in ("tenants.test", "*.tenants.test", "a_b.tenants.test", "a..tenants.test", long, "second.test"):
+        with pytest.raises(InvalidRequest) as refusal:
+            await world.create(domain=wrong)
+        assert [pointer for pointer, _ in refusal.value.errors] == ["/domain"]
+
+
+async def test_a_retired_wildcard_is_kept_and_a_domain_below_a_new_one_is_not_retired(world):
+    wild = Rules(("mail.example.com", "*.tenants.test"), LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS)
+    world.service.change_rules(wild)
+    inbox, _ = await world.create(local_part="ada", domain="acme.tenants.test")
+    until_ms = inbox.expires_at_ms + 5000
+    retired = {"*.tenants.test": until_ms}
+    world.service.change_rules(
+        Rules(("mail.example.com",), LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS, retired=retired)
+    )
+    await world.deliver("ada@acme.tenants.test")
+    assert world.service.extendable_until_ms(inbox) == until_ms
+    with pytest.raises(InvalidRequest):
+        await world.create(domain="acme.tenants.test")
+    world.clock.advance(ms=LIFETIME_MS + 5000)
+    assert "acme.tenants.test" not in world.service.mail_domains
+    world.service.change_rules(
+        Rules(wild.domains, LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS, retired={"acme.tenants.test": 1})
+    )
+    assert world.service.extendable_until_ms(inbox) == inbox.created_at_ms + 9 * LIFETIME_MS
 
 
 async def test_other_rules_hold_at_once(world):

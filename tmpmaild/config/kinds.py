@@ -178,7 +178,7 @@ OPTIONAL_PATH = Kind("the path of a file, or an empty string", str, _optional_pa
 DATABASE_URL = Kind("postgresql://[user@]host[:port][,…]/database, or an empty string", str, _database_url, secret=True)
 OPTIONAL_HOST_NAME = Kind("a host name, or an empty string", str, _optional_host_name)
 PUBLIC_URL = Kind("http(s)://host[:port][/path], or an empty string", str, _public_url)
-DOMAINS = Kind("a domain name", str, hostnames.to_ascii, many=True, least=1)
+DOMAINS = Kind("a domain name", str, hostnames.to_ascii_or_wildcard, many=True, least=1)
 LISTENS = Kind("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
 OPTIONAL_LISTEN = Kind("host:port, [IPv6]:port or unix:PATH, or an empty string", str, _optional_listen)
 CONTROL_LISTEN = Kind("unix:PATH, off, or an empty string", str, _control_listen)

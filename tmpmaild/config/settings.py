@@ -14,6 +14,7 @@ from typing import Annotated, Final, TypeVar, get_type_hints
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from tmpmaild import hostnames
 from tmpmaild.checks import Kind
 from tmpmaild.config import kinds
 from tmpmaild.config.kinds import MIB, one_of, whole
@@ -162,6 +163,9 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield settings that contradict each other: the keys, and the text of the mistake."""
     for domain in _repeated(config.domains):
         yield ("domains",), f"expected each domain once, found {domain!r} again"
+    if config.domains[0].startswith(hostnames.WILDCARD):
+        text = "expected the first to be a name that new addresses can have, found {!r}; put {!r} before it"
+        yield ("domains",), text.format(config.domains[0], config.domains[0].removeprefix(hostnames.WILDCARD))
     listens = {"smtp.listen": config.smtp.listen, "http.listen": config.http.listen}
     listens |= {"smtp.tls_listen": config.smtp.tls_listen} if config.smtp.tls_listen else {}
     listens |= {"metrics.listen": (config.metrics.listen,)} if config.metrics.listen else {}

@@ -77,7 +77,7 @@ class AddressFactory:
 
     def may_be_created(self, mailbox: Mailbox, address: str) -> bool:
         """Return whether mail creates this address, which never was."""
-        if not self.rules.accept_unknown or mailbox.domain not in self.rules.domains:
+        if not self.rules.accept_unknown or mailbox.domain not in self.rules.ours:
             return False
         try:
             self._checked(address.rpartition("@")[0])
@@ -121,10 +121,14 @@ class AddressFactory:
         return name
 
     async def _create(self, local_part: str, domain: str, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
+        address = f"{local_part}@{domain}"
+        if len(address) > addresses.MAX_ADDRESS_OCTETS:
+            most = f"expected an address of at most {addresses.MAX_ADDRESS_OCTETS} characters"
+            raise InvalidRequest(("/domain", most))
         token = self._new_token()
         now_ms = self._clock()
         new = NewInbox(
-            address=f"{local_part}@{domain}",
+            address=address,
             created_at_ms=now_ms,
             expires_at_ms=now_ms + self.rules.lifetime_of(wanted.lifetime_seconds),
             private=wanted.private,

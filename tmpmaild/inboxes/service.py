@@ -6,6 +6,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull
+from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, is_holder
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, UnknownAddress
@@ -72,17 +73,13 @@ class InboxService:
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains that new addresses can have; the first is the default."""
+        """The domains that new addresses can have, as the operator wrote them; the first is the default."""
         return self._rules.domains
 
     @property
-    def mail_domains(self) -> Sequence[str]:
-        """The domains whose mail is accepted: also those that were retired while their addresses may live."""
-        rules = self._rules
-        if not rules.retired:
-            return rules.domains
-        now_ms = self._clock()
-        return (*rules.domains, *(domain for domain, until_ms in rules.retired.items() if now_ms < until_ms))
+    def mail_domains(self) -> Domains:
+        """The domains whose mail is accepted."""
+        return self._rules.accepting(self._clock())
 
     @property
     def lifetime_ms(self) -> int:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from tmpmaild import hostnames
 
 MAX_PATH_OCTETS = 256  # RFC 5321 §4.5.3.1.3, the angle brackets included
+MAX_ADDRESS_OCTETS = MAX_PATH_OCTETS - 2
 MAX_LOCAL_PART_OCTETS = 64  # RFC 5321 §4.5.3.1.1
 
 # RFC 2142; CA/Browser Forum Baseline Requirements §3.2.2.4.4; names to which authorities mailed before
@@ -30,7 +31,6 @@ RESERVED_LOCAL_PARTS = frozenset(
     """.split(),
 )
 
-_INNER_OCTETS = MAX_PATH_OCTETS - 2
 _ATEXT = r"A-Za-z0-9!#$%&'*+/=?^_`{|}~\-"  # RFC 5322 §3.2.3
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"  # no hostname has underscores, but senders in test networks do
 _WIDE = r"\u00a0-\u2027\u202a-\ufffc\U00010000-\U0010ffff"  # no C1 controls, line separators, U+FFFD
@@ -96,7 +96,7 @@ def parse_path(path: bytes, *, utf8: bool = False) -> Mailbox:
     A source route is checked and then ignored (appendix C). The null path is for the caller to handle:
     here it is an error. Raises PathSyntaxError, NonAsciiPath for valid UTF-8 without ``utf8``.
     """
-    if len(path) > _INNER_OCTETS:  # which also bounds the domain
+    if len(path) > MAX_ADDRESS_OCTETS:  # which also bounds the domain
         raise PathSyntaxError("the path is too long")
     match = _plain(path)
     if match is None:
@@ -133,7 +133,7 @@ def canonical(text: str) -> str | None:
 
     The rules are those of RCPT with SMTPUTF8, but no source route and no missing domain.
     """
-    if len(text) > _INNER_OCTETS or text.startswith("@"):
+    if len(text) > MAX_ADDRESS_OCTETS or text.startswith("@"):
         return None
     try:
         mailbox = parse_path(text.encode(), utf8=True)

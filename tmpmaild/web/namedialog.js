@@ -13,7 +13,7 @@ const KNOWN_DETAILS = [[/^this name is reserved/, "name-reserved"], [/^3 to 64 o
 export function chooseName(offer, create, words) {
   const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off",
     autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-hint" });
-  const domain = h("select", { "aria-label": t("domain") }, offer.domains.map((name) => h("option", name)));
+  const domain = h("select", { "aria-label": t("domain") }, offer.domains.filter((name) => !name.startsWith("*.")).map((name) => h("option", name)));
   const life = lifetimes(offer);
   const secret = h("input", { type: "checkbox", checked: true });
   const errors = new FieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life });

@@ -12,7 +12,7 @@ def generous_daemon(share_daemon):
     """One daemon of two domains whose addresses live as long as their readers wish."""
     return share_daemon(
         "generous",
-        TMPMAILD_DOMAINS="mail.example.com,second.test",
+        TMPMAILD_DOMAINS="mail.example.com,second.test,*.third.test",
         TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0",
         TMPMAILD_ADDRESSES__LIFETIME_SECONDS="600",
         TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS="90000",
@@ -40,6 +40,8 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
     await tab.address()
     tab.daemon.create(local_part="taken", domain="second.test")
     await choose_name(tab, "taken", "second.test")
+    domains = tab.dialog.get_by_role("combobox", name="Domain").get_by_role("option")
+    assert await domains.all_inner_texts() == ["mail.example.com", "second.test"]
     error = tab.dialog.get_by_role("alert")
     await expect(error).to_have_text("This name is taken.")
     await choose_name(tab, "postmaster")

@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
 from tmpmaild.cli.doctor.places import Place, configured, is_loopback
 from tmpmaild.config.settings import Config, Network
+from tmpmaild.hostnames import WILDCARD
 
 _MAIL_PORT = 25
 _LOCAL_NAMES = ("localhost", "localdomain", "local", "internal", "lan", "home", "arpa")
@@ -16,12 +17,17 @@ _PROVIDERS = "many providers block port 25 until asked; try from elsewhere: nc -
 
 def domains(config: Config) -> Iterator[Finding]:
     """Report the domains whose MX record nobody on the internet can find."""
-    reserved = [name for name in config.domains if name.rpartition(".")[2] in _RESERVED or "." not in name]
+    reserved = [name for name in config.domains if _is_reserved(name.removeprefix(WILDCARD))]
     if reserved:
         text = f"{', '.join(reserved)}: nobody on the internet can send mail to such a name"
         yield warning("domains", text, "set domains to yours")
     else:
         yield ok("domains", ", ".join(config.domains))
+
+
+def _is_reserved(name: str) -> bool:
+    """Return whether the DNS never has a mail server for a name (RFC 2606, RFC 6761), our default among them."""
+    return "." not in name or name.rpartition(".")[2] in _RESERVED or f".{name}".endswith(".example.com")
 
 
 def hostname(name: str) -> Iterator[Finding]:

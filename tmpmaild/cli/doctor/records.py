@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tmpmaild.cli.doctor.places import configured, is_loopback
 from tmpmaild.config.settings import Config
+from tmpmaild.hostnames import WILDCARD
 
 Address = IPv4Address | IPv6Address
 
@@ -37,6 +38,10 @@ def wanted(config: Config, hostname: str, addresses: Iterable[Address]) -> list[
         found += [
             Record(domain, "MX", f"10 {hostname}"),
             Record(domain, "TXT", SPF),
+        ]
+        if domain.startswith(WILDCARD):  # what holds for its names is the policy of the domain above (RFC 7489 §6.6.3)
+            continue
+        found += [
             Record(f"_dmarc.{domain}", "TXT", DMARC),
             Record(f"*._domainkey.{domain}", "TXT", NULL_DKIM),
         ]
