@@ -5,6 +5,7 @@ import re
 import socket
 import struct
 import zlib
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,6 +15,7 @@ from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.mail import htmlpage
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
@@ -203,3 +205,17 @@ async def test_the_dark_view_inverts_a_mail_but_not_its_pictures_unless_the_mail
     assert await seen("#light") == [picture, paper, picture, paper]
     assert asked == ["/", *paths]
     assert await page.evaluate("history.length") == 2
+
+
+INVOICE = (Path(__file__).parent / "templates/mailgen-receipt.html").read_text()
+ITEM = re.compile(r"<tr>\s*<td[^>]*>\s*Cup\s.*?</tr>", re.DOTALL)
+
+
+async def test_an_invoice_takes_no_more_pages_than_it_fills_and_the_browser_asks_for_no_icon(pages):
+    page = await pages.borrow()
+    invoice = ITEM.sub(lambda row: row[0] * 30, INVOICE)
+    view = htmlpage.titled(render(invoice, {}, remote_images=False).html, "Your invoice", "today")
+    await page.set_content(view)
+    printed = await page.pdf(format="A4")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2
+    assert await page.locator("link[rel=icon]").get_attribute("href") == "data:,"

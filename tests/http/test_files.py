@@ -297,14 +297,16 @@ async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_
     policy = (await inbox.get("/")).header("content-security-policy")
     assert policy == INBOX_POLICY
     assert set(policy.split("; ")) == {
-        "default-src 'none'",
+        "default-src 'self'",
+        "object-src 'none'",
+        "media-src 'none'",
+        "font-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
         "connect-src 'self'",
         "img-src 'self' data: blob:",
         "frame-src 'self'",
         "worker-src 'self'",
-        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",

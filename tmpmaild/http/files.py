@@ -25,12 +25,15 @@ DOCS_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 INBOX_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "default-src 'self'; object-src 'none'; media-src 'none'; font-src 'none'; "
+    "script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types worker; "
-    "frame-src 'self'; worker-src 'self'; manifest-src 'self'"
+    "frame-src 'self'; worker-src 'self'"
 )
 """It frames views, which have a policy of their own; ``blob:`` is for previews of attached images.
+
+The manifest is loaded by ``default-src``, since WebKit complains of ``manifest-src``.
 
 The policy of trusted types names the one URL of the worker (``web/notifications.js``) and makes no markup.
 """

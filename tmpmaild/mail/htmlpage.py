@@ -22,7 +22,9 @@ _STANDARD = "<!doctype html>"
 _ALMOST_STANDARD = '<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN">'
 _END_OF_HEAD = '<base target="_blank">'
 _PRINTED = (
-    "<style>@media print{:where(body){margin:0}:where(img,tr,li){break-inside:avoid}"
+    '<link rel="icon" href="data:,">'  # else browsers ask for one, which the policy blocks
+    # Rows of layout tables are taller than what is left of a page.
+    "<style>@media print{:where(body){margin:0}:where(img,li,tr:not(:has(table,div,p,ul,ol))){break-inside:avoid}"
     # An element of its own would no longer leave the mail's first one the first.
     "body::before{content:%s;display:block;margin-bottom:1em;border-bottom:1px solid;"
     "font:13px/2 sans-serif;overflow-wrap:anywhere}}</style>"

@@ -179,9 +179,17 @@ export class Reader {
     return [button("file", t("save-source"), { click: () => save(blob, `${id}.eml`) }), h("pre", text), cut(blob.size)];
   }
 
-  // A page without scripts cannot print itself, and a frame prints only what it shows: so it gets a tab.
+  // A page without scripts cannot print itself, and a frame prints only what it shows: so it gets a tab. That is opened within
+  // the click, since WebKit blocks what is opened after a wait.
   async #print() {
-    leave((await this.#api.view(this.#inbox, this.id, this.#withImages)).url).click();
+    const tab = open("about:blank");
+    if (tab) tab.opener = null;
+    const { url } = await this.#api.view(this.#inbox, this.id, this.#withImages).catch((error) => {
+      tab?.close();
+      throw error;
+    });
+    if (tab) tab.location.replace(new URL(url, document.baseURI));
+    else leave(url).click();
   }
 
   // Return the message with all that the list does not say of it.

@@ -1,5 +1,6 @@
 """A mail from its arrival to its end: in the list, opened, and taken apart."""
 
+import asyncio
 import io
 import re
 import zipfile
@@ -197,6 +198,27 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
     await page.get_by_text(f"Your verification code is {CODE}.").wait_for()
     assert await page.evaluate("[origin, opener]") == ["null", None]
     await page.close()
+
+
+async def test_the_tab_to_print_is_opened_within_the_click_and_closed_if_there_is_nothing_to_print(tab, expect):
+    """What WebKit asks for: it blocks a tab that is opened after a wait."""
+    tab.daemon.deliver(await tab.address(), "Invoice", html="<p>read me</p>")
+    await expect(tab.mail.get_by_text("read me")).to_be_visible()
+    held = asyncio.Queue()
+    await tab.page.route("**/view", held.put_nowait)
+    for is_answered in (True, False):
+        async with tab.page.context.expect_page() as opened:
+            await tab.button("Open in a tab to print").click()
+        page = await opened.value
+        if is_answered:
+            await (await held.get()).continue_()
+            await page.get_by_text("read me").wait_for()
+            assert await page.evaluate("[origin, opener]") == ["null", None]
+            await page.close()
+        else:
+            async with page.expect_event("close"):
+                await (await held.get()).fulfill(status=503, json={"code": "storage-full"})
+            await expect(tab.page.get_by_text("The service is full at the moment.")).to_be_visible()
 
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(1)</script></svg>"
