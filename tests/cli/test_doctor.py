@@ -1,9 +1,11 @@
 """``tmpmaild doctor``: what each check says of what it is given, and the whole against a running service."""
 
+import errno
 import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -72,7 +74,24 @@ def test_a_unix_socket_is_looked_at_and_never_replaced(tmp_path):
     assert levels(places.check(gone, None)) == ["ok", "problem"]
 
 
+def test_what_systemd_holds_for_the_service_is_no_obstacle_and_is_not_connected_to(place):
+    config = Config(smtp=Smtp(listen=(port(place),)), http=Http(listen=()))
+    of_systemd = places.units_places(f"Listen={port(place)} (Stream)\n\nListen=/run/http.sock (Stream)\n")
+    assert of_systemd == [port(place), "unix:/run/http.sock"]
+    assert levels(places.check(config, None, of_systemd)) == ["ok"]
+    assert places.in_use(config, of_systemd) == {}
+    assert places.in_use(config) == {"smtp.listen": [port(place)]}
+
+
 # Answers
+
+
+def test_what_this_user_or_this_machine_cannot_connect_to_is_no_fault_of_the_service():
+    unix, wildcard = "unix:/run/tmpmaild-http.sock", "[::]:25"
+    assert answering._untried("HTTP answers", unix, PermissionError(errno.EACCES, "")).level == "ok"
+    assert answering._untried("SMTP answers", wildcard, OSError(errno.EADDRNOTAVAIL, "")).level == "ok"
+    assert answering._untried("SMTP answers", "192.0.2.1:25", OSError(errno.EADDRNOTAVAIL, "")) is None
+    assert answering._untried("SMTP answers", wildcard, ConnectionRefusedError(errno.ECONNREFUSED, "")) is None
 
 
 def test_what_listens_and_is_no_service_is_told(place, scripted, monkeypatch):
@@ -119,11 +138,25 @@ def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, ex
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_files_of_another_user_are_told(stored, tmp_path):
-    os.chown(tmp_path, 65534, 65534)
+    os.chown(tmp_path, 1, 1)
     found = list(files.check(stored))
     assert levels(found) == ["problem", "warning", "warning"]
-    assert found[0].advice == f"chown 65534 {tmp_path}/tmpmaild.db"
+    assert found[0].advice == f"chown 1 {tmp_path}/tmpmaild.db"
     assert "cannot read it" in found[1].text
+    os.chown(tmp_path, 65534, 65534)  # as systemd 257 shows the folder of a dynamic user, who may be in any group
+    assert levels(files.check(stored)) == ["problem", "ok", "ok"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_path):
+    os.chown(tmp_path, 1, 1)
+    entries = [(0x01, 6, -1), (0x02, 4, 64357), (0x04, 0, -1), (0x10, 4, -1), (0x20, 0, -1)]  # acl(5)
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(tmp_path / "key.pem", "system.posix_acl_access", acl)
+    except OSError as error:
+        pytest.skip(f"this file system has no access control lists: {error}")
+    assert levels(files.check(stored)) == ["problem", "warning", "ok"]
 
 
 def test_missing_files(stored, tmp_path):
@@ -132,6 +165,8 @@ def test_missing_files(stored, tmp_path):
     credential = Smtp(tls_certificate=str(tmp_path / "cert.pem"), tls_key="/run/credentials/none.service/key.pem")
     handed = Config(storage=stored.storage, smtp=credential)
     assert levels(files.check(handed)) == ["ok", "ok", "ok"]
+    gone = Smtp(tls_certificate="/run/credentials/none.service/cert.pem", tls_key=credential.tls_key)
+    assert levels(certificate.check(Config(smtp=gone), "mx.example.org")) == []
     assert levels(files.check(Config(storage=Storage(path=str(tmp_path / "none/tmpmaild.db"))))) == ["problem"]
 
 

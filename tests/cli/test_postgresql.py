@@ -148,6 +148,12 @@ def test_doctor_says_why_a_daemon_would_not_start(run, cluster, tmp_path):
         assert "secret" not in done.stdout + done.stderr
 
 
+def test_a_wrong_password_is_corrected_in_its_file():
+    refused = 'storage.url: 127.0.0.1:5432/mail: password authentication failed for user "tmpmaild"'
+    assert "storage.password_file" in database.at_fault(refused)
+    assert "storage.url" in database.at_fault("storage.url: db:5432/mail: Connection refused")
+
+
 def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password_is_not(run, cluster, name):
     other, closed = cluster.database(), cluster.database()
     cluster.execute("CREATE TABLE customers (id integer)", "SELECT 1", database=other)

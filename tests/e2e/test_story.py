@@ -88,7 +88,9 @@ def test_every_command_explains_itself(command):
 
 
 def test_logs_name_no_address_and_no_content(start, command):
-    daemon = start(TMPMAILD_LOG__LEVEL="info", TMPMAILD_LOG__FORMAT="json")
+    daemon = start(TMPMAILD_LOG__LEVEL="info")
+    (daemon.folder / "tmpmaild.toml").write_text('[log]\nformat = "json"\n')
+    assert command("reload").returncode == 0
     address = daemon.create()
     command("send", address, "--server", f"127.0.0.1:{daemon.smtp_port}")
     daemon.messages(address)

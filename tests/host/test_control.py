@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import stat
+import tempfile
 import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,6 +31,11 @@ class Line(Struct):
 async def count(wanted):
     for number in range(wanted.number):
         yield Line(str(number))
+
+
+async def enumerate_all(wanted):
+    for number in range(wanted.number):
+        yield Line(f"{number:100}")
 
 
 async def refuse(_):
@@ -60,6 +66,7 @@ async def wait_for_ever(_):
 
 COMMANDS = {
     "count": Command(Wanted, count),
+    "list": Command(Wanted, enumerate_all),
     **{work.__name__: Command(NoArguments, work) for work in (refuse, break_down, hand_over, flood, wait_for_ever)},
 }
 
@@ -197,6 +204,21 @@ async def test_a_client_that_does_not_read_is_left(config):
         writer.close()
 
 
+@pytest.mark.parametrize("number", [3000, 10_000])
+async def test_a_client_that_reads_slowly_gets_all(config, server, number):
+    reader, writer = await asyncio.open_unix_connection(controlsocket.place(config), limit=4096)
+    writer.write(b'{"command":"list","arguments":{"number":%d}}\n' % number)
+    while server._tasks and not reader._buffer:
+        await asyncio.sleep(0)
+    lines = []
+    while line := await reader.readline():
+        lines.append(line)
+        await asyncio.sleep(0)
+    assert len(lines) == number + 1
+    assert lines[-1] == b'{"done":true}\n'
+    writer.close()
+
+
 async def test_stopping_ends_what_is_being_done(config):
     async with serving(config):
         reader, writer = await asyncio.open_unix_connection(controlsocket.place(config))
@@ -228,6 +250,15 @@ async def test_with_a_database_server_the_owner_of_the_sockets_folder_is_the_use
             os.chown(folder, 4242, 4242)
             with pytest.raises(CommandError, match="user 0 answers there, and the service should be user 4242"):
                 await ask(config, "count", {"number": 1})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+async def test_the_folder_of_the_database_says_nothing_of_the_user_of_the_service(config, tmp_path):
+    state = Path(config.storage.path).parent
+    os.chown(state, 65534, 65534)  # as systemd 257 shows that of a dynamic user
+    with tempfile.TemporaryDirectory() as runtime:
+        async with serving(config, {"RUNTIME_DIRECTORY": runtime}):
+            assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
 
 
 async def test_only_the_owner_can_open_it_whatever_the_umask_is(config):
@@ -281,6 +312,16 @@ async def test_in_a_unit_it_is_in_the_runtime_directory_and_found_from_beside_th
             assert await ask(config, "count", {"number": 1}) == [{"said": "0"}]
         assert [path.name for path in tmp_path.rglob("*")] == [folder.name]
         link.symlink_to(tmp_path / "control.sock")  # as a killed process leaves it
+
+
+async def test_a_command_of_the_unit_finds_it_although_the_configuration_has_changed(tmp_path, config):
+    environ = {"RUNTIME_DIRECTORY": str(tmp_path)}
+    changed = Config(storage=Storage(path="/elsewhere/mail.db"))
+    elsewhere = controlsocket.place(changed)
+    assert controlsocket.found(changed, environ) == elsewhere
+    async with serving(config, environ):
+        assert controlsocket.found(changed, environ) == tmp_path / "control.sock"
+        assert controlsocket.found(changed, {}) == elsewhere
 
 
 def test_where_the_default_path_is_too_long_there_is_none_and_the_log_says_so(tmp_path, caplog):

@@ -2,12 +2,17 @@
 
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
 
 import pytest
 
+from tmpmaild.cli.configured import clear_errors
+from tmpmaild.cli.main import _announcer
+from tmpmaild.config.settings import Config, Log
+from tmpmaild.errors import StartError
 from tmpmaild.host.logs import logging_to_stderr
 
 
@@ -40,6 +45,46 @@ def test_what_is_not_unicode_is_written_all_the_same(capfd, form):
     assert "udcff" in said
     assert "udcfe" in said
     assert "dropped" not in said
+
+
+def journal(monkeypatch, descriptor):
+    found = os.fstat(descriptor)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+
+
+@pytest.mark.parametrize(("form", "begin"), [("text", "ERROR tmpmaild.x: gone"), ("json", "{")])
+def test_to_the_journal_each_line_has_its_priority_and_text_no_time(capfd, monkeypatch, form, begin):
+    journal(monkeypatch, 2)
+    with logging_to_stderr("info", form):
+        logging.getLogger("tmpmaild.x").info("fine")
+        logging.getLogger("tmpmaild.x").warning("odd")
+        logging.getLogger("tmpmaild.x").error("gone", exc_info=ValueError("why"))
+    lines = capfd.readouterr().err.splitlines()
+    assert [line[:3] for line in lines[:3]] == ["<6>", "<4>", "<3>"]
+    assert {line[:3] for line in lines[2:]} == {"<3>"}
+    assert lines[2].startswith(f"<3>{begin}")
+
+
+def test_an_error_that_ends_a_command_has_its_priority_in_the_journal(capfd, monkeypatch):
+    @clear_errors
+    def fail():
+        raise StartError("one\ntwo")
+
+    for lines in ("tmpmaild: one\ntmpmaild: two\n", "<3>tmpmaild: one\n<3>tmpmaild: two\n"):
+        with pytest.raises(SystemExit):
+            fail()
+        assert capfd.readouterr().err == lines
+        journal(monkeypatch, 2)
+
+
+def test_the_banner_is_neither_for_the_journal_nor_among_json(capfd, monkeypatch):
+    places = (["127.0.0.1:8025"], ["127.0.0.1:1025"], [])
+    _announcer(Config())(*places)
+    assert "HTTP on 127.0.0.1:8025" in capfd.readouterr().out
+    _announcer(Config(log=Log(format="json")))(*places)
+    journal(monkeypatch, 1)
+    _announcer(Config())(*places)
+    assert capfd.readouterr().out == ""
 
 
 def test_a_record_that_waits_holds_no_frames():

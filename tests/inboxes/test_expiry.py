@@ -60,12 +60,17 @@ class Failing:
     def __init__(self, storage, failures):
         self._storage = storage
         self._failures = failures
+        self._trouble = ""
 
     async def sweep(self, now_ms):
+        self._trouble = "database is locked" if self._failures else ""
         if self._failures:
             self._failures -= 1
-            raise StorageUnavailable("database is locked")
+            raise StorageUnavailable(self._trouble)
         return await self._storage.sweep(now_ms)
+
+    def trouble(self):
+        return self._trouble
 
     async def erase(self):
         return await self._storage.erase()
@@ -94,6 +99,22 @@ async def test_a_failure_is_logged_and_tried_again(storage, clock, path, caplog)
     await run_until(Cleaner(Failing(storage, 2), clock=clock, interval_seconds=0.001, chores=[chore]), done)
     failures = [record for record in caplog.records if "sweeping failed" in record.message]
     assert len(failures) == 2
+    assert living(path) == 0
+
+
+async def test_a_storage_that_takes_no_writes_is_looked_at_each_second_whatever_the_interval(
+    storage, clock, path, monkeypatch
+):
+    monkeypatch.setattr("tmpmaild.inboxes.expiry._LOOK_SECONDS", 0.001)
+    await fill(storage, clock, inboxes=1)
+    clock.advance(ms=LIFETIME_MS)
+    failing, done = Failing(storage, 2), anyio.Event()
+
+    def chore():
+        if not failing.trouble():
+            done.set()
+
+    await run_until(Cleaner(failing, clock=clock, interval_seconds=3600, chores=[chore]), done)
     assert living(path) == 0
 
 

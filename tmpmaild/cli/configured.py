@@ -15,7 +15,7 @@ from tmpmaild.cli.control import NotRunning
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
-from tmpmaild.host import privileges
+from tmpmaild.host import logs, privileges
 
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4
@@ -38,8 +38,8 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except (StartError, CommandError) as error:
-            for line in str(error).splitlines():
-                click.echo(f"tmpmaild: {line}", err=True)
+            text = "\n".join(f"tmpmaild: {line}" for line in str(error).splitlines())
+            click.echo(logs.with_priority(text, "ERROR") if logs.is_journal(2) else text, err=True)
             sys.exit(_exit_code(error))
         except KeyboardInterrupt:
             sys.exit(_EXIT_CTRL_C)

@@ -73,14 +73,14 @@ def asked(
 
     Raises ``NotRunning``, ``CommandError``.
     """
-    path = controlsocket.place(config)
+    path = controlsocket.found(config, os.environ)
     if path is None:
         raise NotRunning('control.listen is "off", so no command can reach the service')
     request = msgspec.json.encode({"command": command, "arguments": arguments or {}}) + b"\n"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(patience_seconds)
         _connect(connection, path)
-        pid = _expect_service(connection, path, _folder(config, path))
+        pid = _expect_service(connection, path)
         with connection.makefile("rb") as stream:
             with _talking(patience_seconds):
                 _send(connection, request)
@@ -130,14 +130,14 @@ def _send(connection: socket.socket, request: bytes) -> None:
         connection.sendall(request)
 
 
-def _folder(config: Config, socket_path: Path) -> Path:
-    """Return the folder that belongs to the user of the service: that of the database file, or else of the socket."""
-    return (socket_path if config.storage.url else Path(config.storage.path)).resolve().parent
+def _expect_service(connection: socket.socket, path: Path) -> int:
+    """Return the process that answers. Raises ``CommandError`` if its user is another than that of the service.
 
-
-def _expect_service(connection: socket.socket, path: Path, folder: Path) -> int:
-    """Return the process that answers. Raises ``CommandError`` if its user is another than that of the service."""
+    That is the owner of the socket's folder, where nobody else can put one. The folder of the database says nothing:
+    systemd 257 shows that of a dynamic user as nobody's.
+    """
     peer = controlsocket.peer(connection)
+    folder = path.resolve().parent
     try:
         expected = os.geteuid() or folder.stat().st_uid
     except OSError as error:

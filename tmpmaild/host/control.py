@@ -73,6 +73,7 @@ class ControlServer:
         task.add_done_callback(lambda _: _close(writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.set_write_buffer_limits(0)  # so that drain waits until the client has all, the end included
         try:
             await self._answer(reader, writer)
         except (ConnectionError, TimeoutError):
@@ -129,6 +130,6 @@ class ControlServer:
 
 def _close(writer: asyncio.StreamWriter) -> None:
     if writer.transport.get_write_buffer_size():
-        writer.transport.abort()  # what is left would be kept for a client that does not read
+        writer.transport.abort()  # the client has not read for too long, or the service stops
     else:
         writer.close()

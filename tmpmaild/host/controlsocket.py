@@ -22,6 +22,7 @@ from tmpmaild.errors import StartError
 _MODE = 0o600
 _BACKLOG = 16
 _SUFFIX = ".control"
+_NAME = "control.sock"
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,15 @@ def place(config: Config) -> Path | None:
     if config.control.listen:
         return Path(parse_endpoint(config.control.listen).path)
     return _beside(Path(config.storage.path))
+
+
+def found(config: Config, environ: Mapping[str, str]) -> Path | None:
+    """Return where a client finds the socket: in a command of the unit, such as ExecReload=, in the unit's own folder.
+
+    There the configuration may have changed since the service began.
+    """
+    own = Path(environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]) / _NAME
+    return own if not config.control.listen and own.is_absolute() and own.is_socket() else place(config)
 
 
 def _beside(database: Path) -> Path:
@@ -80,7 +90,7 @@ def _bind_or_warn(config: Config, runtime_directory: str, files: list[Path]) -> 
     try:
         if config.control.listen or not runtime_directory:
             return _bind(found_at, files)
-        target = Path(runtime_directory) / "control.sock"
+        target = Path(runtime_directory) / _NAME
         listener = _bind(target, files)
         _link(found_at, target, files)
     except (StartError, OSError) as error:

@@ -1,4 +1,7 @@
-"""How the process logs: one line an event on standard error, as text or JSON, written by a thread of its own."""
+"""How the process logs: one line an event on standard error, as text or JSON, written by a thread of its own.
+
+To the journal of systemd each line goes with its priority, and without a time: the journal has its own.
+"""
 
 import logging
 import math
@@ -20,6 +23,22 @@ _MAX_WAITING = 5000  # records, each about a kilobyte
 _STOP_SECONDS = 1.0
 _TELL_EVERY_SECONDS = 1.0
 _TEXT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+_TEXT_OF_JOURNAL = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+_PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}  # sd-daemon(3)
+
+
+def is_journal(descriptor: int) -> bool:
+    """Return whether a descriptor leads to the journal, as systemd says by JOURNAL_STREAM (systemd.exec(5))."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+
+
+def with_priority(text: str, level: str) -> str:
+    """Return lines for the journal: each begins with the priority of a level such as ``ERROR``."""
+    return "\n".join(f"<{_PRIORITIES.get(level, 6)}>{line}" for line in text.split("\n"))
 
 
 class JsonFormatter(logging.Formatter):
@@ -64,6 +83,7 @@ class _Lines(logging.Handler):
         self._dropped = 0
         # Our own: where standard error is closed, its number may become that of a socket.
         self._stderr = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else os.dup(2)
+        self.is_journal = is_journal(self._stderr)
         self._thread = threading.Thread(target=self._write_all, name="tmpmaild-log", daemon=True)
         self._thread.start()
 
@@ -121,7 +141,9 @@ class _Lines(logging.Handler):
 
     def _write(self, record: logging.LogRecord) -> None:
         try:
-            line = (self.format(record) + "\n").encode(errors="backslashreplace")
+            text = self.format(record)
+            text = with_priority(text, record.levelname) if self.is_journal else text
+            line = (text + "\n").encode(errors="backslashreplace")
             while line:
                 line = line[os.write(self._stderr, line) :]
         except Exception:  # noqa: BLE001 - a line that cannot be written must not end the thread
@@ -135,7 +157,8 @@ def set_up(level: str, log_format: str) -> None:
     root.setLevel(level.upper())
     for handler in root.handlers:
         if isinstance(handler, _Lines):
-            handler.setFormatter(JsonFormatter() if log_format == "json" else _TEXT)
+            text = _TEXT_OF_JOURNAL if handler.is_journal else _TEXT
+            handler.setFormatter(JsonFormatter() if log_format == "json" else text)
 
 
 @contextmanager

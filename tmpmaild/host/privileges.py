@@ -1,5 +1,8 @@
 """Gives up root: a command that root runs becomes the owner of the database's folder, so that all its files are his.
 
+On Debian 13 that is nobody: systemd 257 maps the ids of a dynamic user's folder, and files of nobody in it are the
+service's. A command that asks the service instead becomes the owner of the control socket's folder.
+
 Two rights of root stay, as capabilities(7): to read and search everything, since systemd keeps the folder of a dynamic
 user where nobody else may enter, and certificates are often root's; and to bind ports below 1024.
 """
@@ -7,6 +10,7 @@ user where nobody else may enter, and certificates are often root's; and to bind
 import ctypes
 import os
 import pwd
+from contextlib import suppress
 from pathlib import Path
 
 from tmpmaild.errors import StartError
@@ -25,25 +29,28 @@ class _Sets(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
-def drop_to_owner(database: Path) -> None:
-    """Become the owner of the folder of ``database`` for good, if we are root and he is not.
+def drop_to_owner(*files: Path) -> None:
+    """Become the owner of the folder of the first file whose folder exists, for good, if we are root and he is not.
 
     To be called before a thread is started: the system keeps rights by thread. Raises ``StartError``.
     """
     if os.geteuid() != 0:
         return
-    try:
-        folder = database.resolve().parent
-        owner = folder.stat()
-    except OSError:
-        return  # who opens the database will say so
+    for file in files:
+        with suppress(OSError):  # who opens the file will say so
+            folder = file.resolve().parent
+            _drop_to(folder.stat(), file, folder)
+            return
+
+
+def _drop_to(owner: os.stat_result, file: Path, folder: Path) -> None:
     if owner.st_uid == 0:
         return
     try:
         _become(owner.st_uid, owner.st_gid)
     except OSError as error:
         raise StartError(
-            f"{database}: its folder {folder} belongs to user {owner.st_uid}, whom root cannot become here"
+            f"{file}: its folder {folder} belongs to user {owner.st_uid}, whom root cannot become here"
             f" ({error.strerror}); run the command as that user"
         ) from error
 

@@ -12,6 +12,7 @@ from tmpmaild.storage.base import Storage
 
 _ERASE_TRIES = 20
 _ERASE_PAUSE_SECONDS = 0.05
+_LOOK_SECONDS = 1.0
 _WARN_AFTER_SECONDS = 60  # half of the time in which expired mail must be gone from the files
 
 _SWEEP_BOUNDS_SECONDS = (0.01, 0.1, 1.0, 10.0, 60.0, 120.0)
@@ -44,20 +45,32 @@ class Cleaner:
         self._sweep_seconds = Histogram("sweep_seconds", "How long a sweep took.", _SWEEP_BOUNDS_SECONDS)
 
     async def run(self) -> None:
-        """Sweep at once, then at each interval, for ever. A failure is logged and tried again at the next tick."""
+        """Sweep at once, then at each interval, for ever. A failure is logged, and the next tick tries again."""
         while True:
             await self._sweep_or_log()
             for chore in self._chores:
                 _do_or_log(chore)
-            await anyio.sleep(self.interval_seconds)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait for the next tick: a second while the storage takes no writes, since a sweep shows when it does again.
+
+        Nothing else may write then: a balancer sends nothing to a service that is not ready.
+        """
+        waited_seconds = 0.0
+        while (left_seconds := self.interval_seconds - waited_seconds) > 0:
+            await anyio.sleep(min(left_seconds, _LOOK_SECONDS))
+            waited_seconds += _LOOK_SECONDS
+            if self._storage.trouble():
+                return
 
     async def _sweep_or_log(self) -> None:
         try:
             await self.sweep()
         except RequestError as error:
-            log.warning("sweeping failed (%s); next try in %s s", error, self.interval_seconds)
+            log.warning("sweeping failed (%s); it is tried again", error)
         except Exception:
-            log.exception("sweeping failed; next try in %s s", self.interval_seconds)
+            log.exception("sweeping failed; it is tried again")
 
     async def sweep(self) -> bool:
         """Delete all expired inboxes and erase their content from the files; deliveries run between the steps.

@@ -144,7 +144,7 @@ def _environment(folder: Path, wanted: Wanted, tls: Tls | None, in_file: Mapping
     """Return the machine's environment with our settings: those of the file go before defaults, nothing before ours."""
     defaults = _DEFAULTS if tls is None else _DEFAULTS | {"smtp.tls_listen": "127.0.0.1:0"}
     settings = {key: value for key, value in defaults.items() if key not in in_file}
-    settings["control.listen"] = "off"
+    settings |= {"control.listen": "off", "log.format": "text"}  # the banner is not written with json
     if "storage.url" not in in_file:
         settings["storage.path"] = str(folder / "tmpmaild.db")
     if wanted.domains:

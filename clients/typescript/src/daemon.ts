@@ -115,7 +115,7 @@ function spawned(path: string, args: string[], { folder, log, settings }: Place)
 
 function environment(folder: string, settings: Place["settings"]): NodeJS.ProcessEnv {
   const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("TMPMAILD_"));
-  const all = { ...SETTINGS, ...settings, "storage.path": join(folder, "tmpmaild.db"), "control.listen": "off" };
+  const all = { ...SETTINGS, ...settings, "storage.path": join(folder, "tmpmaild.db"), "control.listen": "off", "log.format": "text" };
   const own = Object.entries(all).map(([key, value]) => [variable(key), `${value}`]);
   return Object.fromEntries([...clean, ...own]) as NodeJS.ProcessEnv;
 }

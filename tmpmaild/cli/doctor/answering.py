@@ -1,5 +1,6 @@
 """Whether the listeners answer a client on this machine: SMTP by its greeting and EHLO, HTTP by ``/healthz``."""
 
+import errno
 import hashlib
 import http.client
 import smtplib
@@ -64,7 +65,7 @@ def _smtp(name: str, leaf: bytes | None, header: bytes, *, tls_first: bool = Fal
     except smtplib.SMTPResponseException as error:
         return problem(_SMTP, f"{name}: {error.smtp_code} {_text(error.smtp_error)}", _SEE_LOG)
     except (OSError, smtplib.SMTPException) as error:
-        return problem(_SMTP, f"{name}: {_reason(error)}", _SEE_LOG)
+        return _untried(_SMTP, name, error) or problem(_SMTP, f"{name}: {_reason(error)}", _SEE_LOG)
 
 
 def _greeted(client: smtplib.SMTP, name: str, leaf: bytes | None) -> Finding:
@@ -101,10 +102,19 @@ def _http(name: str, allowed_hosts: Sequence[str]) -> Finding:
             client.request("GET", "/healthz", headers={"Host": host})
             status = client.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        return problem(_HTTP, f"{name}: {_reason(error)}", _SEE_LOG)
+        return _untried(_HTTP, name, error) or problem(_HTTP, f"{name}: {_reason(error)}", _SEE_LOG)
     if status != _OK:
         return problem(_HTTP, f"{name}: /healthz is answered by {status}", _SEE_LOG)
     return ok(_HTTP, f"{name}: /healthz")
+
+
+def _untried(check: str, name: str, error: Exception) -> Finding | None:
+    """Return a finding if the fault is not the service's: this machine or this user cannot connect there."""
+    if isinstance(error, PermissionError) and name.startswith("unix:"):
+        return ok(check, f"{name}: not tried, its mode lets only others connect, such as a proxy")
+    if name.startswith("[::]:") and getattr(error, "errno", None) in (errno.EADDRNOTAVAIL, errno.ENETUNREACH):
+        return ok(check, f"{name}: not tried, IPv6 is switched off on this machine")
+    return None
 
 
 class _Client(http.client.HTTPConnection):

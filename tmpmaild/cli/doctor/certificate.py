@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tmpmaild.cli.doctor import files
 from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
 from tmpmaild.config.settings import Config
 
@@ -30,6 +31,8 @@ def check(config: Config, hostname: str, now_seconds: float | None = None) -> It
         )
         return
     file = config.smtp.tls_certificate
+    if files.is_only_for_the_running_service(Path(file)):
+        return  # as the check of the file says
     try:
         found = _shown(file, config.smtp.tls_key)
     except (OSError, ssl.SSLError) as error:

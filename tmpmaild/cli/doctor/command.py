@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from tmpmaild.cli import parameters
-from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, load, say
+from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, say
 from tmpmaild.cli.doctor import report
 from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
 from tmpmaild.cli.doctor.records import Record
 from tmpmaild.config import file as configfile
 from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.errors import CommandError, ConfigError, StartError
+from tmpmaild.host import controlsocket, privileges
 
 _CHECK = "configuration"
 
@@ -45,16 +46,19 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
 
 def _look(config_path: Path | None, resolver: str | None, *, dns: bool) -> tuple[list[Finding], Sequence[Record]]:
     compare = _comparison(resolver) if dns else None
-    from tmpmaild.cli.doctor import examination  # noqa: PLC0415 - loads the whole service, as serve does
+    from tmpmaild.cli.doctor import examination, places  # noqa: PLC0415 - loads the whole service, as serve does
 
     try:
         source = configfile.find(config_path, os.environ)
-        config = load(config_path)
+        config = configfile.load(config_path, os.environ)
+        of_systemd = places.of_units()
+        socket, database = controlsocket.place(config), Path(config.storage.path)
+        privileges.drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], []
     except StartError as error:
         return [problem(_CHECK, str(error))], []
-    findings = [ok(_CHECK, str(source or "defaults")), *examination.examine(config)]
+    findings = [ok(_CHECK, str(source or "defaults")), *examination.examine(config, of_systemd)]
     records = examination.records_to_publish(config)
     has_nodes = bool(config.storage.url)
     return findings + (compare(records, has_nodes) if compare else []), records

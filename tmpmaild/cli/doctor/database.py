@@ -37,7 +37,7 @@ def check(settings: StorageSettings) -> Iterator[Finding]:
     try:
         found = engines.server_facts(settings)
     except StartError as error:
-        yield problem(_SERVER, str(error), "correct storage.url, or the server (docs/scaling.md)")
+        yield problem(_SERVER, str(error), f"correct {at_fault(str(error))} (docs/scaling.md)")
         return
     size = found.database_bytes // _MIB
     yield ok(_SERVER, f"{settings.name}: PostgreSQL {found.version}, fsync and synchronous_commit on, {size} MiB")
@@ -49,6 +49,11 @@ def check(settings: StorageSettings) -> Iterator[Finding]:
     yield connections(found)
     yield clock(found)
     yield from tls(found, dict(settings.url.tls).get("sslmode", "prefer"))
+
+
+def at_fault(reason: str) -> str:
+    """Return what must be corrected when a daemon could not connect."""
+    return "the password in storage.password_file" if "password" in reason else "storage.url, or the server"
 
 
 def schema(found: ServerFacts) -> Finding:

@@ -1,6 +1,6 @@
 """All checks in their order; each is in the module of its subject."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tmpmaild import roomsettings
 from tmpmaild.cli.doctor import answering, certificate, database, files, machine, places, reaching, records, running
@@ -10,15 +10,18 @@ from tmpmaild.config.settings import Config
 from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings
 
 
-def examine(config: Config) -> Iterator[Finding]:
-    """Check everything that can be checked without connecting to another machine but that of the database."""
+def examine(config: Config, of_systemd: Collection[str] = ()) -> Iterator[Finding]:
+    """Check everything that can be checked without connecting to another machine but that of the database.
+
+    ``of_systemd`` is what ``places.of_units`` returns to root: the bus may not know the service's user.
+    """
     hostname = roomsettings.hostname(config)
     service, finding = running.look(config)
     yield finding
-    yield from places.check(config, service)
-    held = places.served(service) if service else places.in_use(config)
+    yield from places.check(config, service, of_systemd)
+    held = places.served(service) if service else places.in_use(config, of_systemd)
     yield from answering.check(config, held, certificate.leaf(config))
-    yield from files.check(config)
+    yield from files.check(config, service)
     storage = roomsettings.storage(config)
     if isinstance(storage, SqliteSettings):
         yield from machine.space(storage)

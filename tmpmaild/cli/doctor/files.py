@@ -6,16 +6,27 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import Struct
+
 from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
+from tmpmaild.cli.doctor.running import Running
 from tmpmaild.config.settings import Config
 
 _DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _CREDENTIALS = Path("/run/credentials")
+_ACL = "system.posix_acl_access"  # xattr(7)
 
 
-def check(config: Config) -> Iterator[Finding]:
+class Reader(Struct, frozen=True):
+    """Whoever must be able to read the key: the service's user and its groups."""
+
+    uid: int
+    groups: tuple[int, ...]
+
+
+def check(config: Config, service: Running | None = None) -> Iterator[Finding]:
     """Look at the database file and its folder unless there is a database server, the certificate and the key."""
     path = Path(config.storage.path).absolute()
     try:
@@ -29,10 +40,31 @@ def check(config: Config) -> Iterator[Finding]:
         return
     if not config.storage.url:
         found = [*_folder(folder), *_database(path, owner_uid)]
-        yield from found or [ok(_DATABASE, f"{path}: for user {_name(owner_uid)} alone")]
+        yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
     if config.smtp.tls_key:
-        yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), owner_uid, stat.S_IWOTH)
-        yield _pem(_KEY, Path(config.smtp.tls_key), owner_uid, stat.S_IRWXO | stat.S_IWGRP)
+        reader = _reader(owner_uid, service)
+        yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), reader, stat.S_IWOTH)
+        yield _pem(_KEY, Path(config.smtp.tls_key), reader, stat.S_IRWXO | stat.S_IWGRP)
+
+
+def is_only_for_the_running_service(file: Path) -> bool:
+    """Return whether systemd hands a file over by LoadCredential= and it cannot be seen now."""
+    return _CREDENTIALS in file.parents and not os.access(file, os.F_OK)
+
+
+def _reader(owner_uid: int, service: Running | None) -> Reader | None:
+    """Return the user of the service: of its process, else the owner of its folder; None if that is a dynamic user."""
+    if service is not None:
+        lines = Path(f"/proc/{service.pid}/status").read_text().splitlines()
+        found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+        return Reader(int(found["Uid"][1]), (int(found["Gid"][1]), *map(int, found["Groups"])))
+    try:
+        user = pwd.getpwuid(owner_uid)
+    except KeyError:
+        return None
+    # Without the service, systemd 257 shows the folder of its dynamic user as that of nobody.
+    is_nobody = user.pw_name == "nobody"
+    return None if is_nobody else Reader(owner_uid, tuple(os.getgrouplist(user.pw_name, user.pw_gid)))
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
@@ -66,43 +98,45 @@ def _own_file(file: Path, found: os.stat_result, owner_uid: int) -> Iterator[Fin
         yield problem(_DATABASE, f"{file}: mode {mode:04o}, so others can open it", f"chmod 0600 {file}")
 
 
-def _pem(check: str, file: Path, owner_uid: int, forbidden: int) -> Finding:
+def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Finding:
     """Look at a file that the service must be able to read, and that others have no such right to."""
+    if is_only_for_the_running_service(file):
+        return ok(check, f"{file}: cannot be seen; systemd shows it to the running service only")
     try:
         found = file.stat()
     except OSError as error:
-        if _CREDENTIALS in file.parents:
-            return ok(check, f"{file}: cannot be seen; systemd shows it to the running service only")
         return problem(check, f"{file}: {error.strerror}", "correct smtp.tls_certificate and smtp.tls_key")
     mode = stat.S_IMODE(found.st_mode)
     if mode & forbidden:
         return problem(check, f"{file}: mode {mode:04o} gives others too much", f"chmod o-rwx,g-w {file}")
-    if not _is_readable(found, owner_uid):
+    text = f"{file}: of user {_name(found.st_uid)}, mode {mode:04o}"
+    if _has_acl(file):  # as a credential has
+        return ok(check, f"{text}, and an access control list (getfacl shows it)")
+    if reader is not None and not _is_readable(found, reader):
         return warning(
             check,
-            f"{file}: of user {_name(found.st_uid)}, mode {mode:04o}: user {_name(owner_uid)} cannot read it",
+            f"{text}: user {_name(reader.uid)} cannot read it",
             "let systemd hand it over by LoadCredential= (docs/operations.md)",
         )
-    return ok(check, f"{file}: of user {_name(found.st_uid)}, mode {mode:04o}")
+    return ok(check, text)
 
 
-def _is_readable(found: os.stat_result, uid: int) -> bool:
+def _is_readable(found: os.stat_result, reader: Reader) -> bool:
     """Return whether a user may read a file, by its mode; root reads everything."""
-    if uid == 0:
+    if reader.uid == 0:
         return True
-    if found.st_uid == uid:
+    if found.st_uid == reader.uid:
         return bool(found.st_mode & stat.S_IRUSR)
-    if found.st_gid in _groups(uid):
+    if found.st_gid in reader.groups:
         return bool(found.st_mode & stat.S_IRGRP)
     return bool(found.st_mode & stat.S_IROTH)
 
 
-def _groups(uid: int) -> list[int]:
+def _has_acl(file: Path) -> bool:
     try:
-        user = pwd.getpwuid(uid)
-    except KeyError:
-        return []
-    return os.getgrouplist(user.pw_name, user.pw_gid)
+        return bool(os.getxattr(file, _ACL))
+    except (OSError, AttributeError):  # none, a file system without them, or another system than Linux
+        return False
 
 
 def _name(uid: int) -> str:

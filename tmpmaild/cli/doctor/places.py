@@ -2,9 +2,11 @@
 
 import errno
 import os
+import re
 import socket
 import stat
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Collection, Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -18,7 +20,9 @@ from tmpmaild.errors import StartError
 from tmpmaild.host import listen
 
 LOOPBACK_NAMES = ("localhost",)
-_WHO = "ss -ltnp tells which; with tmpmaild.socket it is systemd, as it should be"
+_WHO = "ss -ltnp tells which"
+_SYSTEMCTL = ("systemctl", "show", "tmpmaild*.socket", "--state=active", "--property=Listen")
+_SYSTEMCTL_SECONDS = 5.0
 
 
 class Place(Struct, frozen=True):
@@ -48,17 +52,42 @@ def is_loopback(endpoint: Endpoint) -> bool:
         return False
 
 
-def check(config: Config, service: Running | None) -> Iterator[Finding]:
-    """Report for each place if the service has it, or if it is free."""
+def check(config: Config, service: Running | None, of_systemd: Collection[str] = ()) -> Iterator[Finding]:
+    """Report for each place if the service has it, or if it is free. ``of_systemd`` is what ``of_units`` returns."""
     for place in configured(config):
-        yield _held(place, service) if service else _free(place, has_control=config.control.listen != "off")
+        if service:
+            yield _held(place, service, of_systemd)
+        elif set(_names(place)) & set(of_systemd):
+            yield ok(place.key, f"{place.text}: held by systemd for the service")
+        else:
+            yield _free(place, has_control=config.control.listen != "off")
 
 
-def in_use(config: Config) -> dict[str, list[str]]:
-    """Return the places that a process holds, by their key; for a service that does not answer on a control socket."""
+def of_units() -> list[str]:
+    """Return the places that systemd holds for the service, as the service names its sockets; none without systemd."""
+    try:
+        done = subprocess.run(  # noqa: S603 - nothing of it comes from outside
+            _SYSTEMCTL, capture_output=True, text=True, check=False, timeout=_SYSTEMCTL_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return units_places(done.stdout)
+
+
+def units_places(text: str) -> list[str]:
+    """Return the places in what ``systemctl show --property=Listen`` has written."""
+    found = re.findall(r"^Listen=(\S+) \(Stream\)$", text, re.MULTILINE)
+    return [f"unix:{one}" if one.startswith("/") else one for one in found]
+
+
+def in_use(config: Config, of_systemd: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return the places that a process holds, by their key; for a service that does not answer on a control socket.
+
+    Not those of systemd: to connect there starts the service.
+    """
     held: dict[str, list[str]] = {}
     for place in configured(config):
-        if _free(place).level != "ok" and _is_held(place):
+        if not set(_names(place)) & set(of_systemd) and _free(place).level != "ok" and _is_held(place):
             held.setdefault(place.key, []).append(place.text)
     return held
 
@@ -70,13 +99,15 @@ def served(service: Running) -> dict[str, list[str]]:
     return {**smtp, "http.listen": [*where.http], "metrics.listen": [*where.metrics]}
 
 
-def _held(place: Place, service: Running) -> Finding:
+def _held(place: Place, service: Running, of_systemd: Collection[str]) -> Finding:
     names = served(service)[place.key]
     if not place.endpoint.path and not place.endpoint.port:
         return ok(place.key, f"{place.text}: any port; the service has {', '.join(names)}")
     if set(_names(place)) & set(names):
         return ok(place.key, f"{place.text}: held by the service, process {service.pid}")
     there = ", ".join(names) or "nowhere"
+    if names and set(names) <= set(of_systemd):
+        return ok(place.key, f"{place.text}: not used, since systemd passes {there} to the service")
     return warning(
         place.key, f"{place.text}: the running service is not there, but on {there}", "systemctl restart tmpmaild"
     )
