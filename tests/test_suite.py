@@ -20,8 +20,12 @@ HOSTILE = {
     "LC_ALL": "C",
     "PYTHONUNBUFFERED": "1",
     "TMPMAILD_RATE_LIMIT__BURST": "nonsense",
+    "NOTIFY_SOCKET": "/nowhere/notify",
+    "WATCHDOG_USEC": "1000000",
+    "RUNTIME_DIRECTORY": "/nowhere",
 }
 SENSITIVE = [
+    "tests/e2e/test_stop.py::test_a_second_signal_changes_nothing",
     "tests/cli/test_live.py::test_a_terminal_of_any_width_shows_code_and_link_first",
     "tests/cli/test_live.py::test_a_countdown_never_wraps",
     "tests/cli/test_live.py::test_nothing_is_coloured_for_those_who_want_none",

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec import Struct
@@ -230,8 +231,13 @@ async def test_stopping_ends_what_is_being_done(config):
         await ask(config, "count")
 
 
+def be_user(number, monkeypatch):
+    """Make the client another user, and not the server in the same process."""
+    monkeypatch.setattr(control, "os", SimpleNamespace(**{**vars(os), "geteuid": lambda: number}))
+
+
 async def test_who_answers_as_another_user_than_the_services_is_told_nothing(config, server, monkeypatch):
-    monkeypatch.setattr("tmpmaild.cli.control.os.geteuid", lambda: 4242)
+    be_user(4242, monkeypatch)
     with pytest.raises(CommandError, match="the service should be user 4242"):
         await ask(config, "count", {"number": 1})
 
@@ -244,7 +250,7 @@ async def test_with_a_database_server_the_owner_of_the_sockets_folder_is_the_use
     )
     async with serving(config):
         assert await ask(config, "count", {"number": 1})
-        monkeypatch.setattr("tmpmaild.cli.control.os.geteuid", lambda: 0)
+        be_user(0, monkeypatch)
         assert await ask(config, "count", {"number": 1})
         if os.getuid() == 0:
             os.chown(folder, 4242, 4242)

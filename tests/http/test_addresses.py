@@ -6,10 +6,11 @@ import anyio
 import pytest
 
 from tmpmaild.errors import AddressNotFound, MailboxFull
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.model import Envelope
 from tmpmaild.times import rfc3339
 
-NEVER = "/api/v1/addresses/never@mail.example.com"
+NOBODY = "never@mail.example.com"
 
 
 def bearer(token):
@@ -70,24 +71,28 @@ async def test_mail_on_its_way_to_an_address_that_is_deleted_meanwhile_is_refuse
         await world.service.deliver(envelope, [inbox_id], b"\r\nlate\r\n")
 
 
-@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
-async def test_changing_without_a_token_is_401_whatever_the_address(client, held, private, method):
-    for path in (held.path, private.path, NEVER, "/api/v1/addresses/%00", f"{held.path}/messages/x"):
-        if method == "PATCH" and path.endswith("/x"):
-            continue
-        answer = await client.ask(method, path, body=b'{"expires_in_seconds": 5}')
+CHANGES = [operation for operation in OPERATIONS if operation.security == "required"]
+changing = pytest.mark.parametrize("change", CHANGES, ids=lambda operation: operation.id)
+
+
+@changing
+async def test_changing_without_a_token_is_401_whatever_the_address(client, held, private, change):
+    for address in (held.address, private.address, NOBODY, "%00"):
+        path = change.path.format(address=address, id="x")
+        answer = await client.ask(change.method, path, body=b'{"expires_in_seconds": 5}')
         assert (answer.status, answer.json()["code"]) == (401, "unauthorized")
         assert answer.header("www-authenticate") == "Bearer"
 
 
 @pytest.mark.both_engines
-@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+@changing
 async def test_changing_with_a_wrong_token_is_the_404_of_an_address_that_never_was(
-    client, held, private, clock, method
+    client, held, private, clock, change
 ):
     async def answers():
-        for path in (held.path, private.path, NEVER):
-            answer = await client.ask(method, path, bearer("wrong"), body=b'{"expires_in_seconds": 5}')
+        for address in (held.address, private.address, NOBODY):
+            path = change.path.format(address=address, id="x")
+            answer = await client.ask(change.method, path, bearer("wrong"), body=b'{"expires_in_seconds": 5}')
             yield answer.status, answer.body, sorted(answer.headers)
 
     found = [one async for one in answers()]

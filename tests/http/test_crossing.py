@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.model import Envelope
 
 SECRET = b"X-Secret: swordfish\r\n"
@@ -15,10 +16,18 @@ RAW = (
 )
 
 
+# All operations are asked here but these, which name no inbox in their path.
+ELSEWHERE = {"createAddress", "listDomains", "followAddresses", "lookAtView", "describe"}
+OF_ADDRESS = [operation for operation in OPERATIONS if "{address}" in operation.path]
+OF_MESSAGE = [operation for operation in OF_ADDRESS if "{id}" in operation.path]
+BODY = b'{"expires_in_seconds": 1}'
+
+
 class Party:
     """Somebody with an inbox and one message in it."""
 
     def __init__(self, created, message_id):
+        self.private = created["private"]
         self.address = created["address"]
         self.token = created["token"]
         self.message_id = message_id
@@ -26,6 +35,9 @@ class Party:
 
     def messages(self, tail=""):
         return f"/api/v1/addresses/{self.address}/messages{tail}"
+
+    def path(self, operation, message_id=None):
+        return operation.path.format(address=self.address, id=message_id or self.message_id, index=0)
 
 
 @pytest.fixture(params=[False, True], ids=["open", "private"])
@@ -40,18 +52,19 @@ async def attacker(world, client):
     return Party(created, await world.deliver(created["address"]))
 
 
-OF_MESSAGE = [("GET", ""), ("DELETE", ""), ("GET", "/raw"), ("GET", "/attachments/0"), ("POST", "/view")]
+def test_every_operation_that_names_an_inbox_is_asked():
+    assert {operation.id for operation in OPERATIONS} - {operation.id for operation in OF_ADDRESS} == ELSEWHERE
 
 
 @pytest.mark.both_engines
 async def test_an_id_of_another_inbox_is_an_id_that_never_was(client, attacker, victim):
-    for method, tail in OF_MESSAGE:
+    for operation in OF_MESSAGE:
         answers = [
-            await client.ask(method, attacker.messages(f"/{message_id}{tail}"), attacker.headers)
+            await client.ask(operation.method, attacker.path(operation, message_id), attacker.headers)
             for message_id in (victim.message_id, "msg_" + "0" * 26, attacker.message_id.replace("msg_0", "msg_7"))
         ]
         for answer in answers:
-            assert (answer.status, answer.json()["code"]) == (404, "message-not-found"), (method, tail)
+            assert (answer.status, answer.json()["code"]) == (404, "message-not-found"), operation.id
             assert (answer.body, answer.headers) == (answers[0].body, answers[0].headers)
     shown = await client.get(victim.messages(f"/{victim.message_id}"), victim.headers)
     assert shown.json()["subject"] == "swordfish"
@@ -79,16 +92,18 @@ TRICKS = [
 ]
 
 
-TAILS = ["", "/messages", "/messages?q=swordfish", "/messages?wait=1", "/events"]
+READ = [operation.path for operation in OF_ADDRESS if operation.method == "GET"]
+LISTED = "/api/v1/addresses/{address}/messages"
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 async def test_no_form_of_an_address_opens_an_inbox_it_does_not_name(client, attacker, victim, trick):
-    for tail in TAILS:
-        answer = await client.get(f"/api/v1/addresses/{trick}{tail}", attacker.headers, stays="wait" in tail)
-        assert b"swordfish" not in answer.body, tail
+    for path in (*READ, f"{LISTED}?q=swordfish", f"{LISTED}?wait=1"):
+        target = path.format(address=trick, id=victim.message_id, index=0)
+        answer = await client.get(target, attacker.headers, stays="wait" in path)
+        assert b"swordfish" not in answer.body, path
         if victim.address not in answer.body.decode():
-            assert answer.status in (404, 422), tail
+            assert answer.status in (404, 422), path
 
 
 @pytest.mark.both_engines
@@ -110,11 +125,10 @@ async def test_filters_positions_and_streams_stay_in_their_inbox(client, attacke
 
 @pytest.mark.both_engines
 async def test_the_token_of_one_inbox_is_nothing_at_another(client, attacker, victim):
-    for method, tail in (("DELETE", ""), ("PATCH", ""), ("DELETE", f"/messages/{victim.message_id}")):
-        answer = await client.ask(
-            method, f"/api/v1/addresses/{victim.address}{tail}", attacker.headers, b'{"expires_in_seconds": 1}'
-        )
-        assert answer.status == 404
+    for operation in OF_ADDRESS:
+        if victim.private or operation.security == "required":
+            answer = await client.ask(operation.method, victim.path(operation), attacker.headers, BODY)
+            assert answer.status == 404, operation.id
     assert (await client.get(victim.messages(), victim.headers)).json()["messages"]
 
 

@@ -1,6 +1,7 @@
 """Each reason why a database cannot be opened has its own text and advice; only damage is called damage."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import tmpmaild
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
+from tmpmaild.storage.sqlite.migrate import migrations
 
 from .conftest import settings
 
@@ -34,9 +37,12 @@ def as_nobody():
 
 
 @pytest.fixture
-def public_path():
-    """Return the path of a database in a folder that the user nobody owns and can reach."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+def public_path(monkeypatch):
+    """Return the path of a database in a folder that the user nobody owns and can reach, unlike perhaps this checkout."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, tempfile.TemporaryDirectory(dir="/tmp") as package:
+        Path(package).chmod(0o755)
+        shutil.copytree(migrations()[1].parent, f"{package}/migrations")
+        monkeypatch.setattr(tmpmaild, "__file__", f"{package}/tmpmaild/__init__.py")
         os.chown(folder, NOBODY, NOBODY)
         yield Path(folder) / "mail.db"
 

@@ -28,6 +28,11 @@ FOREIGN = {
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "PY_COLORS"),
     *("TERM", "LANG", "LANGUAGE", "PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE"),
 }
+# What systemd tells its services.
+OF_SYSTEMD = (
+    *("NOTIFY_SOCKET", "LISTEN_", "WATCHDOG_", "JOURNAL_STREAM", "INVOCATION_ID", "CREDENTIALS_DIRECTORY"),
+    *("RUNTIME_DIRECTORY", "STATE_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY"),
+)
 # What systemd does between fork and exec for a service with sockets.
 ACTIVATE = """
 import os, sys
@@ -41,7 +46,7 @@ _listening = re.compile(r"HTTP on 127\.0\.0\.1:(\d+)\s+SMTP on 127\.0\.0\.1:(\d+
 
 
 def is_foreign(name):
-    return name in FOREIGN or name.startswith(("TMPMAILD_", "LC_"))
+    return name in FOREIGN or name.startswith(("TMPMAILD_", "LC_", *OF_SYSTEMD))
 
 
 def environment(**settings):

@@ -3,9 +3,11 @@
 import inspect
 import os
 import signal
+import sys
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server.stdio import stdio_server
 from mcp.types import ToolAnnotations
 
 from tmpmaild.client import AsyncClient
@@ -39,10 +41,22 @@ async def _serve(client: AsyncClient, version: str) -> None:
         inboxes = OwnInboxes(client)
         await group.start(_exit_on_signal, inboxes)
         try:
-            await build(inboxes, version).run_stdio_async()
+            await _converse(build(inboxes, version))
         finally:
             await inboxes.delete_all()
             group.cancel_scope.cancel()
+
+
+async def _converse(server: MCPServer[object]) -> None:
+    """Do what ``run_stdio_async`` does, but write to ``sys.stdout`` itself.
+
+    If that cannot be written, whoever catches the error discards what is left in it. Left in a stream of the SDK's own
+    it would be tried once more when that is collected, of which Python 3.13 complains.
+    """
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    inner = server._lowlevel_server  # noqa: SLF001 - there is no other way to choose the stream
+    async with stdio_server(stdout=anyio.wrap_file(sys.stdout)) as (incoming, outgoing):
+        await inner.run(incoming, outgoing, inner.create_initialization_options())
 
 
 def build(inboxes: OwnInboxes, version: str) -> MCPServer[object]:

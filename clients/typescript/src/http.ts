@@ -162,7 +162,8 @@ export class Http {
     const cause = error.cause as (Error & { code?: string }) | undefined;
     const code = cause?.code ?? "";
     const reason = printable(cause?.message || code || error.message);
-    if (code.startsWith("HPE_")) return new NotTmpmaild(`${this.serviceUrl} does not speak HTTP; is the URL right?`);
+    // The code is missing in Debian 13's Node 20.19, where llhttp is not the one that comes with undici.
+    if (code.startsWith("HPE_") || cause?.name === "HTTPParserError") return new NotTmpmaild(`${this.serviceUrl} does not speak HTTP; is the URL right?`);
     if (LOST.includes(code) || error.message === "terminated") {
       return new ConnectionLost(`${this.serviceUrl}: the connection broke: ${reason}; is tmpmaild running there?`);
     }
