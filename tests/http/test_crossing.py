@@ -17,7 +17,7 @@ RAW = (
 
 
 # All operations are asked here but these, which name no inbox in their path.
-ELSEWHERE = {"createAddress", "listDomains", "followAddresses", "lookAtView", "describe"}
+ELSEWHERE = {"createAddress", "listDomains", "listRefusals", "followAddresses", "lookAtView", "describe"}
 OF_ADDRESS = [operation for operation in OPERATIONS if "{address}" in operation.path]
 OF_MESSAGE = [operation for operation in OF_ADDRESS if "{id}" in operation.path]
 BODY = b'{"expires_in_seconds": 1}'
