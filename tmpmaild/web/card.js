@@ -5,18 +5,18 @@ import { menuButton } from "./menu.js";
 import { duration, lasting, moment, t } from "./words.js";
 
 const LAST_MS = 5 * 60_000; // the time that is shown as short
-const GAIN_MS = 60_000; // an extension worth its button
-const USUAL_SECONDS = [600, 3600, 86_400];
+const GAIN_SECONDS = 60; // an extension worth its button
+const GAINS_SECONDS = [600, 3600, 86_400];
 const SLACK_SECONDS = 2; // our idea of the server's time is rough
 
-// Return how long an inbox can be made to live from `nowMs`, as `{ seconds, label }`: the usual times, and the longest
-// one where that is none of them; nothing if it cannot be made to live longer.
+// Return by how much an inbox can be made to live longer, as `{ seconds, label }`, where `seconds` count from `nowMs`: the
+// usual times, and the longest one where that is none of them; nothing if it cannot be made to live longer.
 export function lifetimes({ expires_at, extendable_until, token }, nowMs) {
-  const longestMs = Date.parse(extendable_until) - nowMs;
-  if (!token || Date.parse(extendable_until) - Date.parse(expires_at) < GAIN_MS) return [];
-  const longest = Math.floor(longestMs / 1000) - SLACK_SECONDS;
-  const usual = USUAL_SECONDS.filter((seconds) => seconds <= longest).map((seconds) => ({ seconds, label: lasting(seconds) }));
-  const isUsual = longest - (usual.at(-1)?.seconds ?? 0) < GAIN_MS / 1000;
+  const [left, most] = [expires_at, extendable_until].map((time) => Math.floor((Date.parse(time) - nowMs) / 1000));
+  if (!token || most - left < GAIN_SECONDS) return [];
+  const longest = most - SLACK_SECONDS;
+  const usual = GAINS_SECONDS.map((gain) => ({ seconds: left + gain, label: `+${lasting(gain)}` })).filter(({ seconds }) => seconds <= longest);
+  const isUsual = longest - (usual.at(-1)?.seconds ?? 0) < GAIN_SECONDS;
   return isUsual ? usual : [...usual, { seconds: longest, label: t("longest") }];
 }
 

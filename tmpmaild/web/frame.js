@@ -23,7 +23,9 @@ export function frameOf(url, doubt) {
   return frame;
 }
 
+// Only where the browser tells the status can there be a doubt: WebKit does not.
 function hasCome({ src }) {
+  if (!("responseStatus" in PerformanceResourceTiming.prototype)) return true;
   const status = performance.getEntriesByName(src).at(-1)?.responseStatus;
   performance.clearResourceTimings(); // the browser keeps but a few hundred
   return status >= 200 && status < 300;

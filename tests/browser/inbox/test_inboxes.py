@@ -65,7 +65,8 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
     await until_address(tab, "mine@mail.example.com")
     assert await tab.card.get_by_text("private", exact=True).is_visible()
     assert [one["private"] for one in await tab.kept()] == [False, False, True]
-    for lifetime, left in {"1 hour": "59:", "1 day": "23:59:", "10 minutes": "0?9:5"}.items():
+    longer = {"+10 minutes": "0?19:", "+1 hour": "1:19:", "As long as possible": "24:59:"}
+    for lifetime, left in longer.items():
         await tab.extend(lifetime)
         await expect(tab.card.get_by_role("timer")).to_have_text(re.compile(f"^Gone in {left}"))
 
@@ -121,6 +122,12 @@ async def test_extending_is_offered_only_where_it_gains_time_and_moves_the_count
     assert not await tab.button("Extend").is_visible()
     tab.daemon.request(f"addresses/{address}", "PATCH", {"expires_in_seconds": 600}, inbox["token"])
     await expect(timer).to_have_text(re.compile("^Gone in 0?9:5"))
+    await tab.button("Extend").click()
+    offers = tab.card.get_by_role("menuitem")
+    await expect(offers).to_contain_text(["+10 minutes", "As long as possible"])
+    await expect(offers.first).to_be_focused()
+    await tab.page.keyboard.press("Enter")
+    await expect(timer).to_have_text(re.compile("^Gone in 0?19:5"))
     await tab.extend("As long as possible")
     await expect(timer).to_contain_text("Gone in 59:")
     await expect(tab.button("Extend")).to_be_hidden()
