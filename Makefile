@@ -46,6 +46,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/weigh.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
