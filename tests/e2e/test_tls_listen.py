@@ -9,11 +9,12 @@ import sys
 import urllib.request
 from contextlib import closing
 
+import certificates
 from daemons import ACTIVATE, FREE_PORTS, environment
 from tmpmaild.cli.doctor import answering
 from tmpmaild.config.settings import Config
 
-from .test_reload import ONE, make_certificate, reload
+from .test_reload import ONE, reload
 
 
 def shown(port):
@@ -25,7 +26,7 @@ def shown(port):
 
 
 def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start, command, tmp_path):
-    make_certificate(tmp_path, "one")
+    certificates.make(tmp_path, "one")
     tls = f'[smtp]\ntls_certificate = "{tmp_path}/cert.pem"\ntls_key = "{tmp_path}/key.pem"\n'
     config = tmp_path / "tmpmaild.toml"
     config.write_text(ONE + tls + 'tls_listen = ["127.0.0.1:0"]\n')
@@ -38,7 +39,7 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
     for leaf, level in ((first, "ok"), (b"another", "warning")):
         (finding,) = answering.check(Config(), {"smtp.tls_listen": [place]}, leaf)
         assert (finding.level, finding.text.startswith(f"{place}: ")) == (level, True)
-    make_certificate(tmp_path, "two")
+    certificates.make(tmp_path, "two")
     reload(daemon, "reloaded: ")
     second = shown(port)
     assert second != first
@@ -51,7 +52,7 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
 
 
 def test_a_passed_socket_needs_a_certificate(start, tmp_path):
-    make_certificate(tmp_path, "one")
+    certificates.make(tmp_path, "one")
     files = {"TMPMAILD_SMTP__TLS_CERTIFICATE": f"{tmp_path}/cert.pem", "TMPMAILD_SMTP__TLS_KEY": f"{tmp_path}/key.pem"}
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         activated = [sys.executable, "-c", ACTIVATE, str(listener.fileno()), "smtps"]
