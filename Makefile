@@ -9,7 +9,7 @@ QUICK ?=
 MINUTES ?= 30
 TYPESCRIPT := clients/typescript
 
-.PHONY: run test test-peers proof proof-properties proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
+.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -25,6 +25,10 @@ test-peers: $(VENV)/.dev $(if $(shell command -v npm),typescript)
 # What takes too long for each run of the tests: half an hour and more, or with QUICK=1 some minutes. Prints a table.
 proof: $(VENV)/.dev
 	QUICK=$(QUICK) $(BIN)/python -m pytest -n0 tests/proofs $(ARGS)
+
+# All tests, with those that take long for what they add, and stories on both engines.
+proof-tests: $(VENV)/.dev $(if $(shell command -v npm),typescript)
+	$(BIN)/python -m pytest --proof $(ARGS)
 
 # What Hypothesis tries with some examples in each run of the tests, with a thousand each.
 proof-properties: $(VENV)/.dev

@@ -19,8 +19,8 @@ import clusters
 import peers
 from daemons import KNOWN, is_foreign
 
-# Machines are shared, so how long one example takes says nothing. Half as many as usual: there are eighty such tests.
-settings.register_profile("tmpmaild", deadline=None, max_examples=50)
+# Machines are shared, so how long one example takes says nothing. A quarter as many as usual: there are eighty such tests.
+settings.register_profile("tmpmaild", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=1000)  # make proof-properties
 settings.load_profile("tmpmaild")
 
@@ -47,11 +47,9 @@ def anyio_backend():
 
 
 def pytest_generate_tests(metafunc):
-    """Run on both event loops, or both engines of the storage, what is marked so: nothing else sees a difference."""
-    for mark, fixture, each in (
-        ("both_loops", "anyio_backend", LOOPS),
-        ("both_engines", "engine_kind", stores.ENGINES),
-    ):
+    """Run on both event loops what is marked so, and in the proofs on both engines: nothing else sees a difference."""
+    engines = stores.ENGINES if metafunc.config.option.proof else stores.ENGINES[:1]
+    for mark, fixture, each in (("both_loops", "anyio_backend", LOOPS), ("both_engines", "engine_kind", engines)):
         if metafunc.definition.get_closest_marker(mark) and fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, each)
 
@@ -135,8 +133,9 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_addoption(parser):
-    """Add the option of CI."""
+    """Add the options of CI and of the proofs."""
     parser.addoption("--all-peers", action="store_true", help="fail if a program is missing that a test needs")
+    parser.addoption("--proof", action="store_true", help="run also what is marked proof, and stories on both engines")
 
 
 def pytest_report_header(config):
@@ -175,11 +174,16 @@ def pytest_collection():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Begin with the folders that take long, so that the end is many short tests, which any core can take.
 
-    Mark what needs another program by its fixtures, or by a parameter that is the name of one.
+    Leave out what is for the proofs. Mark what needs another program by its fixtures, or by a parameter that is the name
+    of one.
     """
+    if not config.option.proof:
+        left_out = [item for item in items if item.get_closest_marker("proof")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("proof")]
     order = {folder: place for place, folder in enumerate(SLOW_FOLDERS)}
     items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
     for item in items:

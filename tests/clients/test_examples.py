@@ -67,6 +67,7 @@ def test_each_example_stands_in_the_guide_to_the_letter(path):
         assert path.read_text() in re.findall(r"^```\w+\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.proof
 @pytest.mark.needs("chromium")
 def test_signing_up_and_confirming_is_six_lines_of_playwright_and_all_workers_share_a_daemon(node, example):
     folder = example("shop.mjs", "playwright.config.mts", "sign-up.spec.ts")
@@ -109,6 +110,7 @@ def attached(result, name):
     return base64.b64decode(found["body"]).decode()
 
 
+@pytest.mark.proof
 def test_vitest_has_one_daemon_by_its_global_setup(node, example):
     folder = example("shop.mjs", "sign-up.test.mjs", "vitest.config.mjs")
     assert re.search(
@@ -121,6 +123,7 @@ def test_the_runner_of_node_needs_no_setup(node, example):
     assert "# pass 1\n" in node("node", "--test", "--test-reporter=tap", "node.test.mjs", cwd=folder)
 
 
+@pytest.mark.proof
 def test_the_tasks_for_cypress_read_the_code(node, example):
     folder = example("shop.mjs", "cypress.config.mjs")
     (folder / "node_modules/cypress").mkdir()

@@ -66,6 +66,7 @@ def begin_mail(daemon, address, stack):
     return client, replies
 
 
+@pytest.mark.proof
 def test_mails_of_empty_lines_from_ten_at_once(attacked):
     address = attacked.create()
     answers = []
@@ -98,6 +99,7 @@ def test_thirty_mails_that_are_held_unfinished_and_undeclared(attacked):
         assert_memory_stayed_small(attacked)
 
 
+@pytest.mark.proof
 def test_five_who_pipeline_without_reading_replies(attacked):
     address = attacked.create()
     with ExitStack() as stack:
@@ -116,6 +118,7 @@ def advance(client, unsent):
     return before - len(unsent[client])
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("begin", [begin_mail, connect], ids=["data", "command"])
 def test_three_lines_that_do_not_end(attacked, begin):
     address = attacked.create()

@@ -49,6 +49,7 @@ def deliver(daemon, address):
         smtp.sendmail("ann@example.org", [address], MAIL)
 
 
+@pytest.mark.proof
 def test_openapi_python_client(daemon, generate):
     """It makes functions and classes; each answer is of the class that the description names."""
     arguments = "--path description.json --config config.yml --meta none --output-path generated_client".split()
@@ -94,6 +95,7 @@ def test_openapi_python_client(daemon, generate):
         assert call("addresses.get_address", created.address, client=client).code == "address-expired"
 
 
+@pytest.mark.proof
 def test_datamodel_code_generator(daemon, generate):
     """It makes models of pydantic: each checks what it is given, and every answer of the daemon passes."""
     arguments = "--input description.json --input-file-type openapi --output generated_models.py".split()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.cold
+pytestmark = [pytest.mark.cold, pytest.mark.proof]
 
 ROOT = Path(__file__).parents[2]
 

@@ -388,6 +388,7 @@ async def test_the_inbox_answers_what_every_resource_does(inbox):
         assert (await inbox.ask("HEAD", path)).headers == (await inbox.get(path)).headers
 
 
+@pytest.mark.proof
 def test_the_wheel_carries_the_files(tmp_path):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)

@@ -20,7 +20,11 @@ def test_it(tmpmail):
 
 @pytest.mark.parametrize(
     ("number", "options"),
-    [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGKILL, ("-p", "xdist", "-n", "1"))],
+    [
+        (signal.SIGINT, ()),
+        (signal.SIGTERM, ()),
+        pytest.param(signal.SIGKILL, ("-p", "xdist", "-n", "1"), marks=pytest.mark.proof),
+    ],
     ids=["ctrl-C", "SIGTERM", "SIGKILL under xdist"],
 )
 def test_a_session_that_is_ended_takes_its_daemon_along(start_pytest, tmp_path, number, options):

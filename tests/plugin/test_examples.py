@@ -54,6 +54,7 @@ def test_every_call_of_an_inbox_and_of_a_mail_stands_in_the_guide():
     assert [name for name in public if not re.search(rf"\b(?:inbox|mail)\.{name}\b", PAGES["pytest"])] == []
 
 
+@pytest.mark.proof
 def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but_the_plugin(example, run, service):
     example("pytest/test_welcome.py", "pytest/test_await.py")
     example("flask/shop.py", "flask/test_shop.py", "flask/test_parallel.py", "faults/test_outbox.py")
@@ -61,6 +62,7 @@ def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but
     assert (status, "15 passed" in text) == (0, True), text
 
 
+@pytest.mark.proof
 def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_sign_users_up(example, run, service):
     example("django/shop_settings.py", "django/shop_urls.py", "django/test_allauth.py")
     example("fastapi/api.py", "fastapi/test_users.py", "flask_security/accounts.py", "flask_security/test_accounts.py")
@@ -69,6 +71,7 @@ def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_
     assert (status, "3 passed" in text) == (0, True), text
 
 
+@pytest.mark.proof
 @pytest.mark.needs("chromium")
 def test_a_browser_signs_up_with_the_code_of_the_mail_and_shows_mail(example, run, service, tmp_path):
     example("flask/shop.py", "playwright/test_sign_up.py", "playwright/test_mail.py")

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from stores import ENGINES
 
 TESTS = """
 import smtplib, warnings
@@ -80,7 +79,7 @@ async def test_a_fixture_asked_for_while_a_loop_is_running(request):
 """
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.proof)])
 def passed(request, run_in, tmp_path_factory):
     """Run the tests above once; the machine's own settings, a proxy and a configuration among them, change nothing."""
     variables = {"TMPMAILD_HTTP__LISTEN": "nonsense", "TMPMAILD_SMTP": "nonsense:1", "HTTP_PROXY": "http://127.0.0.1:9"}
@@ -120,6 +119,7 @@ def test_without_the_extra_it_says_what_to_install(run, tmp_path, fixture):
     assert (status, 'the client needs httpx2: pip install "tmpmaild[client]"' in text) == (1, True), text
 
 
+@pytest.mark.proof
 def test_under_xdist_each_worker_has_a_daemon_of_its_own_and_no_async_plugin_is_needed(run):
     tests = """
 import asyncio, os, pytest
