@@ -44,7 +44,7 @@ export class Card {
 
   show(inbox, nowMs) {
     [this.#inbox, this.#nowMs] = [inbox, nowMs];
-    this.#extend = h("span", menuButton("time", t("extend"), { class: "quiet" }, () => this.#lifetimes()));
+    this.#extend = h("span", menuButton("time", t("extend"), { class: "quiet", title: t("extend") }, () => this.#lifetimes()));
     this.#draw(inbox.foreign ? "by-link" : "", inbox, titleOf(inbox),
       h("div.address-row", addressOf(inbox), this.#button("copy", "copy", "main")),
       h("div.lifetime", inbox.private && h("span.private", t("is-private")), this.#time, this.#extend),

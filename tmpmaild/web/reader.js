@@ -94,7 +94,7 @@ export class Reader {
   #tools() {
     const { attempt, close, remove, step } = this.#actions;
     return h("div.tools", { role: "group", "aria-label": t("actions") },
-      button("back", t("back"), { class: "quiet back", click: close }),
+      button("back", t("back"), { class: "quiet back", title: t("back"), click: close }),
       tool("up", "previous-mail", { click: () => step(-1) }), tool("down", "next-mail", { click: () => step(1) }),
       this.#message.has_html && this.#darkButton(),
       tool("print", "print", { click: attempt(() => this.#print()) }),

@@ -1,0 +1,63 @@
+"""Small and low screens, and forced colours: what is said, chosen or new is in sight."""
+
+from .test_access import CODE, OVERFLOWING, SMALL_GERMAN_PHONE, WIDE, visit  # noqa: F401 - the fixture
+
+BROKEN_WORDS = """all => all.map((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top / 8)));
+  return [one.textContent, lines.size];
+}).filter(([, lines]) => lines > 1)"""
+
+
+async def test_in_german_no_tab_breaks_inside_its_word_at_320_pixels(visit):  # noqa: F811
+    one = await visit(**{**SMALL_GERMAN_PHONE, "viewport": {"width": 320, "height": 640}})
+    await one.receive("Bitte bestätige", **CODE)
+    await one.open()
+    assert await one.page.locator(".modes button span, .tools .back").evaluate_all(BROKEN_WORDS) == []
+    top, bottom = await one.page.locator(".tools button").evaluate_all(
+        "all => [Math.min, Math.max].map((pick) => pick(...all.map((one) => one.getBoundingClientRect().top)))"
+    )
+    assert bottom - top < 10
+
+
+async def test_on_a_low_screen_the_address_is_a_line_that_stays_and_mail_is_in_sight(visit):  # noqa: F811
+    one = await visit(viewport={"width": 740, "height": 360}, has_touch=True, is_mobile=True)
+    await one.press("New address")
+    await one.page.locator("#inboxes button").nth(1).wait_for()
+    await one.receive(*(f"mail {number}" for number in range(6)))
+    rows, address = one.page.locator("#list > li"), one.page.locator(".address")
+    boxes = [await rows.first.bounding_box(), await one.page.locator("#card").bounding_box()]
+    assert boxes[0]["y"] + boxes[0]["height"] <= 360
+    assert boxes[1]["height"] < 60
+    await rows.last.scroll_into_view_if_needed()
+    assert 0 <= (await address.bounding_box())["y"] < 30
+    assert await one.page.evaluate(OVERFLOWING) == []
+
+
+SYSTEM_COLOURS = """() => {
+  const probe = document.body.appendChild(document.createElement("p"));
+  const colour = (name) => { probe.style.color = name; return getComputedStyle(probe).color; };
+  const of = (selector, property, pseudo) => getComputedStyle(document.querySelector(selector), pseudo)[property];
+  const found = {
+    dot: of("#list .unread .dot", "backgroundColor", "::before") === colour("Highlight"),
+    life: of(".life div", "backgroundColor") === colour("Highlight"),
+    row: of("#list > li:has([aria-current])", "outlineStyle") === "solid",
+    inbox: of("#inboxes [aria-current=true]", "outlineStyle") === "solid",
+    tab: of(".modes [aria-pressed=true]", "borderBottomColor") === colour("Highlight"),
+    "other tab": of(".modes [aria-pressed=false]", "borderBottomColor") === colour("Canvas"),
+  };
+  probe.remove();
+  return Object.keys(found).filter((name) => !found[name]);
+}"""
+
+
+async def test_with_forced_colours_what_is_open_chosen_unread_or_left_is_seen(visit):  # noqa: F811
+    one = await visit(**WIDE, forced_colors="active")
+    await one.press("New address")
+    await one.page.locator("#inboxes button").nth(1).wait_for()
+    await one.receive("First", "Second", **CODE)
+    await one.open()
+    await one.page.keyboard.press("ArrowRight")
+    await one.receive("Third", **CODE)
+    assert await one.page.evaluate(SYSTEM_COLOURS) == []
