@@ -1,21 +1,20 @@
-"""The archive of all attachments, packed in a browser: Python's ``zipfile`` reads it, and no name leads out of a folder."""
+"""The archive of all attachments, packed as in a browser: Python's ``zipfile`` reads it, and no name leads out of a folder."""
 
 import base64
 import io
 import unicodedata
 import zipfile
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 
-SCRIPT = Path(__file__).parents[2] / "tmpmaild/web/zip.js"
-MODULE = "data:text/javascript;base64," + base64.b64encode(SCRIPT.read_bytes()).decode()
-PACK = """async ([module, names, contents]) => {
-    const { zip } = await import(module);
-    const blobOf = (base64) => fetch(`data:;base64,${base64}`).then((answer) => answer.blob());
-    const files = await Promise.all(names.map(async (name, index) => ({ name, blob: await blobOf(contents[index] ?? "") })));
-    const reader = new FileReader();
-    reader.readAsDataURL(await zip(files, new Date(2026, 10, 22, 7, 45, 51)));
-    await new Promise((resolve) => reader.onload = resolve);
-    return reader.result.split(",")[1];
+import pytest
+
+from modules import in_node
+
+pytestmark = pytest.mark.needs("node")
+PACK = """async ({ zip }, names, contents) => {
+    const blobOf = (index) => new Blob([Buffer.from(contents[index] ?? "", "base64")]);
+    const archive = await zip(names.map((name, index) => ({ name, blob: blobOf(index) })), new Date(2026, 10, 22, 7, 45, 51));
+    return Buffer.from(await archive.arrayBuffer()).toString("base64");
 }"""
 NAMES = {
     "terms.pdf": "terms.pdf",
@@ -42,26 +41,24 @@ NAMES = {
 }
 
 
-async def pack(page, names, contents):
-    packed = await page.evaluate(PACK, [MODULE, names, [base64.b64encode(content).decode() for content in contents]])
+def pack(names, contents):
+    packed = in_node("zip.js", PACK, names, [base64.b64encode(content).decode() for content in contents])
     return zipfile.ZipFile(io.BytesIO(base64.b64decode(packed)))
 
 
-async def test_another_program_finds_in_the_archive_what_was_packed(pages):
-    page = await pages.borrow()
+def test_another_program_finds_in_the_archive_what_was_packed():
     contents = [bytes(range(256)) * 40, b"", b"\0" * 70_000, *[name.encode() for name in NAMES][3:]]
-    archive = await pack(page, list(NAMES), contents)
+    archive = pack(list(NAMES), contents)
     assert archive.testzip() is None
     assert [archive.read(one) for one in archive.infolist()] == contents
     assert archive.namelist() == list(NAMES.values())
     assert {one.date_time for one in archive.infolist()} == {(2026, 11, 22, 7, 45, 50)}
-    assert (await pack(page, [], [])).namelist() == []
+    assert (pack([], [])).namelist() == []
 
 
-async def test_whatever_a_file_is_called_it_is_one_file_in_the_folder_of_the_archive(pages):
-    page = await pages.borrow()
+def test_whatever_a_file_is_called_it_is_one_file_in_the_folder_of_the_archive():
     names = [f"{before}{chr(code)}{after}" for code in range(0x180) for before, after in (("..", "/.."), ("", "a"))]
-    archive = await pack(page, names, [])
+    archive = pack(names, [])
     found = archive.namelist()
     assert len({unicodedata.normalize("NFC", name).lower() for name in found}) == len(names)
     assert [name for name in found if PurePosixPath(name).name != name or PureWindowsPath(name).name != name] == []

@@ -327,7 +327,7 @@ async def test_unread_answers_fill_no_memory(serve):
     async with serve(counting) as served, await served.connect() as stream:
         await stream.send(GET)
         seen = -1
-        while seen != sent:  # until it stands still
+        while not sent or seen != sent:  # until it stands still
             seen = sent
             await anyio.sleep(0.05)
         assert 0 < sent < 8 << 20
@@ -476,9 +476,10 @@ async def test_a_stop_lets_a_running_request_end(serve):
 
 @pytest.mark.parametrize("pipelined", [0, 1])
 async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
-    ended = []
+    entered, ended = asyncio.Event(), []
 
     async def endless(scope, receive, send):
+        entered.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -486,7 +487,7 @@ async def test_a_stop_cuts_what_does_not_end(serve, pipelined):
 
     async with serve(endless) as served, await served.connect() as stream:
         await stream.send(GET + GET * pipelined)
-        await anyio.sleep(0.05)
+        await entered.wait()
         with anyio.fail_after(30):
             await served.server.stop(0.05)
         assert not served.server._connections
