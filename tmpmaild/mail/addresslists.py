@@ -141,7 +141,8 @@ def _bare(address: str) -> str:
     text = decode(address).strip()
     if '"' not in text:
         text = "".join(text.split())
-    return _ROUTE.sub("", text, count=1) if _ROUTE.match(text) else text
+    route = _ROUTE.match(text)
+    return text[route.end() :] if route else text
 
 
 def _name(phrase: list[tuple[str, str]], comments: list[str]) -> str:

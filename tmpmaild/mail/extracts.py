@@ -34,9 +34,9 @@ _DATES = [
     re.compile(pattern, re.ASCII | re.IGNORECASE)
     for pattern in (
         # Sat, 21 Nov 2026 03:00:57 +0100 (RFC 5322 §3.3), and what is written for it.
-        rf"(?:[a-z]++[., ]++)?(?P<day>{_DAY})[ -]?(?P<month>{_NAME})[ .,-]*+(?P<year>[0-9]{{2,4}})[ ,]++{_WHEN}",
+        rf"(?:[a-z]{{1,9}}+[., ]++)?(?P<day>{_DAY})[ -]?(?P<month>{_NAME})[ .,-]*+(?P<year>[0-9]{{2,4}})[ ,]++{_WHEN}",
         # Sat Nov 21 03:00:57 CET 2026, as the C library writes.
-        rf"[a-z]++[, ]++(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++{_CLOCK} (?P<year>[0-9]{{4}})(?![0-9:]){_OFFSET}",
+        rf"[a-z]{{1,9}}+[, ]++(?P<month>{_NAME}) (?P<day>{_DAY})[, ]++{_CLOCK} (?P<year>[0-9]{{4}})(?![0-9:]){_OFFSET}",
         # 2026-11-21T03:00:57+01:00 (ISO 8601).
         rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>{_DAY})[t ]{_WHEN}",
     )

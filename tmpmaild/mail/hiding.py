@@ -33,7 +33,7 @@ _ONLY_CLASS = re.compile(r"\s*+\.([\w-]++)\s*+")
 _SEEN_OR_NOT = re.compile(
     r"(?:^|[;\s])(?:display|visibility|opacity|position|height|max-height|font|font-size|color)\s*+:"
 )
-_IMPORTANT = re.compile(r"\s*+!\s*+important\Z")
+_IMPORTANT = re.compile(r"(?<!\s)\s*+!\s*+important\Z")
 _NOTHING = re.compile(r"(?:0|0?\.0+|0\.0*)(?:px|pt|em|rem|%)?")
 _NO_ROOM = re.compile(r"(?:0|0?\.0+|0\.0*|1(?=px))(?:px|pt|em|rem)?")
 _FAR = re.compile(r"-[0-9]{4,6}(?:\.[0-9]*)?(?:px|pt)|-[0-9]{3,5}(?:em|rem)")

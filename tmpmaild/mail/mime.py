@@ -35,7 +35,7 @@ _SMALL_BYTES = 8 * 1024
 _UTF_8 = ("", "utf-8")
 _LIKE_ASCII = (*_UTF_8, "us-ascii", "iso-8859-1", "windows-1252")
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
-_META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w:-]{1,40})", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*+=\s*+[\"']?([\w:-]{1,40})", re.IGNORECASE)
 _META_WITHIN_BYTES = 4096
 # Characters that turn the order of what follows, so that "exe.gpj" reads as "jpg.exe" (Unicode TR 36).
 _BIDI = {

@@ -54,7 +54,7 @@ _NEGATED = re.compile(
     re.IGNORECASE,
 )
 # Particles of Chinese, Japanese and Korean end a word without a space.
-_WORD_BEFORE = re.compile(r"()([^\W\d_]++)(?<![\u7684\u306e\u306f\ub294\uc740\uc758])[ -]?\Z")
+_WORD_BEFORE = re.compile(rf"()([^\W\d_]{{1,{_LONGEST_WORD}}}+)(?<![\u7684\u306e\u306f\ub294\uc740\uc758])[ -]?\Z")
 _WORD_BEHIND = re.compile(r" ()([^\W\d_]++)")
 _TOLD_MORE_BEHIND = re.compile("codi.*|cod|codul.*|claves?|kod(?:y|em|om|ow|i|o)?|\u043a\u043e\u0434.*")
 _FIRST_EAST_ASIAN = "\u1100"

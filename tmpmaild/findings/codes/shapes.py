@@ -42,7 +42,7 @@ _SENTENCE_END = re.compile(
 # What an earlier mail said; without words it may be emphasis.
 _QUOTED = re.compile(r"^>(?!>).*[^\W\d_]{2}.*$", re.MULTILINE)
 # A mail that was answered or passed on: a line of hyphens, then at least two lines of its header.
-_EARLIER = re.compile(r"^-{4,}[^\n]*\n+(?:[^\W\d_][^\n:]{1,20}: [^\n]*\n+){2}.*", re.MULTILINE | re.DOTALL)
+_EARLIER = re.compile(r"^-{4,}+[^\n]*+\n++(?:[^\W\d_][^\n:]{1,20}+: [^\n]*+\n++){2}.*+", re.MULTILINE | re.DOTALL)
 _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
 _ONE_A_LINE = re.compile(r"\n[0-9A-Z](?:\n[0-9A-Z]){3,7}(?=\n)")
 _PIECES = re.compile(rf".{{1,{_LONGEST_LINE}}}(?:\s|$)|.{{{_LONGEST_LINE}}}")
@@ -72,7 +72,7 @@ _SECRET = re.compile(
 _CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
 # Behind these a number is an amount, a part of something longer, or the rest of a masked one; "**1234**" is emphasis.
 _NO_START = re.compile(
-    rf"(?:[+/.@\\]|[(\[]#|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2,}}[ -]?|[.\u2026]{{2,}}|\u2026"
+    rf"(?:[+/.@\\]|[(\[]#|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2}}[ -]?|[.\u2026]{{2}}|\u2026"
     r"|[0-9]\) ?)\Z",
 )
 _NO_START_CHARACTERS = 6
@@ -92,7 +92,7 @@ _UNEVEN = re.compile(
     r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-)(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4}"
     r"|[0-9]{1,3}(?: [0-9]{2,3}){2})",
 )
-_PRINTED = re.compile(r"[!-~]+\Z")
+_PRINTED = re.compile(r"[!-~]*+")
 _LONGEST_START = 13
 # Of a parcel on a shelf; typed with its hyphens.
 _SHELF = re.compile(r"[0-9]{1,2}-(?:[0-9]{1,2}-)?[0-9]{4,5}")
@@ -106,7 +106,6 @@ _MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
 _WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
-_THREE_WORDS = re.compile(r".*-.*-.*")
 _GROUPS = re.compile(
     r"(?=.{7})(?!\d+(?:-\d+)*\Z|\d{4}-\d\d-)(?:[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}|[0-9A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,6}){2})"
 )
@@ -219,8 +218,8 @@ def _shapes(text: str) -> Iterator[Shape]:
         token, (start, end) = match[0], match.span()
         secret = None
         if text[end : end + 1] in _SIGNS or text[start - 1] in _SIGNS:
-            before = _PRINTED.search(text, max(start - _LONGEST_START, 0), start)
-            secret = _SECRET.match(text, before.start() if before else start)
+            before = _PRINTED.match(text[max(start - _LONGEST_START, 0) : start][::-1])
+            secret = _SECRET.match(text, start - len(before[0]) if before else start)
         if secret:
             yield Shape(*secret.span(), secret[0], scores.SECRET, Kind.WORDS)
         elif _SHORTEST <= len(token) <= _LONGEST_RUN and not token.isdigit():
@@ -286,7 +285,7 @@ def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
 
 def _kind_and_score(token: str, value: str) -> tuple[Kind, float]:
     if _WORDS.fullmatch(token):
-        return Kind.WORDS, scores.THREE_WORDS if _THREE_WORDS.fullmatch(token) else scores.TWO_WORDS
+        return Kind.WORDS, scores.TWO_WORDS if token.count("-") == 1 else scores.THREE_WORDS
     kind = Kind.LETTERS if value.replace("-", "").isalpha() else Kind.MIXED
     if _PREFIXED.fullmatch(token):
         return kind, scores.PREFIXED_DIGITS

@@ -1,0 +1,136 @@
+"""No regular expression of the package takes more than linear time, whatever it is given."""
+
+import ast
+import re
+import runpy
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from badinputs import bad_inputs
+
+import tmpmaild
+from growth import TIMES, assert_linear, cpu_seconds
+
+PACKAGE = Path(tmpmaild.__file__).parent
+# What these match is the operator's own, or ours.
+OURS = {"databaseurl.py", "docspage.py", "embedded.py", "openapi.py", "scriptbundle.py"}
+NOT_OF_STRANGERS = {"cli", "config", "host", "storage", *OURS}
+MODULES = {
+    path: ast.parse(path.read_text())
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if NOT_OF_STRANGERS.isdisjoint(path.relative_to(PACKAGE).parts)
+}
+USES = {"match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"}
+MADE_LATER = {"app.py", "goals.py"}  # of a route of ours, and as a tester asks
+CHARACTERS = 8000
+QUICK_SECONDS = 0.01  # a quadratic expression takes three times as long and more
+MOST_LOOKED_AT = 3
+
+
+class Made(NamedTuple):
+    place: str
+    expression: re.Pattern
+    uses: frozenset[str]
+
+
+def calls(tree):
+    """Yield the places of a module that make expressions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"compile", *USES}:
+            yield from [node] if ast.unparse(node.func.value) == "re" else []
+
+
+@cache
+def uses():
+    """Return what is done with each name of the package, were it an expression."""
+    found = {}
+    for tree in MODULES.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in USES:
+                found.setdefault(node.value.id, set()).add(node.attr)
+    return found
+
+
+def uses_of(tree, line):
+    """Return what is done with the expression that a line makes; all that can be done, where that is not plain to see."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and node.lineno <= line <= node.end_lineno:
+            if isinstance(node.value, ast.Attribute):
+                return {node.value.attr}
+            if isinstance(node.value, ast.Call):
+                return uses().get(getattr(node.targets[0], "id", ""), USES)
+    return USES
+
+
+@cache
+def made():
+    """Return all expressions: the modules that make any are executed once more, with a compile that takes notes."""
+    seen, compile_ = [], re.compile
+
+    def noting(pattern, flags=0):
+        caller = sys._getframe(1)
+        seen.append((Path(caller.f_code.co_filename), caller.f_lineno, compile_(pattern, flags)))
+        return seen[-1][-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(re, "compile", noting)
+        for path, tree in MODULES.items():
+            if any(calls(tree)):
+                runpy.run_path(str(path), run_name=path.stem)
+    seen += [
+        (path, call.lineno, compile_(call.args[0].value))
+        for path, tree in MODULES.items()
+        for call in calls(tree)
+        if call.func.attr != "compile" and isinstance(call.args[0], ast.Constant)
+    ]
+    return [
+        Made(f"{path.name}:{line}", expression, frozenset(uses_of(MODULES[path], line)))
+        for path, line, expression in dict.fromkeys(seen)
+        if path in MODULES
+    ]
+
+
+def test_every_place_that_makes_an_expression_was_seen():
+    """Else the next test would not see what it makes."""
+    seen = {one.place for one in made()}
+    unseen = {
+        f"{path.name}:{call.lineno}"
+        for path, tree in MODULES.items()
+        for call in calls(tree)
+        if path.name not in MADE_LATER
+        and not any(f"{path.name}:{line}" in seen for line in range(call.lineno, call.end_lineno + 1))
+    }
+    assert unseen == set()
+
+
+@pytest.mark.parametrize("name", [path.name for path, tree in MODULES.items() if any(calls(tree))])
+def test_expressions_are_linear(name):
+    for one in made():
+        if one.place.startswith(f"{name}:"):
+            for work in works(one):
+                assert_all_linear(work, bad_inputs(one.expression))
+
+
+def assert_all_linear(work, inputs):
+    """Look closer at the slowest inputs, of those for which a quadratic expression could be the reason."""
+    taken = sorted(((cpu_seconds(work, bad.text(CHARACTERS)), bad) for bad in inputs), reverse=True)
+    for seconds, bad in taken[:MOST_LOOKED_AT]:
+        if seconds > QUICK_SECONDS:
+            assert_linear(lambda size, bad=bad: work(bad.text(len(size))), range(TIMES * CHARACTERS))
+
+
+def works(one):
+    """Return the ways in which an expression is put to work: at one start, up to the end, or at all starts in turn."""
+
+    def fitting(text):
+        return text if isinstance(one.expression.pattern, str) else text.encode("latin-1", "replace")
+
+    if "fullmatch" in one.uses:
+        yield lambda text: one.expression.fullmatch(fitting(text))
+    if "match" in one.uses:
+        yield lambda text: one.expression.match(fitting(text))
+    if one.uses - {"match", "fullmatch"}:
+        yield lambda text: sum(1 for _ in one.expression.finditer(fitting(text)))
