@@ -33,7 +33,7 @@ _ATTRIBUTES = names(
     "align alt bgcolor border class color dir face height href id lang size style title type valign width"
 )
 _OPERATORS = ("=", "~=", "^=", "$=", "*=", "|=")
-_AROUND_MARKS = re.compile(r"(?:(?<!\s)\s++)?+([:;,])\s*+")
+_AROUND_MARKS = re.compile(r"(?>(?:(?<!\s)\s++)?)([:;,])\s*+")
 
 
 def own_name(name: str) -> str:
