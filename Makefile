@@ -9,7 +9,7 @@ QUICK ?=
 MINUTES ?= 30
 TYPESCRIPT := clients/typescript
 
-.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
+.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -37,6 +37,11 @@ proof-properties: $(VENV)/.dev
 # The units on a Debian 12 that boots in a container. As root; needs systemd-container and debootstrap, and once the network.
 proof-systemd: $(VENV)/.dev
 	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted*.py -n0 -rs $(ARGS)
+
+# The README's commands on a Debian 12 and 13 that nobody has prepared, as root and as a user: half an hour. As root;
+# needs systemd-container, debootstrap and the network.
+proof-fresh: $(VENV)/.dev
+	FRESH=1 $(BIN)/python -m pytest tests/proofs/test_fresh.py -n0 -rs $(ARGS)
 
 # A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
 soak: $(VENV)/.dev

@@ -122,6 +122,7 @@ def store(engine_kind, request, tmp_path):
     """Return an empty place for a storage."""
     if engine_kind == "sqlite":
         return stores.SqliteStore(tmp_path / "mail.db")
+    assert request.node.get_closest_marker("needs"), 'mark it needs("postgresql"), so that make test does without'
     request.getfixturevalue("empty")()
     return stores.PostgresqlStore(*map(request.getfixturevalue, ("cluster", "database")))
 

@@ -76,6 +76,11 @@ def debian(packages: Sequence[str] = PYTHON, suite: str = SUITES[0]) -> Path:
     return kept
 
 
+def variables() -> list[str]:
+    """Return what pip and npm go by here to reach their registries, as ``NAME=value``."""
+    return [f"{name}={value}" for name, value in os.environ.items() if name.startswith(("PIP_", "NODE_EXTRA_", "NPM_"))]
+
+
 def steps(text: str) -> Iterator[tuple[str, str]]:
     """Yield each instruction of a Containerfile with what follows it."""
     for line in text.replace("\\\n", " ").splitlines():
@@ -150,8 +155,7 @@ def _copy(rest: str, context: Path, stages: dict[str, Image], image: Image) -> N
 
 def _entered(image: Image) -> list[str]:
     """Return the beginning of a command that runs as root in a stage, with the network of this machine."""
-    pip = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")]
-    inside = ["chroot", str(image.folder), "env", f"--chdir={image.settings.get('WORKDIR', '/')}", *pip]
+    inside = ["chroot", str(image.folder), "env", f"--chdir={image.settings.get('WORKDIR', '/')}", *variables()]
     script = 'mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && shift && exec "$@"'
     return ["unshare", "--mount", "sh", "-c", script, "sh", str(image.folder), *inside]
 

@@ -16,6 +16,8 @@ SYSTEM_FULL = "452 4.3.1 Insufficient system storage, try again later"
 OUR_FAULT = "451 4.3.0 Temporary failure, try again later"
 WAITING = "wait_event_type = 'Lock' AND datname = current_database()"
 
+pytestmark = pytest.mark.needs("postgresql")
+
 
 @pytest.fixture
 def engine_kind():

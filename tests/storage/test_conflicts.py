@@ -197,6 +197,7 @@ async def test_what_cannot_be_serialized_is_tried_again(engine, strangers, prepa
     assert await case.stored() == case.expected
 
 
+@pytest.mark.needs("postgresql")
 async def test_the_isolation_is_ours_whatever_the_database_has(engine):
     session = engine.storage._writer._session
     assert await (await session.connection()).fetchval("SHOW transaction_isolation") == "read committed"

@@ -1,0 +1,78 @@
+"""The commands of README.md on machines that nobody has prepared: Debian 12 and 13, as root and as a user.
+
+What is installed is what the README names, and then what ``make test-peers`` asks for.
+"""
+
+import os
+import re
+import time
+from collections import Counter
+
+import pytest
+
+import chroot_image
+import machines
+from blocks import ROOT
+from freshmachines import USER, fresh
+
+README = (ROOT / "README.md").read_text()
+PACKAGES = re.search(r"`apt install ([^`]+)`", README)[1]
+NAMES = dict(zip(chroot_image.SUITES, ("Debian 12", "Debian 13"), strict=True))
+# The daemon is stopped, not make: what it says of that is its exit code.
+RUN = """
+export TMPMAILD_HTTP__LISTEN=127.0.0.1:0 TMPMAILD_SMTP__LISTEN=127.0.0.1:0  # this machine's ports may be in use
+make run > ../said & pid=$!
+until grep --quiet /messages ../said; do kill -0 $pid; sleep 0.2; done
+sed '1,/terminal:/d' ../said > ../lines
+bash -eu ../lines > ../shown
+grep --quiet 'Hello from tmpmaild' ../shown
+kill $(cat /proc/$pid/task/$pid/children)
+wait $pid
+"""
+
+pytestmark = pytest.mark.skipif(not os.environ.get("FRESH"), reason="takes half an hour: make proof-fresh")
+
+
+class Rows:
+    """What was run on a machine; ``failed`` has the output of what did not pass."""
+
+    def __init__(self, machine, user, name, figure):
+        self._machine, self._user, self._name, self._figure = machine, user, name, figure
+        self.failed = []
+
+    def run(self, what, script):
+        begun = time.monotonic()
+        done = self._machine.run(self._user, script, "tmpmaild")
+        counts = Counter()
+        for summary in re.findall(r"^=+ (.+) in [\d.]+s.*=+$", done.stdout, re.MULTILINE):
+            for number, kind in re.findall(r"(\d+) (passed|failed|error|skipped)", summary):
+                counts[kind] += int(number)
+        found = ", ".join(f"{counts[kind]} {kind}" for kind in ("passed", "failed", "error", "skipped"))
+        ended = f"exit code {done.returncode}; {found}; {time.monotonic() - begun:.0f} s"
+        self._figure(f"{self._name}, {self._user}: {what}", ended, "exit code 0; 0 failed, 0 error")
+        if done.returncode or counts["failed"] or counts["error"]:
+            broken = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.MULTILINE)
+            self.failed.append("\n".join([what, ended, *broken, done.stdout[-6000:]]))
+        return done.stdout
+
+
+@pytest.mark.parametrize("user", ["root", USER])
+@pytest.mark.parametrize("suite", chroot_image.SUITES)
+def test_the_commands_of_the_readme_pass(suite, user, figure):
+    if reason := machines.missing():
+        pytest.skip(reason)
+    assert "`curl`" in README
+    with fresh(suite) as machine:
+        rows = Rows(machine, user, NAMES[suite], figure)
+        machine.install(PACKAGES)
+        machine.must(user, "git clone --quiet /tmpmaild.bundle tmpmaild")
+        rows.run("make test", "make test")
+        said = rows.run("make test-peers, with nothing installed for it", "make test-peers")
+        machine.install("curl")
+        rows.run("make run", RUN)
+        if user == "root":
+            rows.run(".ci/run", ".ci/run")
+        else:
+            machine.install(re.search(r"^  apt-get install (.+)$", said, re.MULTILINE)[1])
+            rows.run("make test-peers, with what it asked for", "make test-peers ARGS=--all-peers")
+    assert not rows.failed, "\n\n".join(rows.failed)

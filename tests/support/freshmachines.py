@@ -1,0 +1,57 @@
+"""Minimal Debians that nobody has prepared: files of their own above what debootstrap made, and the network of this machine."""
+
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import chroot_image
+
+ROOT = Path(__file__).parents[2]
+USER = "somebody"
+HOMES = {"root": "/root", USER: f"/home/{USER}"}
+_MAKE_HOMES = f"useradd --create-home --shell /bin/bash {USER} && chmod 0700 {' '.join(HOMES.values())}"
+
+
+class FreshMachine:
+    """One that runs nothing but the commands that it is given; what those change stays until the end."""
+
+    def __init__(self, root, bundle):
+        self._command = ["systemd-nspawn", "--quiet", "--directory", root, "--register=no", "--keep-unit", "--pipe"]
+        self._command += ["--as-pid2", "--resolv-conf=off", f"--bind-ro={bundle}:/tmpmaild.bundle"]
+        self._command += [f"--setenv={variable}" for variable in chroot_image.variables()]
+
+    def run(self, user, script, folder=""):
+        """Run a script with bash in a folder of the user's home; its output has its errors as well."""
+        command = [*self._command, f"--user={user}", f"--chdir={HOMES[user]}/{folder}", "bash", "-euc", script]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+    def must(self, user, script, folder=""):
+        done = self.run(user, script, folder)
+        assert done.returncode == 0, f"{script}\n{done.stdout[-4000:]}"
+        return done.stdout
+
+    def install(self, packages):
+        """Install packages of Debian."""
+        options = "-qq --yes --no-install-recommends"
+        self.must("root", f"DEBIAN_FRONTEND=noninteractive apt-get install {options} {packages} > /dev/null")
+
+
+@contextmanager
+def fresh(suite):
+    """Yield a Debian with two users, whose homes nobody else may enter, and the commit in ``/tmpmaild.bundle``."""
+    base = chroot_image.debian(["ca-certificates"], suite)
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tmpmaild-fresh-") as name:
+        folder = Path(name)
+        for part in ("upper", "work", "root"):
+            (folder / part).mkdir()
+        subprocess.run(["git", "bundle", "create", "--quiet", folder / "bundle", "HEAD"], cwd=ROOT, check=True)
+        options = f"lowerdir={base},upperdir={folder}/upper,workdir={folder}/work"
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, folder / "root"], check=True)
+        try:
+            machine = FreshMachine(folder / "root", folder / "bundle")
+            machine.must("root", _MAKE_HOMES)
+            machine.must("root", "apt-get -qq update")
+            yield machine
+        finally:
+            subprocess.run(["umount", folder / "root"], check=True)
