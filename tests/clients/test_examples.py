@@ -24,6 +24,12 @@ test("fails", async ({ request, inbox, tmpmail }, testInfo) => {
   throw new Error("as expected");
 });
 
+test("waits for too long", async ({ request, inbox }) => {
+  test.setTimeout(6000);
+  await request.post("/sign-up", { form: { email: inbox.address } });
+  await inbox.waitFor({ subject: "never" });
+});
+
 test("shows a mail", async ({ page, request, newInbox, tmpmail }, testInfo) => {
   await testInfo.attach("service", { body: tmpmail.url, contentType: "text/plain" });
   const inbox = await newInbox();
@@ -54,6 +60,23 @@ await close();
 """
 
 
+NO_MORE_TIME = (
+    r'no mail with subject "never" came to \S+ within [2-5]\.?\d* s, and the test has no more time; what did come:\n'
+    r"  2\S+  shop@shop\.example  Confirm your address"
+)
+SLOW = """
+import { test } from "tmpmaild/vitest";
+import { startShop } from "./shop.mjs";
+
+test("waits for too long", async ({ inbox, tmpmailSmtp, onTestFinished }) => {
+  const shop = await startShop(tmpmailSmtp);
+  onTestFinished(() => shop.close());
+  await fetch(`${shop.url}/sign-up`, { method: "POST", body: new URLSearchParams({ email: inbox.address }) });
+  await inbox.waitFor({ subject: "never", timeoutMs: 60_000 });
+}, 6000);
+"""
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
@@ -61,10 +84,7 @@ def free_port():
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
 def test_each_example_stands_in_the_guide_to_the_letter(path):
-    if path.name == "shop.mjs":  # the application under test
-        assert "`shop.mjs`" in PAGES
-    else:
-        assert path.read_text() in re.findall(r"^```\w+\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
+    assert path.read_text() in re.findall(r"^```\w+\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.proof
@@ -89,8 +109,10 @@ def test_signing_up_and_confirming_is_six_lines_of_playwright_and_all_workers_sh
     assert {title: result["status"] for title, result in tests.items()} == {
         "a customer signs up with the code of the mail": "passed",
         "shows a mail": "passed",
+        "waits for too long": "failed",
         "fails": "failed",
     }
+    assert re.search(NO_MORE_TIME, tests["waits for too long"]["error"]["message"])
     assert tests["fails"]["workerIndex"] != tests["shows a mail"]["workerIndex"]
     assert attached(tests["fails"], "service") == attached(tests["shows a mail"], "service")
     assert tests["fails"]["error"]["message"].endswith("as expected")
@@ -111,16 +133,22 @@ def attached(result, name):
 
 
 @pytest.mark.proof
-def test_vitest_has_one_daemon_by_its_global_setup(node, example):
+def test_vitest_has_one_daemon_by_its_global_setup_and_a_wait_ends_before_the_test(node, example):
     folder = example("shop.mjs", "sign-up.test.mjs", "vitest.config.mjs")
-    assert re.search(
-        r"Tests +1 passed", node("node", "node_modules/vitest/vitest.mjs", "run", cwd=folder, NO_COLOR="1")
-    )
+    (folder / "slow.test.mjs").write_text(SLOW)
+    vitest = "exec node node_modules/vitest/vitest.mjs run 2>&1"
+    said = node("sh", "-c", vitest, cwd=folder, status=1, NO_COLOR="1")
+    assert re.search(r"Tests +1 failed \| 1 passed", said)
+    assert re.search(NO_MORE_TIME, said)
+    assert "tmpmaild: mails of" in said
 
 
-def test_the_runner_of_node_needs_no_setup(node, example):
+def test_the_runner_of_node_needs_no_setup_and_ends_also_when_an_assertion_fails(node, example):
     folder = example("shop.mjs", "node.test.mjs")
-    assert "# pass 1\n" in node("node", "--test", "--test-reporter=tap", "node.test.mjs", cwd=folder)
+    wrong = (folder / "node.test.mjs").read_text().replace("Wrong code", "Right code")
+    (folder / "wrong.test.mjs").write_text(wrong)
+    said = node("node", "--test", "--test-reporter=tap", "node.test.mjs", "wrong.test.mjs", cwd=folder, status=1)
+    assert "# pass 1\n# fail 1\n" in said
 
 
 @pytest.mark.proof

@@ -5,6 +5,7 @@ import { accessSync, closeSync, constants, fstatSync, mkdtempSync, openSync, rea
 import { devNull, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import type { Socket } from "node:net";
+import { type Certificate, issued } from "./certificate.js";
 import { NotStarted } from "./errors.js";
 
 const START_MS = 30_000;
@@ -38,6 +39,8 @@ export interface StartOptions {
   command?: string | readonly string[];
   /** Keys of the configuration over those that are good for tests, such as `{ "smtp.listen": "127.0.0.1:2525" }`. */
   settings?: Readonly<Record<string, string | number | boolean>>;
+  /** Offer TLS, with a certificate of its own (needs the program `openssl`): STARTTLS at `smtp`, and `smtps`, `caFile`. */
+  tls?: boolean;
 }
 
 /** Where mail is sent to. */
@@ -52,6 +55,10 @@ export interface Service {
   readonly url: string;
   /** Where the application under test sends its mail. */
   readonly smtp: SmtpServer;
+  /** Where connections begin with TLS (`tls: true`). */
+  readonly smtps?: SmtpServer | undefined;
+  /** The file of the certificate's authority, which your application must trust: `NODE_EXTRA_CA_CERTS` in its environment. */
+  readonly caFile?: string | undefined;
   /** End it, if it was started here. */
   close(): Promise<void>;
 }
@@ -60,14 +67,18 @@ export interface Service {
  * Start a daemon that ends with `close()`, and with this process, SIGKILL included: the system then closes the pipe that
  * is its standard input. It does not keep this process alive. Throws `NotStarted`.
  */
-export async function startTmpmaild({ command = "tmpmaild", settings = {} }: StartOptions = {}): Promise<Service> {
+export async function startTmpmaild({ command = "tmpmaild", settings = {}, tls = false }: StartOptions = {}): Promise<Service> {
   const [program = "", ...given] = typeof command === "string" ? [command] : command;
   const folder = mkdtempSync(join(tmpdir(), "tmpmaild-"));
   const path = found(program, folder);
+  const certificate = tls ? issuedIn(folder) : undefined;
   const log = openedLog(folder);
-  const daemon = new Daemon(folder, log, spawned(path, [...given, ...SERVE], { folder, log, settings }));
+  const all = certificate === undefined ? settings : { ...tlsSettings(certificate), ...settings };
+  const daemon = new Daemon(folder, log, spawned(path, [...given, ...SERVE], { folder, log, settings: all }), certificate?.certificate);
   try {
-    return await daemon.announced();
+    const service = await daemon.announced();
+    if (certificate) rmSync(certificate.key); // it has been read; after a SIGKILL only the certificate is left
+    return service;
   } catch (error) {
     await daemon.close();
     throw error;
@@ -91,6 +102,19 @@ function found(program: string, folder: string): string {
     `${JSON.stringify(program)} is not in PATH: pip install tmpmaild, say where it is with { command }, ` +
       "or name a service that runs with $TMPMAILD_URL",
   );
+}
+
+function issuedIn(folder: string): Certificate {
+  try {
+    return issued(folder);
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function tlsSettings({ certificate, key }: Certificate): NonNullable<StartOptions["settings"]> {
+  return { "smtp.tls_listen": "127.0.0.1:0", "smtp.tls_certificate": certificate, "smtp.tls_key": key };
 }
 
 /** Open a file for what the daemon says. It has no name any more: nobody has to delete it. */
@@ -138,6 +162,7 @@ class Daemon {
     readonly folder: string,
     readonly log: number,
     child: ChildProcess,
+    readonly caFile: string | undefined,
   ) {
     this.#child = child;
     process.on("exit", this.#atExit);
@@ -159,7 +184,7 @@ class Daemon {
     if (typeof places === "string") throw new NotStarted(`tmpmaild did not start: ${places}; it said:\n${this.#log()}`);
     this.#letProcessEnd();
     void this.#ended.then((reason) => this.#warn(reason));
-    return { ...places, close: () => this.close() };
+    return { ...places, caFile: this.caFile, close: () => this.close() };
   }
 
   async close(): Promise<void> {
@@ -174,13 +199,15 @@ class Daemon {
     this.#removeFolder();
   }
 
-  #places(): Promise<{ url: string; smtp: SmtpServer }> {
+  #places(): Promise<{ url: string; smtp: SmtpServer; smtps: SmtpServer | undefined }> {
     let banner = "";
     return new Promise((resolve) => {
       this.#child.stdout?.on("data", (piece: Buffer) => {
         if (banner.length < MAX_BANNER_CHARACTERS) banner += piece.toString();
-        const places = /HTTP on ([^\s,]+)[^\n]*\n *SMTP on ([^\s,]+)/.exec(banner);
-        if (places?.[1] && places[2]) resolve({ url: `http://${reachable(places[1])}`, smtp: smtpServer(reachable(places[2])) });
+        const [, http, smtp, smtps] = /HTTP on ([^\s,]+)[^\n]*\n *SMTP on ([^\s,]+)[^\n]*\n(?: *SMTPS on ([^\s,]+))?/.exec(banner) ?? [];
+        if (!http || !smtp || (this.caFile !== undefined && !smtps)) return;
+        const tls = smtps ? smtpServer(reachable(smtps)) : undefined;
+        resolve({ url: `http://${reachable(http)}`, smtp: smtpServer(reachable(smtp)), smtps: tls });
       });
     });
   }

@@ -5,9 +5,8 @@ import { type Event, ReconnectingStream } from "./following.js";
 import { type Abortable, Mail, codeBy, describedLink, linkBy } from "./mail.js";
 import type { FaultItem, MessageItem } from "./openapi.js";
 import type { Has, Query, RemoteInbox } from "./remote.js";
+import type { TestTime } from "./testtime.js";
 import { type Goal, Waiting, listed } from "./waiting.js";
-
-const DEFAULT_TIMEOUT_MS = 60_000;
 
 /** Which mails are meant. Texts are looked for in any case; with several of these all must be true. */
 export interface Filter {
@@ -23,15 +22,20 @@ export interface Filter {
   has?: Has | readonly Has[];
 }
 
-/** Which mail to wait for, and how long: a minute unless `timeoutMs` says otherwise. */
+/**
+ * Which mail to wait for, and how long: `timeoutMs`, else `$TMPMAILD_TIMEOUT_MS`, else a minute; but where the runner tells
+ * how long the test may take, never longer than a little less.
+ */
 export type Wait = Filter & Abortable & { timeoutMs?: number };
 
 /** An address and its mail. All calls throw a `Problem` `address-expired` once the address has ended. */
 export class Inbox {
   readonly #remote: RemoteInbox;
+  readonly #time: TestTime;
 
-  constructor(remote: RemoteInbox) {
+  constructor(remote: RemoteInbox, time: TestTime) {
     this.#remote = remote;
+    this.#time = time;
   }
 
   /** The address that mail goes to. */
@@ -98,7 +102,8 @@ export class Inbox {
   /** Wait, and throw `UnexpectedMail` as soon as such a mail comes, or was there already. */
   async assertNoMail({ withinMs, ...filter }: Filter & Abortable & { withinMs: number }): Promise<void> {
     try {
-      const mail = await this.#wait({ ...filter, timeoutMs: withinMs }, { name: "", take: (message) => message });
+      const patience = { timeoutMs: withinMs, isCut: false }; // all of it, or a mail may come too late to be seen
+      const mail = await this.#wait(filter, { name: "", take: (message) => message }, patience);
       throw new UnexpectedMail(`mail came to ${this.address} where none was expected:${listed([mail])}`, [mail]);
     } catch (error) {
       if (!(error instanceof WaitTimeout) || error.cause !== undefined) throw error;
@@ -141,8 +146,12 @@ export class Inbox {
     await this.#remote.delete(signal);
   }
 
-  async #wait<T>({ timeoutMs = DEFAULT_TIMEOUT_MS, signal, ...filter }: Wait, goal: Goal<T>): Promise<T> {
-    return new Waiting(this.#remote, queryOf(filter), goal, timeoutMs, signal).run();
+  async #wait<T>(
+    { timeoutMs, signal = this.#time.signal, ...filter }: Wait,
+    goal: Goal<T>,
+    patience = this.#time.patience(timeoutMs),
+  ): Promise<T> {
+    return new Waiting(this.#remote, queryOf(filter), goal, patience, signal).run();
   }
 
   #mail(message: MessageItem): Mail {

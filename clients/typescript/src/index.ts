@@ -17,5 +17,5 @@ export type { Filter, Inbox, Wait } from "./inbox.js";
 export type { Abortable, Attachment, LinkWanted, Mail, Page } from "./mail.js";
 export type { CodeItem, FaultItem, FullMessageItem, LinkItem, MessageItem, ProblemCode, RefusalItem } from "./openapi.js";
 export type { Has } from "./remote.js";
-export { startForRun } from "./run.js";
+export { type RunOptions, startForRun } from "./run.js";
 export { type NewInbox, Tmpmaild } from "./service.js";

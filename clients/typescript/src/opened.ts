@@ -7,6 +7,7 @@ import type { NewInbox, Tmpmaild } from "./service.js";
 
 const MAX_MAILS = 10;
 const MAX_REFUSALS = 20;
+const MAX_ATTACHED_BYTES = 1_048_576;
 const MAX_LINK_CHARACTERS = 2000;
 
 /** The inboxes that a test has opened. */
@@ -28,6 +29,17 @@ export class OpenedInboxes {
     const refused = await this.#refused();
     const title = "tmpmaild: what the mail server refused meanwhile";
     return [...(await Promise.all(mails)), ...(refused ? [[title, refused] as [string, string]] : [])];
+  }
+
+  /** Print the reports. */
+  async print(): Promise<void> {
+    for (const [title, text] of await this.reports()) console.error(`${title}\n${text}`);
+  }
+
+  /** Return a title and the sanitised HTML of each mail that has some, oldest first. Never throws. */
+  async pages(): Promise<[title: string, html: string][]> {
+    const pages = await Promise.all(this.#inboxes.map((inbox) => htmlOf(inbox).catch(() => [])));
+    return pages.flat();
   }
 
   /** List what was refused since the first inbox was created, if something was, and if the service tells. */
@@ -52,6 +64,17 @@ async function discard(inbox: Inbox): Promise<void> {
     if (error instanceof Problem && ["address-expired", "address-not-found"].includes(error.code)) return;
     process.emitWarning(`${inbox.address} was not deleted: ${textOf(error)}`, "TmpmaildWarning");
   }
+}
+
+async function htmlOf(inbox: Inbox): Promise<[title: string, html: string][]> {
+  const mails = (await inbox.messages({ limit: MAX_MAILS })).reverse();
+  const pages: [string, string][] = [];
+  for (const [index, mail] of mails.entries()) {
+    if (!mail.hasHtml || mail.sizeBytes > MAX_ATTACHED_BYTES) continue;
+    const answer = await fetch(await mail.viewUrl());
+    if (answer.ok) pages.push([`tmpmaild: ${inbox.address} mail ${String(index + 1)} HTML`, await answer.text()]);
+  }
+  return pages;
 }
 
 async function listing(inbox: Inbox): Promise<string> {

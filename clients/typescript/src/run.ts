@@ -1,31 +1,42 @@
 // The service of a whole run of tests: the one that the environment names, else a daemon that all processes share.
 
-import { type Service, type StartOptions, smtpServer, startTmpmaild } from "./daemon.js";
+import { type Service, type SmtpServer, type StartOptions, smtpServer, startTmpmaild } from "./daemon.js";
 import { serviceUrl } from "./http.js";
 
 // In both builds of this package, for `import` and for `require`, it is the same daemon.
 const KEY = Symbol.for("tmpmaild.run");
 const shared = globalThis as { [KEY]?: Promise<Service> | undefined };
 
+/** How the service of a run is started, and used. */
+export interface RunOptions extends StartOptions {
+  /** How long waits last that do not say it: `$TMPMAILD_TIMEOUT_MS` of all processes that are started from now on. */
+  timeoutMs?: number;
+}
+
 /**
  * Return the service at `$TMPMAILD_URL`, with `$TMPMAILD_SMTP` for mail (`HOST:PORT`); without it start a daemon, once,
- * and set both variables, so that processes that are started from now on share it. Throws `NotStarted`.
+ * and set these variables, so that processes that are started from now on share it. Throws `NotStarted`.
  */
-export async function startForRun(options: StartOptions = {}): Promise<Service> {
+export async function startForRun({ timeoutMs, ...options }: RunOptions = {}): Promise<Service> {
+  if (timeoutMs !== undefined) process.env["TMPMAILD_TIMEOUT_MS"] = String(timeoutMs);
   return (shared[KEY] ??= process.env["TMPMAILD_URL"] ? Promise.resolve(given()) : started(options));
 }
 
 function given(): Service {
   const url = serviceUrl();
   const smtp = smtpServer(process.env["TMPMAILD_SMTP"] || new URL(url).hostname);
-  return { url, smtp, close: () => Promise.resolve() };
+  const tls = process.env["TMPMAILD_SMTPS"];
+  const [smtps, caFile] = [tls ? smtpServer(tls) : undefined, process.env["TMPMAILD_CA_FILE"]];
+  return { url, smtp, smtps, caFile, close: () => Promise.resolve() };
 }
 
 async function started(options: StartOptions): Promise<Service> {
   try {
     const service = await startTmpmaild(options);
     process.env["TMPMAILD_URL"] = service.url;
-    process.env["TMPMAILD_SMTP"] = `${service.smtp.host}:${String(service.smtp.port)}`;
+    process.env["TMPMAILD_SMTP"] = written(service.smtp);
+    if (service.smtps) process.env["TMPMAILD_SMTPS"] = written(service.smtps);
+    if (service.caFile) process.env["TMPMAILD_CA_FILE"] = service.caFile;
     return { ...service, close: () => ended(service) };
   } catch (error) {
     shared[KEY] = undefined;
@@ -35,7 +46,10 @@ async function started(options: StartOptions): Promise<Service> {
 
 async function ended(service: Service): Promise<void> {
   shared[KEY] = undefined;
-  delete process.env["TMPMAILD_URL"];
-  delete process.env["TMPMAILD_SMTP"];
+  for (const name of ["URL", "SMTP", "SMTPS", "CA_FILE"]) Reflect.deleteProperty(process.env, `TMPMAILD_${name}`);
   await service.close();
+}
+
+function written({ host, port }: SmtpServer): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${String(port)}`;
 }

@@ -6,6 +6,7 @@ import { Inbox } from "./inbox.js";
 import type { Abortable } from "./mail.js";
 import type { CreateRequest, DomainList, FaultItem, RefusalItem, RefusalList } from "./openapi.js";
 import { RemoteInbox, addressPath, isAddress } from "./remote.js";
+import { TestTime } from "./testtime.js";
 
 /** What an address is to be like; all is optional. */
 export interface NewInbox {
@@ -30,7 +31,11 @@ export interface NewInbox {
 export class Tmpmaild {
   readonly #http: Http;
 
-  constructor(url?: string) {
+  /** `time` is for the fixtures of this package. */
+  constructor(
+    url?: string,
+    readonly time = new TestTime(),
+  ) {
     this.#http = new Http(serviceUrl(url));
   }
 
@@ -49,14 +54,14 @@ export class Tmpmaild {
     if (more.private !== undefined) body.private = more.private;
     const answer = await this.#http.ask({ method: "POST", path: "addresses", body, signal });
     const created = decoded(answer, isAddress);
-    return new Inbox(new RemoteInbox(this.#http, created, created.token ?? null));
+    return new Inbox(new RemoteInbox(this.#http, created, created.token ?? null), this.time);
   }
 
   /** Return an inbox that exists; the token is needed to change it, and to read it if it is private. */
   async inbox(address: string, { token = null, signal }: Abortable & { token?: string | null } = {}): Promise<Inbox> {
     if (token !== null && !/^[!-~]+$/.test(token)) throw new TypeError("a token is made of printable ASCII characters");
     const answer = await this.#http.ask({ method: "GET", path: addressPath(address), token, signal });
-    return new Inbox(new RemoteInbox(this.#http, decoded(answer, isAddress), token));
+    return new Inbox(new RemoteInbox(this.#http, decoded(answer, isAddress), token), this.time);
   }
 
   /** Return the domains that addresses can be created at, the default first. */

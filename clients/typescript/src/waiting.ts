@@ -5,6 +5,7 @@ import { ConnectionLost, Problem, ServiceUnreachable, WaitTimeout, printable, te
 import { sleep } from "./http.js";
 import type { MessageItem } from "./openapi.js";
 import { MAX_PAGE, type Query, type RemoteInbox, queryParameters } from "./remote.js";
+import type { Patience } from "./testtime.js";
 
 const LONGEST_WAIT_MS = 50_000;
 const GRACE_MS = 5000;
@@ -33,9 +34,10 @@ export class Waiting<T> {
     readonly inbox: RemoteInbox,
     readonly query: Query,
     readonly goal: Goal<T>,
-    readonly timeoutMs: number,
+    readonly patience: Patience,
     readonly signal: AbortSignal | undefined,
   ) {
+    const { timeoutMs } = patience;
     if (Number.isNaN(timeoutMs)) throw new TypeError("a timeout is a number of milliseconds, not NaN");
     this.#deadline = performance.now() + Math.max(timeoutMs, 0);
     this.#after = query.after;
@@ -124,7 +126,8 @@ export class Waiting<T> {
     const wanted = [describedQuery(this.query), this.goal.name].filter(Boolean).join(" and ");
     const after = this.query.after ? ` after ${printable(this.query.after)}` : "";
     const what = wanted ? `no mail with ${wanted}` : "no mail";
-    let text = `${what} came to ${this.inbox.address}${after} within ${String(this.timeoutMs / 1000)} s`;
+    let text = `${what} came to ${this.inbox.address}${after} within ${String(this.patience.timeoutMs / 1000)} s`;
+    if (this.patience.isCut) text += ", and the test has no more time";
     const arrived = await this.#arrived();
     if (this.#trouble) text += `; the last request failed: ${textOf(this.#trouble)}`;
     else if (arrived.length === 0) text += "; nothing else did";

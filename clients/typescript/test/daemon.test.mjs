@@ -1,10 +1,12 @@
 // Starting a daemon, its mistakes, its end; that it ends with a node that is killed is tested in tests/clients.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { connect as connectTls } from "node:tls";
 import { NotStarted, ServiceUnreachable, Tmpmaild, startForRun, startTmpmaild } from "tmpmaild";
 import { smtpServer } from "../dist/esm/daemon.js";
 
@@ -32,6 +34,22 @@ test("a daemon has the settings that are given, and is gone with its folder when
     assert.ok((await tmpmail.create()).expiresAt < Date.now() + 120_000);
     await service.close();
     await assert.rejects(tmpmail.domains(), ServiceUnreachable);
+  }));
+
+test("a daemon with TLS is trusted by its file alone, and STARTTLS is offered", () =>
+  inFolder(async () => {
+    const { smtp, smtps, caFile, close } = await startTmpmaild({ tls: true });
+    const greeted = (options) =>
+      new Promise((resolve, reject) => {
+        const socket = connectTls({ host: smtps.host, port: smtps.port, servername: "localhost", ...options });
+        socket.on("error", reject).once("data", (greeting) => socket.end("QUIT\r\n", () => resolve(`${greeting}`)));
+      });
+    assert.match(await greeted({ ca: readFileSync(caFile) }), /^220 /);
+    await assert.rejects(greeted({}), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
+    const plain = connect(smtp.port, smtp.host);
+    plain.write("EHLO shop.example\r\nQUIT\r\n");
+    assert.match((await plain.toArray()).join(""), /250-STARTTLS\r\n/);
+    await close();
   }));
 
 test("a daemon that dies in the middle is told with what it said", (context, done) => {

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { inspect } from "node:util";
-import { NotInMail, Problem, UnexpectedMail, WaitTimeout, startForRun } from "tmpmaild";
+import { OpenedInboxes } from "../dist/esm/opened.js";
+import { NotInMail, Problem, Tmpmaild, UnexpectedMail, WaitTimeout, startForRun } from "tmpmaild";
 import { withInbox } from "tmpmaild/testing";
 import { CODE, RECEIPT, send } from "./smtp.mjs";
 
@@ -155,4 +156,31 @@ test("what the mail server refused is in the report of a failed test", async (t)
   assert.match(mails, /^tmpmaild: mails of \S+\nnone came$/);
   const line = /^tmpmaild: what .* meanwhile\n\d\d:\d\d:\d\d {2}127\.0\.0\.1 {2}RCPT TO:<x\S+> {2}550 5\.1\.1 No such address here$/;
   assert.match(refused, line);
+});
+
+test("the runner's context is handed on, and its signal ends a wait, with the mails that came", async (t) => {
+  const printed = t.mock.method(console, "error", () => undefined);
+  const controller = new AbortController();
+  const runner = { signal: controller.signal };
+  const waits = withInbox(async (inbox, { smtp, context }) => {
+    assert.equal(context, runner);
+    await send(smtp, inbox.address, CODE);
+    setImmediate(() => controller.abort(new Error("the runner's time is up")));
+    await inbox.waitFor({ subject: "never" });
+  });
+  await assert.rejects(waits(runner), /^Error: the runner's time is up$/);
+  assert.match(printed.mock.calls[0].arguments[0], /shop@shop\.example {2}Welcome/);
+});
+
+test("a report has the sanitised HTML of mails", async (t) => {
+  const { url, smtp } = service;
+  const opened = new OpenedInboxes(new Tmpmaild(url));
+  t.after(() => opened.delete());
+  const { address } = await opened.create();
+  await send(smtp, address, CODE);
+  await send(smtp, address, RECEIPT);
+  const [[title, html], ...others] = await opened.pages();
+  assert.equal(title, `tmpmaild: ${address} mail 2 HTML`);
+  assert.match(html, /Thank you/);
+  assert.deepEqual(others, []);
 });

@@ -1,0 +1,27 @@
+// The certificate of a daemon for tests, made by the program `openssl`: Node has no function that makes one.
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { NotStarted } from "./errors.js";
+
+// Under which names this machine is reached, also from its containers.
+const NAMES = "DNS:localhost,IP:127.0.0.1,IP:::1,DNS:host.docker.internal,DNS:host.containers.internal";
+
+/** The files of a certificate; it is its own authority. */
+export interface Certificate {
+  certificate: string;
+  key: string;
+}
+
+/** Make a certificate in a folder. Throws `NotStarted` without `openssl`. */
+export function issued(folder: string): Certificate {
+  const made = { certificate: join(folder, "certificate.pem"), key: join(folder, "key.pem") };
+  const subject = ["-subj", "/CN=localhost", "-addext", `subjectAltName=${NAMES}`, "-days", "2"];
+  const files = ["-keyout", made.key, "-out", made.certificate];
+  try {
+    execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...subject, ...files], { stdio: "pipe" });
+  } catch (error) {
+    throw new NotStarted(`{ tls: true } needs the program openssl: ${error instanceof Error ? error.message : ""}`);
+  }
+  return made;
+}
