@@ -148,7 +148,7 @@ class _Parts:
             chores=[self._service.forget_expired, lambda: self._limits.forget_idle(time.monotonic())],
         )
         self.lag = LoopLag()
-        self._web = HttpApp(self._service, roomsettings.http(config), self._limits, self.obstacle)
+        self._web = HttpApp(self._service, roomsettings.http(config, names(sockets.http)), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag)
         measures = tuple(chain.from_iterable(part.measures() for part in measured))
@@ -193,7 +193,7 @@ class _Parts:
         """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
         tls = await anyio.to_thread.run_sync(certificate.load, config)
-        smtp, web = roomsettings.smtp(config), roomsettings.http(config)
+        smtp, web = roomsettings.smtp(config), roomsettings.http(config, names(self._sockets.http))
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
         rules = await _noted_rules(config, self._storage)
         await self._storage.change_limits(roomsettings.storage(config))

@@ -1,7 +1,7 @@
 """What each room is given of the configuration, and which keys are read at the start only."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from tmpmaild import databaseurl
 from tmpmaild.config.settings import Config
+from tmpmaild.hostnames import reachable
 from tmpmaild.http.app import HttpSettings
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.peers import Networks
@@ -88,10 +89,12 @@ def rules(config: Config, retired: Mapping[str, int]) -> Rules:
     )
 
 
-def http(config: Config) -> HttpSettings:
-    """Return the settings of the HTTP application."""
+def http(config: Config, listening: Sequence[str] = ()) -> HttpSettings:
+    """Return the settings of the HTTP application, whose sockets have the addresses ``listening``."""
+    here = next((f"http://{reachable(one)}" for one in listening if not one.startswith("unix:")), "")
     return HttpSettings(
         public_url=config.http.public_url,
+        local_url=here,
         trusted_proxies=config.http.trusted_proxies,
         exempt=config.limits.exempt,
         allowed_hosts=config.http.allowed_hosts,

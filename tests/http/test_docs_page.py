@@ -77,7 +77,7 @@ def test_it_holds_no_script_and_loads_its_style_alone():
 def test_every_link_leads_to_a_part_of_the_page_or_to_a_page_of_ours():
     outline = Outline(PAGE)
     assert len(set(outline.anchors)) == len(outline.anchors)
-    own = {"docs.css", "api/v1/openapi.json", docspage._ICON, *(f"problems/{code}" for code in PROBLEMS)}
+    own = {"./", "docs.css", "api/v1/openapi.json", docspage._ICON, *(f"problems/{code}" for code in PROBLEMS)}
     assert set(outline.references) - own <= {f"#{one}" for one in outline.anchors}
 
 
@@ -164,7 +164,7 @@ def test_every_operation_has_its_command_line(operation, expected):
     assert [one.replace(" \\\n  ", " ") for one in commands(operation)] == expected
 
 
-def test_without_a_public_url_the_commands_go_to_the_default_port():
+def test_without_an_address_the_commands_go_to_the_default_port():
     page = docspage.page(openapi.document()).decode()
     assert commands("listDomains", page) == ['curl "http://localhost:8025/api/v1/domains"']
     assert text_of(page).count("Base http://localhost:8025") == 1

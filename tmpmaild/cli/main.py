@@ -25,6 +25,7 @@ from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host.logs import is_journal, logging_to_stderr
+from tmpmaild.hostnames import reachable
 from tmpmaild.storage.engines import operator_mail, upgrade
 from tmpmaild.storage.sqlite.temporary import temporary
 
@@ -93,9 +94,9 @@ def _announcer(config: Config) -> Callable[[list[str], list[str], list[str]], No
     def announce(http: list[str], smtp: list[str], smtps: list[str]) -> None:
         if config.log.format == "json" or is_journal(1):
             return  # the log says it
-        here = f"http://{sending.reachable(http[0])}"
+        here = f"http://{reachable(http[0])}"
         api = f"{here}/api/v1/addresses"
-        server = "" if smtp[0] in Config().smtp.listen else f" --server {sending.reachable(smtp[0])}"
+        server = "" if smtp[0] in Config().smtp.listen else f" --server {reachable(smtp[0])}"
         lines = [
             f"tmpmaild {__version__} serves {', '.join(config.domains)}",
             f"  HTTP on {', '.join(http)}",

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
+from tmpmaild.hostnames import reachable
 
 _SAMPLE = """\
 From: Alice <alice@example.com>\r
@@ -41,12 +42,6 @@ def default_server(config: Config, url: str) -> str:
             "say where it takes mail with --server HOST:PORT"
         )
     return reachable(config.smtp.listen[0])
-
-
-def reachable(name: str) -> str:
-    """Turn the address of a socket into one that a client on this machine can connect to."""
-    host, _, port = name.rpartition(":")
-    return f"{ {'0.0.0.0': '127.0.0.1', '[::]': '[::1]'}.get(host, host) }:{port}"  # noqa: S104 - read, not bound
 
 
 def _is_served_by(config: Config, url: str) -> bool:

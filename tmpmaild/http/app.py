@@ -43,6 +43,7 @@ class HttpSettings(Struct, frozen=True):
     """The part of the configuration that the HTTP application needs."""
 
     public_url: str = ""
+    local_url: str = ""  # where this machine finds it, "" if nowhere
     trusted_proxies: Networks = ()
     exempt: Networks = ()
     allowed_hosts: Sequence[str] = ()
@@ -92,7 +93,7 @@ class HttpApp:
     def _build(self, settings: HttpSettings, domain: str) -> ASGIApp:
         base_path = urlsplit(settings.public_url).path.rstrip("/")
         problems = Problems(base_path)
-        description, docs = _described(domain, settings.public_url)
+        description, docs = _described(domain, settings.public_url or settings.local_url)
         endpoints = _endpoints(self._service, base_path, self._slots, self._streams, description)
         app = Starlette(
             routes=[
@@ -127,10 +128,10 @@ class HttpApp:
 
 
 @lru_cache(maxsize=4)  # a reload seldom changes it
-def _described(domain: str, public_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
+def _described(domain: str, base_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
     """Return the OpenAPI document, and what ``/docs`` makes of it for people."""
     description = openapi.document(domain)
-    return description, docs_files(docspage.page(description, public_url), _docs_style())
+    return description, docs_files(docspage.page(description, base_url), _docs_style())
 
 
 @cache

@@ -16,7 +16,7 @@ from tmpmaild.http.problems import PROBLEMS
 from tmpmaild.http.schematexts import example, facts, type_text
 
 LOCAL_URL = "http://localhost:8025"
-"""Where the examples send requests when the operator has set no ``http.public_url``: the default of ``http.listen``."""
+"""Where the examples send requests when no URL is known, as with a Unix socket: the default of ``http.listen``."""
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -29,9 +29,9 @@ _special_in_quotes = re.compile(r'([$`"\\])')
 Node = Mapping[str, Any]
 
 
-def page(document: bytes, public_url: str = "") -> bytes:
-    """Return the page for an OpenAPI document of ours. The examples send requests to ``public_url``."""
-    return _Page(msgspec.json.decode(document), public_url.rstrip("/") or LOCAL_URL).whole().encode()
+def page(document: bytes, base_url: str = "") -> bytes:
+    """Return the page for an OpenAPI document of ours. The examples send requests to ``base_url``."""
+    return _Page(msgspec.json.decode(document), base_url.rstrip("/") or LOCAL_URL).whole().encode()
 
 
 class _Page:
@@ -62,7 +62,7 @@ class _Page:
         ]
         types = [tag("li", tag("a", name, href=f"#type-{name}")) for name in self._types]
         rest = [tag("h2", "Types"), tag("ul", *types), tag("h2", tag("a", "Header fields", href="#header-fields"))]
-        return tag("nav", *groups, *rest, aria_label="Contents")
+        return tag("nav", tag("a", "← Back to the inbox", href="./"), *groups, *rest, aria_label="Contents")
 
     def _intro(self, title: str) -> Html:
         info = self._document["info"]

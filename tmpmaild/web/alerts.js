@@ -21,7 +21,7 @@ export function announce(text) {
   at("announcer").textContent = text;
 }
 
-// Take back all that was said: some of it may be of mail that is gone.
+// Take back all that was said aloud or outside of the page: some of it may be of mail that is gone.
 export function hush() {
   announce("");
   closeNotifications();

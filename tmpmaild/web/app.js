@@ -88,6 +88,7 @@ function onLeft() {
   latest = undefined;
   clearTimeout(retrying);
   hush();
+  toast(""); // of mail to the inbox that is shown next, perhaps
   incoming.clear();
   closeAll();
   removals.flush();

@@ -20,7 +20,7 @@ export class Reading {
     this.#reader = reader;
     this.#list = list;
     this.#inboxes = inboxes;
-    history.replaceState(null, "");
+    if (!this.#reopened) history.replaceState(null, ""); // a step that a reload has left; else the mail that it opens uses it
     addEventListener("popstate", () => location.hash || this.close());
     document.addEventListener("visibilitychange", () => this.#see());
   }

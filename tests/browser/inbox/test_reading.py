@@ -226,3 +226,18 @@ async def test_an_address_that_is_shortened_says_so_and_what_is_copied_is_all_of
     await tab.card.locator(".address").click()
     await tab.page.keyboard.press("Control+C")
     assert await tab.pasted() == inbox.address
+
+
+async def test_on_a_phone_reloading_a_mail_adds_no_step_to_the_way_back(open_inbox, daemon, inbox, expect):
+    daemon.deliver(inbox.address, "one")
+    tab = await open_inbox(inbox, **PHONE)
+    await tab.row("one").tap()
+    await expect(tab.heading("one")).to_be_visible()
+    steps = await tab.page.evaluate("history.length")
+    for _ in range(2):
+        await tab.page.reload()
+        await expect(tab.heading("one")).to_be_visible()
+    assert await tab.page.evaluate("history.length") == steps
+    await tab.page.go_back()
+    await expect(tab.reader).to_be_hidden()
+    await expect(tab.row("one")).to_be_visible()

@@ -50,7 +50,9 @@ async def test_mail_to_another_inbox_is_counted_and_told_with_its_code_and_a_cli
     await expect(tab.page).to_have_title("(2) tmpmaild")
     await expect(choices.first).to_contain_text("2 unread")
     tab.asked.clear()
+    await expect(toast).to_contain_text("Mail to")
     await choices.first.click()
+    await expect(toast).to_be_empty()
     await tab.until_subjects("two", "one")
     assert tab.asked == []
 
