@@ -12,6 +12,8 @@ from tmpmaild.model import Envelope, NewMail, ParsedMail
 from tmpmaild.storage.base import Storage
 
 _PARSE_IN_LOOP_BYTES = 32 * 1024
+_PARSE_HTML_IN_LOOP_BYTES = 4 * 1024
+_SMALL_BYTES = 64 * 1024  # have a thread of their own, whatever larger mails cost
 _HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
 _GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
 
@@ -36,7 +38,8 @@ class Deliverer:
         self._clock = clock
         self._give_memory_back = give_memory_back
         self._gave_back_ms = 0
-        self._parsers = anyio.CapacityLimiter(2)
+        self._small = anyio.CapacityLimiter(1)
+        self._large = anyio.CapacityLimiter(2)
         self._heavy = anyio.Semaphore(1)
 
     async def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
@@ -45,7 +48,7 @@ class Deliverer:
         Raises ``AddressNotFound`` when none of the inboxes is left, ``MailboxFull``, ``StorageFull``,
         ``StorageUnavailable``.
         """
-        if len(raw) <= _PARSE_IN_LOOP_BYTES:
+        if _is_quick(raw):
             return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
         if len(raw) <= _HEAVY_BYTES:
             return await self._parse_and_store(envelope, inbox_ids, raw)
@@ -53,7 +56,8 @@ class Deliverer:
             return await self._parse_and_store(envelope, inbox_ids, raw)
 
     async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
-        parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=self._parsers)
+        parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
+        parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)
         return await self._store(envelope, inbox_ids, raw, parsed)
 
     def _parse(self, raw: bytes) -> ParsedMail:
@@ -72,3 +76,9 @@ class Deliverer:
             for inbox_id in inbox_ids:
                 self._recipients.forget(inbox_id)
             raise
+
+
+def _is_quick(raw: bytes) -> bool:
+    """Return whether a mail is parsed faster than a thread would answer, HTML being what takes time."""
+    size = len(raw)
+    return size <= _PARSE_HTML_IN_LOOP_BYTES or (size <= _PARSE_IN_LOOP_BYTES and b"text/html" not in raw.lower())

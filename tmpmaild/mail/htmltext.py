@@ -11,11 +11,14 @@ from itertools import islice
 
 from tmpmaild import charsets
 from tmpmaild.mail import hiding
+from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltokens import attributes_of, tokens, unescaped
 from tmpmaild.mail.htmltree import names
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000
+_STEPS_FOR_SHEETS = 20_000
+_STEPS_A_STYLE = 4
 BEFORE_CHARACTERS = 200
 
 
@@ -52,18 +55,19 @@ _INVISIBLE = re.compile(
 )
 
 
-def to_text(html: str) -> str:
+def to_text(html: str, budget: Budget | None = None) -> str:
     """Return what a reader of the HTML would read, with LF line ends and at most one empty line in a row.
 
     A link is followed by its address in angle brackets when that is of the web and not its text; an image
-    is its alternative text. Of very large HTML the beginning is read.
+    is its alternative text. Of very large HTML, and where the budget ends, the beginning is read.
     """
+    budget = budget or Budget()
     source = charsets.scrub(html[:MAX_CHARACTERS])
-    page, hidden = _Page(), _Hidden(_classes_of(source))
-    page.read(source, hidden)
+    page, hidden = _Page(), _Hidden(_classes_of(source), budget)
+    page.read(source, hidden, budget)
     if hidden.hides_too_much(found_nothing=not page.text()):
         page = _Page()
-        page.read(source, _Hidden({}, skips=False))
+        page.read(source, _Hidden({}, budget, skips=False), budget)
     return page.text()
 
 
@@ -74,15 +78,16 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
     address is what a browser would follow: without spaces around it, and without line ends. White space is
     collapsed. Hidden links are left out. Of very large HTML the beginning is read.
     """
-    source = charsets.scrub(html[:MAX_CHARACTERS])
-    hidden = _Hidden(_classes_of(source))
-    found = list(_links(source, hidden))
-    yield from _links(source, _Hidden({}, skips=False)) if hidden.hides_too_much(found_nothing=False) else found
+    source, budget = charsets.scrub(html[:MAX_CHARACTERS]), Budget()
+    hidden = _Hidden(_classes_of(source), budget)
+    found = list(_links(source, hidden, budget))
+    shown = _Hidden({}, budget, skips=False)
+    yield from _links(source, shown, budget) if hidden.hides_too_much(found_nothing=False) else found
 
 
-def _links(source: str, hidden: "_Hidden") -> Iterator[tuple[str, str, str]]:
+def _links(source: str, hidden: "_Hidden", budget: Budget) -> Iterator[tuple[str, str, str]]:
     before, link, href = "", "", ""
-    for kind, text, attributes in islice(tokens(source), MAX_TOKENS_FOR_LINKS):
+    for kind, text, attributes in islice(tokens(source, budget), MAX_TOKENS_FOR_LINKS):
         if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
             continue
         if kind == "text":
@@ -114,14 +119,16 @@ def _address(attributes: str) -> str:
 def _classes_of(source: str) -> dict[str, hiding.Declared]:
     """Return the classes that the sheets of a mail hide, and how; read up to the last sheet."""
     end = source.rfind("</style")
-    return hiding.hidden_classes(tokens(source[: end + 8], sheets=True)) if end >= 0 else {}
+    # A budget of its own: what hides matters less than what is read.
+    return hiding.hidden_classes(tokens(source[: end + 8], Budget(_STEPS_FOR_SHEETS), sheets=True)) if end >= 0 else {}
 
 
-def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared]) -> bool:
+def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared], budget: Budget) -> bool:
     """Return whether a tag plainly hides what it holds."""
     named = [one for one in classes if one in attributes] if classes else []
     if not attributes or not (named or hiding.may_hide(attributes)):
         return False
+    budget.take(_STEPS_A_STYLE + len(named))
     found = attributes_of(attributes)
     own = set(found.get("class", "").split())
     styles = [*(classes[one] for one in named if one in own), hiding.declared(found.get("style", ""))]
@@ -129,10 +136,11 @@ def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared]) -> b
     return ("hidden" in found and "display" not in style) or hiding.hides(name, style)
 
 
-def _blanks(attributes: str, *, on_white: bool) -> bool:
+def _blanks(attributes: str, budget: Budget, *, on_white: bool) -> bool:
     """Return whether text right behind a tag cannot be seen; white text neither where the page is surely white."""
     if _MAY_BLANK.search(attributes) is None:
         return False
+    budget.take(_STEPS_A_STYLE)
     found = attributes_of(attributes)
     style = found.get("style", "")
     if _BLANKING_STYLE.search(style):
@@ -143,8 +151,9 @@ def _blanks(attributes: str, *, on_white: bool) -> bool:
 class _Hidden:
     """Knows whether what is read is in an element that hides it (``name``); without ``skips`` only templates do."""
 
-    def __init__(self, classes: dict[str, hiding.Declared], *, skips: bool = True) -> None:
+    def __init__(self, classes: dict[str, hiding.Declared], budget: Budget, *, skips: bool = True) -> None:
         self._classes = classes
+        self._budget = budget
         self._skips = skips
         self._decided: dict[tuple[str, str], bool] = {}  # a mail repeats its tags
         self.name = ""
@@ -166,7 +175,7 @@ class _Hidden:
     def _hides(self, name: str, attributes: str) -> bool:
         known = self._decided.get((name, attributes))
         if known is None:
-            known = self._decided[name, attributes] = _hides(name, attributes, self._classes)
+            known = self._decided[name, attributes] = _hides(name, attributes, self._classes, self._budget)
         return known
 
     def hides_too_much(self, *, found_nothing: bool) -> bool:
@@ -185,10 +194,10 @@ class _Page:
         self._href = ""
         self._link: list[str] = []
 
-    def read(self, source: str, hidden: _Hidden) -> None:
+    def read(self, source: str, hidden: _Hidden, budget: Budget) -> None:
         """Take in what is not hidden of a page."""
         on_white = _COLOURS_A_PAGE.search(source) is None
-        for kind, text, attributes in tokens(source):
+        for kind, text, attributes in tokens(source, budget):
             if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
                 continue
             if kind == "text":
@@ -197,7 +206,7 @@ class _Page:
                 self._is_blank = False
                 self._end(text)
             else:
-                self._is_blank = (self._is_blank and text in _VOID) or _blanks(attributes, on_white=on_white)
+                self._is_blank = (self._is_blank and text in _VOID) or _blanks(attributes, budget, on_white=on_white)
                 self._start(text, attributes)
 
     def text(self) -> str:

@@ -4,9 +4,10 @@ import html as entities
 import re
 from collections.abc import Iterator
 
+from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltree import names
 
-MAX_TAGS = 100_000
+_CHARACTERS_A_STEP = 64  # of attributes
 
 _RAW_TEXT = names("iframe noembed noframes script style textarea title xmp")
 _SHOWN_RAW_TEXT = names("textarea xmp")
@@ -23,14 +24,14 @@ _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
 _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
 
 
-def tokens(source: str, *, sheets: bool = False) -> Iterator[tuple[str, str, str]]:
+def tokens(source: str, budget: Budget, *, sheets: bool = False) -> Iterator[tuple[str, str, str]]:
     """Yield ("text", text, ""), ("start", name, attributes) and ("end", name, "") in order.
 
     With ``sheets`` also ("sheet", text, ""), what a style element holds, after its start. Comments and declarations
-    are left out; so is a tag without an end, as in a browser.
+    are left out; so is a tag without an end, as in a browser. A piece of markup is a step, long attributes are more.
     """
     position = 0
-    for _ in range(MAX_TAGS):
+    while budget.take():
         opening = _MARKUP.search(source, position)
         if opening is None:
             yield "text", source[position:], ""
@@ -45,6 +46,7 @@ def tokens(source: str, *, sheets: bool = False) -> Iterator[tuple[str, str, str
             continue
         position = tag.end()
         name = tag[2].lower()
+        budget.take(-(-len(tag[3]) // _CHARACTERS_A_STEP))
         yield "end" if tag[1] else "start", name, tag[3]
         if name in _RAW_TEXT and not tag[1]:
             end = _RAW_TEXT_END[name].search(source, position)

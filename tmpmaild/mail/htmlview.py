@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from tmpmaild import charsets
 from tmpmaild.mail import htmlattributes, htmlpage, htmltree
+from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.cssdeclarations import StyleAttributes
 from tmpmaild.mail.csssheets import DARK_ID, Sheet
 from tmpmaild.mail.htmltext import to_text
@@ -120,7 +121,7 @@ class _Mail:
         """Take in the HTML; False when it passes a bound."""
         tags = 0
         try:
-            for kind, text, attributes in tokens(source, sheets=True):
+            for kind, text, attributes in tokens(source, Budget(), sheets=True):
                 tags += kind != "text"
                 if tags > MAX_TAGS:
                     return False

@@ -10,12 +10,14 @@ from codecs import BOM_UTF8
 
 from tmpmaild import charsets
 from tmpmaild.mail import addresslists, headers, htmltext, htmlview, parts
+from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.parts import Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 
 NO_HEADER = "The mail has no header."
 UNREADABLE = "The mail could not be understood; only its source is whole."
 
+ONLY_IN_PART = "The HTML is too intricate and was read only in part; the source is whole."
 TEXT_CUT = "The text is very long and was cut; the source is whole."
 
 MAX_NAME_BYTES = 255
@@ -120,12 +122,20 @@ def _roles(parts: list[Part]) -> tuple[Part | None, Part | None, list[Part]]:
 def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, None]) -> str | Verbatim:
     """Return the text of the mail with LF line ends, or where it is in the source without encoding."""
     if part is None:
-        return htmltext.to_text(html) if html else ""
+        return _text_of_html(html, warnings) if html else ""
     # Who lists bodies reads the source up to their end: not megabytes of attachments for a line of text.
     if len(raw) <= 2 * max(part.end - part.start, _SMALL_BYTES) and _is_verbatim(raw, part):
         return Verbatim(part.start, part.end)
     text = _text(raw, part, warnings)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _text_of_html(html: str, warnings: dict[str, None]) -> str:
+    budget = Budget()
+    text = htmltext.to_text(html, budget)
+    if budget.is_spent:
+        warnings[ONLY_IN_PART] = None
+    return text
 
 
 def _is_verbatim(raw: bytes, part: Part) -> bool:
