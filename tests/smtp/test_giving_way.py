@@ -2,12 +2,23 @@
 
 import pytest
 
-from tmpmaild.smtp import replies
+from tmpmaild.smtp import connections, replies, session
 
 MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>")
 GREETING = "220 mx.ours.test ESMTP"
 IDLE = f"{replies.IDLE}\r\n"
 REFUSED = f"{replies.TOO_MANY_CONNECTIONS}\r\n"
+SLOWER = 50
+
+
+@pytest.fixture(autouse=True)
+def limits_in_which_a_test_takes_no_time(monkeypatch):
+    for module, name in (
+        (session, "_IDLE_AMONG_MANY_SECONDS"),
+        (session, "_IDLE_IN_TRANSACTION_SECONDS"),
+        (connections, "_ASK_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, SLOWER * getattr(module, name))
 
 
 async def client_of(house, number):
@@ -17,11 +28,11 @@ async def client_of(house, number):
 
 
 def silent(house, seconds):
-    """Put the last activity of everybody that much further back."""
-    connections = house.server.connections
-    for session, active_at in connections.open.items():
-        connections.open[session] = active_at - seconds
-        session._active_at -= seconds
+    """Put the last activity of everybody that much further back, as the limits are slower."""
+    last = house.server.connections.open
+    for one, active_at in last.items():
+        last[one] = active_at - SLOWER * seconds
+        one._active_at -= SLOWER * seconds
 
 
 async def test_the_client_that_was_silent_longest_gives_way(serve, caplog):
@@ -77,11 +88,11 @@ async def test_a_mail_that_is_coming_in_or_being_stored_does_not_give_way(serve)
         await incoming.say(*MAIL, "DATA")
         stored, _ = await client_of(house, 3)
         await stored.say(*MAIL, "DATA")
-        session = list(house.server.connections.open)[-1]
+        storing = list(house.server.connections.open)[-1]
         silent(house, 200)
-        session._waiting = True  # as while a mail is being stored
+        storing._waiting = True  # as while a mail is being stored
         assert await (await house.connect()).rest() == REFUSED
-        session._waiting = False
+        storing._waiting = False
         for client in (incoming, stored):
             assert (await client.say("Subject: x\r\n."))[0].startswith("250 2.0.0 Ok: stored as")
 
@@ -102,8 +113,8 @@ async def test_who_is_asked_in_vain_is_not_asked_again_at_once(serve):
             await client.say(*MAIL)
         silent(house, 3)
         asked = []
-        for session in house.server.connections.open:
-            session.give_way = lambda now: asked.append(now) or False
+        for one in house.server.connections.open:
+            one.give_way = lambda now: asked.append(now) or False
         for _ in range(3):
             assert await (await house.connect()).rest() == REFUSED
         assert len(asked) == 5

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from tmpmaild.smtp import replies
+from tmpmaild.smtp import connections, replies
 from tmpmaild.smtp.memory import ALLOWANCE_BYTES
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
@@ -131,7 +131,7 @@ async def test_what_is_declared_and_does_not_come_is_not_kept_free_for_ever(serv
         client = await house.connect()
         await client.reply()
         await client.say("EHLO client.example", f"MAIL FROM:<> SIZE={ALLOWANCE_BYTES + 60_000}", MAIL[1], "DATA")
-        house.server.close_idle(house.server.connections.loop.time() + 29)
+        house.server.close_idle(house.server.connections.loop.time() + 15)
         assert house.server.connections.memory.held_bytes == 60_000
         house.server.close_idle(house.server.connections.loop.time() + 31)
         assert house.server.connections.memory.held_bytes == 0
@@ -327,10 +327,13 @@ async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):
 # Mail that nobody will keep
 
 
-async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve):
+async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve, monkeypatch):
     async with serve(max_message_bytes=1000) as house:
-        assert house.server.connections.seconds_to_drain() <= 0.0021
-        assert 0.003 < house.server.connections.seconds_to_drain() <= 0.0041
+        with monkeypatch.context() as slower:
+            slower.setattr(connections, "_DRAIN_SECONDS", 20)
+            assert house.server.connections.seconds_to_drain() <= 21
+            assert 30 < house.server.connections.seconds_to_drain() <= 41
+        house.server.connections._next_drain_at = 0.0
         clients = [await house.connect() for _ in range(3)]
         for client in clients:
             await client.begin()

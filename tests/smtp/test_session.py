@@ -145,7 +145,7 @@ async def test_a_client_who_never_reads_is_cut_and_costs_little_memory(serve):
             assert tracemalloc.get_traced_memory()[1] < 4 * 1024 * 1024
         finally:
             tracemalloc.stop()
-        house.server.close_idle(house.server.connections.loop.time() + 29)
+        house.server.close_idle(house.server.connections.loop.time() + 15)
         assert house.server.connections.open
         house.server.close_idle(house.server.connections.loop.time() + 31)
         await house.until(lambda: not house.server.connections.open)
@@ -210,7 +210,7 @@ async def test_an_idle_client_is_refused(serve):
         client = await house.connect()
         await client.reply()
         await client.say("EHLO client.example")
-        house.server.close_idle(house.server.connections.loop.time() + 299)
+        house.server.close_idle(house.server.connections.loop.time() + 250)
         assert await client.say("NOOP") == [str(replies.OK)]
         house.server.close_idle(house.server.connections.loop.time() + 301)
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"
