@@ -34,9 +34,10 @@ proof-tests: $(VENV)/.dev $(if $(shell command -v npm),typescript)
 proof-properties: $(VENV)/.dev
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough $(ARGS)
 
-# The units on a Debian 12 that boots in a container. As root; needs systemd-container and debootstrap, and once the network.
+# The units and the documentation on a Debian 12 and a Debian 13 that boot in a container. As root; needs
+# systemd-container and debootstrap, and once the network.
 proof-systemd: $(VENV)/.dev
-	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted*.py -n0 -rs $(ARGS)
+	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_booted*.py tests/proofs/test_install.py -n0 -rs $(ARGS)
 
 # The README's commands on a Debian 12 and 13 that nobody has prepared, as root and as a user: half an hour. As root;
 # needs systemd-container, debootstrap and the network.

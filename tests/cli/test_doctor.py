@@ -137,7 +137,8 @@ def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, ex
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_files_of_another_user_are_told(stored, tmp_path):
+def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "program", lambda _: ())  # it may be in the tester's own home
     os.chown(tmp_path, 1, 1)
     found = list(files.check(stored))
     assert levels(found) == ["problem", "warning", "warning"]
@@ -148,7 +149,8 @@ def test_files_of_another_user_are_told(stored, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_path):
+def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "program", lambda _: ())
     os.chown(tmp_path, 1, 1)
     entries = [(0x01, 6, -1), (0x02, 4, 64357), (0x04, 0, -1), (0x10, 4, -1), (0x20, 0, -1)]  # acl(5)
     acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
@@ -157,6 +159,16 @@ def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_pat
     except OSError as error:
         pytest.skip(f"this file system has no access control lists: {error}")
     assert levels(files.check(stored)) == ["problem", "warning", "ok"]
+
+
+def test_a_program_that_the_service_cannot_read_is_told(tmp_path, monkeypatch):
+    (tmp_path / "pyvenv.cfg").touch(mode=0o644)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    own = files.Reader(tmp_path.stat().st_uid, ())
+    assert levels(files.program(own)) == []
+    (tmp_path / "pyvenv.cfg").chmod(0)
+    assert levels(files.program(files.Reader(0, ()))) == []
+    assert [one.check for one in files.program(files.Reader(4242, ()))] == ["program files"]
 
 
 def test_missing_files(stored, tmp_path):

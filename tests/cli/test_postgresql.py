@@ -118,7 +118,9 @@ def test_metrics_tell_how_the_database_does(daemon, run):
     assert {"tmpmaild_storage_commit_seconds", "tmpmaild_sweep_age_seconds"} < found
 
 
-def test_doctor_looks_at_the_server(run, cluster):
+def test_doctor_looks_at_the_server(run, cluster, name):
+    assert "every other role of the server may connect" in run("doctor").stdout
+    cluster.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
     done = run("doctor", "--json", TMPMAILD_HTTP__LISTEN="127.0.0.1:0", TMPMAILD_SMTP__LISTEN="127.0.0.1:0")
     found = json.loads(done.stdout)["findings"]
     said = {one["check"]: one for one in found}
@@ -133,6 +135,7 @@ def test_doctor_looks_at_the_server(run, cluster):
     assert f": PostgreSQL {version}, " in said["database server"]["text"]
     documented = (Path(__file__).parents[2] / "docs/operations.md").read_text()
     assert [check for check in checks if f"`{check}`" not in documented] == []
+    cluster.execute(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC")
 
 
 def test_doctor_says_why_a_daemon_would_not_start(run, cluster, tmp_path):

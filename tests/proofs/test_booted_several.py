@@ -1,6 +1,6 @@
 """Several daemons on one machine by docs/scaling.md as it stands: on a real systemd, with Debian's own PostgreSQL.
 
-By ``make proof-systemd``, as root; the first time it makes that Debian from the network.
+By ``make proof-systemd``, as root, on a Debian 12 and a Debian 13; the first time it makes these from the network.
 """
 
 import json
@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+import chroot_image
 import machines
 from blocks import ROOT, shell_blocks
 
@@ -94,10 +95,11 @@ def blocks(heading):
     return [block.script for block in shell_blocks("docs/scaling.md") if block.heading == heading]
 
 
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory):
+@pytest.fixture(scope="module", params=chroot_image.SUITES)
+def machine(request, tmp_path_factory):
     """Return the machine after the steps of docs/scaling.md, two daemons running."""
-    with machines.installed(PACKAGES, tmp_path_factory.mktemp("machine"), "[postgresql]") as machine:
+    folder = tmp_path_factory.mktemp("machine")
+    with machines.installed(PACKAGES, folder, "[postgresql]", request.param) as machine:
         machine.run("/bin/sh", "-c", "mkdir /opt/tmpmaild/src && ln -s /units /opt/tmpmaild/src/systemd")
         machine.run("/bin/sh", "-c", "rm /etc/systemd/system/tmpmaild*")
         machine.run("ln", "-sf", "/opt/tmpmaild/bin/tmpmaild", "/usr/local/bin/tmpmaild")
@@ -154,6 +156,18 @@ def test_a_command_reaches_the_daemon_that_is_meant(machine):
     machine.run("systemctl", "stop", "tmpmaild-smtp@1.socket", "tmpmaild-http@1.socket", "tmpmaild@1.service")
     assert machine.run("bash", "-c", command, check=False).stdout == ""
     machine.run("systemctl", "start", "tmpmaild-smtp@1.socket", "tmpmaild-http@1.socket", "tmpmaild@1.service")
+
+
+def test_doctor_says_nothing_false_and_names_the_file_of_a_wrong_password(machine):
+    listen = "TMPMAILD_CONTROL__LISTEN=unix:/run/tmpmaild-1/control.sock"
+    command = ["env", listen, "TMPMAILD_STORAGE__PASSWORD_FILE=/etc/tmpmaild/postgresql-password"]
+    found = json.loads(machine.run(*command, "tmpmaild", "doctor", "--json", check=False).stdout)["findings"]
+    assert {one["check"]: one["text"] for one in found if one["level"] == "problem"} == {}
+    machine.write("/etc/tmpmaild/wrong", "wrong", "0600")
+    command[2] = "TMPMAILD_STORAGE__PASSWORD_FILE=/etc/tmpmaild/wrong"
+    found = json.loads(machine.run(*command, "tmpmaild", "doctor", "--json", check=False).stdout)["findings"]
+    (refused,) = [one for one in found if one["check"] == "database server"]
+    assert "storage.password_file" in refused["advice"]
 
 
 def test_each_is_as_confined_as_the_one_of_its_own(machine, figure):

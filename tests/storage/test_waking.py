@@ -8,6 +8,7 @@ import pytest
 
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
 from tmpmaild.storage.postgresql import engine, payloads, waking
+from tmpmaild.times import rfc3339
 
 from .conftest import Engine, postgresql_settings
 
@@ -76,6 +77,30 @@ async def test_another_daemon_hears_every_kind_of_change_in_order(two):
         assert own.changes == expected
 
 
+async def test_a_false_end_is_not_believed_whoever_tells_it(two, database):
+    async with two() as (first, second):
+        inbox, other = await first.inbox("ada"), await first.inbox("bob")
+        message = await first.add(inbox)
+        ear = Ear(second.storage)
+        raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+        for forged in (
+            f"{inbox.id},f,x",
+            f"{inbox.id},,-{message}",
+            f"{inbox.id},,-msg_0forged",
+            f"{inbox.id},,@{inbox.expires_at_ms - 1000}",
+            f"{inbox.id},,@{'9' * 40}",
+            f"{'9' * 40},,x",
+            "\u0667,,x",
+        ):
+            await raw.execute("SELECT pg_notify('tmpmaild', $1)", forged)
+        await raw.close()
+        await first.add(other)
+        await ear.hears(lambda ear: of(other) in ear.changes)
+        assert ({change.notice for change in ear.changes}, ear.missed) == ({None}, 0)
+        await first.delete(inbox, message)
+        await ear.hears(lambda ear: of(inbox, notice=MessageDeleted(message)) in ear.changes)
+
+
 async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(two, monkeypatch, database):
     monkeypatch.setattr(waking, "LOOK_SECONDS", 0.02)
     async with two() as (first, second):
@@ -119,3 +144,5 @@ def test_words_are_few_octets_and_newer_ones_are_ignored():
     assert all(len(text.encode()) < 8000 for text in texts)
     assert payloads.changes(" ".join(texts).split()) == changes
     assert payloads.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]
+    (moved,) = payloads.changes(["7,,@" + "9" * 18])
+    assert rfc3339(moved.notice.expires_at_ms) == "9999-12-31T23:59:59.999Z"

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -108,17 +109,15 @@ def booted(packages, mounts, console, suite=chroot_image.SUITES[0]):
     command = ["systemd-nspawn", "--quiet", "--directory", chroot_image.debian(packages, suite), "--volatile=overlay"]
     command += ["--private-network", "--register=no", "--keep-unit", "--console=read-only", "--boot"]
     command += [f"--bind-ro={ours}:{inside}" for inside, ours in mounts.items()]
-    private = console.with_name("private")
-    private.mkdir(mode=0o700)
-    # From systemd 254 on the ids of a dynamic user's folders are mapped, where the file system can: an overlay cannot.
-    command += [f"--bind={private}:/var/lib/private"]
-    with console.open("wb") as output:
+    # On a disk, where systemd 257 maps the ids of a dynamic user's folders: on the overlay it cannot.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as private, console.open("wb") as output:
+        command += [f"--bind={private}:/var/lib/private"]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-    try:
-        yield _when_up(process, console)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
+        try:
+            yield _when_up(process, console)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_SECONDS)
 
 
 def _when_up(process, console):

@@ -80,6 +80,9 @@ def role(found: ServerFacts) -> Finding:
     if found.others_may_create:  # as in a cluster that was upgraded from one older than 15
         text = "every other role may create functions in its schema, which would run in place of tmpmaild's own"
         return warning(_ROLE, text, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    if found.others_may_connect:
+        text = "every other role of the server may connect to the database, and there hold up streams and upgrades"
+        return warning(_ROLE, text, "REVOKE CONNECT ON DATABASE … FROM PUBLIC")
     return ok(_ROLE, "owns the database, and is no superuser")
 
 

@@ -3,16 +3,20 @@
 import os
 import pwd
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
+import tmpmaild
 from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
 from tmpmaild.cli.doctor.running import Running
 from tmpmaild.config.settings import Config
 
 _DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"
+_PROGRAM = "program files"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _CREDENTIALS = Path("/run/credentials")
@@ -41,10 +45,23 @@ def check(config: Config, service: Running | None = None) -> Iterator[Finding]:
     if not config.storage.url:
         found = [*_folder(folder), *_database(path, owner_uid)]
         yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
+    reader = _reader(owner_uid, service)
+    yield from program(reader)
     if config.smtp.tls_key:
-        reader = _reader(owner_uid, service)
         yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), reader, stat.S_IWOTH)
         yield _pem(_KEY, Path(config.smtp.tls_key), reader, stat.S_IRWXO | stat.S_IWGRP)
+
+
+def program(reader: Reader | None) -> Iterator[Finding]:
+    """Warn where the user of the service has no right to read what it runs, as after an installation with umask 077."""
+    reader = reader or Reader(-1, ())
+    for file in (Path(tmpmaild.__file__), Path(msgspec.__file__), Path(sys.prefix, "pyvenv.cfg")):
+        closed = [place for place in file.parents if not _may(place.stat(), reader, stat.S_IXOTH)]
+        closed += [file] if file.exists() and not _may(file.stat(), reader, stat.S_IROTH) else []
+        if closed:
+            advice = f"chmod -R go+rX {sys.prefix}, and install with umask 022"
+            yield problem(_PROGRAM, f"{closed[-1]}: not for the user of the service", advice)
+            return
 
 
 def is_only_for_the_running_service(file: Path) -> bool:
@@ -112,7 +129,7 @@ def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Findi
     text = f"{file}: of user {_name(found.st_uid)}, mode {mode:04o}"
     if _has_acl(file):  # as a credential has
         return ok(check, f"{text}, and an access control list (getfacl shows it)")
-    if reader is not None and not _is_readable(found, reader):
+    if reader is not None and not _may(found, reader, stat.S_IROTH):
         return warning(
             check,
             f"{text}: user {_name(reader.uid)} cannot read it",
@@ -121,15 +138,15 @@ def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Findi
     return ok(check, text)
 
 
-def _is_readable(found: os.stat_result, reader: Reader) -> bool:
-    """Return whether a user may read a file, by its mode; root reads everything."""
+def _may(found: os.stat_result, reader: Reader, right: int) -> bool:
+    """Return whether a user may do with a file what this right of others is, by its mode; root may everything."""
     if reader.uid == 0:
         return True
     if found.st_uid == reader.uid:
-        return bool(found.st_mode & stat.S_IRUSR)
+        return bool(found.st_mode & right << 6)
     if found.st_gid in reader.groups:
-        return bool(found.st_mode & stat.S_IRGRP)
-    return bool(found.st_mode & stat.S_IROTH)
+        return bool(found.st_mode & right << 3)
+    return bool(found.st_mode & right)
 
 
 def _has_acl(file: Path) -> bool:

@@ -123,7 +123,7 @@ async def _assemble(
         await partitions.add_ahead(clock())
     except (*FAILURES, RequestError) as error:
         raise DatabaseError(f"{settings.url}: {advice(error)}") from error
-    waker = Waker(Session(server))
+    waker = Waker(Session(server), clock)
     try:
         await waker.start()
     except (*FAILURES, RequestError) as error:

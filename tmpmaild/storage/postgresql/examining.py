@@ -32,6 +32,7 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        pg_has_role(datdba, 'USAGE') AS is_owner,
        has_schema_privilege(current_schema(), 'CREATE') IS TRUE AS may_create,
        has_schema_privilege('public', current_schema(), 'CREATE') AS others_may_create,
+       has_database_privilege('public', datname, 'CONNECT') AS others_may_connect,
        coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS has_tls,
        coalesce(NOT inet_client_addr() <<= ANY (ARRAY['127.0.0.0/8', '::1/128']::inet[]), false) AS is_remote,
        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
@@ -74,6 +75,7 @@ async def _facts(connection: asyncpg.Connection) -> ServerFacts:
 
 _AS_THEY_ARE: Final = (
     *("version", "standby_names", "standbys", "is_superuser", "is_owner", "may_create", "others_may_create"),
+    "others_may_connect",
     *("has_tls", "is_remote", "daemons_connections", "database_bytes"),
 )
 

@@ -23,6 +23,11 @@ from tmpmaild.storage.shapes import differences
 _LOCK: Final = "SELECT pg_try_advisory_lock(7238716, 1)"
 _TURN_SECONDS: Final = 0.02
 _SILENT_SECONDS: Final = 10
+_HOLDER: Final = """
+SELECT usename FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND (classid, objid, objsubid) = (7238716, 1, 2)
+    AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 _UNLOCK: Final = "SELECT pg_advisory_unlock(7238716, 1)"
 _LOCK_WAIT: Final = "SET LOCAL lock_timeout = '50ms'"
 _ATTEMPTS: Final = 600
@@ -48,10 +53,13 @@ def migrations() -> dict[int, Path]:
 async def migrate(connection: asyncpg.Connection, steps: dict[int, Path] | None = None) -> list[str]:
     """Apply the missing steps and return their names; others that do so at the same time wait.
 
+    Where none is missing nobody is waited for: any role that may connect can take the lock.
     Raises ``DatabaseError`` if the database is not ours, or the schema is too new or was changed by hand; a step that
     fails has changed nothing.
     """
     steps = migrations() if steps is None else steps
+    if await _has_all(connection, steps):
+        return []
     await _have_turn(connection)
     try:
         applied = await _known_steps(connection)
@@ -77,6 +85,16 @@ async def examine(connection: asyncpg.Connection) -> tuple[int | None, str]:
     return max(applied, default=None), ""
 
 
+async def _has_all(connection: asyncpg.Connection, steps: dict[int, Path]) -> bool:
+    """Return whether the schema is as it should be; if not, it is looked at again when nobody is changing it."""
+    try:
+        applied = await _known_steps(connection)
+        await _check(connection, applied, max(steps))
+    except DatabaseError:
+        return False
+    return steps.keys() <= applied.keys()
+
+
 async def _have_turn(connection: asyncpg.Connection) -> None:
     """Wait until no other daemon looks at the schema or changes it; say so if that takes long."""
     began = time.monotonic()
@@ -84,7 +102,9 @@ async def _have_turn(connection: asyncpg.Connection) -> None:
     while not await connection.fetchval(_LOCK):
         if not has_said and time.monotonic() - began > _SILENT_SECONDS:
             has_said = True
-            log.warning("another daemon has been changing the schema for %d s; waiting for it", _SILENT_SECONDS)
+            role = await connection.fetchval(_HOLDER)
+            text = "role %s has been changing the schema for %d s, or only holds the lock for that; waiting for it"
+            log.warning(text, role, _SILENT_SECONDS)
         await asyncio.sleep(_TURN_SECONDS)
 
 

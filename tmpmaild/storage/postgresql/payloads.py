@@ -17,6 +17,8 @@ _SHARE_FULL: Final = "s"
 _MESSAGE_DELETED: Final = "-"
 _INBOX_DELETED: Final = "x"
 _EXPIRY_MOVED: Final = "@"
+_MAX_DIGITS: Final = 18  # fits into the server's bigint
+_LAST_TIME_MS: Final = 253_402_300_799_999  # of the year 9999, the last that can be written as text
 
 
 def word(change: InboxChange) -> str:
@@ -58,13 +60,18 @@ def changes(words: Iterable[str]) -> list[InboxChange]:
 
 def _change(one: str) -> InboxChange | None:
     inbox_id, flags, notice = [*one.split(",", 2), "", ""][:3]
-    if not inbox_id.isdecimal():
+    if not _is_number(inbox_id):
         return None
     told: MessageDeleted | InboxDeleted | ExpiryMoved | None = None
     if notice.startswith(_MESSAGE_DELETED):
         told = MessageDeleted(notice[1:])
-    elif notice.startswith(_EXPIRY_MOVED) and notice[1:].isdecimal():
-        told = ExpiryMoved(int(notice[1:]))
+    elif notice.startswith(_EXPIRY_MOVED) and _is_number(notice[1:]):
+        told = ExpiryMoved(min(int(notice[1:]), _LAST_TIME_MS))
     elif notice == _INBOX_DELETED:
         told = InboxDeleted()
     return InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=told)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether it is a number that the server takes: any role that may connect can send what is heard here."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS

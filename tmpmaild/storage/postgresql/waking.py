@@ -2,7 +2,7 @@
 
 A NOTIFY within the transactions of deliveries would make all of them wait for one lock, so the changes are told after
 their commits, at most once a millisecond. A daemon may end in between: so each looks every two seconds at the inboxes
-that its clients wait for.
+that its clients wait for. An end that is told is held against the database first (``believing.py``).
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted
 from tmpmaild.storage.commits import OnCommitted, tell
+from tmpmaild.storage.postgresql.believing import true_ones
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.deadlines import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
@@ -40,8 +41,9 @@ log = logging.getLogger(__name__)
 class Waker:
     """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or ""."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, clock: Callable[[], int]) -> None:
         self._session = session
+        self._clock = clock
         self._callbacks: list[Callable[[Sequence[InboxChange]], None]] = []
         self._listened: Callable[[], Collection[str]] = tuple
         self._missed: list[Callable[[], None]] = []
@@ -50,6 +52,7 @@ class Waker:
         self._on_blocks: list[Callable[[], None]] = []
         self._blocks_version: int | None = None
         self._words: dict[str, None] = {}
+        self._doubted: list[InboxChange] = []
         self._seen: dict[int, tuple[int, int]] = {}
         self._listening_on: asyncpg.Connection | None = None
         self._look_at = 0.0
@@ -125,6 +128,8 @@ class Waker:
         """Wait until there is something to do, and do it."""
         await self._wait()
         connection = await self._connection()
+        if self._doubted:
+            await self._believe(connection)
         if self._words:
             await self._send(connection)
         if time.monotonic() >= self._look_at:
@@ -197,9 +202,26 @@ class Waker:
             self._tell_missed()
         if BLOCKS in words:
             self._tell_blocks()
-        if told := changes(words):
-            self._note(told)
+        told = changes(words)
+        if not self._doubted and all(change.notice is None for change in told):
             tell(self._callbacks, told)
+        elif len(self._doubted) < _MAX_WORDS:
+            self._doubted += told
+            self._woken.set()
+        else:
+            self._tell_missed()
+
+    async def _believe(self, connection: asyncpg.Connection) -> None:
+        """Tell the changes that were heard and are so, in their order."""
+        told, self._doubted = self._doubted, []
+        try:
+            with deadline(connection, PROBE_SECONDS):
+                told = await true_ones(connection, told, self._clock())
+        except FAILURES:
+            self._tell_missed()
+            raise
+        self._note(told)
+        tell(self._callbacks, told)
 
     def _note(self, told: Sequence[InboxChange]) -> None:
         """Remember expiries that were moved and told, so that ``_look`` does not tell them again."""
