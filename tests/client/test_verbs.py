@@ -164,8 +164,11 @@ def test_an_attachment_that_is_missing_is_told_with_those_that_are_there(mail):
     assert str(missing.value).splitlines()[-2:] == ["  has: notes.txt", "  has: Invoice-9.PDF"]
 
 
-def test_the_link_to_unsubscribe_is_the_https_one_of_the_header(mail):
+def test_the_link_to_unsubscribe_is_the_https_one_of_the_header_else_http(mail):
     assert mail(RICH).unsubscribe_link == "https://shop.example/leave?id=7"
+    http = b"List-Unsubscribe: <mailto:a@b.example>, <http://localhost:8000/leave>%b\r\n\r\n"
+    assert mail(http % b"").unsubscribe_link == "http://localhost:8000/leave"
+    assert mail(http % b", <HTTPS://shop.example/leave>").unsubscribe_link == "HTTPS://shop.example/leave"
     assert mail(CODE).unsubscribe_link is None
     assert mail(b"List-Unsubscribe: <mailto:a@b.example>, https://no.brackets\r\n\r\n").unsubscribe_link is None
 

@@ -54,7 +54,7 @@ def test_a_code_and_a_link_are_read_in_one_call_each(agent, daemon, address):
     assert (code["notice"], code["code"], code["heading"]["sender_name"]) == (answers.NOTICE, "481516", "Shop")
     link = agent.ask("read_link", address=address, sender="shop@")
     assert link["notice"] == answers.NOTICE
-    assert link["link"] == {"url": "https://shop.example/confirm?t=8kq2", "text": "Confirm your address"}
+    assert link["link"] == {"href": "https://shop.example/confirm?t=8kq2", "text": "Confirm your address"}
 
 
 def test_mails_are_waited_for_listed_read_and_deleted(agent, daemon, address):

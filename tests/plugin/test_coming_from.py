@@ -16,7 +16,9 @@ from tmpmaild.http import health, requests, schemas
 from tmpmaild.http.apioperations import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs/coming-from.md").read_text()
-ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \|$", PAGE, re.MULTILINE) if row[1] != "here"]
+ROWS = [row for row in re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE) if row[1] != "here"]
+NODE = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
+ROOT = Path(__file__).parents[2]
 OURS = sorted({code for _, here in ROWS for code in re.findall(r"`([^`]+)`", here)})
 OBJECTS = {"inbox": api.Inbox, "mail": api.Mail, "tmpmail": api.Client, "attachment": api.Attachment}
 PLUGIN = Path(pytest_plugin.__file__).read_text()
@@ -76,6 +78,23 @@ def test_what_the_page_says_of_us_exists():
     assert [code for code in OURS if not (is_route(code) or is_call(code) or is_key(code) or is_name(code))] == []
 
 
+def test_what_the_page_says_of_typescript_and_cypress_exists():
+    sources = "".join(path.read_text() for path in (ROOT / "clients/typescript/src").glob("*.ts"))
+    tasks = (ROOT / "tests/examples/typescript/cypress.config.mjs").read_text()
+    python, typescript, cypress = (
+        [code for row in NODE if row[0].startswith("`") or n for code in re.findall(r"`([^`]+)`", row[n])]
+        for n in range(3)
+    )
+    assert [code for code in python if not (is_call(code) or is_name(code))] == []
+    members = [
+        re.fullmatch(r"(?:await )?(?:(?:inbox|mail|tmpmail|service)\.)?(\w+)(?:\(.*\))?", code)[1]
+        for code in typescript
+    ]
+    assert [name for name in members if not re.search(rf"\b{name}\b[(:,?<]", sources)] == []
+    assert [name for name in re.findall(r'cy\.task\("(\w+)"', " ".join(cypress)) if f"{name}" not in tasks] == []
+    assert len(NODE) > 15
+
+
 def test_what_does_not_exist_is_noticed():
     wrong = [
         "GET …/mails",
@@ -91,7 +110,7 @@ def test_what_does_not_exist_is_noticed():
 
 def test_every_section_names_the_version_that_was_looked_at():
     sections = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
-    assert len(sections) == 5
+    assert len(sections) == 6
     assert [
         one for one in sections if not re.search(r"^Checked: .*(?: \d+\.\d+|at commit [0-9a-f]{7})", one, re.MULTILINE)
     ] == []

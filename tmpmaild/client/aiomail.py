@@ -30,7 +30,7 @@ class AsyncMail(MailView):
 
     @property
     def unsubscribe_link(self) -> Awaitable[str | None]:
-        """The https link of the List-Unsubscribe field, or None; ``await mail.unsubscribe_link`` fetches it."""
+        """The link of List-Unsubscribe, https before http, or None; ``await mail.unsubscribe_link`` fetches it."""
         return self._unsubscribe_link()
 
     async def get_code(self, pattern: Pattern | None = None) -> str:

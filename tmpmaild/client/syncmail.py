@@ -29,7 +29,7 @@ class Mail(MailView):
 
     @property
     def unsubscribe_link(self) -> str | None:
-        """The https link of the List-Unsubscribe field, or None; ``mail.unsubscribe_link`` fetches it."""
+        """The link of List-Unsubscribe, https before http, or None; ``mail.unsubscribe_link`` fetches it."""
         return self._unsubscribe_link()
 
     def get_code(self, pattern: Pattern | None = None) -> str:

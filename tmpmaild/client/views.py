@@ -205,10 +205,10 @@ def wanted(
 
 
 def unsubscribe_link(details: Details) -> str | None:
-    """Return the first https URI of the List-Unsubscribe field (RFC 2369 §2 and 3.2; RFC 8058 §3.1), or None."""
+    """Return the first https URI of the List-Unsubscribe field (RFC 2369 §2 and 3.2; RFC 8058 §3.1), or None.
+
+    Else the first of http: an application under test often has no other.
+    """
     fields = (value for name, value in details.headers if name.lower() == "list-unsubscribe")
-    for uri in re.findall(r"<([^<>]*)>", next(fields, "")):
-        stripped = "".join(uri.split())  # it may be folded anywhere
-        if stripped.lower().startswith("https://"):
-            return stripped
-    return None
+    uris = ["".join(uri.split()) for uri in re.findall(r"<([^<>]*)>", next(fields, ""))]  # it may be folded anywhere
+    return next((uri for scheme in ("https://", "http://") for uri in uris if uri.lower().startswith(scheme)), None)

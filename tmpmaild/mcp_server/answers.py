@@ -53,7 +53,7 @@ class Listing(BaseModel, frozen=True):
 class Link(BaseModel, frozen=True):
     """A link of a mail and the text that the mail shows for it."""
 
-    url: str
+    href: str
     text: str
 
 
@@ -141,5 +141,5 @@ def found_link(mail: AsyncMail) -> FoundLink | None:
 
 
 def _links(mail: AsyncMail) -> list[Link]:
-    found = [Link(url=link(one.href), text=line(one.text, _MAX_LINE)) for one in mail.links]
-    return [one for one in found if len(one.url) <= _MAX_LINK]  # part of a link would lead elsewhere
+    found = [Link(href=link(one.href), text=line(one.text, _MAX_LINE)) for one in mail.links]
+    return [one for one in found if len(one.href) <= _MAX_LINK]  # part of a link would lead elsewhere

@@ -132,12 +132,12 @@ export class Mail {
     return Promise.resolve(found ?? this.#miss(`no attachment ${JSON.stringify(name)}`));
   }
 
-  /** Return the https link of the List-Unsubscribe field (RFC 2369, RFC 8058), or null. */
+  /** Return the link of the List-Unsubscribe field (RFC 2369, RFC 8058), https before http, or null. */
   async unsubscribeLink({ signal }: Abortable = {}): Promise<string | null> {
     const { headers } = await this.details({ signal });
     const field = headers.find(([name]) => name.toLowerCase() === "list-unsubscribe")?.[1] ?? "";
     const links = Array.from(field.matchAll(/<([^<>]*)>/g), ([, link = ""]) => link.replace(/\s/g, ""));
-    return links.find((link) => /^https:\/\//i.test(link)) ?? null;
+    return links.find((link) => /^https:\/\//i.test(link)) ?? links.find((link) => /^http:\/\//i.test(link)) ?? null;
   }
 
   /** Return the HTML part as it was received, or null. Fetched the first time. */
