@@ -145,10 +145,19 @@ def test_a_link_is_chosen_by_its_text_and_its_url(inbox, mail, wanted, href):
 
 def test_a_link_that_is_missing_is_told_with_those_that_are_there(mail):
     one = mail(RICH)
-    assert one.get_link() == one.link
     with pytest.raises(api.NotInMail, match=r"does not have a link with text 'Confirm' and URL '/ORDERS/':") as missing:
         one.get_link(text="Confirm", url="/ORDERS/")
     assert "\n  has: https://shop.example/orders/7  Your order" in str(missing.value)
+
+
+def test_without_a_description_only_a_likely_link_is_returned(inbox, mail):
+    one = mail(RICH)
+    with pytest.raises(api.NotInMail, match=r"does not have a link of confidence 0\.3 or more:") as missing:
+        one.get_link()
+    assert "\n  has: https://shop.example/orders/7  Your order" in str(missing.value)
+    with pytest.raises(api.WaitTimeout):
+        inbox.wait_for_link(timeout=0)
+    assert mail(b"\r\nConfirm: https://shop.example/confirm?t=8kq2\r\n").get_link() == inbox.wait_for_link(timeout=0)
 
 
 @pytest.mark.parametrize(("name", "filename"), [("invoice-*.pdf", "Invoice-9.PDF"), ("*", "notes.txt")])

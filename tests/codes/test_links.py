@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tmpmaild.client.goals import LIKELY
 from tmpmaild.findings import links
 from tmpmaild.mail import htmltext
 
@@ -96,16 +97,33 @@ def test_a_link_of_html_is_its_address_and_its_text(html, href, text):
         "<a href='/verify'>x</a>",
         "<a href='data:text/html,x'>x</a>",
         "<a href='JavaScript:x'>x</a>",
-        "https://x.example in plain sight",
     ],
 )
 def test_what_is_no_link_of_html_is_none(html):
     assert links.find("", html) == ()
 
 
-def test_the_text_is_read_where_the_html_has_no_link():
+def test_links_come_from_both_parts_and_from_the_text_of_the_html():
     assert hrefs("https://t.example/", "<p>none</p>") == ["https://t.example/"]
-    assert hrefs("https://t.example/", "<a href=https://h.example/>x</a>") == ["https://h.example/"]
+    assert hrefs("https://t.example/", "<a href=https://h.example/>x</a>") == [
+        "https://h.example/",
+        "https://t.example/",
+    ]
+    assert hrefs("", "https://x.example in plain sight") == ["https://x.example"]
+
+
+def test_the_link_of_a_reset_is_found_besides_an_anchor_to_the_shop():
+    """As pretix writes: the address in the text of the HTML, and one link, to its home page."""
+    link = f"https://tickets.example/forgot/recover?id=1&token={TOKEN}"
+    html = f'<p>Please click here:</p><p>{link}</p><a href="https://tickets.example/">tickets</a>'
+    assert hrefs(f"Please go to\n\n{link}\n", html.replace("&", "&amp;")) == [link, "https://tickets.example/"]
+
+
+@pytest.mark.parametrize("href", ["https://x.example/a.", " https://x.example/ a b", "https://track.example/1"])
+def test_what_a_link_has_or_shows_is_not_listed_again(href):
+    """A text part that is made of the HTML names the address behind each link, without white space."""
+    html = f'<a href="{href}">https://x.example/b</a>, <a href="{href}">T</a>'
+    assert hrefs(htmltext.to_text(html), html) == [href.strip()]
 
 
 def test_an_address_is_listed_once_with_its_better_text():
@@ -114,7 +132,7 @@ def test_an_address_is_listed_once_with_its_better_text():
     assert (link.text, link.confidence) == ("Verify", links.find("", html[38:])[0].confidence)
 
 
-def test_the_one_to_follow_comes_first_and_the_others_keep_their_order():
+def test_the_best_comes_first_and_equals_keep_their_order():
     html = "".join(
         f'<a href="https://x.example/{path}">{text}</a> '
         for path, text in [
@@ -125,12 +143,31 @@ def test_the_one_to_follow_comes_first_and_the_others_keep_their_order():
             ("c", "News"),
         ]
     )
-    assert [href[18:19] for href in hrefs("", html)] == ["v", "a", "u", "b", "c"]
+    assert [href[18:19] for href in hrefs("", html)] == ["v", "c", "a", "u", "b"]
 
 
-def test_without_one_to_follow_all_keep_their_order():
+def test_the_best_comes_first_at_every_confidence():
     html = '<a href="https://x.example/a">Shop</a><a href="https://x.example/b">News</a><a href="https://x.example/c">Log in</a>'
-    assert [href[18:] for href in hrefs("", html)] == ["a", "b", "c"]
+    assert [href[18:] for href in hrefs("", html)] == ["c", "b", "a"]
+
+
+def test_a_page_to_type_a_code_on_stands_behind_a_link_with_the_token():
+    page, link = "https://x.example/login/code", f"https://x.example/l/{TOKEN}"
+    assert hrefs(f"Enter the code to sign in on {page}\nor follow {link}\n") == [link, page]
+    assert hrefs(f"Enter the code to sign in on {page}\n") == [page]
+
+
+def confidence(body, html=""):
+    return links.find(body, html)[0].confidence
+
+
+def test_what_a_notice_offers_is_unlikely_to_be_what_a_person_wants_to_click():
+    reset = '<a href="https://x.example/reset-password">Reset your password</a>'
+    assert confidence("", f"Your password was changed. If this was not you: {reset}") < LIKELY
+    assert confidence("", f"You asked for a new password. {reset}") >= LIKELY
+    accept = '<a href="https://calendar.x.example/calendar/event?action=RESPOND&amp;rst=1">Accept</a>'
+    assert confidence("", f"Team meeting, Tuesday 10:00. {accept}") < LIKELY
+    assert confidence("", '<a href="https://x.example/invitations/7">Accept</a>') >= LIKELY
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from tmpmaild.client.wire import AttachmentItem, Link, Message
 
 T = TypeVar("T")
 
+LIKELY = 0.3
+"""Links of less confidence are not returned where none was described."""
+
 Pattern: TypeAlias = str | re.Pattern[str]
 
 
@@ -49,14 +52,17 @@ def code(pattern: Pattern | None) -> Goal[str]:
 
 
 def link(text: Pattern | None, url: Pattern | None) -> Goal[str]:
-    """Return the goal of the link to follow, or of the best one with this text and this URL."""
+    """Return the goal of the best link with this text and this URL; with neither given, of the best that is LIKELY."""
     given = {"text": text, "URL": url}
     wanted = " and ".join(f"{name} {_shown(value)}" for name, value in given.items() if value is not None)
 
-    def take(messages: Sequence[Message]) -> str | None:
-        return next((one.href for one in messages[-1].links if _is_meant(one, text, url)), None)
+    least = 0 if wanted else LIKELY
 
-    name = f"a link with {wanted}" if wanted else "a link"
+    def take(messages: Sequence[Message]) -> str | None:
+        likely = (one for one in messages[-1].links if one.confidence >= least)
+        return next((one.href for one in likely if _is_meant(one, text, url)), None)
+
+    name = f"a link with {wanted}" if wanted else f"a link of confidence {LIKELY} or more"
     return Goal(name, take, others=lambda message: (f"{one.href}  {one.text}" for one in message.links), has=("link",))
 
 

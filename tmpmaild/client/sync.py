@@ -213,7 +213,7 @@ class Inbox(InboxView):
         after: "Mail | str | None" = None,
         timeout: float = 60,
     ) -> str:
-        """Return the link to follow in the oldest such mail that has one; else as ``wait_for``.
+        """Return the link to follow (confidence 0.3 or more) in the oldest such mail with one; else as ``wait_for``.
 
         ``link_text`` and ``url`` choose the link, as in ``Mail.get_link``.
         """

@@ -45,6 +45,7 @@ class Mail(MailView):
     def get_link(self, *, text: Pattern | None = None, url: Pattern | None = None) -> str:
         """Return the URL of the link to follow, or of the best one whose text and URL contain this.
 
+        The link to follow is the best one, if its confidence is at least 0.3: an unlikely link is never returned.
         ``text`` is compared in any case; both may be compiled regular expressions. Raises ``NotInMail``.
         """
         return self._taken(goals.link(text, url))

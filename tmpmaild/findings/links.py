@@ -7,8 +7,10 @@ how HTML is read is in htmltext.
 import re
 from collections.abc import Iterator
 from enum import IntEnum, auto
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from tmpmaild.findings import lexicon
 from tmpmaild.mail import htmltext
@@ -18,7 +20,6 @@ MAX_LINKS = 100
 MAX_HREF_CHARACTERS = 8192
 MAX_TEXT_CHARACTERS = 200
 
-_LEAST_TO_COME_FIRST = 0.4
 _LOOKED_AT = 300
 _CONTEXT_CHARACTERS = 160
 _NEAR_CHARACTERS = 80
@@ -31,10 +32,14 @@ _LEAST_DIGITS = 2
 _ADDRESS = re.compile(
     r"[hH][tT][tT][pP][sS]?://[^\s<>\"`\u2018-\u201f\u00ab\u00bb\u2026\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
 )
+# In HTML: not the value of an attribute.
+_BARE = re.compile(r"(?<![\"'=(])https?://", re.IGNORECASE)
 _WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
 _PARTS = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ASIDE = 0.05
+_BEHIND = 0.05
+_NOT_ASKED_FOR = 0.25
 _BASE = 0.1
 _PATH_BONUS = 0.3
 _TOKEN_BONUS = 0.1
@@ -54,13 +59,14 @@ class Cue(IntEnum):
     SIGN_IN = auto()
     HERE = auto()
     ASIDE = auto()
+    CHANGED = auto()
 
 
 _TABLES = lexicon.load("links")
 LEXICON = lexicon.read(Cue, _TABLES)
-_PATH, _PATH_ASIDE, _HOST_ASIDE = (
+_PATH, _PATH_ASIDE, _HOST_ASIDE, _RESET, _CODE_PAGE, _MEETING = (
     re.compile("|".join(_TABLES["addresses"][name].split()), re.IGNORECASE)
-    for name in ("path", "path_aside", "host_aside")
+    for name in ("path", "path_aside", "host_aside", "reset", "code_page", "meeting")
 )
 
 
@@ -75,16 +81,32 @@ class _Found(NamedTuple):
 def find(body: str, html: str) -> tuple[Link, ...]:
     """Return the links of a mail to http and https addresses, at most MAX_LINKS, each address once.
 
-    The one that the mail was sent for comes first, the others in the order of the mail. Those of the HTML are taken
-    when it has any, else those of the text, which have no text of their own. An address over MAX_HREF_CHARACTERS
-    is left out. The time it takes is in proportion to the length of the texts.
+    Best first, else in the order of the mail: links of the HTML, addresses in its text, addresses in the text part.
+    Addresses have no text of their own; those that a link of the HTML has or shows are left out. So is an address over
+    MAX_HREF_CHARACTERS. The time it takes is in proportion to the length of the texts.
     """
-    links = _links(_of_html(html)) if html else []
-    links = links or _links(_of_text(body))
-    best = max(links, key=lambda link: link.confidence, default=None)
-    if best is None or best.confidence < _LEAST_TO_COME_FIRST:
-        return tuple(links)
-    return (best, *(link for link in links if link is not best))
+    anchors = list(islice(_of_html(html), _LOOKED_AT)) if html else []
+    shown = {_trimmed("".join(anchor.href.split())) for anchor in anchors}
+    shown |= {_trimmed(match[0]) for anchor in anchors for match in _ADDRESS.finditer(anchor.text)}
+    texts = (htmltext.to_text(html) if _BARE.search(html) else "", body)
+    bare = (one for text in texts for one in _of_text(text) if one.href not in shown)
+    links = _behind_tokens(_links(chain(anchors, bare)))
+    return tuple(sorted(links, key=lambda link: -link.confidence))
+
+
+def _behind_tokens(links: list[Link]) -> list[Link]:
+    """Put a page on which to type a code behind the links that have a token in them."""
+    with_token = (link.confidence for link in links if link.confidence > _ASIDE and _has_token(_parts(link.href)[1]))
+    most = max(with_token, default=1) - _BEHIND
+    return [
+        replace(link, confidence=round(min(link.confidence, most), 2)) if _is_code_page(link.href) else link
+        for link in links
+    ]
+
+
+def _is_code_page(href: str) -> bool:
+    path = _parts(href)[1]
+    return _CODE_PAGE.search(path) is not None and not _has_token(path)
 
 
 def _links(found: Iterator[_Found]) -> list[Link]:
@@ -138,10 +160,15 @@ def _confidence(link: _Found) -> float:
     said = {mark.cue for mark in LEXICON.marks(link.text[:MAX_TEXT_CHARACTERS])}
     says_little = not link.text or Cue.HERE in said or _WEB.match(link.text) is not None
     around = _said_before(link.before) if says_little or Cue.SIGN_IN in said else set()
-    if _HOST_ASIDE.search(host) or (Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path))):
+    if _MEETING.search(host + path):
+        return _ASIDE
+    is_meant = Cue.VERIFY in said and _PATH.search(path) is not None
+    if _HOST_ASIDE.search(host) and not is_meant:
+        return _ASIDE
+    if Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path)):
         return _ASIDE
     # What text and address agree on outweighs a word before them: a heading may name the shop.
-    if says_little and Cue.ASIDE in around and not (Cue.VERIFY in said and _PATH.search(path)):
+    if says_little and Cue.ASIDE in around and not is_meant:
         return _ASIDE
     score = _BASE + (_PATH_BONUS if _PATH.search(path) else 0) + (_TOKEN_BONUS if _has_token(path) else 0)
     if Cue.VERIFY in said:
@@ -150,6 +177,8 @@ def _confidence(link: _Found) -> float:
         score += _SIGN_IN_BONUS + (_TOLD_BONUS if around & {Cue.VERIFY, Cue.SIGN_IN, Cue.HERE} else 0)
     elif Cue.VERIFY in around:
         score += _AROUND_BONUS
+    if _RESET.search(path) and Cue.CHANGED in _said_before(link.before):
+        score = min(score, _NOT_ASKED_FOR)
     return round(score, 2)
 
 

@@ -92,7 +92,7 @@ export class Inbox {
     return this.#wait(having(wait, "code"), { name: "a code", take: (message) => message.codes[0]?.value ?? null });
   }
 
-  /** Return the target of the link to follow in the oldest such mail that has one, or of the link that is described. */
+  /** Return the target of the link to follow (confidence 0.3 or more) in the oldest such mail that has one, or of the one described. */
   async waitForLink({ linkText, url, ...wait }: Wait & { linkText?: string | RegExp; url?: string | RegExp } = {}): Promise<string> {
     const link = { text: linkText, url };
     const goal = { name: `a link${describedLink(link)}`, take: (message: MessageItem) => linkBy(link, message) };

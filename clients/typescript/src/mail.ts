@@ -6,6 +6,7 @@ import type { RemoteInbox } from "./remote.js";
 
 const MAX_SHOWN_LINES = 15;
 const MAX_LISTED = 10;
+const LIKELY = 0.3; // links of less confidence are not returned where none was described
 
 /** A page of a browser: Playwright's and Puppeteer's are such. */
 export interface Page {
@@ -121,7 +122,7 @@ export class Mail {
     return codeBy(pattern, this.#message, this.text) ?? this.#miss(`no match of ${String(pattern)}`);
   }
 
-  /** Return the target of the link to follow, or of the best one that is described. Throws `NotInMail`. */
+  /** Return the target of the link to follow (of confidence 0.3 or more), or of the best one that is described. Throws `NotInMail`. */
   async getLink(wanted: LinkWanted = {}): Promise<string> {
     return Promise.resolve(linkBy(wanted, this.#message) ?? this.#miss(`no link${describedLink(wanted)}`));
   }
@@ -237,17 +238,18 @@ export function codeBy(pattern: RegExp, message: MessageItem, text = message.bod
   return found === null ? null : (found[1] ?? found[0]);
 }
 
-/** Return the target of the first link that is described. */
+/** Return the target of the first link that is described, or of the first if it is likely to be the one to follow. */
 export function linkBy({ text, url }: LinkWanted, message: MessageItem): string | null {
+  const least = text === undefined && url === undefined ? LIKELY : 0;
   const anyCase = typeof text === "string" ? new RegExp(escaped(text), "iu") : text;
-  return message.links.find((link) => matches(anyCase, link.text) && matches(url, link.href))?.href ?? null;
+  return message.links.find((link) => link.confidence >= least && matches(anyCase, link.text) && matches(url, link.href))?.href ?? null;
 }
 
 /** Return which link is meant, for people. */
 export function describedLink({ text, url }: LinkWanted): string {
   const parts = Object.entries({ text, url }).filter(([, value]) => value !== undefined);
   const described = parts.map(([name, value]) => `${name} ${value instanceof RegExp ? String(value) : JSON.stringify(value)}`);
-  return described.length > 0 ? ` with ${described.join(" and ")}` : "";
+  return described.length > 0 ? ` with ${described.join(" and ")}` : ` of confidence ${String(LIKELY)} or more`;
 }
 
 function matches(wanted: string | RegExp | undefined, value: string): boolean {

@@ -39,6 +39,7 @@ test("a receipt has HTML, an attachment, a link to unsubscribe, and a view", wit
   assert.match(await mail.html(), /<p>Thank you/);
   assert.equal((await mail.details()).envelope.helo, "shop.example");
   assert.equal(await mail.getLink({ text: "your ORDER" }), "https://shop.example/orders/7");
+  await assert.rejects(mail.getLink(), /no link of confidence 0\.3 or more:[^]*orders\/7/);
   let shown;
   await mail.open({ goto: async (url) => (shown = await fetch(url)) });
   assert.match(shown.headers.get("content-security-policy"), /sandbox/);
