@@ -28,6 +28,7 @@ LOOPS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
     pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop"),
 ]
+OTHER_BROWSERS = ("firefox", "webkit")  # together at the beginning, so that one worker starts each
 SLOW_FOLDERS = ("clients", "inbox", "browser", "e2e", "plugin", "cli", "client")
 FREE_BYTES = 4 << 30
 DOOR, ROOM = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"  # any two files that are there
@@ -185,8 +186,13 @@ def pytest_collection_modifyitems(config, items):
         left_out = [item for item in items if item.get_closest_marker("proof")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("proof")]
-    order = {folder: place for place, folder in enumerate(SLOW_FOLDERS)}
-    items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
+    order = {folder: place for place, folder in enumerate((*OTHER_BROWSERS, *SLOW_FOLDERS))}
+
+    def place(item):
+        browser = item.callspec.params.get("browser_name") if hasattr(item, "callspec") else None
+        return order.get(browser if browser in OTHER_BROWSERS else item.path.parent.name, len(order))
+
+    items.sort(key=place)
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         names = {name for name in parameters if isinstance(name, str) and name in peers.PEERS}

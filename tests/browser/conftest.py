@@ -23,6 +23,7 @@ QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
 # Without windows and all that belongs to them, which is a third less to do.
 WITHOUT_WINDOWS = peers.which("chromium-headless-shell")
 CHROMIUM = peers.which("chromium")
+PREFERENCES = {"ui.prefersReducedMotion": 1}  # of Firefox
 SWITCHES = [
     "--no-sandbox",
     "--disable-site-isolation-trials",  # else each frame has a process of its own, which takes long to start
@@ -49,7 +50,13 @@ def anyio_backend():
 
 
 @pytest.fixture(scope="session")
-async def launch():
+def saved_in(tmp_path_factory):
+    """Return the folder for what browsers save, except that of Chromium."""
+    return tmp_path_factory.mktemp("saved")
+
+
+@pytest.fixture(scope="session")
+async def launch(saved_in):
     """Return a function that starts a browser."""
     from playwright.async_api import async_playwright  # takes a third of a second
 
@@ -60,12 +67,61 @@ async def launch():
             running.push_async_callback(browser.close)
             return browser
 
+        async def launch_firefox(**preferences):
+            (saved_in / "firefox").mkdir(exist_ok=True)
+            browser = await playwright.firefox.launch(
+                channel="moz-firefox",
+                executable_path=peers.which("firefox-esr"),
+                firefox_user_prefs={**PREFERENCES, **preferences},
+                downloads_path=saved_in / "firefox",
+            )
+            running.push_async_callback(browser.close)
+            return browser
+
+        async def launch_webkit():
+            import webkit
+
+            (saved_in / "webkit").mkdir()
+            browser = webkit.WebkitBrowser(saved_in / "webkit")
+            running.push_async_callback(browser.close)
+            return browser
+
+        launch.firefox, launch.webkit = launch_firefox, launch_webkit
         yield launch
 
 
 @pytest.fixture(scope="session")
 async def browser(launch):
     return await launch(WITHOUT_WINDOWS or CHROMIUM)
+
+
+@pytest.fixture
+def browser_name():
+    return "chromium"
+
+
+@pytest.fixture(scope="session")
+def named_browser(launch, browser):
+    """Return a function that gives the browser of this name, started when the first test asks for it."""
+    running = {"chromium": browser}
+
+    async def named_browser(name):
+        if name not in running:
+            running[name] = await getattr(launch, name)()
+        return running[name]
+
+    return named_browser
+
+
+def pytest_generate_tests(metafunc):
+    """Run in other browsers too what is marked so.
+
+    Only Chromium has touch, a clock that is set, requests that are answered by the test while the page is elsewhere, and
+    Tab that does not lead on to the bars of the browser; WebKit's driver tells nothing of requests, complaints and new
+    tabs, and has one profile.
+    """
+    if mark := metafunc.definition.get_closest_marker("browsers"):
+        metafunc.parametrize("browser_name", ["chromium", *mark.args])
 
 
 PATIENCE_MS = 30_000  # other tests have the processor too
@@ -93,8 +149,15 @@ def pytest_pyfunc_call(pyfuncitem):
         pyfuncitem.obj = run_bounded
 
 
+def name_of(page):
+    return page.context.browser.browser_type.name
+
+
 async def go_left(page, url):
     """Go to an empty page of the same origin."""
+    if name_of(page) == "webkit":
+        await page.goto(urljoin(url, "/left"))  # which is not there
+        return
     await page.route("**/left", lambda route: route.fulfill(**LEFT))
     await page.goto(urljoin(url, "/left"))
     await page.unroute("**/left")
@@ -126,6 +189,9 @@ class Pages:
         page = left.pop() if left else await (await self._new_context(options)).new_page()
         self._listen(page)
         await page.set_viewport_size(viewport)
+        await page.bring_to_front()
+        if name_of(page) == "firefox":
+            await page.mouse.click(1, 1)  # the last test may have left the focus in the bars
         self._borrowed.append((page, left))
         return page
 
@@ -142,7 +208,9 @@ class Pages:
     async def _new_context(self, options):
         # Chromium allows copying after a click; without windows it has nobody to ask.
         # Without "null" Playwright undoes what a switch above says of motion.
-        defaults = {"viewport": WIDE, "permissions": ["clipboard-write"], "reduced_motion": "null"}
+        defaults = {"viewport": WIDE}
+        if self._browser.browser_type.name == "chromium":
+            defaults |= {"permissions": ["clipboard-write"], "reduced_motion": "null"}
         context = await self._browser.new_context(**{**defaults, **options})
         context.set_default_timeout(PATIENCE_MS)
         return context
@@ -161,14 +229,16 @@ class Pages:
 
     async def clear(self, page):
         """Leave nothing for the next test to find."""
-        for other in page.context.pages:
+        for other in list(page.context.pages):
             if other is not page:
                 await other.close()
-        await page.unroute_all()
-        await page.context.unroute_all()
-        await page.emulate_media(**dict.fromkeys(["media", "color_scheme", "reduced_motion", "forced_colors"], "null"))
+        if name_of(page) != "webkit":
+            await page.unroute_all()
+            await page.context.unroute_all()
+            media = ["media", "color_scheme", "reduced_motion", "forced_colors"]
+            await page.emulate_media(**dict.fromkeys(media, "null"))
         if page.url.startswith("http"):
-            await page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            await page.evaluate("[localStorage.clear(), sessionStorage.clear()]")
             await go_left(page, page.url)
 
     def _forget(self, page):
@@ -208,8 +278,8 @@ def left_pages():
 
 
 @pytest.fixture
-async def pages(browser, left_pages):
-    opened = Pages(browser, left_pages)
+async def pages(browser_name, named_browser, left_pages):
+    opened = Pages(await named_browser(browser_name), left_pages.setdefault(browser_name, {}))
     yield opened
     await opened.close()
 
@@ -225,7 +295,7 @@ async def desktop_pages(launch, browser):
 @pytest.fixture(scope="module")
 async def shared_pages(browser, left_pages):
     """Pages that several tests look at, and none changes for the next."""
-    opened = Pages(browser, left_pages)
+    opened = Pages(browser, left_pages.setdefault("chromium", {}))
     yield opened
     await opened.close()
 

@@ -59,6 +59,7 @@ PEERS = {
     "chromium": Peer((*_BROWSERS, "libatomic1"), lambda: all(map(which, _BROWSERS)) and _can_load("libatomic.so.1")),
     "curl": _programs("curl"),
     "fail2ban": _programs("fail2ban-regex", packages=("fail2ban",)),
+    "firefox": _programs("firefox-esr"),
     "fish": _programs("fish"),
     "haproxy": _programs("haproxy"),
     "jq": _programs("jq"),
@@ -72,6 +73,7 @@ PEERS = {
     "strace": _programs("strace"),
     "swaks": Peer(("swaks", "libnet-ssleay-perl"), _swaks_knows_tls),
     "systemd": _programs("systemd-analyze", packages=("systemd",)),
+    "webkit": _programs("WebKitWebDriver", "Xvfb", packages=("webkit2gtk-driver", "xvfb")),
     "zsh": _programs("zsh"),
 }
 

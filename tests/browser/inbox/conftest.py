@@ -1,7 +1,11 @@
 """The inbox as its reader finds it: by role and name, in a tab on a real daemon."""
 
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
+import anyio
 import pytest
 
 
@@ -12,15 +16,26 @@ def expect():
     return async_api.expect
 
 
+PATIENCE_SECONDS = 15
+
+
+def newly_saved(folder, before):
+    """Return the one file that has come to a folder and is whole."""
+    come = set(folder.iterdir()) - before
+    return come.pop() if len(come) == 1 and all(one.stat().st_size for one in come) else None
+
+
 class InboxTab:
     """One tab; ``asked`` and ``refused`` have what it asked of the API, and what of that was answered with 429."""
 
-    def __init__(self, expect, page, daemon):
+    def __init__(self, expect, saved_in, page, daemon):
         self.page = page
         self.daemon = daemon
         self._expect = expect
+        self._saved_in = saved_in
         self.asked = []
         self.refused = []
+        self.tells = page.context.browser.browser_type.name != "webkit"  # of its requests
         page.on("request", self._on_request)
         page.on("response", self._on_response)
         self.card = page.locator("#card")
@@ -98,8 +113,32 @@ class InboxTab:
 
     async def send_deletions(self, count=1):
         """Send what can still be undone, as leaving the page does."""
-        async with self.expect_deletions(count):
-            await self.page.evaluate("dispatchEvent(new Event('pagehide'))")
+        address = f"addresses/{await self.address()}"
+        left = self.daemon.request(address)["message_count"] - count
+        await self.page.evaluate("dispatchEvent(new Event('pagehide'))")
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while self.daemon.request(address)["message_count"] != left:
+                await anyio.sleep(0.02)
+
+    @asynccontextmanager
+    async def saving(self):
+        """Return a context that ends when a file has been saved: what it yields has its ``name`` and ``octets``."""
+        saved = SimpleNamespace()
+        browser = self.page.context.browser.browser_type.name
+        if browser == "chromium":
+            async with self.page.expect_download() as download:
+                yield saved
+            saved.name = (await download.value).suggested_filename
+            path = Path(await (await download.value).path())
+        else:
+            folder = self._saved_in / browser
+            before = set(folder.iterdir())
+            yield saved
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while not (path := newly_saved(folder, before)):
+                    await anyio.sleep(0.02)
+            saved.name = path.name
+        saved.octets = path.read_bytes()
 
     async def kept(self):
         """Return the inboxes that the browser keeps."""
@@ -140,9 +179,9 @@ class InboxTab:
 
 
 @pytest.fixture(scope="session")
-def tab_in(expect):
+def tab_in(expect, saved_in):
     """Return a function that makes a tab of a page and its daemon."""
-    return partial(InboxTab, expect)
+    return partial(InboxTab, expect, saved_in)
 
 
 @pytest.fixture

@@ -71,6 +71,7 @@ async def test_a_name_and_a_lifetime_are_chosen_and_a_name_that_cannot_be_had_is
         await expect(tab.card.get_by_role("timer")).to_have_text(re.compile(f"^Gone in {left}"))
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_each_inbox_gets_its_own_mail_and_the_list_outlives_a_reload_and_one_goes_when_it_has_ended(tab, expect):
     first = await tab.address()
     assert await tab.inboxes.count() == 0
@@ -97,6 +98,7 @@ async def test_each_inbox_gets_its_own_mail_and_the_list_outlives_a_reload_and_o
     assert [one["address"] for one in await tab.kept()] == [first]
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_an_inbox_that_expires_vanishes_before_the_eyes(tab, expect):
     address = await tab.address()
     [inbox] = await tab.kept()

@@ -8,7 +8,6 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from urllib.error import HTTPError
 
-import anyio
 import pytest
 
 PIXEL = bytes.fromhex(
@@ -37,10 +36,6 @@ def sign_up(subject):
     return mail.as_bytes()
 
 
-async def octets_of(download):
-    return await anyio.Path(await (await download.value).path()).read_bytes()
-
-
 @pytest.fixture
 async def reading(tab):
     """Open a tab in which a sign-up mail has arrived and opened itself."""
@@ -51,9 +46,9 @@ async def reading(tab):
 
 
 @pytest.fixture
-async def watched(browser, tab_in, daemon):
+async def watched(browser_name, named_browser, tab_in, daemon):
     """Open a tab whose requests to elsewhere are answered with an image, and stand in ``fetched``."""
-    context = await browser.new_context(viewport={"width": 1440, "height": 900})
+    context = await (await named_browser(browser_name)).new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(30_000)
     tab = tab_in(await context.new_page(), daemon)
     tab.fetched = []
@@ -62,11 +57,12 @@ async def watched(browser, tab_in, daemon):
         tab.fetched.append((route.request.url, await route.request.header_value("referer")))
         await route.fulfill(body=PIXEL, content_type="image/png")
 
-    await context.route("**/*.png", answer)
+    await context.route(f"{ELSEWHERE}/**", answer)
     yield await tab.visit()
     await context.close()
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_mail_arrives_in_the_open_page_and_its_code_link_images_and_a_second_mail_are_shown(reading, expect):
     await reading.until_subjects("Confirm your account")
     row = reading.row("Confirm your account")
@@ -112,6 +108,7 @@ async def test_a_link_that_leads_where_it_says_is_not_warned_of_and_a_mail_that_
     assert await tab.reader.get_by_text("There is no text in this mail.").is_visible()
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are_gone_on_the_server_too(
     reading, expect
 ):
@@ -143,6 +140,7 @@ async def test_a_deletion_can_be_thought_better_of_and_else_mail_and_address_are
     await reading.until_live()
 
 
+@pytest.mark.browsers("firefox")
 async def test_remote_images_are_loaded_only_on_request_and_for_this_mail_alone(watched, expect):
     blocked = watched.reader.get_by_text("2 remote images blocked.")
     watched.daemon.deliver_octets(await watched.address(), sign_up("one"), sign_up("two"))
@@ -167,6 +165,7 @@ async def test_remote_images_are_loaded_only_on_request_and_for_this_mail_alone(
     assert len(watched.fetched) == 2
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its_attachment_and_printed(
     reading, expect
 ):
@@ -180,18 +179,19 @@ async def test_a_mail_is_shown_as_text_headers_and_source_too_and_saved_with_its
     await reading.button("Source").click()
     await expect(reader.get_by_text("Return-Path: <alice@example.com>")).to_be_visible()
     assert await reading.button("Source").get_attribute("aria-pressed") == "true"
-    async with reading.page.expect_download() as download:
+    async with reading.saving() as saved:
         await reading.button("Save as .eml").click()
-    source = await octets_of(download)
+    source = saved.octets
     assert source.startswith(b"Return-Path: <alice@example.com>\r\n")
     assert source.endswith(sign_up("Confirm your account")[-200:])
     attachments = reading.reader.get_by_role("list", name="Attachments").get_by_role("button")
     assert await attachments.count() == 1  # the logo stands in the HTML
     assert "application/x-thing, 256 B" in await attachments.inner_text()
-    async with reading.page.expect_download() as download:
+    async with reading.saving() as saved:
         await attachments.click()
-    assert (await download.value).suggested_filename == "thing.bin"
-    assert await octets_of(download) == OCTETS
+    assert (saved.name, saved.octets) == ("thing.bin", OCTETS)
+    if not reading.tells:
+        return  # WebKit opens no such tab yet
     async with reading.page.context.expect_page() as opened:
         await reading.button("Open in a tab to print").click()
     page = await opened.value
@@ -232,6 +232,7 @@ FILES = [
 ]
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_at_once(tab, expect):
     tab.daemon.deliver(await tab.address(), "Files", attachments=FILES)
     await tab.open("Files")
@@ -252,16 +253,17 @@ async def test_images_and_text_are_shown_here_and_whatever_is_attached_is_saved_
     await expect(tab.reader.get_by_role("region", name="notes.txt")).to_have_text("hi")
     await shown.nth(3).click()
     await expect(tab.reader.get_by_role("region")).to_have_count(0)
-    async with tab.page.expect_download() as download:
+    async with tab.saving() as saved:
         await tab.button("Save all as ZIP").click()
-    assert (await download.value).suggested_filename == "Files.zip"
-    with zipfile.ZipFile(io.BytesIO(await octets_of(download))) as archive:
+    assert saved.name == "Files.zip"
+    with zipfile.ZipFile(io.BytesIO(saved.octets)) as archive:
         assert [archive.read(one) for one in archive.infolist()] == [octets for _, _, octets in FILES]
         assert archive.namelist()[3:5] == ["notes.txt", "notes (2).txt"]
     fetched = [path for _, path in tab.asked if "/attachments/" in path]
-    assert len(fetched) == len(set(fetched)) == len(FILES)
+    assert len(fetched) == len(set(fetched)) == len(FILES) or not tab.tells
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_a_search_asks_the_server_only_on_enter_for_text_that_is_not_here(tab, expect):
     filler = "a line of text\n" * 6000
     for subject, text in (("long", f"{filler[:30_000]}needle\n{filler}"), ("longer", filler), ("short", "Needle?")):
@@ -276,9 +278,9 @@ async def test_a_search_asks_the_server_only_on_enter_for_text_that_is_not_here(
     asked = len(tab.asked)
     await search.press("Enter")
     await expect(found).to_have_text("2 of 3 mails found.")
-    assert [path.partition("/")[2] for _, path in tab.asked[asked:]] == [
-        f"{await tab.address()}/messages?q=needle".replace("@", "%40")
-    ]
+    address = (await tab.address()).replace("@", "%40")
+    asked_now = [path.partition("/")[2] for _, path in tab.asked[asked:]]
+    assert asked_now == [f"{address}/messages?q=needle"] or not tab.tells
     await expect(tab.list.locator("li:visible .subject")).to_have_text(["short", "long"])
     await search.press("Enter")
     await expect(tab.row("short")).to_be_focused()

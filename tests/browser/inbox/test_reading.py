@@ -74,6 +74,7 @@ async def test_a_reload_opens_the_mail_again_and_a_closed_one_stays_closed(open_
     await expect(tab.reader).to_be_hidden()
 
 
+@pytest.mark.browsers("firefox")
 async def test_what_was_drawn_stays_and_the_dark_view_is_a_choice_that_is_remembered_and_costs_no_request(tab, expect):
     tab.daemon.deliver(await tab.address(), "Newsletter", html="<p>read me</p>")
     await expect(tab.mail.get_by_text("read me")).to_be_visible()
@@ -148,6 +149,7 @@ async def test_a_name_that_looks_like_an_address_stands_beside_the_real_one(open
         assert "a@evil.example" in await tab.reader.locator("header").inner_text()
 
 
+@pytest.mark.browsers("firefox", "webkit")
 async def test_a_hostile_subject_is_cut_stays_in_its_place_and_can_be_read_whole(open_inbox, daemon, inbox, expect):
     subjects = ["Z" + MARKS * 200 + "algo", "\u202e" + "long " * 2000, "x" * 10_000]
     for subject in subjects:

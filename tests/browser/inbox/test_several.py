@@ -1,5 +1,7 @@
 """Several inboxes in one browser are all alive: what comes to one is told wherever the reader is."""
 
+import pytest
+
 
 async def test_a_button_looks_for_mail_now_and_mail_deleted_while_the_connection_was_lost_leaves_the_list(
     open_inbox, daemon, inbox, expect
@@ -25,6 +27,7 @@ async def test_a_button_looks_for_mail_now_and_mail_deleted_while_the_connection
     assert [method for method, path in tab.asked if "messages" in path] == ["GET"]
 
 
+@pytest.mark.browsers("firefox")
 async def test_mail_to_another_inbox_is_counted_and_told_with_its_code_and_a_click_opens_it(tab, expect):
     first = await tab.address()
     await tab.button("New address").click()

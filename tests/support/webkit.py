@@ -1,0 +1,373 @@
+"""WebKitGTK by its WebDriver, as the part of Playwright's ``Page`` that stories use: Playwright knows no WebKit but its own.
+
+Elements are found and expectations are judged by the script that Playwright itself runs in pages; clicks and keys are the
+driver's, which are real ones. What is not here, such as what a page asks of the network, fails when it is asked for.
+"""
+
+import ast
+import functools
+import json
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import anyio
+import httpx2
+import playwright
+from playwright._impl._frame import Frame
+from playwright.async_api import Page
+
+MINIBROWSER = "*/webkit2gtk-4.1/MiniBrowser"
+PATIENCE_SECONDS = 30
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12: the name of a reference
+# WebDriver, section 17.4.2
+KEYS = {
+    "Enter": "\ue007", "Tab": "\ue004", "Escape": "\ue00c", "Delete": "\ue017", "Home": "\ue011", "End": "\ue010",
+    "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015",
+    "Control": "\ue009", "Shift": "\ue008", "Space": " ",
+}  # fmt: skip
+ENTER_FRAME = " >> internal:control=enter-frame >> "
+# A document gets Playwright's script when it is first asked for something.
+INJECT = """Object.defineProperty(window, "__playwright", {
+  value: (() => { const module = {}; %s; return new (module.exports.InjectedScript())(globalThis, %s); })(),
+});"""
+OPTIONS = {"sdkLanguage": "python", "testIdAttributeName": "data-testid", "browserName": "webkit", "customEngines": []}
+CALL = """const [argument, done] = arguments;
+(async () => {
+  if (!window.__playwright) return { none: true };
+  const find = (selector) => __playwright.querySelectorAll(__playwright.parseSelector(selector), document);
+  const is = (one, state) => one !== undefined && __playwright.elementState(one, state, true).matches;
+  let value = (%s);
+  if (typeof value === "function") value = await value(argument, { find, is });
+  return { value };
+})().then(done, (error) => done({ error: String(error) }));"""
+STATES = {
+    "attached": "all.length > 0",
+    "detached": "all.length === 0",
+    "visible": "is(all[0], 'visible')",
+    "hidden": "!is(all[0], 'visible')",
+}
+ONLY = """(all, argument) => {
+  if (all.length > 1) throw Error(`${all.length} elements`);
+  return all.length ? { is: (%s)(all[0], argument) } : null;
+}"""
+# As Playwright has it: what is not there is hidden and has the count 0, and neither has a text nor has it not.
+EXPECT = """async (all, options) => {
+  const { expression, isNot } = options;
+  const ofAll = expression === "to.have.count" || expression.endsWith(".array");
+  if (all.length || ofAll) return await __playwright.expect(all[0], options, all, true);
+  const absent = ["to.be.hidden", "to.be.detached"], present = ["to.be.visible", "to.be.attached", "to.be.in.viewport"];
+  return { matches: absent.includes(expression) || (isNot && !present.includes(expression)) };
+}"""
+
+
+@functools.cache
+def _injected():
+    """Return Playwright's script, which is a string in the source of its driver."""
+    source = Path(playwright.__file__).with_name("driver") / "package/lib/coreBundle.js"
+    literal = source.read_text().partition('generated/injectedScriptSource.ts"() {')[2].partition(" = ")[2]
+    return INJECT % (ast.literal_eval(literal.partition("\n")[0].rstrip(";")), json.dumps(OPTIONS))
+
+
+class WebDriverError(Exception):
+    """What the driver refused, such as a click on what is covered."""
+
+
+class WebkitBrowser:
+    """A display, the driver, and the one browser that it has started; one command at a time, in one of its windows."""
+
+    browser_type = SimpleNamespace(name="webkit")
+
+    def __init__(self, home):
+        """Start them; what is saved goes to the folder."""
+        (home / ".config").mkdir()
+        (home / ".config/user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{home}"\n')
+        self._processes = []
+        self._environment = {**os.environ, "HOME": str(home), "DISPLAY": self._display()}
+        self._http = httpx2.Client(base_url=self._driver(), timeout=60)
+        chosen = {"binary": str(next(Path("/usr/lib").glob(MINIBROWSER))), "args": ["--automation"]}
+        asked = {"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": chosen}}}
+        self._path = f"/session/{self._send('POST', '/session', asked)['sessionId']}"
+        self._shown = self.first_window = self("GET", "/window")
+
+    def _display(self):
+        reading, writing = os.pipe()
+        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1600x1200x24", "-nolisten", "tcp"]
+        self._processes.append(subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL))
+        os.close(writing)
+        with os.fdopen(reading) as number:
+            return f":{number.readline().strip()}"
+
+    def _driver(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self._processes.append(subprocess.Popen(["WebKitWebDriver", f"--port={port}"], env=self._environment))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline, "WebKitWebDriver does not listen"
+                time.sleep(0.02)
+            else:
+                return f"http://127.0.0.1:{port}"
+
+    async def new_context(self, viewport):
+        """Return pages of the only profile that there is."""
+        return WebkitContext(self, viewport)
+
+    async def close(self):
+        self._send("DELETE", self._path)
+        for process in reversed(self._processes):
+            process.terminate()
+            process.wait()
+
+    def __call__(self, method, path, **body):
+        return self._send(method, self._path + path, body)
+
+    def show(self, window):
+        if window != self._shown:
+            self("POST", "/window", handle=window)
+            self._shown = window
+
+    def run(self, expression, argument=None):
+        """Return what an expression is in the page, or what a function there returns."""
+        for _ in "12":
+            answer = self("POST", "/execute/async", script=CALL % expression, args=[argument])
+            if "none" not in answer:
+                break
+            self("POST", "/execute/sync", script=_injected(), args=[])
+        if "error" in answer:
+            raise WebDriverError(answer["error"])
+        return answer.get("value")
+
+    def _send(self, method, path, body=None):
+        answer = self._http.request(method, path, json=body if method == "POST" else None)
+        value = answer.json()["value"]
+        if answer.is_error:
+            raise WebDriverError(f"{value['error']}: {value['message']}")
+        return value
+
+
+class WebkitContext:
+    """The windows that were opened together."""
+
+    def __init__(self, browser, viewport):
+        self.browser, self._viewport = browser, viewport
+        self.pages = []
+
+    def set_default_timeout(self, milliseconds):
+        """Nothing waits longer than all do."""
+
+    async def new_page(self):
+        self.browser.show(self.browser.first_window)
+        # A tab behind another one would be hidden, to the page too.
+        page = WebkitPage(self, self.browser("POST", "/window/new", type="window")["handle"])
+        self.pages.append(page)
+        await page.set_viewport_size(self._viewport)
+        return page
+
+    async def close(self):
+        for page in list(self.pages):
+            await page.close()
+
+
+class WebkitFrame(Frame):
+    """What Playwright's locators call, for one page."""
+
+    def __init__(self, browser, window):
+        self.browser, self.window = browser, window
+        self._loop, self._connection = None, SimpleNamespace(_dispatcher_fiber=None)
+        self.main_frame, self.context = self, SimpleNamespace(_base_url=None)
+
+    def _timeout(self, _timeout=None):
+        return PATIENCE_SECONDS * 1000
+
+    def call(self, selector, function, argument=None):
+        """Call a function with the elements that are found, in the frame in which they are."""
+        self.browser.show(self.window)
+        *frames, inner = selector.split(ENTER_FRAME)
+        try:
+            for frame in frames:
+                element = self.browser.run("(selector, { find }) => find(selector)[0]", frame)
+                if element is None:
+                    inner = "css=:not(*)"
+                    break
+                self.browser("POST", "/frame", id=element)
+            with_elements = f"([selector, argument], {{ find, is }}) => ({function})(find(selector), argument)"
+            return self.browser.run(with_elements, [inner, argument])
+        finally:
+            if frames:
+                self.browser("POST", "/frame", id=None)
+
+    async def poll(self, what, attempt, patience_seconds=PATIENCE_SECONDS):
+        """Repeat it until it returns something, and return that; what the driver refuses is tried again."""
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            error = None
+            try:
+                if (result := attempt()) is not None:
+                    return result
+            except WebDriverError as raised:
+                error = raised
+            if time.monotonic() > deadline:
+                raise AssertionError(what) from error
+            await anyio.sleep(0.05)
+
+    async def one(self, selector, function, argument=None):
+        """Call a function with the one element, as soon as it is there."""
+        called = await self.poll(f"nothing is {selector}", lambda: self.call(selector, ONLY % function, argument))
+        return called.get("is")
+
+    async def _usable(self, selector):
+        usable = "(all) => is(all[0], 'visible') && is(all[0], 'enabled') ? all[0] : null"
+        return (await self.poll(f"not usable: {selector}", lambda: self.call(selector, usable)))[ELEMENT]
+
+    async def _click(self, selector, **_strict):
+        element = await self._usable(selector)
+        await self.poll(f"no click: {selector}", lambda: [self.browser("POST", f"/element/{element}/click")])
+
+    async def fill(self, selector, value, **_strict):
+        element = await self._usable(selector)
+        self.browser("POST", f"/element/{element}/clear")
+        self.browser("POST", f"/element/{element}/value", text=value)
+
+    async def focus(self, selector, **_strict):
+        await self.one(selector, "one => one.focus()")
+
+    async def press(self, selector, key, **_strict):
+        await self.focus(selector)
+        self.keys(key)
+
+    def keys(self, *chords):
+        self.browser.show(self.window)
+        actions = []
+        for chord in chords:
+            keys = [KEYS.get(key, key) for key in (chord.split("+") if len(chord) > 1 else chord)]
+            actions += [{"type": "keyDown", "value": key} for key in keys]
+            actions += [{"type": "keyUp", "value": key} for key in reversed(keys)]
+        self.browser("POST", "/actions", actions=[{"type": "key", "id": "keys", "actions": actions}])
+
+    async def wait_for_selector(self, selector, state=None, **_strict):
+        state = state or "visible"
+        await self.poll(f"not {state}: {selector}", lambda: self.call(selector, f"(all) => {STATES[state]} || null"))
+        return _Handle(self, selector)
+
+    async def eval_on_selector_all(self, selector, expression, arg=None):
+        return self.call(selector, expression, arg)
+
+    async def _query_count(self, selector):
+        return self.call(selector, "(all) => all.length")
+
+    async def is_visible(self, selector, **_strict):
+        return self.call(selector, f"(all) => {STATES['visible']}")
+
+    async def text_content(self, selector, **_strict):
+        return await self.one(selector, "one => one.textContent")
+
+    async def inner_text(self, selector, **_strict):
+        return await self.one(selector, "one => one.innerText")
+
+    async def input_value(self, selector, **_strict):
+        return await self.one(selector, "one => one.value")
+
+    async def get_attribute(self, selector, name, **_strict):
+        return await self.one(selector, "(one, name) => one.getAttribute(name)", name)
+
+    async def _expect(self, selector, expression, options, title=None):  # noqa: ARG002 - Playwright names its step
+        patience_seconds = options.pop("timeout") / 1000
+        wanted, answer = not options["isNot"], {}
+
+        def attempt():
+            answer.update(self.call(selector or ":root", EXPECT, {"expression": expression, **options}))
+            return True if answer["matches"] is wanted else None
+
+        try:
+            await self.poll(expression, attempt, patience_seconds)
+        except AssertionError:
+            return {"matches": not wanted, "received": answer.get("received")}
+        return {"matches": wanted}
+
+
+class _Handle:
+    """One element, found again each time."""
+
+    def __init__(self, frame, selector):
+        self._frame, self._selector = frame, selector
+
+    async def evaluate(self, expression, arg=None):
+        return await self._frame.one(self._selector, expression, arg)
+
+    async def dispose(self):
+        """Nothing is held."""
+
+
+class WebkitPage(Page):
+    """A window, with its keyboard."""
+
+    def __init__(self, context, window):
+        self._impl_obj = self._frame = WebkitFrame(context.browser, window)
+        self._context, self._browser = context, context.browser
+        self._loop = self._dispatcher_fiber = None
+
+    @property
+    def context(self):
+        return self._context
+
+    @property
+    def keyboard(self):
+        return self
+
+    @property
+    def url(self):
+        self._browser.show(self._frame.window)
+        return self._browser("GET", "/url")
+
+    def on(self, event, handler):
+        """Events are not told."""
+
+    remove_listener = on
+
+    def is_closed(self):
+        return self not in self._context.pages
+
+    async def press(self, key):
+        self._frame.keys(key)
+
+    async def type(self, text):
+        self._frame.keys(*text)
+
+    async def goto(self, url):
+        await self.bring_to_front()
+        self._browser("POST", "/url", url=url)
+
+    async def reload(self):
+        await self.bring_to_front()
+        self._browser("POST", "/refresh")
+
+    async def evaluate(self, expression, arg=None):
+        await self.bring_to_front()
+        return self._browser.run(expression, arg)
+
+    async def content(self):
+        return await self.evaluate("document.documentElement.outerHTML")
+
+    async def set_content(self, html):
+        await self.goto(f"data:text/html,{html}")
+
+    async def bring_to_front(self):
+        self._browser.show(self._frame.window)
+
+    async def set_viewport_size(self, viewport_size):
+        width, height = await self.evaluate("[outerWidth - innerWidth, outerHeight - innerHeight]")
+        size = {"width": width + viewport_size["width"], "height": height + viewport_size["height"]}
+        self._browser("POST", "/window/rect", **size)
+
+    async def close(self):
+        await self.bring_to_front()
+        self._browser("DELETE", "/window")
+        self._browser.show(self._browser.first_window)
+        self._context.pages.remove(self)
