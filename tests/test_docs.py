@@ -157,8 +157,10 @@ def test_every_setting_against_an_attack_has_the_default_that_is_told():
 
 def test_every_known_issue_says_what_helps_and_quotes_the_log_as_it_is():
     issues = re.split(r"^### ", (ROOT / "docs/known-issues.md").read_text(), flags=re.MULTILINE)[1:]
-    parts = ["Symptom", "Log line", "Workaround", "Fixed in"]
+    parts = ["Symptom", "Log line", "Workaround", "Fixed in", "Held by"]
     assert [issue for issue in issues if re.findall(r"^- \*\*([\w ]+):\*\*", issue, re.MULTILINE) != parts] == []
+    held = [re.search(r"\*\*Held by:\*\* `(.+)::(.+)`", issue).groups() for issue in issues]
+    assert [test for path, test in held if f"def {test}(" not in (ROOT / path).read_text()] == []
     lines = [one for issue in issues for one in re.findall(r"\*\*Log line:\*\* (.+)", issue)]
     quoted = [text for line in lines for text in re.findall(r"`(.+?)`", line)]
     trees = [ast.parse(path.read_text()) for path in (ROOT / "tmpmaild").rglob("*.py")]

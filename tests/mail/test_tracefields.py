@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tmpmaild.mail import tracefields
-from tmpmaild.model import Envelope, Source
+from tmpmaild.model import Envelope, Session, Source
 
 ID = "msg_01m7y0sgyf0000000000000000"
 RAW = b"Subject: x\r\n\r\nbody\r\n"
@@ -22,9 +22,10 @@ def fields(
     ip="192.0.2.7",
     *,
     tls=False,
+    greeting="EHLO",
     time_ms=1_790_000_000_999,
 ):
-    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls), len(RAW), RAW)
+    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, Session(greeting)), len(RAW), RAW)
     return tracefields.fields(source, "mx.mail.example.com")
 
 
@@ -45,6 +46,7 @@ def test_the_null_sender_is_an_empty_path():
     ("more", "keyword"),
     [
         ({}, "ESMTP"),
+        ({"greeting": "HELO"}, "SMTP"),
         ({"tls": True}, "ESMTPS"),
         ({"sender": "bøb@example.com"}, "UTF8SMTP"),
         ({"recipient": "ada+ä@mail.example.com", "tls": True}, "UTF8SMTPS"),

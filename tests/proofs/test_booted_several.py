@@ -158,6 +158,14 @@ def test_a_command_reaches_the_daemon_that_is_meant(machine):
     machine.run("systemctl", "start", "tmpmaild-smtp@1.socket", "tmpmaild-http@1.socket", "tmpmaild@1.service")
 
 
+def test_the_journal_match_of_the_filter_for_fail2ban_finds_both(machine):
+    document = (ROOT / "docs/fail2ban/tmpmaild.conf").read_text()
+    match = re.search("^journalmatch = (.*)$", document, re.MULTILINE)[1].split()
+    log = machine.run("journalctl", "--no-pager", *match).stdout
+    assert " tmpmaild-1[" in log
+    assert " tmpmaild-2[" in log
+
+
 def test_doctor_says_nothing_false_and_names_the_file_of_a_wrong_password(machine):
     listen = "TMPMAILD_CONTROL__LISTEN=unix:/run/tmpmaild-1/control.sock"
     command = ["env", listen, "TMPMAILD_STORAGE__PASSWORD_FILE=/etc/tmpmaild/postgresql-password"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -97,6 +98,15 @@ async def test_it_tells_of_the_loss_without_being_asked_for_mail(open_engine, pa
         path.unlink()
         with pytest.raises(StorageLost):
             await engine.storage.sweep(clock())
+
+
+async def test_a_database_that_is_cut_off_is_not_noticed_until_the_next_start(open_engine, path, clock):
+    """As docs/known-issues.md says."""
+    async with open_engine() as engine:
+        await engine.inbox("ada")
+        os.truncate(path, 0)
+        await engine.inbox("bob")
+        assert not engine.storage.is_lost()
 
 
 async def test_mail_of_a_removed_wal_is_saved_on_closing(open_engine, path):

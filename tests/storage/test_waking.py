@@ -118,6 +118,23 @@ async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(two, monk
         assert ear.changes == [of(inbox), of(inbox, notice=ExpiryMoved(inbox.expires_at_ms + 1))]
 
 
+async def test_a_deletion_that_nobody_told_is_not_found(two, monkeypatch, database):
+    """As docs/known-issues.md says: only new mail and the end of an inbox are looked for."""
+    monkeypatch.setattr(waking, "LOOK_SECONDS", 0.02)
+    async with two() as (first, second):
+        inbox = await first.inbox("ada")
+        await first.add(inbox)
+        ear = Ear(second.storage, inbox.id)
+        raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
+        await raw.execute("DELETE FROM message WHERE inbox_id = $1", int(inbox.id))
+        moved_to_ms = inbox.expires_at_ms + 1
+        await ear.hears(lambda ear: of(inbox) in ear.changes)
+        await raw.execute("UPDATE inbox SET expires_at_ms = $2 WHERE id = $1", int(inbox.id), moved_to_ms)
+        await raw.close()
+        await ear.hears(lambda ear: of(inbox, notice=ExpiryMoved(moved_to_ms)) in ear.changes)
+        assert not [change for change in ear.changes if isinstance(change.notice, MessageDeleted)]
+
+
 async def test_a_daemon_that_was_deaf_says_so_and_hears_again(two, cluster, database):
     async with two() as (first, second):
         inbox = await first.inbox("ada")

@@ -63,10 +63,9 @@ def _literal(ip: str) -> str:
 
 
 def _protocol(envelope: Envelope) -> str:
-    """Return the keyword of RFC 3848, or of RFC 6531 §4.3 where an address is in UTF-8.
-
-    Whether the client greeted with HELO is not stored; hardly one does any more, so it is always ESMTP.
-    """
+    """Return the keyword of RFC 3848, or of RFC 6531 §4.3 where an address is in UTF-8."""
+    if envelope.session.greeting == "HELO":
+        return "SMTP"
     utf8 = not (envelope.sender + envelope.recipients[0]).isascii()
     return ("UTF8SMTP" if utf8 else "ESMTP") + ("S" if envelope.tls else "")
 

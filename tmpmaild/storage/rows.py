@@ -94,12 +94,14 @@ class SourceRow(NamedTuple):
     helo: str
     remote_ip: str
     tls: bool
+    session: str
     size_bytes: int
     source: bytes | None
 
     def of(self, message_id: str) -> Source:
         """Return the source of a message."""
-        envelope = Envelope(self.envelope_from, (self.recipient,), self.helo, self.remote_ip, bool(self.tls))
+        session = sessions.decode(self.session, "")
+        envelope = Envelope(self.envelope_from, (self.recipient,), self.helo, self.remote_ip, bool(self.tls), session)
         return Source(message_id, self.received_at_ms, envelope, self.size_bytes, self.source)
 
 
