@@ -6,7 +6,7 @@ from late import Late
 from tmpmaild.http.apioperations import OPERATIONS
 
 described = Late("described")
-MAX_EXAMPLES = 6  # the proofs have more
+MAX_EXAMPLES = 3  # the proofs have more
 MISTAKABLE = [one.id for one in OPERATIONS if one.query or one.body or "{id}" in one.path]
 
 
