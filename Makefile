@@ -23,11 +23,11 @@ test-peers: $(VENV)/.dev $(if $(shell command -v npm),typescript)
 	$(BIN)/python -m pytest -m needs $(ARGS)
 
 # What takes too long for each run of the tests: half an hour and more, or with QUICK=1 some minutes. Prints a table.
-proof: $(VENV)/.dev
+proof: $(VENV)/.proofs
 	QUICK=$(QUICK) $(BIN)/python -m pytest -n0 tests/proofs $(ARGS)
 
 # All tests, with those that take long for what they add, and stories on both engines.
-proof-tests: $(VENV)/.dev $(if $(shell command -v npm),typescript)
+proof-tests: $(VENV)/.proofs $(if $(shell command -v npm),typescript)
 	$(BIN)/python -m pytest --proof $(ARGS)
 
 # What Hypothesis tries with some examples in each run of the tests, with a thousand each.
@@ -49,7 +49,7 @@ soak: $(VENV)/.dev
 	SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n0 tests/proofs/test_soak.py $(ARGS)
 
 # All tests, with what a wheel installs that was built from the sdist; with QUICK=1 some of them.
-proof-wheel: $(VENV)/.dev
+proof-wheel: $(VENV)/.proofs
 	QUICK=$(QUICK) $(BIN)/python -m pytest tests/proofs/test_wheel.py -n0 $(ARGS)
 
 check: $(VENV)/.dev
@@ -105,10 +105,14 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install --constraint constraints.txt --editable '.[client,dev]'
 	@touch $@ $(VENV)/.run
 
+$(VENV)/.proofs: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) install --constraint constraints.txt --editable '.[client,dev,proofs]'
+	@touch $@ $(VENV)/.dev $(VENV)/.run
+
 # Pin anew what pyproject.toml allows: a fresh venv, the newest of everything, frozen.
 constraints: pyproject.toml
 	rm -rf $(VENV)-pin && $(PYTHON) -m venv $(VENV)-pin
-	$(VENV)-pin/bin/python -m pip --disable-pip-version-check --quiet install '.[client,dev]'
+	$(VENV)-pin/bin/python -m pip --disable-pip-version-check --quiet install '.[client,dev,proofs]'
 	{ echo '# Made by "make constraints" from pyproject.toml. Exact versions that the tests passed with.'; \
 	  $(VENV)-pin/bin/python -m pip --disable-pip-version-check freeze --exclude tmpmaild; } > constraints.txt
 	rm -rf $(VENV)-pin
