@@ -2,10 +2,12 @@
 
 import { announce, toast } from "./alerts.js";
 import { ApiError } from "./api.js";
+import { lifetimes } from "./card.js";
 import { confirmLast, confirmRemoval, showLink } from "./dialogs.js";
-import { copy, h, icon } from "./dom.js";
+import { copy, h, icon, plain } from "./dom.js";
 import { askForLabel } from "./labels.js";
 import { chooseName } from "./namedialog.js";
+import { saveAll } from "./saving.js";
 import { keep } from "./store.js";
 import { knows, t } from "./words.js";
 
@@ -67,6 +69,18 @@ export class Actions {
     const { expires_at } = await this.#api.extend(inbox, seconds);
     this.#inboxes.did(inbox, { extended: expires_at });
     announce(t("extended"));
+  });
+
+  // Extend by one of the times that `lifetimes` offers now.
+  extendBy = (label) => {
+    const offer = lifetimes(this.#inboxes.inbox, this.#api.now()).find((one) => one.label === label);
+    return offer && this.extend(offer.seconds);
+  };
+
+  saveMail = attempt(() => {
+    const { inbox, mailbox } = this.#inboxes;
+    const files = mailbox.messages.map(({ id, subject }) => ({ name: `${plain(subject) || id}.eml`, load: () => this.#api.source(inbox, id) }));
+    return saveAll(files, inbox.address, new Date(), { api: this.#api, tell: toast });
   });
 
   confirmRemoval = () => {

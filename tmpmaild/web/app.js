@@ -3,11 +3,14 @@
 import { Actions, attempt, copyText, wordsOf } from "./actions.js";
 import { announce, hush, showCount, tellOf, tellOfOther, toast } from "./alerts.js";
 import { Api } from "./api.js";
+import { Arrived } from "./arrived.js";
 import { inTurn } from "./browser.js";
 import { Card } from "./card.js";
+import { Choosing } from "./choosing.js";
 import { countdown } from "./countdown.js";
 import { closeAll } from "./dialogs.js";
 import { at, button, h } from "./dom.js";
+import { Ending } from "./ending.js";
 import { askToOpen } from "./foreign.js";
 import { Inboxes } from "./inboxes.js";
 import { Incoming } from "./incoming.js";
@@ -61,6 +64,14 @@ const search = new Search(at("search"), list, searchServer);
 const onMail = { close: () => reading.leave(), step: (by) => reading.step(by), remove, copy: copyText, words: wordsOf, attempt };
 const reader = new Reader(at("reader"), api, onMail);
 const reading = new Reading(reader, list, inboxes);
+const arrived = new Arrived(at("arrived"), showInList);
+const choosing = new Choosing(document.querySelector(".mail-head"), at("chosen"), list, {
+  seeAll: () => inboxes.see(...inboxes.mailbox.messages.map(({ id }) => id)),
+  saveAll: actions.saveMail,
+  mayDelete: () => Boolean(inboxes.inbox.token),
+  remove: (ids) => ids.forEach(remove),
+});
+const ending = new Ending(at("ending"), { extend: actions.extendBy, save: actions.saveMail });
 const incoming = new Incoming(at("incoming"), { open: (message) => reading.read(message), copy: copyText });
 const switcher = new Switcher(at("inboxes"), (inbox) => inboxes.show(inbox));
 const removals = new Removals(at("undo"), api, {
@@ -77,6 +88,11 @@ function openFromList(message) {
   reading.read(message);
 }
 
+function showInList(id) {
+  if (list.rowsOf([{ id }])[0]?.hidden) search.clear();
+  list.focus(id);
+}
+
 function onShown(inbox) {
   card.show(inbox, api.now());
   welcome(inbox);
@@ -90,6 +106,8 @@ function onLeft() {
   hush();
   toast(""); // of mail to the inbox that is shown next, perhaps
   incoming.clear();
+  arrived.clear();
+  choosing.end();
   closeAll();
   removals.flush();
   reading.close();
@@ -103,6 +121,7 @@ function onMessages(added, news) {
   if (added.length > 0) endWelcome();
   if (news.length === 0) return;
   if (reading.id) incoming.add(news);
+  if (wide.matches || !reading.id) arrived.add(list.rowsOf(news));
   tellOf(news, (message) => reading.read(message));
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
 }
@@ -121,7 +140,9 @@ function onDeleted(id) {
   if (reading.id === id) reading.leave();
   hush();
   incoming.remove(id);
+  arrived.remove(id);
   list.remove(id);
+  if (list.isChoosing) list.onChoice();
 }
 
 function onRestored(messages) {
@@ -161,6 +182,7 @@ function onGone(reason, inbox) {
 function onSeen(id) {
   list.markSeen(id);
   incoming.remove(id);
+  arrived.remove(id);
 }
 
 function onState(state) {
@@ -226,6 +248,7 @@ const check = attempt(() => inboxes.check());
 
 function tick() {
   card.tick(api.now());
+  ending.tick(inboxes.inbox, inboxes.mailbox.messages.length, api.now());
   status.tick();
   inboxes.prune();
   check();

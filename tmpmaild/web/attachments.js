@@ -1,12 +1,10 @@
 // The attachments of an open mail: previews, and saving them one by one or all as one archive.
 
 import { button, h, icon, plain, save } from "./dom.js";
-import { whenAllowed } from "./paced.js";
 import { draw, kindOf } from "./preview.js";
+import { saveAll } from "./saving.js";
 import { bytes, t } from "./words.js";
-import { safeName, zip } from "./zip.js";
 
-const SPARE_REQUESTS = 1; // for the reader, while all are fetched
 const nameOf = ({ filename }) => plain(filename) || t("unnamed");
 
 export class Attachments {
@@ -86,21 +84,10 @@ export class Attachments {
     return this.#blobs.get(index);
   }
 
-  // Each attachment is a request: the rate limit is waited for.
-  async #saveAll() {
-    const files = [];
-    const of = this.#listed.length;
-    for (const one of this.#listed) {
-      const n = files.length;
-      this.#progress.textContent = t("saving", { n, of });
-      const onWait = (seconds) => (this.#progress.textContent = t("saving-later", { n, of, seconds }));
-      const options = { spare: SPARE_REQUESTS, signal: this.#closing.signal, onWait };
-      const isHere = this.#blobs.has(one.index);
-      const blob = isHere ? await this.#blobOf(one) : await whenAllowed(this.#api, () => this.#blobOf(one), options);
-      files.push({ name: nameOf(one), blob });
-    }
+  #saveAll() {
     const { subject, received_at } = this.#message;
-    save(await zip(files, new Date(received_at)), `${safeName(plain(subject))}.zip`);
-    this.#progress.textContent = t("saved", { n: of });
+    const files = this.#listed.map((one) => ({ name: nameOf(one), load: () => this.#blobOf(one), isHere: this.#blobs.has(one.index) }));
+    const tell = (text) => (this.#progress.textContent = text);
+    return saveAll(files, plain(subject), new Date(received_at), { api: this.#api, signal: this.#closing.signal, tell });
   }
 }

@@ -121,13 +121,16 @@ export class Inboxes {
     this.#on.changed();
   }
 
-  see(id) {
+  see(...ids) {
     const { inbox, mailbox } = this;
-    if (mailbox.isSeen(id)) return;
-    mailbox.see(id);
+    const fresh = ids.filter((id) => !mailbox.isSeen(id));
+    if (fresh.length === 0) return;
+    fresh.forEach(mailbox.see);
     update(inbox.address, { seen: mailbox.seen });
-    this.#live.tell({ address: inbox.address, seen: id });
-    this.#on.seen(id);
+    for (const id of fresh) {
+      this.#live.tell({ address: inbox.address, seen: id });
+      this.#on.seen(id);
+    }
     this.#on.changed();
   }
 

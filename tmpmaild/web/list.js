@@ -22,11 +22,14 @@ export class List {
   #rows = new Map();
   #messages = new Map();
   #matches = () => true;
+  isChoosing = false;
+  onChoice = () => {}; // is called when more or fewer messages are chosen
 
   constructor(element, actions) {
     this.#element = element;
     this.#actions = actions;
     element.addEventListener("keydown", (event) => this.#onKey(event));
+    element.addEventListener("change", () => this.onChoice());
   }
 
   // Put in messages, each at its place by id.
@@ -35,6 +38,7 @@ export class List {
       const row = this.#draw(message);
       row.classList.toggle("unread", !isSeen(message.id));
       row.hidden = !this.#matches(message);
+      if (this.isChoosing) this.#addBox(row);
       this.#element.insertBefore(row, this.#older(message.id));
       this.#rows.set(message.id, row);
       this.#messages.set(message.id, message);
@@ -68,6 +72,30 @@ export class List {
   // How many messages the filter shows.
   get shown() {
     return this.#element.querySelectorAll(":scope > :not([hidden])").length;
+  }
+
+  // Let messages be chosen, or no more.
+  choose(isChoosing) {
+    this.isChoosing = isChoosing;
+    this.#element.classList.toggle("choosing", isChoosing);
+    for (const row of this.#rows.values()) isChoosing ? this.#addBox(row) : row.querySelector(".choice")?.remove();
+  }
+
+  // The ids of the messages that are chosen and shown.
+  get chosen() {
+    return [...this.#element.querySelectorAll(":scope > :not([hidden]) > .choice:checked")].map((box) => box.parentElement.dataset.id);
+  }
+
+  // Choose all that are shown, or none if they are chosen already.
+  chooseAll() {
+    const isAll = this.chosen.length === this.shown;
+    for (const box of this.#element.querySelectorAll(":scope > :not([hidden]) > .choice")) box.checked = !isAll;
+    this.onChoice();
+  }
+
+  // Return the rows of these messages.
+  rowsOf(messages) {
+    return messages.map(({ id }) => this.#rows.get(id)).filter(Boolean);
   }
 
   // The id of the message whose row has the focus.
@@ -127,6 +155,10 @@ export class List {
         h("span.subject", { dir: "auto" }, subjectOf(message)),
         h("span.snippet.small", { dir: "auto" }, snippet)),
       found(message, this.#actions.copy, { brief: true }));
+  }
+
+  #addBox(row) {
+    row.prepend(h("input.choice", { type: "checkbox", "aria-label": row.querySelector(".subject").textContent }));
   }
 
   #onKey(event) {

@@ -162,9 +162,9 @@ class InboxTab:
         )
 
     async def tab_to(self, name):
-        """Press Tab until something of this name has the focus, as at most twenty do."""
+        """Press Tab until something of this name has the focus, as at most thirty do."""
         passed = []
-        while name not in passed and len(passed) < 20:
+        while name not in passed and len(passed) < 30:
             await self.page.keyboard.press("Tab")
             passed.append(await self.focused())
         assert passed[-1] == name, passed

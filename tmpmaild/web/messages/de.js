@@ -183,4 +183,12 @@ export default {
   "last-text": { one: "Eine neue Adresse braucht sie auf. Mails kommen weiter an. Zum Löschen, Verlängern oder Neuladen musst du vielleicht eine Sekunde warten.", other: "Eine neue Adresse braucht sie auf. Mails kommen weiter an. Zum Löschen, Verlängern oder Neuladen musst du vielleicht {n} Sekunden warten." },
   "last-create": "Trotzdem anlegen",
   "not-now": "Nicht jetzt",
+  "all-mail": "Alle Mails",
+  "mark-all-read": "Alle als gelesen markieren",
+  "choose-several": "Mehrere auswählen",
+  "choose-all": "Alle",
+  "delete-chosen": "Löschen ({n})",
+  "save-mail": "Alle Mails als ZIP sichern",
+  ending: "Diese Adresse endet um {time}.",
+  "ending-with-mail": "Diese Adresse endet um {time}, mit ihren Mails.",
 };

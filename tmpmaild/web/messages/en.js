@@ -183,4 +183,12 @@ export default {
   "last-text": { one: "A new address uses them up. Mail still arrives. To delete, extend or reload you may have to wait a second.", other: "A new address uses them up. Mail still arrives. To delete, extend or reload you may have to wait {n} seconds." },
   "last-create": "Create anyway",
   "not-now": "Not now",
+  "all-mail": "All mail",
+  "mark-all-read": "Mark all as read",
+  "choose-several": "Choose several",
+  "choose-all": "All",
+  "delete-chosen": "Delete ({n})",
+  "save-mail": "Save all mail as ZIP",
+  ending: "This address ends at {time}.",
+  "ending-with-mail": "This address ends at {time}, with its mail.",
 };

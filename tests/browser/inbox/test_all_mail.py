@@ -1,0 +1,115 @@
+"""What concerns all mail of an inbox: reading, choosing, saving, its end, and what has come out of sight."""
+
+import io
+import re
+import zipfile
+
+import anyio
+import pytest
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+async def three(open_inbox, daemon, inbox):
+    for subject in ("one", "two/..", "three"):
+        daemon.deliver(inbox.address, subject, text=f"This is {subject}.")
+    tab = await open_inbox(inbox, viewport={"width": 1280, "height": 720})
+    await tab.until_subjects("three", "two/..", "one")
+    return tab
+
+
+async def choose_of_all(tab, name):
+    await tab.button("All mail").click()
+    await tab.page.get_by_role("menuitem", name=name).click()
+
+
+async def test_all_mail_is_marked_as_read_at_once_in_every_tab(three, new_tab, expect):
+    second = await (await (await new_tab(beside=three)).visit()).until_live()
+    await expect(three.page).to_have_title(re.compile(r"^\(\d\)"))  # one opens by itself, as it has just come
+    await choose_of_all(three, "Mark all as read")
+    for tab in (three, second):
+        await expect(tab.page).to_have_title("tmpmaild")
+        await expect(tab.list.locator(".unread")).to_have_count(0)
+
+
+async def test_several_mails_are_chosen_and_deleted_together_and_one_undo_brings_them_back(
+    three, daemon, inbox, expect
+):
+    await choose_of_all(three, "Choose several")
+    for subject in ("one", "three"):
+        await three.page.get_by_role("checkbox", name=subject).check()
+    await three.button("Delete (2)").click()
+    await three.until_subjects("two/..")
+    await expect(three.page.get_by_role("checkbox")).to_have_count(0)
+    await three.button("Undo").click()
+    await three.until_subjects("three", "two/..", "one")
+    await choose_of_all(three, "Choose several")
+    await three.page.get_by_role("searchbox").fill("This is two")
+    await three.button("All").click()
+    await three.button("Delete (1)").click()
+    await three.page.get_by_role("searchbox").fill("")
+    await three.send_deletions()
+    subjects = [one["subject"] for one in daemon.request(f"addresses/{inbox.address}/messages")["messages"]]
+    assert subjects == ["three", "one"]
+
+
+async def saved(tab, press):
+    async with tab.page.expect_download() as download:
+        await press()
+    octets = await anyio.Path(await (await download.value).path()).read_bytes()
+    return (await download.value).suggested_filename, zipfile.ZipFile(io.BytesIO(octets))
+
+
+async def test_all_mail_is_saved_as_one_archive_of_its_sources(three, inbox, expect):
+    name, archive = await saved(three, lambda: choose_of_all(three, "Save all mail as ZIP"))
+    assert name == f"{inbox.address}.zip"
+    assert archive.namelist() == ["three.eml", "two_...eml", "one.eml"]
+    assert b"This is one." in archive.read("one.eml")
+    assert archive.read("one.eml").startswith(b"Return-Path:")
+    await expect(three.page.get_by_text("3 files saved.")).to_be_visible()
+
+
+async def test_before_the_end_more_time_and_saving_are_offered_even_while_reading(open_inbox, daemon, inbox, expect):
+    daemon.deliver(inbox.address, "one")
+    tab = await open_inbox(inbox, **PHONE)
+    await tab.row("one").tap()
+    warning = tab.page.get_by_role("alert")
+    await expect(warning).to_be_hidden()
+    daemon.extend(inbox, 240)
+    await expect(warning).to_contain_text("This address ends at")
+    _, archive = await saved(tab, tab.button("Save all mail as ZIP", warning).tap)
+    assert archive.namelist() == ["one.eml"]
+    await tab.button("+10 minutes", warning).tap()
+    await expect(warning).to_be_hidden()
+    daemon.extend(inbox, 200)
+    await tab.button("Dismiss", warning).tap()
+    await expect(warning).to_be_hidden()
+    await tab.page.wait_for_timeout(1100)  # it is looked at each second
+    await expect(warning).to_be_hidden()
+
+
+@pytest.mark.parametrize("options", [PHONE, {"viewport": {"width": 1280, "height": 600}}], ids=["phone", "wide"])
+async def test_mail_that_comes_out_of_sight_is_told_by_a_button_that_leads_there(
+    open_inbox, daemon, inbox, expect, options
+):
+    for number in range(12):
+        daemon.deliver(inbox.address, f"mail {number:02}")
+    tab = await open_inbox(inbox, **options)
+    await expect(tab.rows).to_have_count(12)
+    await tab.row("mail 00").click()
+    if "is_mobile" in options:
+        await tab.button("Back").tap()
+    await choose_of_all(tab, "Mark all as read")  # what came within the last seconds is new
+    await tab.row("mail 00").scroll_into_view_if_needed()
+    pill = tab.page.locator("#arrived")
+    daemon.deliver(inbox.address, "new")
+    daemon.deliver(inbox.address, "newer")
+    await expect(pill).to_have_text("2 new mails")
+    await pill.click()
+    await expect(tab.row("newer")).to_be_focused()
+    await expect(tab.row("newer")).to_be_in_viewport()
+    await expect(pill).to_be_hidden()
+    daemon.deliver(inbox.address, "in sight")
+    await expect(tab.rows).to_have_count(15)
+    await expect(pill).to_be_hidden()
