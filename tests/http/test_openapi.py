@@ -82,6 +82,12 @@ def test_paths_lie_below_where_the_document_lies(document):
     assert urljoin("https://host.example/mail/api/v1/openapi.json", server["url"]) == "https://host.example/mail/"
 
 
+async def test_the_server_is_named_where_the_operator_has_named_it(open_world):
+    async with open_world() as world:
+        answer = await world.client(public_url="https://host.example/mail").get("/api/v1/openapi.json")
+        assert answer.json()["servers"] == [{"url": "https://host.example/mail"}]
+
+
 def test_what_needs_a_token_says_so(document):
     address = document["paths"]["/api/v1/addresses/{address}"]
     assert address["delete"]["security"] == [{"token": []}]

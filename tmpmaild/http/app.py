@@ -93,7 +93,7 @@ class HttpApp:
     def _build(self, settings: HttpSettings, domain: str) -> ASGIApp:
         base_path = urlsplit(settings.public_url).path.rstrip("/")
         problems = Problems(base_path)
-        description, docs = _described(domain, settings.public_url or settings.local_url)
+        description, docs = _described(domain, settings.public_url, settings.local_url)
         endpoints = _endpoints(self._service, base_path, self._slots, self._streams, description)
         app = Starlette(
             routes=[
@@ -128,10 +128,10 @@ class HttpApp:
 
 
 @lru_cache(maxsize=4)  # a reload seldom changes it
-def _described(domain: str, base_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
+def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
     """Return the OpenAPI document, and what ``/docs`` makes of it for people."""
-    description = openapi.document(domain)
-    return description, docs_files(docspage.page(description, base_url), _docs_style())
+    description = openapi.document(domain, public_url)
+    return description, docs_files(docspage.page(description, public_url or local_url), _docs_style())
 
 
 @cache

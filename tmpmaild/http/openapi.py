@@ -45,7 +45,7 @@ _EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retr
 _parameter = re.compile(r"{(\w+)}").findall
 
 
-def document(domain: str = EXAMPLE_DOMAIN) -> bytes:
+def document(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
     """Return the document as JSON, with examples that a server of this domain accepts."""
     structs = {kind for operation in OPERATIONS for kind in _kinds(operation)} | {Document}
     ordered = sorted(structs, key=lambda kind: kind.__name__)
@@ -59,7 +59,8 @@ def document(domain: str = EXAMPLE_DOMAIN) -> bytes:
             "contact": {"name": "Who runs this server", "email": f"postmaster@{EXAMPLE_DOMAIN}"},
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "servers": [{"url": "../.."}],  # relative to the document, so it is right behind any proxy
+        # Else relative to the document, so it is right behind any proxy; but some generators know no document.
+        "servers": [{"url": public_url or "../.."}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": _paths(),
         "components": {

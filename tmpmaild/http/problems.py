@@ -53,7 +53,9 @@ PROBLEMS: dict[str, Problem] = {
     "address-taken": Problem(409, "Address taken", "The name is in use, or was in the last 24 hours."),
     "address-expired": Problem(410, "Address expired", "The address has lived its time, or its holder deleted it."),
     "body-too-large": Problem(413, "Body too large", "A request body has at most 64 KiB."),
-    "unsupported-media-type": Problem(415, "Unsupported media type", "A request body is application/json."),
+    "unsupported-media-type": Problem(
+        415, "Unsupported media type", "A request body is JSON, and its Content-Type application/json."
+    ),
     "invalid-request": Problem(422, "Invalid request", "The errors say which part was not as expected."),
     "rate-limited": Problem(429, "Too many requests", "Each client has a number of requests a minute; wait and retry."),
     "too-many-streams": Problem(
