@@ -22,6 +22,21 @@ async def test_the_first_visit_makes_one_address_with_two_requests_and_a_click_c
     await expect(tab.button("Copy")).to_be_visible()
 
 
+@pytest.mark.needs("firefox")
+async def test_firefox_that_blocks_all_cookies_has_an_inbox_and_its_mail(launch, daemon, tab_in):
+    browser = await launch.firefox(**{"network.cookie.cookieBehavior": 2})
+    tab = await tab_in(await browser.new_page(), daemon).visit()
+    assert (
+        await tab.page.evaluate("() => { try { return !localStorage; } catch (error) { return error.name; } }")
+        == "SecurityError"
+    )
+    address = await tab.address()
+    await tab.until_live()
+    daemon.deliver(address, "one")
+    await tab.until_subjects("one")
+    await tab.open("one")
+
+
 FETCHED = "performance.getEntriesByType('resource').filter((one) => one.transferSize > 0 && one.name.includes('/web/'))"
 
 

@@ -1,0 +1,112 @@
+"""WebKitGTK's WebDriver: a display, the driver, its browser, and what runs in a page with Playwright's own script."""
+
+import ast
+import functools
+import json
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import httpx2
+import playwright
+
+MINIBROWSER = "*/webkit2gtk-4.1/MiniBrowser"
+PATIENCE_SECONDS = 30
+# A document gets Playwright's script when it is first asked for something.
+INJECT = """Object.defineProperty(window, "__playwright", {
+  value: (() => { const module = {}; %s; return new (module.exports.InjectedScript())(globalThis, %s); })(),
+});"""
+OPTIONS = {"sdkLanguage": "python", "testIdAttributeName": "data-testid", "browserName": "webkit", "customEngines": []}
+CALL = """const [argument, done] = arguments;
+(async () => {
+  if (!window.__playwright) return { none: true };
+  const find = (selector) => __playwright.querySelectorAll(__playwright.parseSelector(selector), document);
+  const is = (one, state) => one !== undefined && __playwright.elementState(one, state, true).matches;
+  let value = (%s);
+  if (typeof value === "function") value = await value(argument, { find, is });
+  return { value };
+})().then(done, (error) => done({ error: String(error) }));"""
+
+
+@functools.cache
+def _injected():
+    """Return Playwright's script, which is a string in the source of its driver."""
+    source = Path(playwright.__file__).with_name("driver") / "package/lib/coreBundle.js"
+    literal = source.read_text().partition('generated/injectedScriptSource.ts"() {')[2].partition(" = ")[2]
+    return INJECT % (ast.literal_eval(literal.partition("\n")[0].rstrip(";")), json.dumps(OPTIONS))
+
+
+class WebDriverError(Exception):
+    """What the driver refused, such as a click on what is covered."""
+
+
+class WebDriver:
+    """A display, the driver, and the one browser that it has started; one command at a time, in one of its windows."""
+
+    def __init__(self, home):
+        """Start them; what is saved goes to the folder."""
+        (home / ".config").mkdir()
+        (home / ".config/user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{home}"\n')
+        self._processes = []
+        self._environment = {**os.environ, "HOME": str(home), "DISPLAY": self._display()}
+        self._http = httpx2.Client(base_url=self._driver(), timeout=60)
+        chosen = {"binary": str(next(Path("/usr/lib").glob(MINIBROWSER))), "args": ["--automation"]}
+        asked = {"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": chosen}}}
+        self._path = f"/session/{self._send('POST', '/session', asked)['sessionId']}"
+        self._shown = self.first_window = self("GET", "/window")
+
+    def _display(self):
+        reading, writing = os.pipe()
+        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1600x1200x24", "-nolisten", "tcp"]
+        self._processes.append(subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL))
+        os.close(writing)
+        with os.fdopen(reading) as number:
+            return f":{number.readline().strip()}"
+
+    def _driver(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self._processes.append(subprocess.Popen(["WebKitWebDriver", f"--port={port}"], env=self._environment))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline, "WebKitWebDriver does not listen"
+                time.sleep(0.02)
+            else:
+                return f"http://127.0.0.1:{port}"
+
+    async def close(self):
+        self._send("DELETE", self._path)
+        for process in reversed(self._processes):
+            process.terminate()
+            process.wait()
+
+    def __call__(self, method, path, **body):
+        return self._send(method, self._path + path, body)
+
+    def show(self, window):
+        if window != self._shown:
+            self("POST", "/window", handle=window)
+            self._shown = window
+
+    def run(self, expression, argument=None):
+        """Return what an expression is in the page, or what a function there returns."""
+        for _ in "12":
+            answer = self("POST", "/execute/async", script=CALL % expression, args=[argument])
+            if "none" not in answer:
+                break
+            self("POST", "/execute/sync", script=_injected(), args=[])
+        if "error" in answer:
+            raise WebDriverError(answer["error"])
+        return answer.get("value")
+
+    def _send(self, method, path, body=None):
+        answer = self._http.request(method, path, json=body if method == "POST" else None)
+        value = answer.json()["value"]
+        if answer.is_error:
+            raise WebDriverError(f"{value['error']}: {value['message']}")
+        return value
