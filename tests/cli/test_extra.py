@@ -30,8 +30,8 @@ def test_a_missing_client_is_named_with_what_to_install():
     done = python(WITHOUT)
     assert done.stdout == "2\n2\n2\n2\n"
     assert done.stderr == (
-        3 * 'tmpmaild: the client needs httpx2: pip install "tmpmaild[client]"\n'
-        + 'tmpmaild: the MCP server needs the MCP SDK: pip install "tmpmaild[mcp]"\n'
+        3 * "tmpmaild: the client needs httpx2: pip install httpx2\n"
+        + "tmpmaild: the MCP server needs the MCP SDK: pip install mcp httpx2 pydantic\n"
     )
 
 

@@ -117,7 +117,7 @@ def test_two_certificates_are_one_too_many(tmp_path):
 
 def test_without_trustme_tls_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "trustme", None)
-    assert mistake(tmp_path, has_tls=True) == 'tmpmaild_tls needs trustme: pip install "tmpmaild[tls]"'
+    assert mistake(tmp_path, has_tls=True) == "tmpmaild_tls needs trustme: pip install trustme"
 
 
 def test_a_file_may_name_a_database_server_but_no_other_file(tmp_path):

@@ -14,7 +14,7 @@
 try:
     import httpx2 as _httpx2
 except ImportError as error:
-    raise ImportError('the client needs httpx2: pip install "tmpmaild[client]"') from error
+    raise ImportError("the client needs httpx2: pip install httpx2") from error
 
 from tmpmaild.client.aio import AsyncClient, AsyncInbox
 from tmpmaild.client.aiomail import AsyncAttachment, AsyncMail

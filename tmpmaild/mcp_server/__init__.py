@@ -3,7 +3,7 @@
 try:
     import mcp as _mcp
 except ImportError as error:
-    raise ImportError('the MCP server needs the MCP SDK: pip install "tmpmaild[mcp]"') from error
+    raise ImportError("the MCP server needs the MCP SDK: pip install mcp httpx2 pydantic") from error
 
 from tmpmaild.mcp_server.serving import serve
 

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("tmpmaild_domain", domain, type="args", default=[])
     file = "A configuration file for the embedded daemon, relative to this ini file."
     parser.addini("tmpmaild_config", file, default="")
-    tls = "The embedded daemon offers TLS, with a certificate of its own (needs tmpmaild[tls])."
+    tls = "The embedded daemon offers TLS, with a certificate of its own (needs trustme)."
     parser.addini("tmpmaild_tls", tls, type="bool", default=False)
     unknown = "The embedded daemon creates unknown addresses on their first mail (smtp.accept_unknown)."
     parser.addini("tmpmaild_accept_unknown", unknown, type="bool", default=False)

@@ -22,7 +22,7 @@ def issued(folder: Path) -> Tls:
     try:
         import trustme  # noqa: PLC0415 - an extra
     except ImportError:
-        raise NoService('tmpmaild_tls needs trustme: pip install "tmpmaild[tls]"') from None
+        raise NoService("tmpmaild_tls needs trustme: pip install trustme") from None
     authority = trustme.CA()
     issued = authority.issue_cert("localhost", "127.0.0.1", "::1", "host.docker.internal", "host.containers.internal")
     tls = Tls(folder / "certificate.pem", folder / "key.pem", folder / "ca.pem")

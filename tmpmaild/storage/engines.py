@@ -63,7 +63,5 @@ def _postgresql() -> ModuleType:
     except ImportError as error:
         if error.name != "asyncpg":
             raise
-        raise StartError(
-            f'storage.url needs asyncpg: {sys.executable} -m pip install "tmpmaild[postgresql]"'
-        ) from error
+        raise StartError(f"storage.url needs asyncpg: {sys.executable} -m pip install asyncpg") from error
     return engine
