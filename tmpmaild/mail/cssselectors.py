@@ -26,6 +26,7 @@ LOGICAL: Final = names("is not where")
 _MAX_DEPTH = 3
 _MAX_COMPOUNDS = 20
 _MAX_NAMES = 24
+_STEPS_A_MATCH = 16
 _UNSAFE = re.compile(r"[^\w\s-]++")
 _NTH = re.compile(r"even|odd|[+-]?[0-9]{0,4}n(?:[+-][0-9]{1,4})?|[+-]?[0-9]{1,4}")
 _ATTRIBUTE_VALUE = re.compile(r"[\w .,:;#%()+!*-]{1,100}+")
@@ -57,14 +58,37 @@ def _prefixed(name: str) -> str:
 
 
 def written(prelude: Iterable[Node], limit: int) -> list[str]:
-    """Return the selectors of a list that are known, each within the body; the others are left out."""
+    """Return the selectors of a list that are known, each within the body; the others are left out.
+
+    With those within them they weigh as much as ``limit`` at most.
+    """
     found = []
     for selector in islice(_separated(prelude), limit):
         try:
-            found.append(_complex(selector, 0))
+            text = _complex(selector, 0)
         except RefusedError:
             continue
+        limit -= weight(text)
+        if limit < 0:
+            break
+        found.append(text)
     return found
+
+
+def weight(selector: str) -> int:
+    """Return how many selectors a written one is, with those within it."""
+    own = selector.replace(SCOPE, "")
+    return 1 + own.count("(") + own.count(",")
+
+
+def matches(selector: str, elements: int, depth: int) -> int:
+    """Return how much work a written selector may be for a browser, in matches of a simple one with an element.
+
+    It walks up all ancestors of an element for what they are, and all siblings before it for ``~``.
+    """
+    own = selector.replace(SCOPE, "").replace("~=", "")
+    walked = depth * (" " in own) + elements * ("~" in own)
+    return elements * (weight(selector) + walked // _STEPS_A_MATCH)
 
 
 def _separated(nodes: Iterable[Node]) -> Iterator[list[Node]]:
@@ -75,10 +99,16 @@ def _separated(nodes: Iterable[Node]) -> Iterator[list[Node]]:
 
 
 def _complex(nodes: Sequence[Node], depth: int) -> str:
-    """Write compounds and what combines them; on top the first that may lie in the body must do so."""
+    """Write compounds and what combines them; on top the first that may lie in the body must do so.
+
+    A browser tries each way to combine them: none within a pseudo-class, and ``~`` once.
+    """
     text = ""
     is_within = depth > 0
-    for combinator, compound in _compounds(nodes):
+    compounds = _compounds(nodes)
+    if (depth and len(compounds) > 1) or [combinator for combinator, _ in compounds].count("~") > 1:
+        raise RefusedError
+    for combinator, compound in compounds:
         piece, is_root = _compound(compound, depth)
         if not is_within and not is_root:
             piece += SCOPE

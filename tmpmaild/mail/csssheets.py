@@ -12,6 +12,8 @@ from tmpmaild.mail.csstokens import Node, declarations_of, nodes_of, rules_of
 # tinycss2 takes half a second for so much.
 MAX_CHARACTERS = 128 * 1024
 MAX_SELECTORS = 2000
+# Of selectors with elements: about a second of a browser.
+MAX_MATCHES = 5_000_000
 # The elements of the page that its URL names to ask for one view or the other.
 DARK_ID = "dark"
 LIGHT_ID = "light"
@@ -25,7 +27,8 @@ class Sheet:
 
     def __init__(self) -> None:
         self._characters = 0
-        self._selectors = 0
+        self._weight = 0
+        self._selectors: list[str] = []
         self.remote_images = 0
         self._rules: list[str] = []
 
@@ -43,8 +46,13 @@ class Sheet:
             is_dark = cssmedia.is_dark(query)
             self._rules.append(_conditional(query, self._written(nodes_of(text), is_dark), doubled=is_dark))
 
-    def written(self) -> str:
-        """Return the sheet. Its end tag cannot occur in it: no "<" and no backslash are ever written."""
+    def written(self, elements: int, depth: int) -> str:
+        """Return the sheet, "" when it is too much for so many elements, nested so deep.
+
+        Its end tag cannot occur in it: no "<" and no backslash are ever written.
+        """
+        if sum(cssselectors.matches(one, elements, depth) for one in self._selectors) > MAX_MATCHES:
+            return ""
         sheet = "".join(self._rules)
         return "" if "<" in sheet or "\\" in sheet else sheet
 
@@ -52,7 +60,7 @@ class Sheet:
         return "".join(self._rule(node, depth) for node in rules_of(nodes))
 
     def _rule(self, node: Node, depth: int) -> str:
-        if node.type == "qualified-rule" and self._selectors < MAX_SELECTORS:
+        if node.type == "qualified-rule" and self._weight < MAX_SELECTORS:
             return self._style_rule(node)
         if node.type != "at-rule" or node.lower_at_keyword != "media" or node.content is None or depth >= _MAX_DEPTH:
             return ""
@@ -62,8 +70,9 @@ class Sheet:
         return _conditional(query, self._written(node.content, depth + 1), doubled=depth == 0)
 
     def _style_rule(self, node: Node) -> str:
-        selectors = cssselectors.written(node.prelude, MAX_SELECTORS - self._selectors)
-        self._selectors += len(selectors)
+        selectors = cssselectors.written(node.prelude, MAX_SELECTORS - self._weight)
+        self._weight += sum(map(cssselectors.weight, selectors))
+        self._selectors += selectors
         if not selectors:
             return ""
         declarations = declarations_of(node.content)

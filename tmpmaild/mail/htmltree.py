@@ -60,6 +60,7 @@ class Tree:
     """Writes tags and text in the order of a mail so that each element lies wholly in another.
 
     Names must be of the sets above, tags are written as they are given, text must be escaped.
+    ``depth`` is how deep they have been nested.
     """
 
     def __init__(self) -> None:
@@ -67,6 +68,7 @@ class Tree:
         self._characters = 0
         self._reopened_characters = 0
         self._open: list[_Element] = []
+        self.depth = 0
         self._tables: list[int] = []
         # Formatting that its block took along when it ended and that goes on in the next text.
         self._waiting: list[_Element] = []
@@ -133,6 +135,7 @@ class Tree:
         elif name == "table":
             self._tables.append(len(self._open))
         self._open.append(element)
+        self.depth = max(self.depth, len(self._open))
 
     def _close_to(self, depth: int) -> None:
         """Close elements until so many are open; formatting among them waits for the next text."""

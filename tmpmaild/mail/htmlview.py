@@ -112,6 +112,7 @@ class _Mail:
         self._source_characters = 0
         self._styles = StyleAttributes()
         self._sheet = Sheet()
+        self._elements = 0
         self._sheet_media: str | None = ""
         self._body: dict[str, str] = {}
         self._markup = ""
@@ -123,6 +124,7 @@ class _Mail:
         try:
             for kind, text, attributes in tokens(source, Budget(), sheets=True):
                 tags += kind != "text"
+                self._elements += kind == "start"
                 if tags > MAX_TAGS:
                     return False
                 self._take(kind, text, attributes)
@@ -139,7 +141,7 @@ class _Mail:
     def page(self, source: str) -> str:
         """Return the page of what may stay, with the addresses of its images."""
         markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
-        sheet = self._sheet.written()
+        sheet = self._sheet.written(self._elements, self._tree.depth)
         return htmlpage.mail_page(source, markup, sheet, has_dark_styles=f"#{DARK_ID}:target" in sheet)
 
     def _take(self, kind: str, text: str, attributes: str) -> None:
