@@ -1,0 +1,27 @@
+"""Whatever a mail holds, everybody else is served within half a second, and the mail itself within five."""
+
+import pytest
+
+from daemons import NO_LIMITS, Daemon
+from mailbombs import MAILS, Victim, deliver_and_read
+
+OTHERS_SECONDS = 0.5
+ITSELF_SECONDS = 5
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    one = Daemon(tmp_path_factory.mktemp("bombs"), **NO_LIMITS)
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("mail", MAILS.values(), ids=MAILS)
+def test_a_mail_costs_others_half_a_second_and_itself_five(daemon, figure, request, mail):
+    victim, address = Victim(daemon), daemon.create()
+    itself = victim.during(deliver_and_read, daemon, address, mail)
+    others = ", ".join(f"{use} {seconds:.2f} s" for use, seconds in victim.worst.items())
+    name = f"{request.node.callspec.id} ({len(mail) / 1000:,.0f} kB)"
+    figure(name, f"itself {itself:.1f} s; meanwhile {others}", f"≤ {ITSELF_SECONDS} s; ≤ {OTHERS_SECONDS} s")
+    assert itself <= ITSELF_SECONDS
+    assert max(victim.worst.values()) <= OTHERS_SECONDS
