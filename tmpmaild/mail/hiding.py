@@ -19,9 +19,21 @@ _ROOMY = names(
     "padding-left padding-right padding-top"
 )
 _COUNTED = _ROOMY | names(
-    "clip clip-path display height left max-height max-width opacity overflow position top visibility width"
+    "clip clip-path content-visibility display filter height left margin-left max-height max-width opacity overflow "
+    "position right top transform visibility width"
 )
-_SIGNS = ("none", "hidden", "opacity", "font-size", "absolute", "fixed", "transparent", "\\")
+_SIGNS = (
+    "none",
+    "hidden",
+    "opacity",
+    "font-size",
+    "absolute",
+    "fixed",
+    "transparent",
+    "\\",
+    "margin-left",
+    "transform",
+)
 _ODD = re.compile(r"/\*.*?(?:\*/|\Z)|\\(?:([0-9a-fA-F]{1,6}+)\s?|(.))", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _EVERY_SCREEN = re.compile(r"@media\s++(?:only\s++)?(?:all|screen)", re.IGNORECASE)
@@ -31,7 +43,7 @@ _FOR_FEW = re.compile(r"\b(?:media|type)\s*+=", re.IGNORECASE)
 _CLASS = re.compile(r"\.([\w-]+)")
 _ONLY_CLASS = re.compile(r"\s*+\.([\w-]++)\s*+")
 _SEEN_OR_NOT = re.compile(
-    r"(?:^|[;\s])(?:display|visibility|opacity|position|height|max-height|font|font-size|color)\s*+:"
+    r"(?:^|[;\s])(?:display|visibility|opacity|position|height|max-height|font|font-size|color|filter|margin-left|transform)\s*+:"
 )
 _IMPORTANT = re.compile(r"(?<!\s)\s*+!\s*+important\Z")
 _NOTHING = re.compile(r"(?:0|0?\.0+|0\.0*)(?:px|pt|em|rem|%)?")
@@ -43,6 +55,29 @@ _SHAPED_AWAY = re.compile(r"inset\((?:[5-9][0-9]|100)%\)|circle\(0(?:px|%)?\)|po
 
 Declared = tuple[dict[str, str], dict[str, str]]
 """The values of the properties that count here, by name: those without ``!important``, and those with it."""
+
+_FAINT = r"(?:-[0-9.]++|0|0?\.0[0-9]*|0\.|[0-9](?=%)|[0-9]\.[0-9]*(?=%))%?"
+# Values that hide: whatever the element is, where it is placed freely, where it is a box.
+_HIDING = {
+    "display": re.compile("none"),
+    "visibility": re.compile("hidden|collapse"),
+    "opacity": re.compile(_FAINT),
+    "filter": re.compile(rf"opacity\({_FAINT}\)"),
+    "clip-path": _SHAPED_AWAY,
+}
+_HIDING_PLACED = {
+    "left": _FAR,
+    "top": _FAR,
+    "right": re.compile(rf"{_FAR.pattern}|[0-9]{{4,6}}px"),
+    "clip": _CUT_AWAY,
+}
+_HIDING_BOXES = {
+    "content-visibility": re.compile("hidden"),
+    "margin-left": _FAR,
+    "transform": re.compile(
+        rf"scale(?:x|y|3d)?\({_NOTHING.pattern}(?:,.*)?\)|translatex?\((?:{_FAR.pattern})(?:,.*)?\)"
+    ),
+}
 
 
 def declared(style: str) -> Declared:
@@ -68,18 +103,15 @@ def together(styles: Iterable[Declared]) -> dict[str, str]:
 
 def hides(name: str, declared: dict[str, str]) -> bool:
     """Return whether an element of this name and style hides what it holds."""
-    get = declared.get
-    if (
-        get("display") == "none"
-        or get("visibility") in ("hidden", "collapse")
-        or _NOTHING.fullmatch(get("opacity", ""))
-    ):
+    if any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING.items()):
         return True
-    if get("position") in ("absolute", "fixed") and (
-        _FAR.fullmatch(get("left", "")) or _FAR.fullmatch(get("top", "")) or _CUT_AWAY.fullmatch(get("clip", ""))
-    ):
+    is_placed = declared.get("position") in ("absolute", "fixed")
+    if is_placed and any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING_PLACED.items()):
         return True
-    return _SHAPED_AWAY.fullmatch(get("clip-path", "")) is not None or _has_no_room(name, declared)
+    if not _is_box(name, declared):
+        return False
+    is_away = any(value.fullmatch(declared.get(one, "")) for one, value in _HIDING_BOXES.items())
+    return (is_away and not _has_padding(declared)) or _has_no_room(declared)
 
 
 def may_hide(attributes: str) -> bool:
@@ -90,6 +122,9 @@ def may_hide(attributes: str) -> bool:
         or "visibility" in text
         or "opacity" in text
         or "clip" in text
+        or "filter" in text
+        or "transform" in text
+        or "margin-left" in text
         or "absolute" in text
         or "fixed" in text
         or "\\" in text
@@ -152,12 +187,17 @@ def _rules(sheet: str) -> Iterator[tuple[bool, str, str]]:
                 yield is_sure, selectors, text.lower()
 
 
-def _has_no_room(name: str, declared: dict[str, str]) -> bool:
-    """Return whether an element is a box without room that cuts off what it holds."""
-    is_box = declared.get("display") in ("block", "inline-block") or ("display" not in declared and name in BLOCKS)
-    if not is_box or declared.get("overflow") not in ("hidden", "clip"):
-        return False
-    if any(one in _ROOMY and not _NOTHING.fullmatch(declared[one]) for one in declared):
+def _is_box(name: str, declared: dict[str, str]) -> bool:
+    return declared.get("display") in ("block", "inline-block") or ("display" not in declared and name in BLOCKS)
+
+
+def _has_padding(declared: dict[str, str]) -> bool:
+    return any(one in _ROOMY and not _NOTHING.fullmatch(declared[one]) for one in declared)
+
+
+def _has_no_room(declared: dict[str, str]) -> bool:
+    """Return whether a box has no room and cuts off what it holds."""
+    if declared.get("overflow") not in ("hidden", "clip") or _has_padding(declared):
         return False
     return any(_NO_ROOM.fullmatch(declared.get(side, "")) for side in ("height", "max-height", "width", "max-width"))
 

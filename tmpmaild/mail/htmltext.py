@@ -13,7 +13,7 @@ from tmpmaild import charsets
 from tmpmaild.mail import hiding
 from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltokens import attributes_of, tokens, unescaped
-from tmpmaild.mail.htmltree import names
+from tmpmaild.mail.htmltree import BLOCKS, names
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000
@@ -27,16 +27,24 @@ _BREAKING = names(
     "form header hr html legend li main nav option section summary table tbody tfoot thead tr"
 )
 _SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
+# What browsers show of these is not what they hold: pictures, sounds, choices; drawings and descriptions in SVG.
+_UNSEEN = names("audio canvas datalist defs desc video")
 _VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
 # Elements within may set these anew, as layouts of tables do with the size: they hide only the text up to the next tag.
 _MAY_BLANK = re.compile(
-    r"font-size\s*+:\s*+[01](?![0-9])|transparent|color\s*+[:=]\s*+[\"']?+\s*+(?:white|#fff)", re.IGNORECASE
-)
-_BLANKING_STYLE = re.compile(
-    r"(?:^|[;\s])(?:font-size\s*+:\s*+(?:0(?:\.0*+)?(?:px|pt|em|rem|%)?|1px)|color\s*+:\s*+transparent)\s*+(?:!|;|$)",
+    r"font(?:-size)?\s*+:|transparent|text-indent|rgba|#[0-9a-f]{3}(?:[0-9a-f]{3}0)?0|color\s*+[:=]\s*+[\"']?+\s*+(?:white|#fff)",
     re.IGNORECASE,
 )
+_TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.[0-9]++(?:px|pt)|[01]px|[01]\.px)"
+_NO_ALPHA = r"[,/]\s*+0?(?:\.0*+)?%?\s*+\)"
+_BLANKING_STYLE = re.compile(
+    rf"(?:^|[;\s])(?:font-size\s*+:\s*+{_TINY}|font\s*+:(?:\s*+[a-z]++)*?\s*+{_TINY}(?:/\S++)?\s[^;]*+"
+    rf"|color\s*+:\s*+(?:transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00|(?:rgb|hsl)a\((?:[^,);]*+,){{2}}[^,);]*+{_NO_ALPHA}"
+    rf"|(?:rgb|hsl)a?\([^,/);]*+{_NO_ALPHA}))\s*+(?:!|;|$)",
+    re.IGNORECASE,
+)
+_INDENTED_AWAY = re.compile(r"(?:^|[;\s])text-indent\s*+:\s*+-[0-9]{4,6}px", re.IGNORECASE)
 _WHITE = re.compile(r"(?:^|[;\s])color\s*+:\s*+(?:white|#fff(?:fff)?)\s*+(?:!|;|$)", re.IGNORECASE)
 _COLOURS_A_PAGE = re.compile(r"background|bgcolor|<style|<link", re.IGNORECASE)
 # What may end without an end tag, when the next begins (HTML, 13.1.2.4).
@@ -126,6 +134,8 @@ def _classes_of(source: str) -> dict[str, hiding.Declared]:
 def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared], budget: Budget) -> bool:
     """Return whether a tag plainly hides what it holds."""
     named = [one for one in classes if one in attributes] if classes else []
+    if name == "dialog" and "open" not in attributes_of(attributes):
+        return True
     if not attributes or not (named or hiding.may_hide(attributes)):
         return False
     budget.take(_STEPS_A_STYLE + len(named))
@@ -136,16 +146,21 @@ def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared], budg
     return ("hidden" in found and "display" not in style) or hiding.hides(name, style)
 
 
-def _blanks(attributes: str, budget: Budget, *, on_white: bool) -> bool:
-    """Return whether text right behind a tag cannot be seen; white text neither where the page is surely white."""
+def _blanks(name: str, attributes: str, budget: Budget, *, on_white: bool) -> str:
+    """Return whether text right behind a tag cannot be seen: "" (it can), a "line" of it, or "all".
+
+    White text cannot be seen where the page is surely white.
+    """
     if _MAY_BLANK.search(attributes) is None:
-        return False
+        return ""
     budget.take(_STEPS_A_STYLE)
     found = attributes_of(attributes)
     style = found.get("style", "")
     if _BLANKING_STYLE.search(style):
-        return True
-    return on_white and _WHITE.search(f"color:{found.get('color', '')};{style}") is not None
+        return "all"
+    if on_white and _WHITE.search(f"color:{found.get('color', '')};{style}"):
+        return "all"
+    return "line" if name in BLOCKS and _INDENTED_AWAY.search(style) else ""
 
 
 class _Hidden:
@@ -167,10 +182,10 @@ class _Hidden:
                 if self._depth == 0:
                     self.name = ""
             return True
-        is_hidden = name == "template" or (self._skips and self._hides(name, attributes))
+        is_hidden = name == "template" or (self._skips and (name in _UNSEEN or self._hides(name, attributes)))
         if is_hidden and kind == "start" and name not in _VOID:
             self.name, self._depth = name, 1
-        return self.name != ""
+        return self.name != "" or (is_hidden and name == "img")
 
     def _hides(self, name: str, attributes: str) -> bool:
         known = self._decided.get((name, attributes))
@@ -187,7 +202,7 @@ class _Page:
     """The lines written so far, the line being written, and what is open: a link, an element whose text is not seen."""
 
     def __init__(self) -> None:
-        self._is_blank = False
+        self._blank = ""
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
@@ -201,12 +216,13 @@ class _Page:
             if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
                 continue
             if kind == "text":
-                self._write("" if self._is_blank else unescaped(text))
+                self._write("" if self._blank else unescaped(text))
             elif kind == "end":
-                self._is_blank = False
+                self._blank = ""
                 self._end(text)
             else:
-                self._is_blank = (self._is_blank and text in _VOID) or _blanks(attributes, budget, on_white=on_white)
+                goes_on = text in _VOID and (text != "br" or self._blank == "all")
+                self._blank = (self._blank if goes_on else "") or _blanks(text, attributes, budget, on_white=on_white)
                 self._start(text, attributes)
 
     def text(self) -> str:
