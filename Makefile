@@ -42,7 +42,7 @@ proof-systemd: $(VENV)/.dev
 # The README's commands on a Debian 12 and 13 that nobody has prepared, as root and as a user: half an hour. As root;
 # needs systemd-container, debootstrap and the network.
 proof-fresh: $(VENV)/.dev
-	FRESH=1 $(BIN)/python -m pytest tests/proofs/test_fresh.py -n0 -rs $(ARGS)
+	FRESH=1 $(BIN)/python -m pytest tests/proofs/test_fresh.py -n0 -s -rs $(ARGS)
 
 # A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
 soak: $(VENV)/.dev

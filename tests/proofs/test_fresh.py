@@ -5,6 +5,7 @@ What is installed is what the README names, and then what ``make test-peers`` as
 
 import os
 import re
+import sys
 import time
 from collections import Counter
 
@@ -50,6 +51,7 @@ class Rows:
         found = ", ".join(f"{counts[kind]} {kind}" for kind in ("passed", "failed", "error", "skipped"))
         ended = f"exit code {done.returncode}; {found}; {time.monotonic() - begun:.0f} s"
         self._figure(f"{self._name}, {self._user}: {what}", ended, "exit code 0; 0 failed, 0 error")
+        sys.stdout.write(f"\n{self._name}, {self._user}: {what}: {ended}\n")  # half an hour is long
         if done.returncode or counts["failed"] or counts["error"]:
             broken = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.MULTILINE)
             self.failed.append("\n".join([what, ended, *broken, done.stdout[-6000:]]))
