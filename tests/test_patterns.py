@@ -78,7 +78,7 @@ def made():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(re, "compile", noting)
         for path, tree in MODULES.items():
-            if any(calls(tree)):
+            if any(calls(tree)) or path.name == "cues.py":  # its words are compiled in lexicon.py
                 runpy.run_path(str(path), run_name=path.stem)
     seen += [
         (path, call.lineno, compile_(call.args[0].value))

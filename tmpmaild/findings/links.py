@@ -162,7 +162,7 @@ def _confidence(link: _Found) -> float:
     around = _said_before(link.before) if says_little or Cue.SIGN_IN in said else set()
     if _MEETING.search(host + path):
         return _ASIDE
-    is_meant = Cue.VERIFY in said and _PATH.search(path) is not None
+    is_meant = Cue.VERIFY in (said if link.text else around) and _PATH.search(path) is not None
     if _HOST_ASIDE.search(host) and not is_meant:
         return _ASIDE
     if Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path)):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
 from tmpmaild.findings.codes.cues import NOUNS, NUMBERS, OTHER_KINDS, VERIFYING, Cue
-from tmpmaild.findings.codes.lines import Line, Mail
+from tmpmaild.findings.codes.lines import Line, Mail, is_plain
 from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
 
 _MOST_LINES = 300
@@ -53,6 +53,8 @@ _CUES = {
 }
 # Within a sentence of the text a number is a code only where one is asked to enter it.
 _WITHIN = frozenset({"inside", "ends"})
+_KINDS = frozenset({Cue.PREMISES, Cue.THING, Cue.PARCEL, Cue.AUTHORIZE})
+_FAR = " " * 9  # what is said behind a noun does not count
 # With which other numbers one competes for being the code.
 _RIVALS = {"alone": frozenset({"alone"}), "colon": frozenset({"alone", "colon"})}
 
@@ -130,13 +132,21 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
     if one.place in _WITHIN and one.number >= mail.first and own.isdisjoint(_CUES["enter"]):
         return set()
     title = mail.title(one)
-    if not NOUNS.isdisjoint(own) or (title and not NOUNS.isdisjoint(title.cues)):
+    if _is_named(mail.lines[one.number]) or (title and not NOUNS.isdisjoint(title.cues)):
         return set()
     signs = {one.place, *mail.competition(one), *_of_shape(one.shape), *_of_place(mail, one), *_named("own", own)}
     signs |= {*_of_names(mail, one), *_named("subject", mail.cues(0, mail.first))}
     if scores.may_be_code(signs):  # the words around take the most time
         signs |= set(_around(mail, one))
     return signs
+
+
+def _is_named(line: Line) -> bool:
+    """Return whether a noun says what its number is; behind an unknown word ("gatekeeper code") it is a label."""
+    nouns = line.nouns(used=True)
+    if not line.cues.isdisjoint(_KINDS):
+        return bool(nouns)
+    return any(noun.cue is not Cue.CODE or is_plain(line, noun, _FAR) for noun in nouns)
 
 
 def _place(line: Line, shape: Shape) -> str:
@@ -172,7 +182,7 @@ def _of_place(mail: _Counted, one: _Placed) -> Iterator[str]:
     if any(_DURATION.search(line.text) for line in near):
         yield "duration"
     title = mail.title(one)
-    if title and not title.text.endswith(COLONS):
+    if title and not title.text.endswith(COLONS) and title.cues.isdisjoint(VERIFYING):
         yield "below title"
 
 
@@ -206,6 +216,8 @@ def _of_names(mail: _Counted, one: _Placed) -> Iterator[str]:
 def _names(mail: _Counted, one: _Placed) -> set[Cue]:
     """Return the cues right before a number, at the end of its title, or below: "1234", then "is your order number"."""
     title, line, below = mail.title(one), mail.lines[one.number], mail.lines[one.number + 1 : one.number + 2]
+    if title and not title.cues.isdisjoint(VERIFYING):
+        return set()
     if title:
         return {mark.cue for mark in title.marks if len(title.text) - mark.end <= _NAMING_CHARACTERS}
     if one.place == "alone" and below and below[0].text[:1].islower():

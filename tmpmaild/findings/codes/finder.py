@@ -64,8 +64,13 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
     if max(found.values(), default=0) < scores.WEAKLY_NAMED:
         found = evidence.weigh(mail) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
-    listed = best_first[:1] + [item for item in best_first[1:] if item[1] >= scores.LEAST_BESIDES_THE_BEST]
+    listed = best_first[:1] + [item for item in best_first[1:] if _counts_besides(*item)]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
+
+
+def _counts_besides(value: str, confidence: float) -> bool:
+    """Return whether a code is listed behind the best: not letters, which may be a brand."""
+    return confidence >= scores.LEAST_BESIDES_THE_BEST and not value.isalpha()
 
 
 def _confidence(mail: Mail, number: int, index: int) -> float:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tmpmaild.findings.codes import scores
 from tmpmaild.findings.codes.cues import NUMBERS, OTHER_KINDS, PLAIN_WORDS, VERIFYING, Cue, Mark
 from tmpmaild.findings.codes.lines import LETTER, OF, OPENS_VALUE, Line, is_told
-from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
+from tmpmaild.findings.codes.shapes import COLONS, TYPED, Kind, Shape
 
 _NAMING_CHARACTERS = 12
 _NEAR_CHARACTERS = 60
@@ -131,7 +131,7 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
         return 0
     if line.says(shape):
         return scores.JOINED
-    if not gap[:2].strip().isalnum():
+    if not gap[:2].strip().isalnum() and (shape.kind is not Kind.YEAR or gap[:1] not in COLONS):
         return scores.JOINED_FROM_BEHIND
     between = {mark.cue for mark in line.marks if shape.end <= mark.start < noun.start}
     is_many = line.text[noun.end - 1] in "sS"  # "1234 one-time codes"

@@ -76,7 +76,9 @@ _NO_START = re.compile(
     r"|[0-9]\) ?)\Z",
 )
 _NO_START_CHARACTERS = 6
-_NO_END = re.compile(rf"(?:\) ?|\*+)[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]")
+# "1234 S. Broadway", "1200 Example Ave"
+_STREET = r" [NSEW]\. [A-Z]| (?:[A-Z][\w.]{0,15}+ ){1,3}(?:St|Street|Ave|Avenue|Blvd|Rd|Road|Dr|Drive|Ln|Lane|Hwy)\b"
+_NO_END = re.compile(rf"(?:\) ?|\*+)[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]|{_STREET}")
 _NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
 _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9A-Z]{4} [0-9A-Z]{4}\b")
 
@@ -87,10 +89,10 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY = re.compile(
     r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
 )
-# "5528-1190-37"; "30 7714" only where nothing follows in its line; not "2025-26" and "1-800-555-0199".
+# "5528-1190-37"; "30 7714" only where nothing follows in its line; not "2025-26", "1-800-555-0199" and "555-0147".
 _UNEVEN = re.compile(
-    r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-)(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4}"
-    r"|[0-9]{1,3}(?: [0-9]{2,3}){2})",
+    r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-|[2-9][0-9]{2}-[0-9]{4}(?![0-9-]))"
+    r"(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4}|[0-9]{1,3}(?: [0-9]{2,3}){2})",
 )
 _PRINTED = re.compile(r"[!-~]*+")
 _LONGEST_START = 13
@@ -102,7 +104,8 @@ _VALUE_LINE = re.compile(
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
 )
 _MOST_TYPED = 14
-_MEASURE = re.compile(r"[0-9]+(?:x[0-9]+)?[a-z]{0,4}")
+_LONGEST_TYPED = 12  # longer ones are copied
+_MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
 _WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
@@ -303,7 +306,7 @@ def _word_score(token: str) -> float:
     if token.isalpha():
         return scores.LETTERS.get(len(token), 0)
     score = scores.MIXED.get(len(token), 0)
-    return score if token.isupper() else max(score - scores.SMALL_LETTERS_COST, 0)
+    return score if token.isupper() or len(token) > _LONGEST_TYPED else max(score - scores.SMALL_LETTERS_COST, 0)
 
 
 def _group_score(token: str, kind: Kind) -> float:
