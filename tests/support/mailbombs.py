@@ -13,7 +13,7 @@ def filled(size, piece):
     """Repeat a piece, ``%d`` in which is a number that differs, up to a size."""
     if "%d" not in piece:
         return (piece * (size // len(piece))).encode()
-    return "".join(piece % number for number in range(size // len(piece))).encode()
+    return "".join(piece % number for number in range(size // len(piece))).encode()[:size]
 
 
 def html(size, piece, before="", after=""):
