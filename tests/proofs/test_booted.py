@@ -102,6 +102,8 @@ TLS = """
 tls_certificate = "/run/credentials/tmpmaild.service/cert.pem"
 tls_key = "/run/credentials/tmpmaild.service/key.pem"
 """
+# What a machine keeps when its Debian is upgraded.
+KEPT = ("opt/tmpmaild", "etc/tmpmaild", "var/lib/private/tmpmaild", "etc/systemd/system/tmpmaild.service")
 # That no time server and no DNS can be reached from here is true.
 TRUE_HERE = {"clock"}
 
@@ -313,3 +315,36 @@ def test_the_service_is_ready_within_two_seconds_after_a_lock_is_gone(machine, f
     seconds = float(machine.python(READY, "200"))
     figure("ready again after another process gave the database free", f"{seconds:.1f} s", "2 s")
     assert seconds < 10  # on a machine that does other things as well
+
+
+def test_after_an_upgrade_of_debian_the_environment_is_made_anew_and_mail_is_kept(tmp_path, figure):
+    """Debian's own upgrade needs the network: here a second machine gets what the first one has."""
+    before, after = chroot_image.SUITES
+    wheels, carried = tmp_path / "wheels", tmp_path / "carried"
+    carried.mkdir()
+    subprocess.run(["git", "clone", "--quiet", ROOT, tmp_path / "src"], check=True)
+    (tmp_path / before).mkdir()
+    with machines.installed(PACKAGES, tmp_path / before, suite=before) as machine:
+        machine.write("/etc/tmpmaild/config.toml", CONFIG)
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "start", "tmpmaild")
+        address = machine.python(MAIL)
+        machine.run("systemctl", "stop", "tmpmaild")
+        archive = machine.run("/bin/sh", "-c", f"tar --create --directory=/ {' '.join(KEPT)} | base64").stdout
+    (carried / "kept.tar.b64").write_text(archive)
+    machines.fetch(wheels, after, f"{ROOT}[dns]", "hatchling")
+    (tmp_path / after).mkdir()
+    mounts = {"/wheels": wheels, "/carried": carried, "/cloned": tmp_path / "src"}
+    with machines.booted(PACKAGES, mounts, tmp_path / after / "console.txt", after) as machine:
+        machine.run("/bin/sh", "-c", "base64 --decode /carried/kept.tar.b64 | tar --extract --directory=/")
+        machine.run("/bin/sh", "-c", "ln -s private/tmpmaild /var/lib/; cp -r /cloned /opt/tmpmaild/src")
+        machine.write("/etc/pip.conf", "[global]\nno-index = true\nfind-links = /wheels\n")
+        machine.run("systemctl", "daemon-reload")
+        assert machine.run("systemctl", "start", "tmpmaild", check=False).returncode != 0
+        (recipe,) = [
+            one.script for one in shell_blocks("docs/operations.md") if one.heading == "Debian 12 to Debian 13"
+        ]
+        machine.run("bash", "-euc", recipe)
+        assert machine.python(READ, address) == "kept"
+        machine.run("/opt/tmpmaild/bin/tmpmaild", "status")
+    figure("an upgrade from Debian 12 to Debian 13", "the service runs, its mail is there", "both")
