@@ -30,9 +30,9 @@ def inbox(inbox_id="1", expires_at_ms=1000):
     return Inbox(inbox_id, "ada", 0, expires_at_ms, private=False, token_hash=None, message_count=1, full=False)
 
 
-def message(message_id, body=SIGN_UP, *, has_html=False, truncated=False, subject=""):
+def message(message_id, body=SIGN_UP, *, has_html=False, truncated=False, subject="", size_bytes=0):
     return Message(
-        message_id, 0, "ada", "", "", subject, body, truncated, size_bytes=0, has_html=has_html, attachments=()
+        message_id, 0, "ada", "", "", subject, body, truncated, size_bytes, has_html=has_html, attachments=()
     )
 
 
@@ -73,6 +73,35 @@ async def test_html_and_a_cut_text_are_read_for_it():
     assert [link.href for link in html.findings.links] == ["https://example.org/verify"]
     assert [code.value for code in text.findings.codes] == ["481516"]
     assert shelf.reads == [["msg_1", "msg_2"]]
+
+
+async def test_small_mail_does_not_wait_for_large_mail_of_others():
+    class Stuck(Shelf):
+        async def read_texts(self, inbox_id, message_ids, up_to_characters):
+            if "msg_large" in message_ids:
+                await anyio.sleep_forever()
+            return await super().read_texts(inbox_id, message_ids, up_to_characters)
+
+    detector = Detector(Stuck(Texts("msg_small", "", f"<p>{SIGN_UP}</p>")))
+    large, small = [
+        message(f"msg_{size}", has_html=True, size_bytes=n) for size, n in (("large", 70_000), ("small", 7000))
+    ]
+    async with anyio.create_task_group() as tasks:
+        for inbox_id in ("1", "2"):
+            tasks.start_soon(detector.add_findings, inbox(inbox_id), [large])
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(30):
+            (completed,) = await detector.add_findings(inbox("3"), [small])
+        tasks.cancel_scope.cancel()
+    assert [code.value for code in completed.findings.codes] == ["481516"]
+
+
+async def test_a_turn_is_a_few_messages_that_are_small_together_or_a_large_one():
+    sizes = [1000] * 9 + [60_000, 5000, 70_000, 1000]
+    shelf = Shelf()
+    messages = [message(f"msg_{number}", has_html=True, size_bytes=size) for number, size in enumerate(sizes)]
+    await Detector(shelf).add_findings(inbox(), messages)
+    assert [len(ids) for ids in shelf.reads] == [8, 2, 1, 1, 1]
 
 
 async def test_a_message_is_looked_at_once():

@@ -214,7 +214,7 @@ def lock(find):
     return held
 
 
-findings = lock(lambda house: house.mail._detector._turn)  # where codes and links are looked for
+findings = lock(lambda house: house.mail._detector._small_turn)  # where codes and links are looked for
 forming = lock(lambda house: house.forming)
 threads, extractors, renderers = limiter("threads"), limiter("extractors"), limiter("renderers")
 HELD_UP = [

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 _TEXT_CHARACTERS = 128 * 1024
 _LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
 _MESSAGES_AT_ONCE = 8
+_BYTES_AT_ONCE = 64 * 1024
 _MAX_KNOWN = 20_000
 _MAX_KNOWN_CHARACTERS = 16 * 1024 * 1024
 
@@ -105,8 +106,9 @@ class Detector:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._cache = FindingsCache()
-        # A few messages at a time, so that a page of hundreds does not delay other requests until it is done.
-        self._turn = anyio.Lock()
+        # A little at a time, so that a page of hundreds does not delay other requests until it is done; and large mail
+        # by itself, so that whoever sends much of it delays nobody who reads small mail.
+        self._small_turn, self._large_turn = anyio.Lock(), anyio.Lock()
         self.update = self._cache.update
         self.forget_expired = self._cache.forget_expired
 
@@ -114,9 +116,9 @@ class Detector:
         """Return the messages with their codes and links."""
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
-        for start in range(0, len(unknown), _MESSAGES_AT_ONCE):
-            async with self._turn:
-                found |= await self._find(inbox, unknown[start : start + _MESSAGES_AT_ONCE])
+        for portion in _portions(unknown):
+            async with self._small_turn if portion[0].size_bytes <= _BYTES_AT_ONCE else self._large_turn:
+                found |= await self._find(inbox, portion)
         return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
 
     async def _find(self, inbox: Inbox, messages: Sequence[Message]) -> dict[str, Findings | None]:
@@ -131,6 +133,20 @@ class Detector:
             found[message.id] = findings
             self._cache.put(inbox, message.id, findings, generation)
         return found
+
+
+def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """Yield a few messages at a time that are small together, or a large one alone."""
+    portion: list[Message] = []
+    room_bytes = _BYTES_AT_ONCE
+    for message in messages:
+        if portion and (message.size_bytes > room_bytes or len(portion) == _MESSAGES_AT_ONCE):
+            yield portion
+            portion, room_bytes = [], _BYTES_AT_ONCE
+        portion.append(message)
+        room_bytes -= message.size_bytes
+    if portion:
+        yield portion
 
 
 def _texts(message: Message) -> Texts:
