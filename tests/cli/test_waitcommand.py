@@ -272,7 +272,7 @@ def test_nothing_that_a_terminal_would_act_on_is_printed(call, daemon, inbox):
 def test_not_even_a_service_can_have_a_terminal_act(call, scripted, option):
     evil = "\x1b]0;owned\x07"
     mail = {"id": evil, "received_at": "2026-01-01T00:00:00Z", "body": evil, "subject": evil, "from": evil}
-    found = {"codes": [{"value": evil}], "links": [{"href": evil}]}
+    found = {"codes": [{"value": evil}], "links": [{"href": evil, "confidence": 0.8}]}
     url = scripted((200, {}, ADDRESS), (200, {}, json.dumps({"messages": [{**mail, **found}]}).encode()))
     done = call("wait", "a@a.test", option, "--server", url)
     assert "owned" in done.stdout

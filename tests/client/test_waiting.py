@@ -53,7 +53,9 @@ def test_a_mail_without_a_code_does_not_end_a_wait_for_one(inbox, world, at_once
 def test_a_mail_without_a_link_does_not_end_a_wait_for_one(scripted_inbox, scripted):
     answers = [
         scripted.messages(FIRST),
-        scripted.messages(SECOND, links=[{"href": "https://a.test/?x=1&y"}, {"href": "https://b.test"}]),
+        scripted.messages(
+            SECOND, links=[{"href": "https://a.test/?x=1&y", "confidence": 0.8}, {"href": "https://b.test"}]
+        ),
     ]
     scripted.say(*answers)
     assert scripted_inbox.wait_for_link() == "https://a.test/?x=1&y"
@@ -196,7 +198,11 @@ def test_a_look_without_a_wait_goes_on_after_empty_pages(scripted_inbox, scripte
 def test_the_service_is_asked_to_leave_out_mails_without_a_code_or_a_link(
     scripted_inbox, scripted, call, asked, wanted
 ):
-    found = {"codes": [{"value": "481516"}], "links": [{"href": "https://a.test/"}], "body": "481516"}
+    found = {
+        "codes": [{"value": "481516"}],
+        "links": [{"href": "https://a.test/", "confidence": 0.8}],
+        "body": "481516",
+    }
     scripted.say(scripted.messages(FIRST, **found))
     getattr(scripted_inbox, call)(**asked)
     assert scripted.asked[0].query.get("has") == wanted

@@ -75,7 +75,7 @@ _HIDING_BOXES = {
     "content-visibility": re.compile("hidden"),
     "margin-left": _FAR,
     "transform": re.compile(
-        rf"scale(?:x|y|3d)?\({_NOTHING.pattern}(?:,.*)?\)|translatex?\((?:{_FAR.pattern})(?:,.*)?\)"
+        rf"scale(?:x|y|3d)?\({_NOTHING.pattern}(?:,[^()]*+)?\)|translatex?\((?:{_FAR.pattern})(?:,[^()]*+)?\)"
     ),
 }
 

@@ -40,8 +40,8 @@ _TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.
 _NO_ALPHA = r"[,/]\s*+0?(?:\.0*+)?%?\s*+\)"
 _BLANKING_STYLE = re.compile(
     rf"(?:^|[;\s])(?:font-size\s*+:\s*+{_TINY}|font\s*+:(?:\s*+[a-z]++)*?\s*+{_TINY}(?:/\S++)?\s[^;]*+"
-    rf"|color\s*+:\s*+(?:transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00|(?:rgb|hsl)a\((?:[^,);]*+,){{2}}[^,);]*+{_NO_ALPHA}"
-    rf"|(?:rgb|hsl)a?\([^,/);]*+{_NO_ALPHA}))\s*+(?:!|;|$)",
+    rf"|color\s*+:\s*+(?:transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00|(?:rgb|hsl)a\((?:[^(,);]*+,){{2}}[^(,);]*+{_NO_ALPHA}"
+    rf"|(?:rgb|hsl)a?\([^(,/);]*+{_NO_ALPHA}))\s*+(?:!|;|$)",
     re.IGNORECASE,
 )
 _INDENTED_AWAY = re.compile(r"(?:^|[;\s])text-indent\s*+:\s*+-[0-9]{4,6}px", re.IGNORECASE)
