@@ -23,7 +23,20 @@ QUIET = {"TMPMAILD_LOG__LEVEL": "warning"}
 # Without windows and all that belongs to them, which is a third less to do.
 WITHOUT_WINDOWS = peers.which("chromium-headless-shell")
 CHROMIUM = peers.which("chromium")
-PREFERENCES = {"ui.prefersReducedMotion": 1}  # of Firefox
+# Of Firefox. Else each site and each sandboxed frame has a process of its own, which takes a second of the processor to
+# start, and so has what is kept ready for the next; and what is shown is painted sixty times a second, without a GPU.
+PREFERENCES = {
+    "ui.prefersReducedMotion": 1,
+    "ui.caretBlinkTime": 0,
+    "layout.frame_rate": 20,
+    "fission.autostart": False,
+    "dom.ipc.processCount": 1,
+    "dom.ipc.processPrelaunch.enabled": False,
+    "browser.tabs.remote.separatePrivilegedContentProcess": False,
+    "extensions.webextensions.remote": False,
+    "browser.sessionstore.interval": 3_600_000,
+    "browser.download.alwaysOpenPanel": False,  # it would take the focus, some time after a file was saved
+}
 SWITCHES = [
     "--no-sandbox",
     "--disable-site-isolation-trials",  # else each frame has a process of its own, which takes long to start
@@ -40,7 +53,7 @@ EXPECTED = (
     "Failed to load resource",  # an answer of 400 and above, which the page shows as it should
     "The Cross-Origin-Opener-Policy header has been ignored, because the URL's origin was untrustworthy",  # plain HTTP
 )
-OWN = ("http://127.0.0.1:", "blob:http://127.0.0.1:", "http://inbox.example:", "data:")
+OWN = ("http://127.0.0.1:", "http://localhost:", "blob:http://127.0.0.1:", "http://inbox.example:", "data:")
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +69,7 @@ def saved_in(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-async def launch(saved_in):
+async def launch(saved_in, share_daemon):
     """Return a function that starts a browser."""
     from playwright.async_api import async_playwright  # takes a third of a second
 
@@ -67,12 +80,14 @@ async def launch(saved_in):
             running.push_async_callback(browser.close)
             return browser
 
-        async def launch_firefox(**preferences):
-            (saved_in / "firefox").mkdir(exist_ok=True)
+        async def launch_firefox():
+            (saved_in / "firefox").mkdir()
+            blocked = share_daemon("daemon", **NO_LIMITS).url.replace("127.0.0.1", "localhost")
+            permissions = f"data:text/plain,origin%09cookie%092%09{blocked}%0A"  # 2 is to block
             browser = await playwright.firefox.launch(
                 channel="moz-firefox",
                 executable_path=peers.which("firefox-esr"),
-                firefox_user_prefs={**PREFERENCES, **preferences},
+                firefox_user_prefs={**PREFERENCES, "permissions.manager.defaultsUrl": permissions},
                 downloads_path=saved_in / "firefox",
             )
             running.push_async_callback(browser.close)
@@ -91,8 +106,8 @@ async def launch(saved_in):
 
 
 @pytest.fixture(scope="session")
-async def browser(launch):
-    return await launch(WITHOUT_WINDOWS or CHROMIUM)
+async def browser(named_browser):
+    return await named_browser("chromium")
 
 
 @pytest.fixture
@@ -101,13 +116,15 @@ def browser_name():
 
 
 @pytest.fixture(scope="session")
-def named_browser(launch, browser):
+def named_browser(launch):
     """Return a function that gives the browser of this name, started when the first test asks for it."""
-    running = {"chromium": browser}
+    running = {}
 
     async def named_browser(name):
         if name not in running:
-            running[name] = await getattr(launch, name)()
+            running[name] = await (
+                launch(WITHOUT_WINDOWS or CHROMIUM) if name == "chromium" else getattr(launch, name)()
+            )
         return running[name]
 
     return named_browser

@@ -14,6 +14,8 @@ import playwright
 
 MINIBROWSER = "*/webkit2gtk-4.1/MiniBrowser"
 PATIENCE_SECONDS = 30
+# There is no GPU, so OpenGL would be drawn by the processor, which costs as much as all else; and nobody reads aloud.
+LIGHT = {"WEBKIT_DISABLE_COMPOSITING_MODE": "1", "NO_AT_BRIDGE": "1"}
 # A document gets Playwright's script when it is first asked for something.
 INJECT = """Object.defineProperty(window, "__playwright", {
   value: (() => { const module = {}; %s; return new (module.exports.InjectedScript())(globalThis, %s); })(),
@@ -50,7 +52,7 @@ class WebDriver:
         (home / ".config").mkdir()
         (home / ".config/user-dirs.dirs").write_text(f'XDG_DOWNLOAD_DIR="{home}"\n')
         self._processes = []
-        self._environment = {**os.environ, "HOME": str(home), "DISPLAY": self._display()}
+        self._environment = {**os.environ, **LIGHT, "HOME": str(home), "DISPLAY": self._display()}
         self._http = httpx2.Client(base_url=self._driver(), timeout=60)
         chosen = {"binary": str(next(Path("/usr/lib").glob(MINIBROWSER))), "args": ["--automation"]}
         asked = {"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": chosen}}}
@@ -81,6 +83,7 @@ class WebDriver:
 
     async def close(self):
         self._send("DELETE", self._path)
+        self._http.close()
         for process in reversed(self._processes):
             process.terminate()
             process.wait()

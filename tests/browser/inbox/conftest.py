@@ -26,7 +26,10 @@ def newly_saved(folder, before):
 
 
 class InboxTab:
-    """One tab; ``asked`` and ``refused`` have what it asked of the API, and what of that was answered with 429."""
+    """One tab; ``asked`` and ``refused`` have what it asked of the API, and what of that was answered with 429.
+
+    WebKit ``tells`` nothing of requests, so there both stay empty; what its page was ``answered`` it does tell.
+    """
 
     def __init__(self, expect, saved_in, page, daemon):
         self.page = page
@@ -139,6 +142,12 @@ class InboxTab:
                     await anyio.sleep(0.02)
             saved.name = path.name
         saved.octets = path.read_bytes()
+
+    async def answered(self):
+        """Return the paths of the API that have been answered to the end since the page was loaded; no stream is."""
+        return await self.page.evaluate(
+            "performance.getEntriesByType('resource').map((one) => one.name.split('/api/v1/')[1]).filter(Boolean)"
+        )
 
     async def kept(self):
         """Return the inboxes that the browser keeps."""

@@ -64,7 +64,6 @@ async def expect_no_overflow(tab):
         assert await tab.page.evaluate(f"{wider}.map((one) => one.outerHTML.slice(0, 80))") == []
 
 
-@pytest.mark.browsers("firefox")
 async def test_the_page_speaks_german_to_who_reads_german(any_tab, expect):
     tab = await (await any_tab(locale="de-DE")).visit()
     await expect(tab.state).to_have_text("Live")

@@ -98,7 +98,7 @@ async def test_each_inbox_gets_its_own_mail_and_the_list_outlives_a_reload_and_o
     assert [one["address"] for one in await tab.kept()] == [first]
 
 
-@pytest.mark.browsers("firefox", "webkit")
+@pytest.mark.browsers("firefox")
 async def test_an_inbox_that_expires_vanishes_before_the_eyes(tab, expect):
     address = await tab.address()
     [inbox] = await tab.kept()

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 
 async def test_reading_mail_takes_nothing_from_the_limit_of_the_api(start_daemon, any_tab, expect):
     """A view counts as a page; the rest is in the list already, and what was drawn once stays."""
@@ -39,7 +37,6 @@ async def test_too_many_reloads_are_told_and_the_page_goes_on_by_itself(start_da
     await tab.until_live()
 
 
-@pytest.mark.browsers("firefox", "webkit")
 async def test_a_first_visit_beyond_the_limit_gets_its_address_by_itself(start_daemon, any_tab, expect):
     daemon = start_daemon(TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="12", TMPMAILD_RATE_LIMIT__BURST="1")
     daemon.create()

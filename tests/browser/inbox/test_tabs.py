@@ -11,7 +11,7 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
     tab.daemon.deliver(address, "two")
     for one in (tab, second):
         await one.until_subjects("two", "one")
-    assert second.asked == []
+    assert await second.answered() == second.asked == []
     await second.open("one")
     await second.button("Delete mail").click()
     await second.until_subjects("two")
@@ -21,6 +21,7 @@ async def test_two_tabs_have_one_stream_and_show_the_same(tab, new_tab):
     await tab.page.close()
     tab.daemon.deliver(address, "three")
     await second.until_subjects("three", "two")
+    assert await second.answered() == []
     assert [each for each in second.asked if each[0] != "DELETE"] == [("POST", "events")] or not tab.tells
 
 
