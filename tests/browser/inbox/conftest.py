@@ -17,12 +17,15 @@ def expect():
 
 
 PATIENCE_SECONDS = 15
+PARTIAL = (".part", ".wkdownload")  # what Firefox and WebKit append to the name until the file is whole
 
 
 def newly_saved(folder, before):
     """Return the one file that has come to a folder and is whole."""
     come = set(folder.iterdir()) - before
-    return come.pop() if len(come) == 1 and all(one.stat().st_size for one in come) else None
+    if len(come) != 1 or (one := come.pop()).suffix in PARTIAL:
+        return None
+    return one if one.stat().st_size else None
 
 
 class InboxTab:
