@@ -1,8 +1,8 @@
 """Mails that were written without a look at the finder: the rates that it has reached on them are held.
 
 ``blind/first.jsonl``, ``second.jsonl`` and ``third.jsonl`` have 150 each, a hundred of them with a code, ``fourth.jsonl``
-has 120, half of them with one. The finder was developed on the first three. What it measured on the third and the fourth
-before anybody looked into them is in docs/decisions.md.
+has 120, half of them with one, ``fifth.jsonl`` 170, a hundred with one. The finder was developed on the first three, and
+mended for the fifth. What it measured on the later ones before anybody looked into them is in docs/decisions.md.
 """
 
 from pathlib import Path
@@ -18,9 +18,10 @@ HERE = Path(__file__).parent / "blind"
     ("name", "size", "least_codes", "most_invented", "least_links"),
     [
         ("first", 150, 1, 0, 1),
-        ("second", 150, 0.94, 0.02, 1),
+        ("second", 150, 0.95, 0.02, 1),
         ("third", 150, 0.96, 0.02, 0.97),
         ("fourth", 120, 0.96, 0, 1),
+        ("fifth", 170, 0.98, 0, 1),
     ],
 )
 def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_invented, least_links):

@@ -43,7 +43,6 @@ OF = re.compile(
     r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?|\u05d4"
     r"|\u0627\u0644|\u7528?\u306e?)",
 )
-LETTER = re.compile(r"[^\W\d_]")
 OPENS_VALUE = frozenset(
     ":=>-*\"'([{|_\uff1a\u2013\u2014\u300c\u300e\u3010\u00ab\u201c\u201e\u2018\u2192\u27a1\U0001f449"
 )

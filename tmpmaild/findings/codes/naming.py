@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
 from tmpmaild.findings.codes.cues import NUMBERS, OTHER_KINDS, PLAIN_WORDS, VERIFYING, Cue, Mark
-from tmpmaild.findings.codes.lines import LETTER, OF, OPENS_VALUE, Line, is_told
-from tmpmaild.findings.codes.shapes import COLONS, TYPED, Kind, Shape
+from tmpmaild.findings.codes.lines import OF, OPENS_VALUE, Line, is_told
+from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
 
 _NAMING_CHARACTERS = 12
 _NEAR_CHARACTERS = 60
@@ -84,7 +84,7 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
     is_opened = gap.rstrip()[-1:] in OPENS_VALUE
     if is_opened and _is_of_one_clause(line, noun, name):
         return False
-    if line.is_said(shape) or (is_opened and (name.cue is Cue.THING or LETTER.search(gap))):
+    if line.is_said(shape) or (is_opened and name.cue is Cue.THING):
         return False
     return not _is_of_one_phrase(line, noun, name, is_opened=is_opened)
 
@@ -131,7 +131,7 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
         return 0
     if line.says(shape):
         return scores.JOINED
-    if not gap[:2].strip().isalnum() and (shape.kind is not Kind.YEAR or gap[:1] not in COLONS):
+    if not gap[:2].strip().isalnum() and (shape.kind is not Kind.YEAR or gap[:1] in "])"):
         return scores.JOINED_FROM_BEHIND
     between = {mark.cue for mark in line.marks if shape.end <= mark.start < noun.start}
     is_many = line.text[noun.end - 1] in "sS"  # "1234 one-time codes"

@@ -16,14 +16,12 @@ DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
 LONG_GROUPS = {9: 0.7, 10: 0.7, 11: 0.7}
 PREFIXED_DIGITS = 0.95
 YEAR = 0.75
-CELLS = 0.9
 VALUE_LINE = 0.8
-TWO_GROUPS = 0.8
+SPACED = 0.8
 LETTERS = dict.fromkeys(range(4, 11), 0.8)
-MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6, **dict.fromkeys(range(13, 33), 0.47)}
+MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6, **dict.fromkeys(range(13, 33), 0.56)}
 COUPON = 0.54
 SHELF = 0.9
-DAY = 0.75
 EVEN_GROUPS = 0.9
 NEARLY_EVEN_GROUPS = 0.7
 UNEVEN_GROUPS = 0.55
@@ -94,7 +92,7 @@ _STRENGTHS = {
         "around:hint|enter": 0.6,
     },
     "verb": {
-        "above:trade": 0,
+        "above:trade -near:confirm": 0,
         "above:noun|verify|once": 0.85,
         "above:confirm|authorize": 0.7,
     },
@@ -180,8 +178,6 @@ SIGNS = {
     "words": -2.0,
     "grouped": 1.5,
     "letters": -5.0,
-    "value": -1.0,
-    "year": -1.0,
     "weak shape": -1.5,
 }
 

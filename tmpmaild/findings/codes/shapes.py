@@ -55,7 +55,7 @@ _TOKEN = re.compile(
     rf"(?<![{_IN_WORD}-])(?=[0-9A-Za-z])(?>"
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
     r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?<![0-9A-Z]{3} )(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
-    r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})(?! [0-9A-Z]{3})"
+    r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})(?! [0-9A-Z]{3}|-)"
     r"|(?=[A-Za-z-]*+[0-9])(?![0-9]++(?![A-Za-z-]))[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*"
     r"|[A-Z]{3,}+(?:-[A-Z]++)*"
     r"|[a-z]{3,}+(?:-[a-z]++)+"
@@ -86,10 +86,7 @@ _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9A-Z]{4} [0-9A-Z]{4}\b
 _COMMA_AND_MINUTES = re.compile("([0-9]{4,8}),[0-9]{1,2}(?=[\u5206\u5c0f])")
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
-_DAY = re.compile(
-    r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])|(?:[0-2][0-9]|3[01])(?:0[1-9]|1[0-2])20[0-9]{2}",
-)
-# "5528-1190-37"; "30 7714" only where nothing follows in its line; not "2025-26", "1-800-555-0199" and "555-0147".
+# "5528-1190-37", "30 7714"; not "2025-26", "1-800-555-0199" and "555-0147".
 _UNEVEN = re.compile(
     r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-|[2-9][0-9]{2}-[0-9]{4}(?![0-9-]))"
     r"(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4}|[0-9]{1,3}(?: [0-9]{2,3}){2})",
@@ -243,17 +240,11 @@ def _of_number(text: str, start: int, end: int) -> Iterator[Shape]:
         end -= len("".join(parts[-2:]))
         del parts[-2:]
     atoms = parts[::2]
-    is_one = len({len(atom) for atom in atoms}) == 1 or _is_uneven(text, start, end)
+    is_one = len({len(atom) for atom in atoms}) == 1 or _UNEVEN.fullmatch(text, start, end)
     if is_one and _SHELF.fullmatch(run):
         yield Shape(start, end, run, scores.SHELF, Kind.DIGITS)
     elif is_one and all(map(str.isdigit, atoms)):
         yield from _digits(start, end, "".join(atoms))
-
-
-def _is_uneven(text: str, start: int, end: int) -> bool:
-    """Return whether groups of unlike sizes are one number: with hyphens, or at the end of a line."""
-    is_last = text[end : end + 1] in "\n*_<" or text[end : end + 2] in {".\n", ".  "}
-    return (is_last or "-" in text[start:end]) and _UNEVEN.fullmatch(text, start, end) is not None
 
 
 def _may_begin(text: str, start: int, end: int) -> bool:
@@ -266,11 +257,8 @@ def _may_begin(text: str, start: int, end: int) -> bool:
 def _digits(start: int, end: int, value: str) -> Iterator[Shape]:
     grouped = scores.LONG_GROUPS if end - start > len(value) else {}
     score, kind = scores.DIGITS.get(len(value), 0) or grouped.get(len(value), 0), Kind.DIGITS
-    if end - start == len(value):
-        if _YEAR.fullmatch(value):
-            score, kind = scores.YEAR, Kind.YEAR
-        elif _DAY.fullmatch(value):
-            score = scores.DAY
+    if end - start == len(value) and _YEAR.fullmatch(value):
+        score, kind = scores.YEAR, Kind.YEAR
     if score:
         yield Shape(start, end, value, score, kind)
 
@@ -295,7 +283,7 @@ def _kind_and_score(token: str, value: str) -> tuple[Kind, float]:
     if _COUPON.fullmatch(token):
         return kind, scores.COUPON
     if token != value:
-        return (kind, scores.CELLS) if token[1] == " " else (Kind.LETTERS, scores.TWO_GROUPS)
+        return kind, scores.SPACED
     return kind, _group_score(token, kind) if "-" in token else _word_score(token)
 
 
