@@ -24,7 +24,6 @@ _TITLE_CHARACTERS = 40
 _NAMING_CHARACTERS = 12
 _MOST_COUNTED = 2
 _WEAK_SHAPE = 0.7
-_LONG_VALUE = 14
 
 _QUOTES = " *_\"'\u00ab\u201c\u201e\u2018\u300c\u3010"
 _SENTENCE_ENDS = (".", "!", "?", ",", "\u3002", "\uff0c", "\uff01", "\u0964")
@@ -53,7 +52,6 @@ _CUES = {
 }
 # Within a sentence of the text a number is a code only where one is asked to enter it.
 _WITHIN = frozenset({"inside", "ends"})
-_KINDS = frozenset({Cue.PREMISES, Cue.THING, Cue.PARCEL, Cue.AUTHORIZE})
 _FAR = " " * 9  # what is said behind a noun does not count
 # With which other numbers one competes for being the code.
 _RIVALS = {"alone": frozenset({"alone"}), "colon": frozenset({"alone", "colon"})}
@@ -144,8 +142,6 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
 def _is_named(line: Line) -> bool:
     """Return whether a noun says what its number is; behind an unknown word ("gatekeeper code") it is a label."""
     nouns = line.nouns(used=True)
-    if not line.cues.isdisjoint(_KINDS):
-        return bool(nouns)
     return any(noun.cue is not Cue.CODE or is_plain(line, noun, _FAR) for noun in nouns)
 
 
@@ -166,7 +162,7 @@ def _of_shape(shape: Shape) -> Iterator[str]:
         yield "grouped"
     if "-" in shape.value and shape.kind is Kind.MIXED:
         yield "hyphen"
-    if shape.score <= _WEAK_SHAPE or len(shape.value) > _LONG_VALUE:
+    if shape.score <= _WEAK_SHAPE:
         yield "weak shape"
 
 

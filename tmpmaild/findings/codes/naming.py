@@ -79,8 +79,6 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
         return False
     name = names[-1]
     gap = line.text[name.end : shape.start]
-    if any(map(str.isdigit, gap)):
-        return False
     is_opened = gap.rstrip()[-1:] in OPENS_VALUE
     if is_opened and _is_of_one_clause(line, noun, name):
         return False
