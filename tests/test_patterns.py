@@ -25,8 +25,8 @@ MODULES = {
 }
 USES = {"match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"}
 MADE_LATER = {"app.py", "goals.py"}  # of a route of ours, and as a tester asks
-CHARACTERS = 8000
-QUICK_SECONDS = 0.01  # a quadratic expression takes three times as long and more
+CHARACTERS = 4000
+QUICK_SECONDS = 0.004  # a quadratic expression takes three times as long and more
 MOST_LOOKED_AT = 3
 
 

@@ -38,6 +38,7 @@ def ignore_what_a_background_job_ignores():
         signal.signal(number, signal.SIG_IGN)
 
 
+@pytest.mark.proof
 def test_neither_the_environment_nor_ignored_signals_change_what_a_test_finds():
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
