@@ -23,6 +23,7 @@ async def test_the_first_visit_makes_one_address_with_two_requests_and_a_click_c
     await expect(tab.button("Copy")).to_be_visible()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("browser_name", ["firefox"])
 async def test_firefox_that_blocks_all_cookies_has_an_inbox_and_its_mail(new_tab, daemon):
     tab = await (await new_tab()).visit(url=daemon.url.replace("127.0.0.1", "localhost"))
