@@ -123,12 +123,12 @@ async def test_a_deletion_that_nobody_told_is_not_found(two, monkeypatch, databa
     monkeypatch.setattr(waking, "LOOK_SECONDS", 0.02)
     async with two() as (first, second):
         inbox = await first.inbox("ada")
-        await first.add(inbox)
         ear = Ear(second.storage, inbox.id)
+        await first.add(inbox)
+        await ear.hears(lambda ear: of(inbox) in ear.changes)
         raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
         await raw.execute("DELETE FROM message WHERE inbox_id = $1", int(inbox.id))
         moved_to_ms = inbox.expires_at_ms + 1
-        await ear.hears(lambda ear: of(inbox) in ear.changes)
         await raw.execute("UPDATE inbox SET expires_at_ms = $2 WHERE id = $1", int(inbox.id), moved_to_ms)
         await raw.close()
         await ear.hears(lambda ear: of(inbox, notice=ExpiryMoved(moved_to_ms)) in ear.changes)
