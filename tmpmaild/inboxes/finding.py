@@ -107,7 +107,7 @@ class Detector:
         self._storage = storage
         self._cache = FindingsCache()
         # A little at a time, so that a page of hundreds does not delay other requests until it is done; and large mail
-        # by itself, so that whoever sends much of it delays nobody who reads small mail.
+        # by itself, so that much of it does not delay the readers of small mail.
         self._small_turn, self._large_turn = anyio.Lock(), anyio.Lock()
         self.update = self._cache.update
         self.forget_expired = self._cache.forget_expired

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 _MOST_KEPT = 100
 _MAX_COMMAND_CHARACTERS = 400
+_KEPT_MS = 3_600_000  # commands name addresses, which live no longer by default
 
 
 class Refusal(Struct, frozen=True):
@@ -39,6 +40,11 @@ class Refusals:
         """Keep a refusal, if they are wanted."""
         if self.wanted:
             self._kept.append(Refusal(self._clock(), client, command[:_MAX_COMMAND_CHARACTERS], reason))
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Drop what is older than an hour."""
+        while self._kept and self._kept[0].at_ms <= now_ms - _KEPT_MS:
+            self._kept.popleft()
 
     def newest(self) -> Sequence[Refusal]:
         """Return those that are kept, oldest first."""

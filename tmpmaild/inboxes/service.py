@@ -211,6 +211,7 @@ class InboxService:
         self.blocks.forget_expired()
         self.mail.forget_expired()
         self.faults.forget_expired(now_ms)
+        self.refusals.forget_expired(now_ms)
 
     def _on_committed(self, changes: Sequence[InboxChange]) -> None:
         self._recipients.update(changes)
