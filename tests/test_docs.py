@@ -16,7 +16,7 @@ from tmpmaild import __version__
 from tmpmaild.cli.main import main
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config, kinds_by_key
-from tmpmaild.host.passed import FAMILIES
+from tmpmaild.host.sockets import FAMILIES
 from tmpmaild.http import requests, schemas
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS

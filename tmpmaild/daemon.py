@@ -20,19 +20,17 @@ from tmpmaild import __version__, hostnames, roomsettings
 from tmpmaild.commands import Command
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, RequestError, StartError
-from tmpmaild.host import allocator, certificate, controlsocket, logs, notify, signals, watchdog
+from tmpmaild.host import controlsocket, logs, notify, process
 from tmpmaild.host.control import ControlServer
-from tmpmaild.host.looplag import LoopLag
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.reloading import Outcome, Reloading
-from tmpmaild.host.sockets import Sockets, bind, names
+from tmpmaild.host.sockets import Sockets, bind, certificate, names
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp
 from tmpmaild.http.health import operator_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.http.starting import answering
-from tmpmaild.inboxes.blockcommands import BlockCommands
-from tmpmaild.inboxes.commands import InboxCommands
+from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
@@ -80,8 +78,8 @@ def _first(group: BaseException) -> BaseException:
 async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
-    allocator.return_large_blocks()
-    tls = certificate.load(config)
+    process.return_large_blocks()
+    tls = certificate(config)
     # A server may be away for long; a file is there at once, or never.
     early = bind(config) if config.storage.url else None
     async with _opened_storage(config, early) as storage:
@@ -101,13 +99,13 @@ async def _serve(
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as running:
             reload_wanted = asyncio.Event()
-            await tasks.start(signals.watch, running, reload_wanted)
+            await tasks.start(process.watch, running, reload_wanted)
             await parts.start(sockets)
             await parts.control.start(control)
             for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
                 tasks.start_soon(forever)
             tasks.start_soon(parts.reloading.reload_when, reload_wanted)
-            tasks.start_soon(watchdog.keep_alive, os.environ)
+            tasks.start_soon(notify.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served)
             announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
@@ -147,7 +145,7 @@ class _Parts:
             interval_seconds=config.expiry.interval_seconds,
             chores=[self._service.forget_expired, lambda: self._limits.forget_idle(time.monotonic())],
         )
-        self.lag = LoopLag()
+        self.lag = process.LoopLag()
         self._web = HttpApp(self._service, roomsettings.http(config, names(sockets.http)), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag)
@@ -192,7 +190,7 @@ class _Parts:
     async def _reload(self) -> Outcome:
         """Read the configuration again and go by it. Raises ``StartError`` and ``RequestError``."""
         config = await anyio.to_thread.run_sync(self._read_again)
-        tls = await anyio.to_thread.run_sync(certificate.load, config)
+        tls = await anyio.to_thread.run_sync(certificate, config)
         smtp, web = roomsettings.smtp(config), roomsettings.http(config, names(self._sockets.http))
         use_web = await anyio.to_thread.run_sync(self._web.prepare, web, config.domains[0])
         rules = await _noted_rules(config, self._storage)
@@ -261,7 +259,7 @@ def _service(storage: Storage, rules: Rules) -> InboxService:
         clock=storage.clock,
         choice=secrets.choice,
         new_token=secrets.token_urlsafe,
-        give_memory_back=allocator.give_back,
+        give_memory_back=process.give_back,
     )
 
 

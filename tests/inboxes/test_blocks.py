@@ -8,8 +8,8 @@ import pytest
 from growth import assert_within, cpu_seconds
 from tmpmaild.errors import CommandError
 from tmpmaild.inboxes import blocks
-from tmpmaild.inboxes.blockcommands import BlockCommands, Blocked, Named
 from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.inboxes.commands import BlockCommands, Blocked, Named
 from tmpmaild.model import Block
 from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
 

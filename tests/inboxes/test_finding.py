@@ -9,7 +9,7 @@ import pytest
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
 from tmpmaild.inboxes import finding
 from tmpmaild.inboxes.finding import Detector, FindingsCache
-from tmpmaild.inboxes.sizes import findings_characters
+from tmpmaild.inboxes.listings import findings_characters
 from tmpmaild.model import (
     Code,
     ExpiryMoved,

@@ -1,10 +1,11 @@
-"""Tells systemd the state of the service (sd_notify(3)); does nothing without systemd."""
+"""Tells systemd the state of the service (sd_notify(3)), and its watchdog that the event loop turns."""
 
+import asyncio
 import logging
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 _ASK_EVERY_SECONDS = 10.0
@@ -46,3 +47,19 @@ def _ask_for_time(done: threading.Event) -> None:
     notify(_MORE_TIME)
     while not done.wait(_ASK_EVERY_SECONDS):
         notify(_MORE_TIME)
+
+
+async def keep_alive(environ: Mapping[str, str]) -> None:
+    """Report twice as often as the watchdog asks for, until cancelled."""
+    seconds = interval_seconds(environ)
+    while seconds:
+        notify("WATCHDOG=1", wait=False)
+        await asyncio.sleep(seconds)
+
+
+def interval_seconds(environ: Mapping[str, str]) -> float:
+    """Return the time between two reports; 0 if none are asked of this process."""
+    if environ.get("WATCHDOG_PID") not in (None, str(os.getpid())):
+        return 0
+    microseconds = environ.get("WATCHDOG_USEC", "")
+    return int(microseconds) / 2_000_000 if microseconds.isdecimal() else 0

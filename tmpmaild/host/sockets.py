@@ -1,14 +1,29 @@
-"""All sockets that the daemon listens on: those that systemd has passed, the others as the configuration names them."""
+"""All sockets that the daemon listens on, and the certificate of SMTP.
 
+Those that systemd passes (sd_listen_fds(3)) it keeps, so that a restart refuses nobody; the others are bound as the
+configuration names them.
+"""
+
+import logging
 import os
 import socket
-from collections.abc import Iterable
+import ssl
+import stat
+from collections.abc import Iterable, MutableMapping
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tmpmaild.config.settings import Config
-from tmpmaild.errors import StartError
-from tmpmaild.host import listen, passed
+from tmpmaild.errors import ConfigError, StartError
+from tmpmaild.host import listen
+
+_TCP: Final = (socket.AF_INET, socket.AF_INET6)
+FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP, "metrics": (*_TCP, socket.AF_UNIX)}
+"""The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
+
+_FIRST_DESCRIPTOR: Final = 3
+
+log = logging.getLogger(__name__)
 
 
 class Sockets(NamedTuple):
@@ -22,7 +37,7 @@ class Sockets(NamedTuple):
 
 def bind(config: Config) -> Sockets:
     """Bind all of them or none. Raises ``StartError``."""
-    taken_over = passed.take(os.environ)
+    taken_over = take_passed(os.environ)
     if "smtps" in taken_over and not config.smtp.tls_certificate:
         raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
     sockets = Sockets(*(taken_over.get(name, []) for name in Sockets._fields))
@@ -43,3 +58,62 @@ def bind(config: Config) -> Sockets:
 def names(sockets: Iterable[socket.socket]) -> list[str]:
     """Return what clients must connect to."""
     return [listen.name(one) for one in sockets]
+
+
+def certificate(config: Config) -> ssl.SSLContext | None:
+    """Return the TLS context of the configured certificate, None where there is none. Raises ``StartError``."""
+    if not config.smtp.tls_certificate:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(config.smtp.tls_certificate, config.smtp.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise StartError(
+            f"smtp.tls_certificate {config.smtp.tls_certificate}, smtp.tls_key {config.smtp.tls_key}: {error}"
+        ) from error
+    return context
+
+
+def take_passed(environ: MutableMapping[str, str]) -> dict[str, list[socket.socket]]:
+    """Return the passed sockets by name. Nobody else finds them: the variables are removed, children inherit nothing.
+
+    Raises ``ConfigError`` that names each descriptor that is not what its name says.
+    """
+    process, count, names = (environ.pop(f"LISTEN_{name}", "") for name in ("PID", "FDS", "FDNAMES"))
+    if process != str(os.getpid()) or not count.isdecimal():
+        return {}
+    descriptors = range(_FIRST_DESCRIPTOR, _FIRST_DESCRIPTOR + int(count))
+    named = list(zip(descriptors, names.split(":") + [""] * len(descriptors), strict=False))
+    mistakes = [f"passed socket {name!r}: {wrong}" for number, name in named if (wrong := _mistake(number, name))]
+    if mistakes:
+        raise ConfigError(mistakes)
+    found = _sockets(named)
+    if found:
+        log.info("listening for %s on sockets that systemd has passed", ", ".join(found))
+    return found
+
+
+def _mistake(descriptor: int, name: str) -> str:
+    """Return what is wrong with a descriptor, "" for nothing."""
+    if name not in FAMILIES:
+        return f"expected FileDescriptorName= of its unit to be one of {', '.join(FAMILIES)}"
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return "is not a socket"
+        with socket.socket(fileno=os.dup(descriptor)) as passed:
+            if passed.family not in FAMILIES[name]:
+                return f"expected {'TCP' if FAMILIES[name] == _TCP else 'TCP or a Unix socket'}"
+            if passed.type != socket.SOCK_STREAM or not passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return "expected a stream socket that listens (ListenStream=, Accept=no)"
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _sockets(named: Iterable[tuple[int, str]]) -> dict[str, list[socket.socket]]:
+    found: dict[str, list[socket.socket]] = {}
+    for descriptor, name in named:
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - has no name
+        found.setdefault(name, []).append(socket.socket(fileno=descriptor))
+    return found

@@ -24,9 +24,9 @@ from tmpmaild.http.requests import PageQuery, page
 from tmpmaild.http.resource import client, holder_token, token, unless_gone
 from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.http.wire import Wire
+from tmpmaild.inboxes.listings import message_characters
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.inboxes.sizes import message_characters
 from tmpmaild.model import Listing, Page
 
 

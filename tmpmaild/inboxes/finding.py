@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.findings import codes, links
-from tmpmaild.inboxes.sizes import findings_characters
+from tmpmaild.inboxes.listings import findings_characters
 from tmpmaild.mail import htmltext
 from tmpmaild.model import Findings, Inbox, InboxChange, Link, Message, MessageDeleted, Texts
 from tmpmaild.storage.base import Storage

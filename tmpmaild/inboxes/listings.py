@@ -1,16 +1,23 @@
-"""A cache of pages read recently: most clients poll an inbox again before new mail has arrived.
+"""A cache of pages read recently, and roughly how many characters messages have as JSON.
 
-An entry is dropped at the first commit to its inbox, before the sender gets its 250 reply. So a client that has
-seen that reply never gets an older page from here.
+Most clients poll an inbox again before new mail has arrived. An entry is dropped at the first commit to its inbox,
+before the sender gets its 250 reply. So a client that has seen that reply never gets an older page from here. A page is
+counted once, when it is read (``Listing.characters``), and not at each request that the cache answers.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from tmpmaild.model import InboxChange, Listing, Page
+from tmpmaild.model import Attachment, Findings, InboxChange, Listing, Message, Page
 
 _MAX_PAGES = 64
 _MAX_CHARACTERS = 64 * 1024
+
+# Names, punctuation, ids and numbers of each JSON object.
+_MESSAGE_CHARACTERS = 350
+_ATTACHMENT_CHARACTERS = 400
+_CODE_CHARACTERS = 40
+_LINK_CHARACTERS = 50
 
 
 class ListingCache:
@@ -59,3 +66,29 @@ class ListingCache:
         """Drop the pages of expired inboxes: mail must not stay in memory longer than on disk."""
         for key in [key for key, listing in self._pages.items() if listing.inbox.expires_at_ms <= now_ms]:
             del self._pages[key]
+
+
+def page_characters(messages: Iterable[Message]) -> int:
+    """Return the size of all messages of a page."""
+    return sum([message_characters(message) for message in messages])
+
+
+def message_characters(message: Message) -> int:
+    """Return the size of a message with its attachments and findings."""
+    senders = len(message.from_address) + len(message.from_name) + len(message.recipient)
+    plain = _MESSAGE_CHARACTERS + len(message.body) + len(message.subject) + senders
+    if not message.attachments and not message.findings.links and not message.findings.codes:
+        return plain
+    attachments = sum([_attachment_characters(one) for one in message.attachments])
+    return plain + attachments + findings_characters(message.findings)
+
+
+def findings_characters(findings: Findings) -> int:
+    """Return the size of the codes and links of a message."""
+    codes = sum([_CODE_CHARACTERS + len(code.value) for code in findings.codes])
+    return codes + sum([_LINK_CHARACTERS + len(link.href) + len(link.text) for link in findings.links])
+
+
+def _attachment_characters(attachment: Attachment) -> int:
+    texts = len(attachment.filename) + len(attachment.content_type) + len(attachment.content_id or "")
+    return _ATTACHMENT_CHARACTERS + texts

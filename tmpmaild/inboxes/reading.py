@@ -15,9 +15,8 @@ from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.filtering import filtered, is_filter
 from tmpmaild.inboxes.finding import Detector
-from tmpmaild.inboxes.listings import ListingCache
+from tmpmaild.inboxes.listings import ListingCache, page_characters
 from tmpmaild.inboxes.losses import Loss
-from tmpmaild.inboxes.sizes import page_characters
 from tmpmaild.mail import extracts, tracefields
 from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page, Source
 from tmpmaild.storage.base import Storage

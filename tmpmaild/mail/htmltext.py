@@ -11,8 +11,7 @@ from itertools import islice
 
 from tmpmaild import charsets
 from tmpmaild.mail import hiding
-from tmpmaild.mail.budget import Budget
-from tmpmaild.mail.htmltokens import attributes_of, tokens, unescaped
+from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped
 from tmpmaild.mail.htmltree import BLOCKS, names
 
 MAX_CHARACTERS = 2 * 1024 * 1024

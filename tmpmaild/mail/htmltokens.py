@@ -1,11 +1,16 @@
-"""HTML taken apart into tags and text, in one pass and without a tree; what they mean is decided elsewhere."""
+"""HTML taken apart into tags and text, in one pass and without a tree; what they mean is decided elsewhere.
+
+How much work the reading of one mail may cost is counted here.
+"""
 
 import html as entities
 import re
 from collections.abc import Iterator
 
-from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltree import names
+
+MAX_STEPS = 150_000
+"""Of about 10 µs: some seconds of the largest mail that people send, and less than anybody notices of others."""
 
 _CHARACTERS_A_STEP = 64  # of attributes
 
@@ -22,6 +27,23 @@ _ATTRIBUTE = re.compile(
 )
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
 _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
+
+
+class Budget:
+    """The steps that are left for one mail. Who counts them stops with what there is once they are used up."""
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self._left = steps
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether anything was left out."""
+        return self._left < 0
+
+    def take(self, steps: int = 1) -> bool:
+        """Count steps before they are done; False once there are none left."""
+        self._left -= steps
+        return self._left >= 0
 
 
 def tokens(source: str, budget: Budget, *, sheets: bool = False) -> Iterator[tuple[str, str, str]]:

@@ -18,11 +18,10 @@ from msgspec import Struct
 
 from tmpmaild import charsets
 from tmpmaild.mail import htmlattributes, htmlpage, htmltree
-from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.cssdeclarations import StyleAttributes
 from tmpmaild.mail.csssheets import DARK_ID, Sheet
 from tmpmaild.mail.htmltext import to_text
-from tmpmaild.mail.htmltokens import attributes_of, tokens, unescaped
+from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_TAGS = 20_000

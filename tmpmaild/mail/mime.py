@@ -10,7 +10,7 @@ from codecs import BOM_UTF8
 
 from tmpmaild import charsets
 from tmpmaild.mail import addresslists, headers, htmltext, htmlview, parts
-from tmpmaild.mail.budget import Budget
+from tmpmaild.mail.htmltokens import Budget
 from tmpmaild.mail.parts import Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tmpmaild.mail import mime
-from tmpmaild.mail.budget import Budget
 from tmpmaild.mail.htmltext import to_text
+from tmpmaild.mail.htmltokens import Budget
 
 PROPERTIES = "clip display height left max-width opacity overflow padding position visibility width".split()
 SHEET = "".join(f".c{n}{{opacity:1;{''.join(f'{one}:1;{one}:1!important;' for one in PROPERTIES)}}}" for n in range(50))

@@ -8,7 +8,7 @@ import pytest
 
 CHURN = """
 from pathlib import Path
-from tmpmaild.host.allocator import return_large_blocks
+from tmpmaild.host.process import return_large_blocks
 
 def resident_mib():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024
@@ -25,7 +25,7 @@ print(resident_mib())
 
 PIECES = """
 from pathlib import Path
-from tmpmaild.host.allocator import give_back
+from tmpmaild.host.process import give_back
 
 def resident_mib():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4 // 1024

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tmpmaild.host.passed import take
+from tmpmaild.host.sockets import take_passed
 
 TAKE = """
 import json, os, sys
@@ -18,9 +18,9 @@ for place, descriptor in enumerate(json.loads(sys.argv[1]), 3):
     os.dup2(descriptor, place)
 os.environ["LISTEN_PID"] = str(os.getpid())
 from tmpmaild.errors import ConfigError
-from tmpmaild.host.passed import take
+from tmpmaild.host.sockets import take_passed
 try:
-    passed = take(os.environ)
+    passed = take_passed(os.environ)
 except ConfigError as error:
     sys.exit("\\n".join(error.mistakes))
 left = [name for name in os.environ if name.startswith("LISTEN_")]
@@ -105,5 +105,5 @@ def test_a_socket_without_a_name_is_a_mistake(opened):
     ],
 )
 def test_what_was_passed_to_another_process_or_to_nobody_is_left_alone(environ):
-    assert take(environ) == {}
+    assert take_passed(environ) == {}
     assert environ == {}
