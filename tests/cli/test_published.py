@@ -11,7 +11,7 @@ import dns.rrset
 import pytest
 
 from tmpmaild.cli.doctor.published import Dns, Unknown, compare
-from tmpmaild.cli.doctor.records import wanted
+from tmpmaild.cli.doctor.reaching import wanted
 from tmpmaild.config.settings import Config
 
 MX = "mx.example.org"
@@ -70,11 +70,10 @@ def server():
 def found(server):
     """Return a function that compares the records of example.org with those of the server, some of them changed."""
 
-    def found(changes=None, addresses=("9.9.9.9",), *, has_nodes=False):
+    def found(changes=None, addresses=("9.9.9.9",)):
         server.records |= changes or {}
         records = wanted(Config(domains=("example.org",)), MX, map(ip_address, addresses))
-        compared = compare(records, MX, Dns(server.address).ask, has_nodes=has_nodes)
-        return {one.check: one for one in compared}
+        return {one.check: one for one in compare(records, MX, Dns(server.address))}
 
     return found
 
@@ -113,42 +112,9 @@ def test_what_differs_is_told(found, record, values, level, said):
     assert said in one.text
 
 
-NODES = ("10 mx.example.org.", "10 MX2.example.org.", "10 mx3.example.org.")
-
-
-def test_other_names_of_the_domain_are_other_nodes_where_the_database_is_shared(found):
-    changes = {
-        ("example.org.", "MX"): NODES,
-        ("mx2.example.org.", "A"): ["9.9.9.10"],
-        ("mx3.example.org.", "AAAA"): ["2620:fe::fe"],
-    }
-    several = found(changes, has_nodes=True)
-    assert {one.level for one in several.values()} == {"ok"}
-    assert several["DNS MX example.org"].text == "10 mx.example.org, 10 mx2.example.org, 10 mx3.example.org"
-    assert several["DNS A/AAAA mx2.example.org"].text == "9.9.9.10: another node"
-    assert several["DNS A/AAAA mx3.example.org"].text == "2620:fe::fe: another node"
-    alone = found(changes)["DNS A/AAAA mx2.example.org"]
-    assert (alone.level, "another machine" in alone.text) == ("warning", True)
-
-
-@pytest.mark.parametrize("has_nodes", [True, False])
-def test_a_second_name_of_this_machine_is_fine_wherever_mail_is_stored(found, has_nodes):
-    changes = {("example.org.", "MX"): NODES[:2], ("mx2.example.org.", "A"): ["9.9.9.9", "9.9.9.10"]}
-    one = found(changes, has_nodes=has_nodes)["DNS A/AAAA mx2.example.org"]
-    assert (one.level, one.text) == ("ok", "9.9.9.10, 9.9.9.9: this machine")
-
-
-def test_a_node_without_an_address_and_one_that_is_an_alias_are_problems(found):
-    changes = {("example.org.", "MX"): NODES, ("mx3.example.org.", "CNAME"): ["mx.example.com."]}
-    checks = found(changes, has_nodes=True)
-    assert [checks[f"DNS A/AAAA {name}.example.org"].level for name in ("mx2", "mx3")] == ["problem", "problem"]
-    assert (checks["DNS CNAME mx3.example.org"].level, "DNS CNAME mx2.example.org" in checks) == ("problem", False)
-    assert "mx.example.com: " in checks["DNS CNAME mx3.example.org"].text
-
-
-def test_a_node_that_the_domain_does_not_name_gets_no_mail(found):
-    checks = found({("example.org.", "MX"): NODES[1:]}, has_nodes=True)
-    assert checks["DNS MX example.org"].level == "problem"
+def test_other_mail_servers_of_the_domain_are_named(found):
+    changes = {("example.org.", "MX"): ["20 MX2.example.org.", "10 mx.example.org."]}
+    assert found(changes)["DNS MX example.org"].text == "10 mx.example.org, 20 mx2.example.org"
 
 
 def test_a_domain_that_nobody_has_registered(found, server):
@@ -160,16 +126,12 @@ def test_an_address_behind_nat_is_not_held_against_the_record(found):
     assert found(addresses=["10.0.0.1"])["DNS A mx.example.org"].level == "ok"
 
 
-def test_a_server_that_does_not_answer_is_asked_for_a_limited_time(server):
+def test_a_server_that_does_not_answer_is_not_asked_for_long(server):
     server.is_silent = True
-    asked = Dns(server.address, all_seconds=0.1)
     with pytest.raises(Unknown, match="no answer within"):
-        asked.ask("example.org", "MX")
-    with pytest.raises(Unknown, match="the time is up"):
-        Dns(server.address, all_seconds=0).ask("example.org", "MX")
+        Dns(server.address, query_seconds=0.05).ask("example.org", "MX")
     records = wanted(Config(domains=("example.org",)), MX, [])
-    asked = Dns(server.address, query_seconds=0.05)
-    found = [one.text for one in compare(records, MX, asked.ask)]
-    assert found.count("cannot be told: not asked, since the resolver does not answer") == len(found) - 2
-    found = list(compare(records, MX, Dns(server.address, all_seconds=0).ask))
+    found = list(compare(records, MX, Dns(server.address, query_seconds=0.05)))
+    said = [one.text for one in found]
+    assert said.count("cannot be told: not asked, since the resolver does not answer") == len(found) - 2
     assert {one.level for one in found} == {"warning"}

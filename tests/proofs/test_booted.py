@@ -223,8 +223,8 @@ def test_every_command_to_the_service_is_answered(machine):
 
 def doctor(machine):
     """Return the checks that are not ok, with what they say, and assert that the service is where it should be."""
-    findings = json.loads(machine.run("tmpmaild", "doctor", "--json", check=False).stdout)["findings"]
-    return {one["check"]: one for one in findings if one["level"] != "ok" and one["check"] not in TRUE_HERE}
+    results = json.loads(machine.run("tmpmaild", "doctor", "--json", check=False).stdout)["results"]
+    return {one["check"]: one for one in results if one["level"] != "ok" and one["check"] not in TRUE_HERE}
 
 
 def test_doctor_says_nothing_false(machine):

@@ -169,11 +169,11 @@ def test_the_journal_match_of_the_filter_for_fail2ban_finds_both(machine):
 def test_doctor_says_nothing_false_and_names_the_file_of_a_wrong_password(machine):
     listen = "TMPMAILD_CONTROL__LISTEN=unix:/run/tmpmaild-1/control.sock"
     command = ["env", listen, "TMPMAILD_STORAGE__PASSWORD_FILE=/etc/tmpmaild/postgresql-password"]
-    found = json.loads(machine.run(*command, "tmpmaild", "doctor", "--json", check=False).stdout)["findings"]
+    found = json.loads(machine.run(*command, "tmpmaild", "doctor", "--json", check=False).stdout)["results"]
     assert {one["check"]: one["text"] for one in found if one["level"] == "problem"} == {}
     machine.write("/etc/tmpmaild/wrong", "wrong", "0600")
     command[2] = "TMPMAILD_STORAGE__PASSWORD_FILE=/etc/tmpmaild/wrong"
-    found = json.loads(machine.run(*command, "tmpmaild", "doctor", "--json", check=False).stdout)["findings"]
+    found = json.loads(machine.run(*command, "tmpmaild", "doctor", "--json", check=False).stdout)["results"]
     (refused,) = [one for one in found if one["check"] == "database server"]
     assert "storage.password_file" in refused["advice"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tmpmaild.cli.doctor import files
-from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
+from tmpmaild.cli.doctor.results import Result, ok, problem, warning
 from tmpmaild.config.settings import Config
 
 _CHECK = "certificate"
@@ -21,14 +21,11 @@ _NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the dates are looked at 
 _MISMATCH = "KEY_VALUES_MISMATCH"
 
 
-def check(config: Config, hostname: str, now_seconds: float | None = None) -> Iterator[Finding]:
+def check(config: Config, hostname: str, now_seconds: float | None = None) -> Iterator[Result]:
     """Look at the certificate that the configuration names. ``now_seconds`` is Unix time, by default the clock's."""
     if not config.smtp.tls_certificate:
-        yield warning(
-            _CHECK,
-            "none, so senders transmit mail in clear text",
-            "set smtp.tls_certificate and smtp.tls_key (docs/operations.md)",
-        )
+        advice = "set smtp.tls_certificate and smtp.tls_key (docs/operations.md)"
+        yield warning(_CHECK, "none, so senders transmit mail in clear text", advice)
         return
     file = config.smtp.tls_certificate
     if files.is_only_for_the_running_service(Path(file)):
@@ -82,7 +79,7 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _names(file: str, found: dict[str, Any], hostname: str) -> Finding:
+def _names(file: str, found: dict[str, Any], hostname: str) -> Result:
     names = [value for kind, value in found.get("subjectAltName", ()) if kind == "DNS"]
     if covers(names, hostname):
         return ok(_CHECK, f"{file}: is for {hostname}, its key fits")
@@ -92,7 +89,7 @@ def _names(file: str, found: dict[str, Any], hostname: str) -> Finding:
     )
 
 
-def _dates(file: str, found: dict[str, Any], now_seconds: float) -> Finding:
+def _dates(file: str, found: dict[str, Any], now_seconds: float) -> Result:
     begins, ends = (ssl.cert_time_to_seconds(found[name]) for name in ("notBefore", "notAfter"))
     if now_seconds < begins:
         return problem(_CHECK, f"{file}: is not valid before {_day(begins)}", "check the clock")

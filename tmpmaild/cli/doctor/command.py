@@ -1,19 +1,19 @@
-"""The command ``tmpmaild doctor``."""
+"""The command ``tmpmaild doctor``, and all its checks in the order in which an operator would look."""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from tmpmaild.cli import parameters
 from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, say
-from tmpmaild.cli.doctor import report
-from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
-from tmpmaild.cli.doctor.records import Record
+from tmpmaild.cli.doctor import results
+from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
 from tmpmaild.config import file as configfile
 from tmpmaild.config.kinds import parse_endpoint
+from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
 from tmpmaild.host import controlsocket, privileges
 
@@ -39,36 +39,65 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")
-    findings, records = _look(config_path, resolver, dns=dns)
-    say(report.as_json(findings, records) if as_json else report.text(findings, records))
-    sys.exit(EXIT_FAILED if report.has_problem(findings) else 0)
+    found, records = _look(config_path, _comparison(resolver) if dns else None)
+    say(results.as_json(found, records) if as_json else results.as_text(found, records))
+    sys.exit(EXIT_FAILED if results.has_problem(found) else 0)
 
 
-def _look(config_path: Path | None, resolver: str | None, *, dns: bool) -> tuple[list[Finding], Sequence[Record]]:
-    compare = _comparison(resolver) if dns else None
-    from tmpmaild.cli.doctor import examination, places  # noqa: PLC0415 - loads the whole service, as serve does
+Comparison = Callable[[Sequence[Record]], list[Result]]
+
+
+def _look(config_path: Path | None, compare: Comparison | None) -> tuple[list[Result], Sequence[Record]]:
+    from tmpmaild.cli.doctor import places  # noqa: PLC0415 - loads the whole service, as serve does
 
     try:
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
-        of_systemd = places.of_units()
+        of_systemd = places.of_units()  # before: the bus may not know the service's user
         socket, database = controlsocket.place(config), Path(config.storage.path)
         privileges.drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], []
     except StartError as error:
         return [problem(_CHECK, str(error))], []
-    findings = [ok(_CHECK, str(source or "defaults")), *examination.examine(config, of_systemd)]
-    records = examination.records_to_publish(config)
-    has_nodes = bool(config.storage.url)
-    return findings + (compare(records, has_nodes) if compare else []), records
+    records = _records_to_publish(config)
+    found = [ok(_CHECK, str(source or "defaults")), *_examine(config, of_systemd)]
+    return found + (compare(records) if compare else []), records
 
 
-def _comparison(resolver: str | None) -> Callable[[Sequence[Record], bool], list[Finding]]:
-    """Return what compares records with those that are published, on one node of several or not.
+def _examine(config: Config, of_systemd: Sequence[str]) -> Iterator[Result]:
+    """Check everything that can be checked without connecting to another machine but that of the database."""
+    from tmpmaild import roomsettings  # noqa: PLC0415 - as above
+    from tmpmaild.cli.doctor import certificate, database, files, machine, places, reaching, service  # noqa: PLC0415
+    from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings  # noqa: PLC0415
 
-    Raises ``CommandError``.
-    """
+    hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
+    running, result = service.look(config)
+    yield result
+    yield from places.check(config, running, of_systemd)
+    if running is not None:
+        yield from service.answers(config, running, certificate.leaf(config))
+        yield from machine.limits(config, running)
+    yield from files.check(config, running)
+    yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
+    yield machine.clock()
+    yield from certificate.check(config, hostname)
+    yield from reaching.check(config, hostname)
+
+
+def _records_to_publish(config: Config) -> list[Record]:
+    """Return the records for the DNS; none while the mail server has no name that can be published."""
+    from tmpmaild import roomsettings  # noqa: PLC0415 - as above
+    from tmpmaild.cli.doctor import reaching  # noqa: PLC0415
+
+    hostname = roomsettings.hostname(config)
+    if not reaching.is_public_name(hostname):
+        return []
+    return reaching.wanted(config, hostname, reaching.own_addresses(config))
+
+
+def _comparison(resolver: str | None) -> Comparison:
+    """Return what compares records with those that are published. Raises ``CommandError``."""
     try:
         from tmpmaild.cli.doctor import published  # noqa: PLC0415 - needs dnspython
     except ImportError as error:
@@ -76,9 +105,9 @@ def _comparison(resolver: str | None) -> Callable[[Sequence[Record], bool], list
     server = parse_endpoint(resolver) if resolver else None
     asked = published.Dns((server.host, server.port) if server else None)
 
-    def compare(records: Sequence[Record], has_nodes: bool) -> list[Finding]:  # noqa: FBT001 - the only caller is above
+    def compare(records: Sequence[Record]) -> list[Result]:
         if not records:
             return [warning("DNS", "not compared, because the mail server has no public name")]
-        return list(published.compare(records, records[0].name, asked.ask, has_nodes=has_nodes))
+        return list(published.compare(records, records[0].name, asked))
 
     return compare

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
+from tmpmaild.cli.doctor.results import Result, ok, problem, warning
 from tmpmaild.errors import StartError
 from tmpmaild.storage import engines
 from tmpmaild.storage.postgresql.facts import ServerFacts
@@ -14,25 +14,24 @@ _SERVER, _SCHEMA, _ROLE, _STANDBY = "database server", "database schema", "datab
 _LOG, _CONNECTIONS, _CLOCK, _TLS = "database log", "database connections", "database clock", "database TLS"
 _VACUUM = "database vacuum"
 _MIB = 1 << 20
-_NEVER = "-1"
-_DEFAULTS: Final = {
-    "log_statement": "none",
-    "log_min_duration_statement": _NEVER,
-    "log_min_duration_sample": _NEVER,
-    "log_statement_sample_rate": "1",
-    "log_transaction_sample_rate": "0",
-    "log_parameter_max_length": "-1",
-    "log_parameter_max_length_on_error": "0",
-    "auto_explain.log_min_duration": _NEVER,
-    "auto_explain.log_parameter_max_length": "-1",
-    "pgaudit.log_parameter": "off",
+_LENGTH = "log_parameter_max_length"
+_LOGGING: Final = {
+    "log_statement": (_LENGTH, "none", "ddl"),
+    "log_min_duration_statement": (_LENGTH, "-1"),
+    "log_min_duration_sample": (_LENGTH, "-1"),
+    "log_transaction_sample_rate": (_LENGTH, "0"),
+    "log_parameter_max_length_on_error": ("", "0"),
+    "auto_explain.log_min_duration": ("auto_explain.log_parameter_max_length", "-1"),
+    "pgaudit.log_parameter": ("", "off"),
 }
-"""What PostgreSQL and its modules go by where nothing is set; of a module that is not loaded there are no settings."""
+"""By which settings parameters are logged: the setting that keeps them out where it is 0, and the harmless values.
 
+The first of these is the default; of a module that is not loaded there are no settings.
+"""
 _CLOCK_SECONDS = 2.0
 
 
-def check(settings: StorageSettings) -> Iterator[Finding]:
+def check(settings: StorageSettings) -> Iterator[Result]:
     """Connect to the database as a daemon does, and look at how the server is set."""
     try:
         found = engines.server_facts(settings)
@@ -44,7 +43,7 @@ def check(settings: StorageSettings) -> Iterator[Finding]:
     yield schema(found)
     yield role(found)
     yield standby(found, len(settings.url.hosts))
-    yield from log(found.settings)
+    yield log(found.settings)
     yield from vacuum(found.settings)
     yield connections(found)
     yield clock(found)
@@ -56,7 +55,7 @@ def at_fault(reason: str) -> str:
     return "the password in storage.password_file" if "password" in reason else "storage.url, or the server"
 
 
-def schema(found: ServerFacts) -> Finding:
+def schema(found: ServerFacts) -> Result:
     """Report the schema that the database has."""
     if found.schema_obstacle:
         return problem(_SCHEMA, found.schema_obstacle, "a daemon does not start")
@@ -68,7 +67,7 @@ def schema(found: ServerFacts) -> Finding:
     return ok(_SCHEMA, f"step {found.schema_step}")
 
 
-def role(found: ServerFacts) -> Finding:
+def role(found: ServerFacts) -> Result:
     """Check whether the role has the rights it needs, and no more."""
     if found.is_superuser:
         return warning(_ROLE, "a superuser, who may do more than tmpmaild needs", "a role that owns the database only")
@@ -86,7 +85,7 @@ def role(found: ServerFacts) -> Finding:
     return ok(_ROLE, "owns the database, and is no superuser")
 
 
-def standby(found: ServerFacts, hosts: int) -> Finding:
+def standby(found: ServerFacts, hosts: int) -> Result:
     """Report what an acknowledged mail survives."""
     if not found.standby_names and hosts > 1:
         text = "synchronous_standby_names is empty, so a standby that takes over may lack mail that was acknowledged"
@@ -99,40 +98,27 @@ def standby(found: ServerFacts, hosts: int) -> Finding:
     return ok(_STANDBY, f"{found.standby_names}: waited for; {found.standbys} connected")
 
 
-def log(settings: Mapping[str, str]) -> Iterator[Finding]:
+def log(settings: Mapping[str, str]) -> Result:
     """Name the settings by which the server writes mail into its own log: mail is in the parameters of statements."""
-    found = [f"{name} = {settings[name]}" for name in sorted(_that_write_mail(settings))]
+    found = [
+        f"{name} = {settings[name]}"
+        for name, (length, *harmless) in sorted(_LOGGING.items())
+        if settings.get(name, harmless[0]) not in harmless and settings.get(length) != "0"
+    ]
     if not found:
-        yield ok(_LOG, "holds no mail: the server logs no parameters of statements")
-        return
+        return ok(_LOG, "holds no mail: the server logs no parameters of statements")
     advice = "log_parameter_max_length = 0, log_parameter_max_length_on_error = 0; of auto_explain and pgaudit as well"
-    yield problem(_LOG, f"{', '.join(found)}: the server writes mail into its log, where it stays", advice)
+    return problem(_LOG, f"{', '.join(found)}: the server writes mail into its log, where it stays", advice)
 
 
-def _that_write_mail(given: Mapping[str, str]) -> Iterator[str]:
-    settings = {**_DEFAULTS, **given}
-    if settings["log_parameter_max_length"] != "0":
-        is_sampled = float(settings["log_statement_sample_rate"]) > 0
-        yield from ("log_statement",) if settings["log_statement"] in ("mod", "all") else ()
-        yield from ("log_min_duration_statement",) if settings["log_min_duration_statement"] != _NEVER else ()
-        yield from ("log_min_duration_sample",) if settings["log_min_duration_sample"] != _NEVER and is_sampled else ()
-        yield from ("log_transaction_sample_rate",) if float(settings["log_transaction_sample_rate"]) > 0 else ()
-    if settings["log_parameter_max_length_on_error"] != "0":
-        yield "log_parameter_max_length_on_error"
-    if settings["auto_explain.log_parameter_max_length"] != "0":
-        yield from ("auto_explain.log_min_duration",) if settings["auto_explain.log_min_duration"] != _NEVER else ()
-    if settings["pgaudit.log_parameter"] != "off":
-        yield "pgaudit.log_parameter"
-
-
-def vacuum(settings: Mapping[str, str]) -> Iterator[Finding]:
+def vacuum(settings: Mapping[str, str]) -> Iterator[Result]:
     """Warn where the files of the database grow without end."""
     if settings.get("autovacuum") == "off":
         text = "autovacuum is off: the files grow with each change, whatever storage.max_bytes says"
         yield warning(_VACUUM, text, "autovacuum = on")
 
 
-def connections(found: ServerFacts) -> Finding:
+def connections(found: ServerFacts) -> Result:
     """Check whether another daemon could connect."""
     text = f"{found.free_connections} free, {found.daemons_connections} of daemons"
     if found.free_connections < CONNECTIONS_OF_A_DAEMON:
@@ -142,7 +128,7 @@ def connections(found: ServerFacts) -> Finding:
     return ok(_CONNECTIONS, text)
 
 
-def clock(found: ServerFacts) -> Finding:
+def clock(found: ServerFacts) -> Result:
     """Compare the clocks. Lifetimes go by the server's, logs and the certificate by this machine's."""
     ahead = found.clock_ahead_seconds
     if abs(ahead) < _CLOCK_SECONDS:
@@ -151,7 +137,7 @@ def clock(found: ServerFacts) -> Finding:
     return warning(_CLOCK, text, "synchronise both, by chrony or systemd-timesyncd")
 
 
-def tls(found: ServerFacts, mode: str) -> Iterator[Finding]:
+def tls(found: ServerFacts, mode: str) -> Iterator[Result]:
     """Check whether mail is protected on its way to a server on another machine."""
     if not found.is_remote:
         return

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 import tmpmaild
-from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
-from tmpmaild.cli.doctor.running import Running
+from tmpmaild.cli.doctor.results import Result, ok, problem, warning
+from tmpmaild.cli.doctor.service import Running
 from tmpmaild.config.settings import Config
 
 _DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"
@@ -30,20 +30,19 @@ class Reader(Struct, frozen=True):
     groups: tuple[int, ...]
 
 
-def check(config: Config, service: Running | None = None) -> Iterator[Finding]:
+def check(config: Config, service: Running | None = None) -> Iterator[Result]:
     """Look at the database file and its folder unless there is a database server, the certificate and the key."""
     path = Path(config.storage.path).absolute()
     try:
         folder = path.resolve().parent
         owner_uid = folder.stat().st_uid
+        found = [] if config.storage.url else [*_database(path.resolve(), owner_uid)]
     except OSError as error:
-        advice = (
-            "run this command as root" if isinstance(error, PermissionError) else "systemctl start tmpmaild creates it"
-        )
+        is_hidden = isinstance(error, PermissionError)
+        advice = "run this command as root" if is_hidden else "systemctl start tmpmaild creates it"
         yield problem(_DATABASE, f"{path.parent}: {error.strerror}", advice)
         return
     if not config.storage.url:
-        found = [*_folder(folder), *_database(path, owner_uid)]
         yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
     reader = _reader(owner_uid, service)
     yield from program(reader)
@@ -52,7 +51,7 @@ def check(config: Config, service: Running | None = None) -> Iterator[Finding]:
         yield _pem(_KEY, Path(config.smtp.tls_key), reader, stat.S_IRWXO | stat.S_IWGRP)
 
 
-def program(reader: Reader | None) -> Iterator[Finding]:
+def program(reader: Reader | None) -> Iterator[Result]:
     """Warn where the user of the service has no right to read what it runs, as after an installation with umask 077."""
     reader = reader or Reader(-1, ())
     for file in (Path(tmpmaild.__file__), Path(msgspec.__file__), Path(sys.prefix, "pyvenv.cfg")):
@@ -84,38 +83,25 @@ def _reader(owner_uid: int, service: Running | None) -> Reader | None:
     return None if is_nobody else Reader(owner_uid, tuple(os.getgrouplist(user.pw_name, user.pw_gid)))
 
 
-def _folder(folder: Path) -> Iterator[Finding]:
-    mode = stat.S_IMODE(folder.stat().st_mode)
+def _database(path: Path, owner_uid: int) -> Iterator[Result]:
+    mode = stat.S_IMODE(path.parent.stat().st_mode)
     if mode & _OTHERS_WRITE:
-        text = f"{folder}: mode {mode:04o}, so others can exchange the database in it"
-        yield problem(_DATABASE, text, f"chmod 0700 {folder}")
-
-
-def _database(path: Path, owner_uid: int) -> Iterator[Finding]:
-    real = path.resolve()
-    for file in (real, *(real.with_name(real.name + end) for end in ("-wal", "-shm", ".lock"))):
+        text = f"{path.parent}: mode {mode:04o}, so others can exchange the database in it"
+        yield problem(_DATABASE, text, f"chmod 0700 {path.parent}")
+    for file in (path.with_name(path.name + end) for end in ("", "-wal", "-shm", ".lock")):
         try:
             found = file.stat()
         except FileNotFoundError:
             continue
-        except OSError as error:
-            yield problem(_DATABASE, f"{file}: {error.strerror}", "run this command as root")
-            return
-        yield from _own_file(file, found, owner_uid)
+        mode = stat.S_IMODE(found.st_mode)
+        if found.st_uid != owner_uid:
+            text = f"{file}: belongs to {_name(found.st_uid)}, and its folder to {_name(owner_uid)}"
+            yield problem(_DATABASE, text, f"chown {owner_uid} {file}")
+        elif mode & _OTHERS:
+            yield problem(_DATABASE, f"{file}: mode {mode:04o}, so others can open it", f"chmod 0600 {file}")
 
 
-def _own_file(file: Path, found: os.stat_result, owner_uid: int) -> Iterator[Finding]:
-    mode = stat.S_IMODE(found.st_mode)
-    if not stat.S_ISREG(found.st_mode):
-        yield problem(_DATABASE, f"{file}: is not a file", "correct storage.path")
-    elif found.st_uid != owner_uid:
-        text = f"{file}: belongs to {_name(found.st_uid)}, and its folder to {_name(owner_uid)}"
-        yield problem(_DATABASE, text, f"chown {owner_uid} {file}")
-    elif mode & _OTHERS:
-        yield problem(_DATABASE, f"{file}: mode {mode:04o}, so others can open it", f"chmod 0600 {file}")
-
-
-def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Finding:
+def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Result:
     """Look at a file that the service must be able to read, and that others have no such right to."""
     if is_only_for_the_running_service(file):
         return ok(check, f"{file}: cannot be seen; systemd shows it to the running service only")

@@ -1,13 +1,22 @@
-"""How the world reaches the service: names, port 25, the proxy in front of HTTP. Nothing is connected to."""
+"""How the world reaches the service: names, DNS records, port 25, the proxy. No other machine is asked anything."""
 
+import socket
 from collections.abc import Iterable, Iterator
-from ipaddress import ip_address
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from tmpmaild.cli.doctor.findings import Finding, ok, problem, warning
 from tmpmaild.cli.doctor.places import Place, configured, is_loopback
+from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
 from tmpmaild.config.settings import Config, Network
 from tmpmaild.hostnames import WILDCARD
 
+Address = IPv4Address | IPv6Address
+
+# Nothing is sent there: connecting a datagram socket only asks the kernel for the route.
+_ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+SPF = "v=spf1 -all"  # RFC 7208
+DMARC = "v=DMARC1; p=reject"  # RFC 7489
+NULL_DKIM = "v=DKIM1; p="  # RFC 6376 §3.6.1: the keys of all selectors are revoked
 _MAIL_PORT = 25
 _LOCAL_NAMES = ("localhost", "localdomain", "local", "internal", "lan", "home", "arpa")
 _RESERVED = ("example", "test", "invalid", "localhost", "local", "internal")
@@ -15,14 +24,21 @@ _WIDEST_PREFIX = {4: 8, 6: 16}
 _PROVIDERS = "many providers block port 25 until asked; try from elsewhere: nc -vz {} 25"
 
 
-def domains(config: Config) -> Iterator[Finding]:
+def check(config: Config, hostname: str) -> Iterator[Result]:
+    """Check what senders and readers need to find and reach the service."""
+    yield domains(config)
+    yield name_of_server(hostname)
+    yield port_25(config, hostname)
+    yield from proxy(config)
+
+
+def domains(config: Config) -> Result:
     """Report the domains whose MX record nobody on the internet can find."""
     reserved = [name for name in config.domains if _is_reserved(name.removeprefix(WILDCARD))]
     if reserved:
         text = f"{', '.join(reserved)}: nobody on the internet can send mail to such a name"
-        yield warning("domains", text, "set domains to yours")
-    else:
-        yield ok("domains", ", ".join(config.domains))
+        return warning("domains", text, "set domains to yours")
+    return ok("domains", ", ".join(config.domains))
 
 
 def _is_reserved(name: str) -> bool:
@@ -30,13 +46,12 @@ def _is_reserved(name: str) -> bool:
     return "." not in name or name.rpartition(".")[2] in _RESERVED or f".{name}".endswith(".example.com")
 
 
-def hostname(name: str) -> Iterator[Finding]:
+def name_of_server(name: str) -> Result:
     """Check whether the name in the greeting can be that of an MX record."""
     if is_public_name(name):
-        yield ok("hostname", name)
-    else:
-        text = f"{name!r} is not a full name that the DNS can have"
-        yield warning("hostname", text, 'set smtp.hostname to what the MX record says, like "mx.example.org"')
+        return ok("hostname", name)
+    text = f"{name!r} is not a full name that the DNS can have"
+    return warning("hostname", text, 'set smtp.hostname to what the MX record says, like "mx.example.org"')
 
 
 def is_public_name(name: str) -> bool:
@@ -53,23 +68,22 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def port_25(config: Config, name: str) -> Iterator[Finding]:
+def port_25(config: Config, name: str) -> Result:
     """Check whether senders, who always take port 25, can reach SMTP."""
     public = [place for place in configured(config) if place.key == "smtp.listen" and not is_loopback(place.endpoint)]
     advice = 'smtp.listen = ["0.0.0.0:25", "[::]:25"], or a relay or a rule of the firewall that leads here'
     if not public:
-        yield warning("port 25", "SMTP listens for this machine only, so no mail comes from the internet", advice)
-    elif all(place.endpoint.port != _MAIL_PORT for place in public):
-        yield warning("port 25", f"SMTP listens on {_shown(public)}, and senders connect to port 25", advice)
-    else:
-        yield ok("port 25", f"SMTP listens on {_shown(public)}; {_PROVIDERS.format(name)}")
+        return warning("port 25", "SMTP listens for this machine only, so no mail comes from the internet", advice)
+    if all(place.endpoint.port != _MAIL_PORT for place in public):
+        return warning("port 25", f"SMTP listens on {_shown(public)}, and senders connect to port 25", advice)
+    return ok("port 25", f"SMTP listens on {_shown(public)}; {_PROVIDERS.format(name)}")
 
 
 def _shown(places: Iterable[Place]) -> str:
     return ", ".join(place.text for place in places)
 
 
-def proxy(config: Config) -> Iterator[Finding]:
+def proxy(config: Config) -> Iterator[Result]:
     """Check whether HTTP is protected on its way, and whether the limits see the clients behind a proxy."""
     places = [place for place in configured(config) if place.key == "http.listen"]
     public = [place for place in places if not is_loopback(place.endpoint)]
@@ -89,22 +103,49 @@ def proxy(config: Config) -> Iterator[Finding]:
     yield from _trusted("smtp.trusted_proxies", config.smtp.trusted_proxies)
 
 
-def _trusted(key: str, networks: Iterable[Network]) -> Iterator[Finding]:
+def _trusted(key: str, networks: Iterable[Network]) -> Iterator[Result]:
     wide = [network for network in networks if network.prefixlen < _WIDEST_PREFIX[network.version]]
     if wide:
         text = f"{', '.join(map(str, wide))}: every client in these networks can pretend to be another one"
         yield problem(key, text, "name the addresses of your proxies only")
 
 
-def metrics(config: Config) -> Iterator[Finding]:
-    """Report metrics that anybody may read."""
-    public = [
-        place for place in configured(config) if place.key == "metrics.listen" and not is_loopback(place.endpoint)
-    ]
-    if any(not _is_private(place) for place in public):
-        yield warning("metrics.listen", f"{_shown(public)}: not for this machine only", "127.0.0.1, or a firewall")
+def wanted(config: Config, hostname: str, addresses: Iterable[Address]) -> list[Record]:
+    """Return the records for the domains and for the name of their mail server. Names end with no dot."""
+    public = [address for address in addresses if address.is_global]
+    found = [Record(hostname, "A" if one.version == 4 else "AAAA", str(one)) for one in public]  # noqa: PLR2004
+    found = found or [Record(hostname, "A", "")]
+    for domain in config.domains:
+        found += [
+            Record(domain, "MX", f"10 {hostname}"),
+            Record(domain, "TXT", SPF),
+        ]
+        if domain.startswith(WILDCARD):  # what holds for its names is the policy of the domain above (RFC 7489 §6.6.3)
+            continue
+        found += [
+            Record(f"_dmarc.{domain}", "TXT", DMARC),
+            Record(f"*._domainkey.{domain}", "TXT", NULL_DKIM),
+        ]
+    return found
 
 
-def _is_private(place: Place) -> bool:
-    host = place.endpoint.host
-    return _is_ip(host) and ip_address(host).is_private and not ip_address(host).is_unspecified
+def own_addresses(config: Config) -> list[Address]:
+    """Return the addresses under which SMTP listens: those that are named, and for a wildcard the machine's own."""
+    found: list[Address] = []
+    for place in configured(config):
+        if place.key == "smtp.listen" and not is_loopback(place.endpoint):
+            with suppress(ValueError):
+                address = ip_address(place.endpoint.host)
+                found += _of_machine(address.version) if address.is_unspecified else [address]
+    return list(dict.fromkeys(found))
+
+
+def _of_machine(version: int) -> list[Address]:
+    """Return the address that this machine would use towards the internet."""
+    family, elsewhere = _ELSEWHERE[version == 6]  # noqa: PLR2004
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))
+            return [ip_address(probe.getsockname()[0])]
+    except OSError:
+        return []
