@@ -200,6 +200,7 @@ async def test_a_person_who_follows_a_bad_link_gets_a_page_with_the_way_to_the_i
     assert set(answer.header("content-security-policy").split("; ")) == {
         "default-src 'none'",
         "style-src 'self'",
+        "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",

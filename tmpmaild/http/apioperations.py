@@ -1,4 +1,4 @@
-"""The operations of API version 1: ``app.py`` routes by this table, ``openapi.py`` and ``docspage.py`` describe it."""
+"""The operations of API version 1: ``app.py`` routes by this table, ``openapi.py`` describes it."""
 
 from msgspec import Struct
 

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tmpmaild.errors import RequestError
-from tmpmaild.http import docspage, health, openapi
+from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.accesslog import AccessLog
 from tmpmaild.http.addressendpoints import AddressEndpoints
 from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots
@@ -131,7 +131,7 @@ class HttpApp:
 def _described(domain: str, public_url: str, local_url: str) -> tuple[bytes, Mapping[str, Endpoint]]:
     """Return the OpenAPI document, and what ``/docs`` makes of it for people."""
     description = openapi.document(domain, public_url)
-    return description, docs_files(docspage.page(description, public_url or local_url), _docs_style())
+    return description, docs_files(pages.docs(description, public_url or local_url), _docs_style())
 
 
 @cache

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tmpmaild import errors
-from tmpmaild.http import problempage
+from tmpmaild.http import pages
 from tmpmaild.times import rfc3339
 
 log = logging.getLogger(__name__)
@@ -179,19 +179,19 @@ class Problems:
         problem = PROBLEMS.get(code)
         if problem is None:
             raise HTTPException(404)
-        text = problempage.page("..", code, problem.status, problem.title, problem.explanation)
-        return problempage.response(text, 200)
+        text = pages.problem("..", code, problem.status, problem.title, problem.explanation)
+        return pages.response(text, 200)
 
     def _answer(
         self, request: Request, code: str, detail: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
         """Return what ``response`` does, as a page if a person is going to read it."""
-        headers = {**(headers or {}), **problempage.vary(request)}
-        if not problempage.is_wanted(request):
+        headers = {**(headers or {}), **pages.vary(request)}
+        if not pages.is_problem_wanted(request):
             return self.response(code, detail, headers=headers)
         problem = PROBLEMS[code]
-        text = problempage.page(self._base_path, code, problem.status, problem.title, detail or problem.explanation)
-        return problempage.response(text, problem.status, {**_EXTRA_HEADERS.get(code, {}), **headers})
+        text = pages.problem(self._base_path, code, problem.status, problem.title, detail or problem.explanation)
+        return pages.response(text, problem.status, {**_EXTRA_HEADERS.get(code, {}), **headers})
 
 
 def _detail(request: Request, error: Exception) -> str:

@@ -1,0 +1,147 @@
+"""Pages for people: of a problem, and ``/docs``, which is made of the OpenAPI document. They hold no script."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tmpmaild.http.negotiation import accepts_html
+
+LOCAL_URL = "http://localhost:8025"
+"""Where the examples send requests when no URL is known, as with a Unix socket: the default of ``http.listen``."""
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_NO_PLACE = (
+    "Perhaps a part of the link is missing. The view of a message works for a minute only: open the message again in "
+    "the inbox."
+)
+_CALLS = {
+    "Create an address; the answer has it, and the token that is its key": 'curl -X POST "{}/api/v1/addresses"',
+    "Wait for mail; the answer has its text, codes and links": 'curl "{}/api/v1/addresses/$ADDRESS/messages?wait=30"',
+    "Delete the address and its mail": (
+        'curl -X DELETE "{}/api/v1/addresses/$ADDRESS" -H "Authorization: Bearer $TOKEN"'
+    ),
+}
+_TOKEN = {0: "", 1: "It requires the token.", 2: "It requires the token if the address is private."}
+_special_in_quotes = re.compile(r'([$`"\\])')
+
+Node = Mapping[str, Any]
+
+
+class Html(str):
+    """Text that is HTML already; any other ``str`` is escaped before it becomes a part of a page."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *children: str, **attributes: str) -> Html:
+    """Return an element. Attributes are named as in Python: ``class_``."""
+    given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
+    inside = "".join(child if isinstance(child, Html) else escape(child) for child in children)
+    return Html(f"<{name}{given}>{inside}</{name}>")
+
+
+def _page(title: str, root: str, *content: Html) -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'{tag("title", title)}\n<link rel="icon" href="data:,">\n'
+        f'<link rel="stylesheet" href="{escape(root)}docs.css">\n</head>\n<body>\n'
+        f"{tag('main', tag('h1', title), *content)}\n</body>\n</html>\n"
+    )
+
+
+def is_problem_wanted(request: Request) -> bool:
+    """Return whether a browser asks for something to show in a tab, outside of the API.
+
+    Without Fetch Metadata (plain HTTP) a view counts as framed: it mostly is, and the frame shows no page of ours.
+    """
+    path = request.scope["path"]
+    if path.startswith("/api/") or request.method not in ("GET", "HEAD"):
+        return False
+    usual = "iframe" if path.startswith("/view/") else "document"
+    shown_in = request.headers.get("sec-fetch-dest", usual)
+    return shown_in == "document" and accepts_html(request.headers.getlist("accept"))
+
+
+def vary(request: Request) -> dict[str, str]:
+    """Return the field that tells caches what ``is_problem_wanted`` decides by."""
+    return {} if request.scope["path"].startswith("/api/") else {"Vary": "Accept, Sec-Fetch-Dest"}
+
+
+def problem(root: str, code: str, status: int, title: str, detail: str) -> str:
+    """Return the page about the problem ``code``. ``root`` is where the inbox is, without a slash at the end."""
+    parts = [tag("p", detail), *([tag("p", _NO_PLACE)] if code == "not-found" else [])]
+    way = tag("p", tag("a", "Open the inbox", href=f"{root}/"))
+    return _page(f"{status} {title}", f"{root}/", *parts, way, tag("p", "Code: ", tag("code", code)))
+
+
+def response(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    """Return the answer that carries the page of a problem."""
+    return Response(text, status, {"Content-Security-Policy": _POLICY, **(headers or {})}, media_type="text/html")
+
+
+def docs(document: bytes, base_url: str = "") -> bytes:
+    """Return the page ``/docs``: the first three calls, which go to ``base_url``, and what an OpenAPI document has."""
+    described = msgspec.json.decode(document)
+    info = described["info"]
+    base = _special_in_quotes.sub(r"\\\1", base_url.rstrip("/") or LOCAL_URL)
+    calls = [
+        tag("li", title, tag("pre", tag("code", call.format(base)), tabindex="0")) for title, call in _CALLS.items()
+    ]
+    links = tag("p", tag("a", "Inbox", href="./"), " ", tag("a", "OpenAPI", href="api/v1/openapi.json"))
+    version = tag("p", f"Version {info['version']}")
+    start = [links, version, *_prose(info["description"]), tag("h2", "The first three calls"), tag("ol", *calls)]
+    return _page(f"{info['title']} API", "", *start, *_operations(described)).encode()
+
+
+def _operations(described: Node) -> Iterator[Html]:
+    types = described["components"]["schemas"]
+    for group in described["tags"]:
+        yield from (tag("h2", group["name"]), *_prose(group["description"]))
+        for path, methods in described["paths"].items():
+            yield from (
+                _operation(f"{method.upper()} {path}", one, types)
+                for method, one in methods.items()
+                if one["tags"] == [group["name"]]
+            )
+
+
+def _operation(route: str, described: Node, types: Mapping[str, Node]) -> Html:
+    """Return what one operation takes and answers; the type of the answer is in the document only."""
+    (status, answer), *problems = described["responses"].items()
+    body = described.get("requestBody", {"content": {}})["content"].get("application/json", {"schema": {}})["schema"]
+    members = types[body["$ref"].rpartition("/")[2]]["properties"] if body else {}
+    taken = [_item(one["name"], one["description"]) for one in described.get("parameters", ())]
+    taken += [_item(name, f"In the JSON body. {one.get('description', '')}") for name, one in members.items()]
+    errors = [tag("p", f"{code} ", *_marked(one["description"])) for code, one in problems]
+    return tag(
+        "article",
+        tag("h3", described["summary"]),
+        tag("p", tag("code", route)),
+        *_prose(described.get("description", "")),
+        *_prose(_TOKEN[len(described["security"])]),
+        *([tag("ul", *taken)] if taken else []),
+        tag("p", f"Answer {status}: {answer['description']}"),
+        tag("details", tag("summary", "Errors"), *errors),
+        id=described["operationId"],
+    )
+
+
+def _item(name: str, description: str) -> Html:
+    return tag("li", tag("code", name), " ", *_marked(description))
+
+
+def _prose(text: str) -> list[Html]:
+    return [tag("p", *_marked(part)) for part in text.split("\n\n") if part]
+
+
+def _marked(text: str) -> Iterable[str]:
+    """Return parts of a text, of which those between backticks are code."""
+    return [tag("code", part) if index % 2 else part for index, part in enumerate(text.split("`"))]
