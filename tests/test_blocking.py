@@ -14,7 +14,8 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.smtp.server import SmtpServer
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 
 async def send(port, address, body):
@@ -29,7 +30,7 @@ async def send(port, address, body):
 
 @pytest.mark.both_loops
 async def test_no_call_blocks_the_loop(tmp_path, clock):
-    settings = StorageSettings(2**30, 2**21, 0, 0, 1.0, path=tmp_path / "mail.db")
+    settings = SqliteSettings(max_bytes=2**30, reserve_bytes=2**21, path=tmp_path / "mail.db")
     async with open_storage(settings, clock) as storage:
         service = InboxService(
             storage,

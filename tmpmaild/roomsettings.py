@@ -16,10 +16,8 @@ from tmpmaild.inboxes.rules import Rules
 from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import Buckets, MakeBuckets, RateLimits
 from tmpmaild.smtp.connections import SmtpSettings
-from tmpmaild.storage.base import StorageLimits
 from tmpmaild.storage.engines import Settings as StorageSettings
-from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
-from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings
+from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings, StorageLimits
 
 NEED_RESTART: Final = (
     "http.listen",

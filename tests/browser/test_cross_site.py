@@ -15,7 +15,8 @@ from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 # Each sends one request without asking anybody; it says by whom it was sent in its query.
 WAYS = """
@@ -121,7 +122,7 @@ async def serve_app():
 
 @pytest.fixture
 async def house(tmp_path, clock, serve_app):
-    async with open_storage(StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as storage:
+    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
         service = InboxService(
             storage,

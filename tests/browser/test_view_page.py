@@ -19,7 +19,8 @@ from tmpmaild.mail import htmlpage
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PAYLOADS = [
@@ -66,7 +67,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path, clock):
-    async with open_storage(StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as storage:
+    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
         service = InboxService(
             storage,

@@ -21,7 +21,7 @@ from tmpmaild.cli.doctor.results import ok, problem, warning
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Control, Http, Smtp, Storage
 from tmpmaild.host.status import Served, Status
-from tmpmaild.storage.sqlite.engine import StorageSettings
+from tmpmaild.storage.settings import SqliteSettings
 
 DAY = 86_400
 MIB = 1 << 20
@@ -174,7 +174,7 @@ def test_the_free_space_is_held_against_the_cap_and_the_reserve(tmp_path):
     def found(cap, reserve):
         limits = {"max_messages_per_inbox": 100, "max_bytes_per_inbox": 1, "max_share_per_creator": 1.0}
         path = tmp_path / "tmpmaild.db"
-        return machine.space(StorageSettings(path=path, max_bytes=cap, reserve_bytes=reserve, **limits))
+        return machine.space(SqliteSettings(path=path, max_bytes=cap, reserve_bytes=reserve, **limits))
 
     assert found(MIB, MIB).level == "ok"
     assert found(MIB, 1 << 60).level == "problem"

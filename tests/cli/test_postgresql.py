@@ -13,7 +13,7 @@ from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
 from tmpmaild import databaseurl
 from tmpmaild.cli.doctor import database
 from tmpmaild.storage import engines
-from tmpmaild.storage.postgresql.settings import StorageSettings
+from tmpmaild.storage.settings import PostgresqlSettings
 
 LIMITS = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
 MEASURED = {"TMPMAILD_METRICS__LISTEN": "127.0.0.1:0"}
@@ -50,7 +50,7 @@ def run(daemon, settings):
 
 def facts(cluster, name, user="tmpmaild"):
     url = databaseurl.parse(cluster.url(name, user))
-    return engines.server_facts(StorageSettings(url=url, max_share_per_creator=1.0, **LIMITS))
+    return engines.server_facts(PostgresqlSettings(url=url, max_share_per_creator=1.0, **LIMITS))
 
 
 def levels(results):

@@ -17,7 +17,8 @@ from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage, operator_mail, upgrade
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
 from tmpmaild.storage.sqlite.operatormail import look
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
@@ -40,7 +41,7 @@ class Box:
         self.environ = {"TMPMAILD_STORAGE__PATH": str(path), "TMPMAILD_SMTP__HOSTNAME": "mx.mail.example.com"}
 
     def open(self):
-        return open_storage(StorageSettings(1 << 28, 0, 0, 0, 1.0, path=self.path), self.clock)
+        return open_storage(SqliteSettings(max_bytes=1 << 28, path=self.path), self.clock)
 
     async def deliver(self, storage, raw=MAIL, *recipients):
         rules = Rules(("mail.example.com",), 1000)

@@ -27,7 +27,8 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
 PLAIN = b"Subject: hello\r\n\r\nbody\r\n"
@@ -114,7 +115,7 @@ async def _bind(app):
 
 @asynccontextmanager
 async def _service(path, clock):
-    settings = StorageSettings(
+    settings = SqliteSettings(
         path=emptydatabase.begin(path),
         max_bytes=1 << 30,
         reserve_bytes=0,

@@ -14,7 +14,7 @@ from tmpmaild import databaseurl
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.postgresql import engine, writer
-from tmpmaild.storage.postgresql.settings import StorageSettings
+from tmpmaild.storage.settings import PostgresqlSettings
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
 pytestmark = pytest.mark.needs("postgresql")
@@ -69,7 +69,7 @@ def test_no_acknowledged_mail_is_lost_with_the_primary(pair, daemon):
 async def test_a_commit_that_waits_for_a_standby_is_not_repeated_and_a_newer_primary_is_found(pair, monkeypatch):
     monkeypatch.setattr(writer, "STATEMENT_SECONDS", 0.5)
     pair.have_standby()
-    settings = StorageSettings(
+    settings = PostgresqlSettings(
         url=databaseurl.parse(pair.url), max_bytes=0, reserve_bytes=1,
         max_messages_per_inbox=0, max_bytes_per_inbox=0, max_share_per_creator=1,
     )  # fmt: skip

@@ -13,7 +13,8 @@ from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
 
@@ -57,7 +58,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path, clock):
-    storage_settings = StorageSettings(1 << 30, 0, 0, 0, 1.0, path=emptydatabase.begin(tmp_path / "mail.db"))
+    storage_settings = SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db"))
     async with open_storage(storage_settings, clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("mail.example.com",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)

@@ -5,14 +5,15 @@ import pytest
 from tmpmaild.errors import AddressExpired, AddressNotFound, Unauthorized
 from tmpmaild.inboxes.access import Access, digest
 from tmpmaild.model import NewInbox
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 OPEN, SECRET = "open@mail.example.com", "secret@mail.example.com"
 
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    async with open_storage(StorageSettings(1 << 30, 0, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as opened:
+    async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as opened:
         for address, private in ((OPEN, False), (SECRET, True)):
             new = NewInbox(address, clock(), clock() + 1000, private=private, token_hash=digest("token"), creator=None)
             await opened.create_inbox(new)

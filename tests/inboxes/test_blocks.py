@@ -11,7 +11,8 @@ from tmpmaild.inboxes import blocks
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.commands import BlockCommands, Blocked, Named
 from tmpmaild.model import Block
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 
 def blocking(clock, *places, expires_at_ms=None):
@@ -124,7 +125,9 @@ class Control:
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    async with open_storage(StorageSettings(2**28, 1024, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as opened:
+    async with open_storage(
+        SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=tmp_path / "mail.db"), clock
+    ) as opened:
         yield opened
 
 

@@ -7,7 +7,8 @@ from tmpmaild.inboxes.commands import InboxCommands, Listed, Purged
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 1000
 CLIENTS = ("192.0.2.1", "2001:db8::/64", None)
@@ -15,7 +16,9 @@ CLIENTS = ("192.0.2.1", "2001:db8::/64", None)
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    async with open_storage(StorageSettings(2**28, 1024, 0, 0, 1.0, path=tmp_path / "mail.db"), clock) as opened:
+    async with open_storage(
+        SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=tmp_path / "mail.db"), clock
+    ) as opened:
         yield opened
 
 

@@ -10,7 +10,8 @@ import pytest
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 1000
 
@@ -22,7 +23,7 @@ def path(tmp_path):
 
 @pytest.fixture
 async def storage(path, clock):
-    async with open_storage(StorageSettings(2**28, 1024, 0, 0, 1.0, path=path), clock) as opened:
+    async with open_storage(SqliteSettings(max_bytes=2**28, reserve_bytes=1024, path=path), clock) as opened:
         yield opened
 
 

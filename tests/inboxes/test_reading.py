@@ -15,8 +15,9 @@ from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Envelope, Page
+from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite import searching
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.sqlite.engine import open_storage
 
 ADDRESS = "chosen@mail.example.com"
 LIFETIME_MS = 3_600_000
@@ -77,7 +78,7 @@ class House:
 @pytest.fixture
 async def house(tmp_path, clock):
     async with open_storage(
-        StorageSettings(1 << 30, 0, 0, 0, 1.0, path=emptydatabase.begin(tmp_path / "mail.db")), clock
+        SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db")), clock
     ) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(("mail.example.com",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)

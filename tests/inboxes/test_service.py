@@ -24,7 +24,8 @@ from tmpmaild.mail import mime
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
 DOMAINS = ("mail.example.com", "second.test")
@@ -74,7 +75,13 @@ def _mailbox(address):
 
 @pytest.fixture
 async def storage(tmp_path, clock):
-    settings = StorageSettings(2**24, 2**21, 2, 2**20, 1.0, path=tmp_path / "mail.db")
+    settings = SqliteSettings(
+        max_bytes=2**24,
+        reserve_bytes=2**21,
+        max_messages_per_inbox=2,
+        max_bytes_per_inbox=2**20,
+        path=tmp_path / "mail.db",
+    )
     async with open_storage(settings, clock) as opened:
         yield opened
 

@@ -1,12 +1,23 @@
 """Nothing outlives its hour: of many inboxes, nothing that has expired stays in any file."""
 
 from crowd import prove_erasure
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 
 async def test_nothing_of_a_large_crowd_stays(tmp_path, clock, amount, figure):
     path = tmp_path / "mail.db"
-    async with open_storage(StorageSettings(2**30, 1024, 100, 30 * 2**20, 0.5, path=path), clock) as storage:
+    async with open_storage(
+        SqliteSettings(
+            max_bytes=2**30,
+            reserve_bytes=1024,
+            max_messages_per_inbox=100,
+            max_bytes_per_inbox=30 * 2**20,
+            max_share_per_creator=0.5,
+            path=path,
+        ),
+        clock,
+    ) as storage:
         inboxes = amount(whole=100_000, quick=10_000)
         await prove_erasure(storage, path, clock, inboxes)
     figure("expired mail in the files", f"{inboxes:,} inboxes: nothing left", "nothing")

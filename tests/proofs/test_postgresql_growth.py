@@ -7,7 +7,7 @@ import pytest
 import clusters
 from tmpmaild.model import Envelope, NewInbox, NewMail, ParsedMail, Verbatim
 from tmpmaild.storage.postgresql import engine
-from tmpmaild.storage.postgresql.settings import StorageSettings
+from tmpmaild.storage.settings import PostgresqlSettings
 
 LIFETIME_MINUTES = 60
 MAILS_PER_INBOX = 10
@@ -68,7 +68,7 @@ async def test_the_database_is_at_most_twice_as_large_as_its_live_mail(database,
     cluster, name = database
     mails = amount(whole=100_000, quick=12_000) // 60
     hours = amount(whole=6, quick=2)
-    settings = StorageSettings(
+    settings = PostgresqlSettings(
         url=cluster.parsed_url(name), max_bytes=1 << 40, reserve_bytes=1,
         max_messages_per_inbox=0, max_bytes_per_inbox=0, max_share_per_creator=1,
     )  # fmt: skip

@@ -10,7 +10,8 @@ import pytest
 import powercut
 from daemons import NO_LIMITS
 from senders import SENDERS, Sender, damage, stored
-from tmpmaild.storage.sqlite.engine import StorageSettings, open_storage
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.engine import open_storage
 
 
 def now_ms():
@@ -82,7 +83,7 @@ async def prove(disk, promised, sent, place):
     with tempfile.TemporaryDirectory() as folder:
         disk.cut(folder, random.Random(place))
         path = Path(folder, "tmpmaild.db")
-        settings = StorageSettings(2**30, 1024, 0, 2**40, 1.0, path=path)
+        settings = SqliteSettings(max_bytes=2**30, reserve_bytes=1024, max_bytes_per_inbox=2**40, path=path)
         async with open_storage(settings, now_ms):
             kept = stored(path)
             assert {name: kept.get(name) for name in promised} == promised, f"cut at {place}"

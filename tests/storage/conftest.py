@@ -9,8 +9,7 @@ from stores import ENGINES, SqliteStore
 
 from tmpmaild.errors import MailboxFull, StorageFull
 from tmpmaild.model import NO_SESSION, Envelope, NewInbox, NewMail, ParsedMail
-from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
-from tmpmaild.storage.sqlite.engine import StorageSettings
+from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 
 from .plans import Recorder, filled_database, objections
@@ -131,7 +130,7 @@ LIMITS = {
 
 
 def settings(path, **changes):
-    return StorageSettings(path=path, **(LIMITS | changes))
+    return SqliteSettings(path=path, **(LIMITS | changes))
 
 
 def postgresql_settings(url, **changes):

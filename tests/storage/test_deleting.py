@@ -19,9 +19,9 @@ async def test_a_refused_delete_leaves_nothing_to_erase(engine):
     await engine.storage.erase()
     with pytest.raises(MessageNotFound):
         await engine.delete(inbox, message_id)
-    assert not engine.storage._deletion_state.unerased
+    assert not engine.storage._writer.state.unerased
     await engine.delete(other, message_id)
-    assert engine.storage._deletion_state.unerased
+    assert engine.storage._writer.state.unerased
 
 
 async def test_a_delete_that_fails_undoes_all_of_it_and_keeps_the_cap(engine, path):

@@ -129,4 +129,4 @@ async def test_every_connection_of_the_engine_is_recorded(monkeypatch, open_engi
         await engine.find("ada")
         await engine.sweep()
     modules = {module.rpartition(".")[2] for module in recorder.statements.values()}
-    assert {"writer", "engine", "preparing", "operations", "columns", "quotas", "reading", "sweeping"} <= modules
+    assert {"writer", "engine", "changing", "columns", "quotas", "reading", "sweeping"} <= modules

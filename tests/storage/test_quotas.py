@@ -8,9 +8,9 @@ import pytest
 
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Page
+from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.migrate import migrate
-from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits
-from tmpmaild.storage.sqlite.writer import Batch
+from tmpmaild.storage.sqlite.quotas import InboxQuotas
 
 from .conftest import LIFETIME_MS
 
@@ -29,19 +29,20 @@ def quotas():
     return InboxQuotas(Limits(max_messages=2, max_bytes=100_000, max_creator_bytes=100_000))
 
 
-def load(quotas, connection, *inbox_ids, now_ms=50, generation=0):
+def load(quotas, connection, *inbox_ids, now_ms=50):
     statements = []
     connection.set_trace_callback(statements.append)
-    quotas.load(Batch(connection, now_ms, 0, generation), inbox_ids)
+    quotas.load(connection, now_ms, inbox_ids)
     connection.set_trace_callback(None)
     return len(statements)
 
 
-def test_an_inbox_is_read_once_per_generation(quotas, connection):
+def test_an_inbox_is_read_once_until_it_is_forgotten(quotas, connection):
     assert load(quotas, connection, "5") == 1
     assert load(quotas, connection, "5") == 0
     assert load(quotas, connection, "5", "6") == 1
-    assert load(quotas, connection, "5", "6", generation=1) == 1
+    quotas.forget()
+    assert load(quotas, connection, "5", "6") == 1
 
 
 def test_what_a_batch_took_counts_in_the_next(quotas, connection):
@@ -50,10 +51,11 @@ def test_what_a_batch_took_counts_in_the_next(quotas, connection):
         assert quotas.charge(["5"], 10) is taken
 
 
-def test_a_new_generation_reads_the_tables_again(quotas, connection):
+def test_what_was_forgotten_is_read_from_the_tables_again(quotas, connection):
     load(quotas, connection, "5")
     assert quotas.charge(["5"], 100_000)
-    load(quotas, connection, "5", generation=1)
+    quotas.forget()
+    load(quotas, connection, "5")
     assert quotas.charge(["5"], 100_000)
 
 

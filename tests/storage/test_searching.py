@@ -8,6 +8,7 @@ import pytest
 from tmpmaild.model import Page
 from tmpmaild.storage.keys import keyed_hash
 from tmpmaild.storage.sqlite import searching
+from tmpmaild.storage.sqlite.reading import select_inbox
 
 from .conftest import new_mail
 
@@ -34,9 +35,8 @@ def connection(engine):
 
 async def begin(engine, page):
     name_hash = keyed_hash(engine.storage._hash_key, "ada@mail.example.com")
-    find = partial(
-        engine.storage._finder.inbox, address="ada@mail.example.com", name_hash=name_hash, now_ms=engine.clock()
-    )
+    limits, now_ms = engine.storage._limits, engine.clock()
+    find = partial(select_inbox, limits=limits, address="ada@mail.example.com", name_hash=name_hash, now_ms=now_ms)
     search = searching.Search(find, page)
     return search, search.go_on(connection(engine))
 

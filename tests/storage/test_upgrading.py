@@ -8,8 +8,8 @@ import pytest
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.engine import bring_up_to_date
 from tmpmaild.storage.sqlite.migrate import _statements, migrate, migrations
-from tmpmaild.storage.sqlite.preparing import bring_up_to_date
 
 NOW_MS = 1_790_000_000_000
 _NAME = r"(\w+)"

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 from tmpmaild.model import Envelope, NewInbox, NewMail, Page, ParsedMail
 from tmpmaild.storage.postgresql import engine
-from tmpmaild.storage.postgresql.settings import StorageSettings
+from tmpmaild.storage.settings import PostgresqlSettings
 
 DAEMONS = 4
 SENDERS = 40
@@ -19,7 +19,7 @@ async def follow_four_daemons(url, now_ms):
 
     The clocks of neighbours are a minute apart. Raises ``AssertionError``.
     """
-    settings = StorageSettings(
+    settings = PostgresqlSettings(
         url=url, max_bytes=0, reserve_bytes=1, max_messages_per_inbox=0, max_bytes_per_inbox=0, max_share_per_creator=1
     )
     async with AsyncExitStack() as stack:

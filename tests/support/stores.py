@@ -9,7 +9,7 @@ import asyncpg
 import emptydatabase
 from tmpmaild import ids
 from tmpmaild.storage.postgresql import engine as postgresql
-from tmpmaild.storage.postgresql.settings import StorageSettings as PostgresqlSettings
+from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.sqlite import engine as sqlite
 
 LAST_TYPE_OF_EVERY_SERVER = 9_999
@@ -25,7 +25,7 @@ class SqliteStore:
         self.path = path
 
     def open(self, clock, **limits):
-        return sqlite.open_storage(sqlite.StorageSettings(path=emptydatabase.begin(self.path), **limits), clock)
+        return sqlite.open_storage(SqliteSettings(path=emptydatabase.begin(self.path), **limits), clock)
 
     def read(self, sql):
         """Return the rows of what is on disk."""

@@ -34,12 +34,11 @@ from tmpmaild.model import (
     Texts,
 )
 from tmpmaild.ratelimit import Buckets
+from tmpmaild.storage.settings import StorageLimits
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
 
-OPERATOR_MAX_MESSAGES = 200
-OPERATOR_MAX_BYTES = 50 * 1024 * 1024
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
 Permit = Callable[[Inbox], object]
@@ -56,19 +55,6 @@ class Summary(Struct, frozen=True):
     inboxes: int
     messages: int
     file_bytes: int
-
-
-class StorageLimits(Struct, frozen=True):
-    """What may be stored; 0 means no limit, for ``max_bytes`` the default of the engine.
-
-    ``reserve_bytes`` must stay free for mail that is being received. The share is of ``max_bytes``.
-    """
-
-    max_bytes: int
-    reserve_bytes: int
-    max_messages_per_inbox: int
-    max_bytes_per_inbox: int
-    max_share_per_creator: float
 
 
 class OperatorMail(Protocol):

@@ -69,7 +69,7 @@ def _examine(config: Config, of_systemd: Sequence[str]) -> Iterator[Result]:
     """Check everything that can be checked without connecting to another machine but that of the database."""
     from tmpmaild import roomsettings  # noqa: PLC0415 - as above
     from tmpmaild.cli.doctor import certificate, database, files, machine, places, reaching, service  # noqa: PLC0415
-    from tmpmaild.storage.sqlite.engine import StorageSettings as SqliteSettings  # noqa: PLC0415
+    from tmpmaild.storage.settings import SqliteSettings  # noqa: PLC0415
 
     hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
     running, result = service.look(config)

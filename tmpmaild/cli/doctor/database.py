@@ -7,7 +7,7 @@ from tmpmaild.cli.doctor.results import Result, ok, problem, warning
 from tmpmaild.errors import StartError
 from tmpmaild.storage import engines
 from tmpmaild.storage.postgresql.facts import ServerFacts
-from tmpmaild.storage.postgresql.settings import StorageSettings
+from tmpmaild.storage.settings import PostgresqlSettings
 
 CONNECTIONS_OF_A_DAEMON = 8
 _SERVER, _SCHEMA, _ROLE, _STANDBY = "database server", "database schema", "database role", "standby"
@@ -31,7 +31,7 @@ The first of these is the default; of a module that is not loaded there are no s
 _CLOCK_SECONDS = 2.0
 
 
-def check(settings: StorageSettings) -> Iterator[Result]:
+def check(settings: PostgresqlSettings) -> Iterator[Result]:
     """Connect to the database as a daemon does, and look at how the server is set."""
     try:
         found = engines.server_facts(settings)

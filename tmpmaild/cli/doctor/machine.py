@@ -9,10 +9,9 @@ from pathlib import Path
 from tmpmaild.cli.doctor.results import Result, ok, problem, warning
 from tmpmaild.cli.doctor.service import Running
 from tmpmaild.config.settings import Config
-from tmpmaild.storage.sqlite.diskspace import disk_reserve_bytes
-from tmpmaild.storage.sqlite.engine import StorageSettings
+from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.diskspace import disk_reserve_bytes, sensible_cap_bytes
 from tmpmaild.storage.sqlite.files import wal_of
-from tmpmaild.storage.sqlite.preparing import sensible_cap_bytes
 
 _MIB = 1 << 20
 _CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
@@ -32,7 +31,7 @@ def clock() -> Result:
     return ok(_CLOCK, "whether it is synchronised cannot be told here" if state < 0 else "synchronised")
 
 
-def space(settings: StorageSettings) -> Result:
+def space(settings: SqliteSettings) -> Result:
     """Hold the free space against the cap of the database and the reserve of the disk."""
     folder = settings.path.resolve().parent
     try:

@@ -7,7 +7,7 @@ from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, StorageFull
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
 from tmpmaild.storage.postgresql.partitions import slot
-from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES
+from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES, allowed
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
 
 _CREATE: Final = """
@@ -90,7 +90,7 @@ class DeleteMessage(Operation):
         """Delete each message; of two operations for the same one the first succeeds."""
         places = list(dict.fromkeys(operation.place for operation in operations))
         usage = batch.usage
-        values = (usage.shard, usage.limits.composite, [inbox for inbox, _ in places], [key for _, key in places])
+        values = (usage.shard, allowed(usage.limits), [inbox for inbox, _ in places], [key for _, key in places])
         found = await batch.connection.fetchrow(_DELETE, *values)
         usage.note(found["totals"])
         there = set()
@@ -135,7 +135,7 @@ class SetExpiry(Operation):
         # An inbox that expired while this operation was queued may have lost mail to a sweep.
         now_ms = max(self.now_ms, batch.now_ms)
         ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
-        values = (usage.shard, now_ms, usage.limits.composite, self.inbox_key, ends_at_ms, self.slot)
+        values = (usage.shard, now_ms, allowed(usage.limits), self.inbox_key, ends_at_ms, self.slot)
         found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
         usage.note(found["totals"])
         if found["refusal"] == _NO_INBOX:

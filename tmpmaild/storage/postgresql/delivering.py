@@ -10,6 +10,7 @@ from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError, StorageF
 from tmpmaild.model import InboxChange, NewMail
 from tmpmaild.storage.columns import body, octets
 from tmpmaild.storage.postgresql.columns import CONTENT
+from tmpmaild.storage.postgresql.quotas import allowed
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
 
 _FULL: Final = 2
@@ -89,7 +90,7 @@ class _Delivery:
             usage.shard,
             batch.now_ms,
             usage.limits.cap_bytes,
-            usage.limits.composite,
+            allowed(usage.limits),
             self._inbox_keys,
             self._messages,
             self._bytes,

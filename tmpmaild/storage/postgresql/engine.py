@@ -19,14 +19,14 @@ from tmpmaild.storage.postgresql.facts import ServerFacts
 from tmpmaild.storage.postgresql.migrate import migrate
 from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.partitions import Partitions
-from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
+from tmpmaild.storage.postgresql.quotas import DEFAULT_CAP_BYTES, Usage
 from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.server import Server
-from tmpmaild.storage.postgresql.settings import StorageSettings
 from tmpmaild.storage.postgresql.sharing import Sharing
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
+from tmpmaild.storage.settings import PostgresqlSettings
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def open_storage(settings: StorageSettings, clock: Clock | None = None) -> AsyncIterator[PostgresStorage]:
+async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None) -> AsyncIterator[PostgresStorage]:
     """Connect, check, migrate and serve; leaving closes it. Without ``clock`` it goes by that of the database.
 
     Raises ``DatabaseError``.
@@ -107,7 +107,7 @@ async def _measure(clock: DatabaseClock, session: Session) -> None:
 
 
 async def _assemble(
-    settings: StorageSettings,
+    settings: PostgresqlSettings,
     server: Server,
     upkeep: Session,
     connection: asyncpg.Connection,
@@ -115,7 +115,7 @@ async def _assemble(
     clock: Clock,
     measures: Sequence[Measure],
 ) -> PostgresStorage:
-    usage = Usage(inbox_limits(settings))
+    usage = Usage(settings.up_to(settings.max_bytes or DEFAULT_CAP_BYTES))
     partitions = Partitions(upkeep)
     try:
         hash_key = await connection.fetchval("SELECT hash_key FROM service")
@@ -143,7 +143,7 @@ async def _assemble(
     )
 
 
-async def upgrade(settings: StorageSettings) -> list[str]:
+async def upgrade(settings: PostgresqlSettings) -> list[str]:
     """Bring a database to the newest schema; return the names of the steps applied. Raises ``DatabaseError``."""
     session = Session(Server(settings.url, settings.password_file))
     try:
@@ -155,16 +155,16 @@ async def upgrade(settings: StorageSettings) -> list[str]:
     return applied
 
 
-def operator_mail(settings: StorageSettings) -> OperatorMail:
+def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
     return operatormail.PostgresOperatorMail(Server(settings.url, settings.password_file))
 
 
-def summary(settings: StorageSettings) -> Summary:
+def summary(settings: PostgresqlSettings) -> Summary:
     """Return what a database holds, whether daemons use it or not. Raises ``DatabaseError``."""
     return operatormail.summary(Server(settings.url, settings.password_file))
 
 
-def facts(settings: StorageSettings) -> ServerFacts:
+def facts(settings: PostgresqlSettings) -> ServerFacts:
     """Return how the server of a database is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
     return examining.facts(Server(settings.url, settings.password_file))

@@ -12,16 +12,15 @@ from tmpmaild.model import Inbox, Message, Page, Source
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
 from tmpmaild.storage.postgresql.messages import select_source
 from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
-from tmpmaild.storage.postgresql.quotas import Limits
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
 from tmpmaild.storage.postgresql.server import Server
 from tmpmaild.storage.rows import WHOLE_BYTES
+from tmpmaild.storage.settings import Limits
 
 T = TypeVar("T")
 
 _ALL: Final = 1_000_000
 _OPERATOR_NAME: Final = b"\0"  # hashes are longer: no address has this one
-_NO_LIMITS: Final = Limits(0, 0, 0, 0, 0)
 _SUMMARY: Final = """
 SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
        pg_database_size(current_database()) AS stored_bytes
@@ -34,7 +33,7 @@ class PostgresOperatorMail:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._lookup = InboxLookup("", _OPERATOR_NAME, 0, _NO_LIMITS, lambda _: None)
+        self._lookup = InboxLookup("", _OPERATOR_NAME, 0, Limits(), lambda _: None)
 
     def messages(self) -> tuple[Message, ...]:
         """See ``OperatorMail``."""

@@ -14,8 +14,9 @@ from tmpmaild.model import NAME_HELD_MS, Inbox, Listing, Message, Page
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
 from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
-from tmpmaild.storage.postgresql.quotas import Limits
+from tmpmaild.storage.postgresql.quotas import allowed
 from tmpmaild.storage.rows import ListedRow
+from tmpmaild.storage.settings import Limits
 
 T = TypeVar("T")
 
@@ -104,7 +105,7 @@ class InboxLookup:
         self._address = address
         self.name_hash = name_hash
         self.now_ms = now_ms
-        self.allowed = limits.composite
+        self.allowed = allowed(limits)
         self._permit = permit
 
     async def find(self, connection: asyncpg.Connection) -> Found | None:

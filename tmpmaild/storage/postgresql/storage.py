@@ -9,7 +9,7 @@ from typing import BinaryIO
 from tmpmaild.errors import CommandError, MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit, StorageLimits
+from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
@@ -21,7 +21,7 @@ from tmpmaild.storage.postgresql.inboxpages import select_inboxes
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
-from tmpmaild.storage.postgresql.quotas import Usage, inbox_limits
+from tmpmaild.storage.postgresql.quotas import DEFAULT_CAP_BYTES, Usage, allowed
 from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_messages
 from tmpmaild.storage.postgresql.searching import search
@@ -29,6 +29,7 @@ from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
+from tmpmaild.storage.settings import StorageLimits
 
 
 class PostgresStorage:
@@ -74,7 +75,7 @@ class PostgresStorage:
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
-        self._usage.limits = inbox_limits(limits)
+        self._usage.limits = limits.up_to(limits.max_bytes or DEFAULT_CAP_BYTES)
 
     def has_room(self) -> bool:
         """See ``Storage``."""
@@ -127,7 +128,7 @@ class PostgresStorage:
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""
         sql = "SELECT is_full FROM states(ARRAY[$1::bigint], $2::bigint[])"
-        values = (int(OPERATOR_INBOX_ID), self._usage.limits.composite)
+        values = (int(OPERATOR_INBOX_ID), allowed(self._usage.limits))
         full: bool = await self._readers.run(lambda connection: connection.fetchval(sql, *values))
         return full
 

@@ -31,6 +31,17 @@ def disk_reserve_bytes(cap_bytes: int, reserve_bytes: int) -> int:
     return max(256 * _MIB, cap_bytes // 10, reserve_bytes)
 
 
+def sensible_cap_bytes(path: Path) -> int:
+    """Return the default size limit of a database: half of what the disk has for it, at most 10 GiB."""
+    held_bytes = path.stat().st_size if path.exists() else 0
+    return min(10 * 1024**3, (shutil.disk_usage(path.parent).free + held_bytes) // 2)
+
+
+def cap_pages(connection: sqlite3.Connection, cap_bytes: int) -> None:
+    """Set the largest size of the file: this, or its present size if that is more."""
+    connection.execute(f"PRAGMA max_page_count = {max(cap_bytes // PAGE_BYTES, 1)}")
+
+
 class DiskSpace:
     """Whether there is space: measured in the writer's thread, answered from memory."""
 

@@ -1,6 +1,10 @@
-"""Opens the SQLite engine: one writer, one reader, and the file they share. What it does is in ``storage.py``."""
+"""Opens the SQLite engine: creates, checks, migrates and closes a database, and puts the parts over it together.
+
+Pragmas are in ``database.py``, the steps of the schema in ``migrate.py``. What the engine does is in ``storage.py``.
+"""
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,36 +13,31 @@ from pathlib import Path
 import aiosqlite
 import anyio
 
-from tmpmaild.storage.base import OperatorMail, StorageLimits
+from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.base import OperatorMail
+from tmpmaild.storage.settings import Limits, SqliteSettings
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.backup import remove_unfinished
+from tmpmaild.storage.sqlite.batches import Batch, State, run
 from tmpmaild.storage.sqlite.columns import forget_values
-from tmpmaild.storage.sqlite.deleting import DeletionState
-from tmpmaild.storage.sqlite.diskspace import DiskSpace
+from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages, sensible_cap_bytes
 from tmpmaild.storage.sqlite.files import Files
+from tmpmaild.storage.sqlite.migrate import migrate, migrations
 from tmpmaild.storage.sqlite.operatormail import SqliteOperatorMail
-from tmpmaild.storage.sqlite.preparing import close, prepare, sensible_cap_bytes
-from tmpmaild.storage.sqlite.quotas import inbox_limits
 from tmpmaild.storage.sqlite.reader import Reader, connect
+from tmpmaild.storage.sqlite.shape import difference
 from tmpmaild.storage.sqlite.storage import SqliteStorage
+from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, Writer
+from tmpmaild.times import clock_ms
 
 _REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
 
-
-class StorageSettings(StorageLimits, frozen=True, kw_only=True):
-    """The settings of the engine."""
-
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """The database, as it is called in messages."""
-        return str(self.path)
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def open_storage(settings: StorageSettings, clock: Clock) -> AsyncIterator[SqliteStorage]:
+async def open_storage(settings: SqliteSettings, clock: Clock) -> AsyncIterator[SqliteStorage]:
     """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
     path = settings.path
     with database.lock(path):
@@ -47,7 +46,7 @@ async def open_storage(settings: StorageSettings, clock: Clock) -> AsyncIterator
         connection, _ = await asyncio.to_thread(prepare, path, cap_bytes, clock)
         storage: SqliteStorage | None = None
         try:
-            storage = await _assemble(settings, connection, cap_bytes, clock)
+            storage = await _assemble(settings, connection, settings.up_to(cap_bytes), clock)
             yield storage
         finally:
             with anyio.CancelScope(shield=True):
@@ -73,7 +72,7 @@ def operator_mail(path: Path) -> OperatorMail:
 
 
 async def _assemble(
-    settings: StorageSettings, connection: sqlite3.Connection, cap_bytes: int, clock: Clock
+    settings: SqliteSettings, connection: sqlite3.Connection, limits: Limits, clock: Clock
 ) -> SqliteStorage:
     async with AsyncExitStack() as opened:
         reader = await connect(settings.path)
@@ -81,7 +80,7 @@ async def _assemble(
         maintenance = await connect(settings.path)
         opened.push_async_callback(maintenance.close)
         try:
-            storage = _put_together(settings, connection, (reader, maintenance), cap_bytes, clock)
+            storage = _put_together(settings, connection, (reader, maintenance), limits, clock)
         except (OSError, sqlite3.Error) as error:
             raise obstacles.refusal(settings.path, error) from error
         opened.pop_all()
@@ -89,15 +88,14 @@ async def _assemble(
 
 
 def _put_together(
-    settings: StorageSettings,
+    settings: SqliteSettings,
     connection: sqlite3.Connection,
     readers: tuple[aiosqlite.Connection, aiosqlite.Connection],
-    cap_bytes: int,
+    limits: Limits,
     clock: Clock,
 ) -> SqliteStorage:
     files = Files(settings.path)
-    space = DiskSpace(files, connection, cap_bytes=cap_bytes, reserve_bytes=settings.reserve_bytes)
-    deletion_state = DeletionState(connection)
+    space = DiskSpace(files, connection, cap_bytes=limits.cap_bytes, reserve_bytes=limits.reserve_bytes)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
 
     def after_batch(moved_bytes: float) -> None:
@@ -106,15 +104,66 @@ def _put_together(
             forget_values(connection)
 
     # The last step that may fail: from here on the connection belongs to the writer's thread.
-    writer = Writer(connection, clock=clock, after_batch=after_batch, is_lost=files.look)
-    return SqliteStorage(
-        writer,
-        Reader(readers[0], is_lost=lambda: files.lost),
-        readers[1],
-        space,
-        deletion_state,
-        hash_key=hash_key,
-        path=settings.path,
-        clock=clock,
-        limits=inbox_limits(settings, cap_bytes),
-    )
+    writer = Writer(connection, clock=clock, limits=limits, after_batch=after_batch, is_lost=files.look)
+    reader = Reader(readers[0], is_lost=lambda: files.lost)
+    return SqliteStorage(writer, reader, readers[1], space, hash_key=hash_key, clock=clock, limits=limits)
+
+
+def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sqlite3.Connection, list[str]]:
+    """Create, check and migrate a database that the caller has locked; return it with the names of the steps applied.
+
+    ``max_bytes`` 0 sets no cap. ``clock`` returns Unix milliseconds; what has expired is not migrated. Raises
+    ``DatabaseError``.
+    """
+    steps = migrations()
+    database.create_private(path)
+    database.check(path, max(steps), difference)
+    connection = database.connect(path)
+    try:
+        applied = bring_up_to_date(connection, steps, clock())
+        if max_bytes:  # not earlier: a step may need a page more than the cap
+            cap_pages(connection, max_bytes)
+        connection.execute("UPDATE daemon SET clean_stop = 0")
+    except (OSError, sqlite3.Error) as error:
+        connection.close()
+        raise obstacles.refusal(path, error) from error
+    except DatabaseError as error:
+        connection.close()
+        raise DatabaseError(f"{path}: {error}") from error
+    return connection, applied
+
+
+def bring_up_to_date(connection: sqlite3.Connection, steps: dict[int, Path], now_ms: int) -> list[str]:
+    """Apply the missing steps of the schema and return their names; delete what has expired before the first of them.
+
+    Nothing is swept from a database that is new or up to date. Raises ``DatabaseError``, ``sqlite3.Error``.
+    """
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if 0 < version < max(steps):
+        connection.execute("UPDATE daemon SET clean_stop = 0")
+        _sweep(connection, now_ms)
+    return migrate(connection, steps)
+
+
+def _sweep(connection: sqlite3.Connection, now_ms: int) -> None:
+    """Sweep as the daemon does, in small transactions.
+
+    Therefore the statements of a sweep must run on every schema since the first.
+    """
+    pace, more = sweep_pace(), True
+    while more:
+        batch = Batch(State(connection), now_ms)
+        (more,) = run(Sweep, batch, [Sweep(now_ms, pace)])
+
+
+def close(connection: sqlite3.Connection, *, clean: bool) -> None:
+    """Close the connection that ``prepare`` opened; ``clean`` saves the next start from checking the whole file."""
+    try:
+        if clean:
+            connection.execute("UPDATE daemon SET clean_stop = 1")
+    except sqlite3.Error as error:
+        log.error(  # noqa: TRY400 - the disk's fault, not the code's
+            "the database could not be marked as cleanly closed (%s); the next start will check it", error
+        )
+    finally:
+        connection.close()

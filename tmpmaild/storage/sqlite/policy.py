@@ -2,16 +2,18 @@
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from msgspec.structs import astuple
 
 from tmpmaild.model import Block
-from tmpmaild.storage.sqlite.deleting import DeletionState
-from tmpmaild.storage.sqlite.diskspace import DiskSpace
-from tmpmaild.storage.sqlite.preparing import cap_pages
+from tmpmaild.storage.settings import Limits
+from tmpmaild.storage.sqlite.batches import Batch, Operation
+from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages
+from tmpmaild.storage.sqlite.quotas import InboxQuotas
 from tmpmaild.storage.sqlite.reader import Reader
-from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer
+from tmpmaild.storage.sqlite.writer import Writer
 
 _NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
 
@@ -19,15 +21,13 @@ _NEVER_MS = (1 << 63) - 1  # when the operator's inbox expires
 class SqlitePolicy:
     """``Policy`` in the tables of the engine."""
 
-    def __init__(self, writer: Writer, reader: Reader, deletion_state: DeletionState) -> None:
+    def __init__(self, writer: Writer, reader: Reader) -> None:
         self._writer = writer
         self._reader = reader
-        self._deletion_state = deletion_state
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """See ``Policy``."""
-        operation = ServeDomains(domains, now_ms, until_ms, self._deletion_state)
-        retired: Mapping[str, int] = await self._writer.submit(operation)
+        retired: Mapping[str, int] = await self._writer.submit(ServeDomains(domains, now_ms, until_ms))
         return retired
 
     async def blocks(self) -> Sequence[Block]:
@@ -38,55 +38,41 @@ class SqlitePolicy:
     async def add_blocks(self, blocks: Sequence[Block]) -> None:
         """See ``Policy``."""
         sql = "REPLACE INTO block (kind, value, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)"
-        await self._writer.submit(ChangeBlocks(sql, [astuple(block) for block in blocks], self._deletion_state))
+        await self._writer.submit(ChangeBlocks(sql, [astuple(block) for block in blocks]))
 
     async def remove_blocks(self, blocks: Sequence[tuple[str, str]]) -> None:
         """See ``Policy``."""
         sql = "DELETE FROM block WHERE kind = ? AND value = ?"
-        await self._writer.submit(ChangeBlocks(sql, blocks, self._deletion_state))
+        await self._writer.submit(ChangeBlocks(sql, blocks))
 
     def watch_blocks(self, callback: Callable[[Sequence[Block]], None]) -> None:
         """See ``Policy``: no other daemon can change them."""
 
 
+@dataclass(eq=False)
 class ChangeBlocks(Operation):
     """Run a statement for each of some blocks."""
 
-    keeps_generation = True
+    sql: str
+    rows: Sequence[tuple[Any, ...]]
 
-    def __init__(self, sql: str, rows: Sequence[tuple[Any, ...]], deletion_state: DeletionState) -> None:
-        self.sql = sql
-        self.rows = rows
-        self.deletion_state = deletion_state
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["ChangeBlocks"]) -> list[Any]:
-        """Change the blocks of each."""
-        with operations[0].deletion_state.spare_pages():
-            for operation in operations:
-                batch.connection.executemany(operation.sql, operation.rows)
-        operations[0].deletion_state.unerased = True
-        return [None for _ in operations]
+    def apply(self, batch: Batch) -> None:
+        """Change the blocks."""
+        batch.connection.executemany(self.sql, self.rows)
+        batch.state.unerased = True
 
 
+@dataclass(eq=False)
 class ServeDomains(Operation):
     """Store the domains that take new addresses; the result are the others that are kept, and until when."""
 
-    keeps_generation = True
+    domains: Sequence[str]
+    now_ms: int
+    until_ms: int
 
-    def __init__(self, domains: Sequence[str], now_ms: int, until_ms: int, deletion_state: DeletionState) -> None:
-        self.domains = domains
-        self.now_ms = now_ms
-        self.until_ms = until_ms
-        self.deletion_state = deletion_state
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["ServeDomains"]) -> list[Any]:
-        """Store the domains of each."""
-        with operations[0].deletion_state.spare_pages():
-            return [operation._store(batch.connection) for operation in operations]  # noqa: SLF001 - our own kind
-
-    def _store(self, connection: sqlite3.Connection) -> Mapping[str, int]:
+    def apply(self, batch: Batch) -> Mapping[str, int]:
+        """Store the domains."""
+        connection = batch.connection
         known: dict[str, int | None] = dict(connection.execute("SELECT name, kept_until_ms FROM domain").fetchall())
         retired = self._retired(connection, known)
         wanted = dict.fromkeys(self.domains) | retired
@@ -110,22 +96,17 @@ def _last_expiry_ms(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-class ChangeCap(Operation):
-    """Change how far the file may grow; what the writer measures after it goes by that."""
+@dataclass(eq=False)
+class ChangeLimits(Operation):
+    """Go by other limits, and change how far the file may grow; what the writer measures after it goes by that."""
 
     transactional: ClassVar[bool] = False
+    changes: ClassVar[bool] = False
+    limits: Limits
+    space: DiskSpace
 
-    def __init__(self, cap_bytes: int, reserve_bytes: int, space: DiskSpace, deletion_state: DeletionState) -> None:
-        self.cap_bytes = cap_bytes
-        self.reserve_bytes = reserve_bytes
-        self.space = space
-        self.deletion_state = deletion_state
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["ChangeCap"]) -> list[Any]:
-        """Change it for each."""
-        for operation in operations:
-            cap_pages(batch.connection, operation.cap_bytes)
-            operation.deletion_state.note_cap()
-            operation.space.change(cap_bytes=operation.cap_bytes, reserve_bytes=operation.reserve_bytes)
-        return [None for _ in operations]
+    def apply(self, batch: Batch) -> None:
+        """Change them."""
+        cap_pages(batch.connection, self.limits.cap_bytes)
+        self.space.change(cap_bytes=self.limits.cap_bytes, reserve_bytes=self.limits.reserve_bytes)
+        batch.state.quotas = InboxQuotas(self.limits)

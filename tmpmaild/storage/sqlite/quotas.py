@@ -5,15 +5,13 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAX_BYTES, OPERATOR_MAX_MESSAGES, StorageLimits
+from tmpmaild.model import InboxChange
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.settings import NO_LIMIT, Limits
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
-from tmpmaild.storage.sqlite.writer import Batch
 
 _MAX_INBOXES = 10_000
-_NO_LIMIT = 1 << 62
 
 # One row for any number of inboxes: the GIL is released and taken again for each row. The plus keeps SQLite from using
 # the index over swept, in which it would scan all live inboxes.
@@ -24,28 +22,6 @@ FROM inbox AS i LEFT JOIN creator AS c ON c.hash = i.creator
 WHERE +i.swept = 0 AND i.id IN ({marks})
 """
 _decode = msgspec.json.Decoder(list[tuple[int, int, int, int, str, int]]).decode
-
-
-class Limits(Struct, frozen=True):
-    """What an inbox may hold: messages, octets in the file, and the octets of all inboxes of its creator.
-
-    A huge number means "no limit". The operator's inbox has limits of its own.
-    """
-
-    max_messages: int
-    max_bytes: int
-    max_creator_bytes: int
-    operator_max_messages: int = OPERATOR_MAX_MESSAGES
-    operator_max_bytes: int = OPERATOR_MAX_BYTES
-
-
-def inbox_limits(limits: StorageLimits, cap_bytes: int) -> Limits:
-    """Return what the inboxes of a database that may grow to ``cap_bytes`` may hold."""
-    return Limits(
-        max_messages=limits.max_messages_per_inbox or _NO_LIMIT,
-        max_bytes=limits.max_bytes_per_inbox or _NO_LIMIT,
-        max_creator_bytes=int(limits.max_share_per_creator * cap_bytes),
-    )
 
 
 class _Holder:
@@ -86,24 +62,26 @@ class InboxQuotas:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._generation = -1
+        self.limits = limits
         self._now_ms = 0
         self._inboxes: dict[str, _Inbox] = {}
         self._creators: dict[str, _Holder] = {}
         self._changed: set[str] = set()
 
-    def load(self, batch: Batch, inbox_ids: Collection[str]) -> None:
+    def load(self, connection: sqlite3.Connection, now_ms: int, inbox_ids: Collection[str]) -> None:
         """Begin a batch that delivers to these inboxes: read those that are not in memory."""
-        if batch.generation != self._generation or len(self._inboxes) > _MAX_INBOXES:
-            self._inboxes.clear()
-            self._creators.clear()
-        self._generation = batch.generation
-        self._now_ms = batch.now_ms
+        if len(self._inboxes) > _MAX_INBOXES:
+            self.forget()
+        self._now_ms = now_ms
         self._changed.clear()
         unknown = [int(inbox_id) for inbox_id in inbox_ids if inbox_id not in self._inboxes]
         if unknown:
-            self._read(batch.connection, unknown)
+            self._read(connection, unknown)
+
+    def forget(self) -> None:
+        """Forget what was read, because the tables have changed otherwise than by ``charge``."""
+        self._inboxes.clear()
+        self._creators.clear()
 
     def _read(self, connection: sqlite3.Connection, keys: list[int]) -> None:
         sql = _INBOXES.format(marks=",".join("?" * len(keys)))
@@ -112,7 +90,7 @@ class InboxQuotas:
             inbox_id = str(key)
             inbox = _Holder(messages, stored_bytes, *self._maxima(inbox_id))
             if creator and creator not in self._creators:
-                self._creators[creator] = _Holder(0, creator_bytes, _NO_LIMIT, self._limits.max_creator_bytes)
+                self._creators[creator] = _Holder(0, creator_bytes, NO_LIMIT, self.limits.max_creator_bytes)
             holders = (inbox, self._creators[creator]) if creator else (inbox,)
             self._inboxes[inbox_id] = _Inbox(expires_at_ms, holders)
 
@@ -144,17 +122,10 @@ class InboxQuotas:
         return InboxChange(inbox_id, full=inbox.full or share_full, share_full=share_full)
 
     def _maxima(self, inbox_id: str) -> tuple[int, int]:
-        limits = self._limits
+        limits = self.limits
         if inbox_id == OPERATOR_INBOX_ID:
             return limits.operator_max_messages, limits.operator_max_bytes
         return limits.max_messages, limits.max_bytes
-
-
-def changed(batch: Batch, limits: Limits, inbox_id: str, notice: MessageDeleted | ExpiryMoved) -> InboxChange:
-    """Return a change other than new mail, with the state of the inbox read from the tables, not from memory."""
-    quotas = InboxQuotas(limits)
-    quotas.load(batch, [inbox_id])
-    return replace(quotas.change(inbox_id), notice=notice)
 
 
 def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits: Limits) -> bool:

@@ -4,12 +4,13 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 
-from msgspec import Struct, json
+from msgspec import json
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Inbox, Listing, Message, Page
 from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
 from tmpmaild.storage.rows import ListedRow
+from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.columns import selected
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 
@@ -55,37 +56,32 @@ _CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
 _CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
 
 
-class InboxLookup(Struct, frozen=True):
-    """Finds an address by its hash. The three numbers are what an inbox and its creator may hold."""
-
-    max_messages: int
-    max_bytes: int
-    max_creator_bytes: int
-
-    def inbox(self, connection: sqlite3.Connection, address: str, name_hash: bytes, now_ms: int) -> Inbox | None:
-        """Read an address that is not forgotten yet."""
-        values = {
-            "name_hash": name_hash,
-            "now_ms": now_ms,
-            "forgotten_ms": now_ms - NAME_HELD_MS,
-            "max_messages": self.max_messages,
-            "full_bytes": self.max_bytes - LEAST_STORED_BYTES,
-            "full_creator_bytes": self.max_creator_bytes - LEAST_STORED_BYTES,
-        }
-        row = connection.execute(_INBOX, values).fetchone()
-        if row is None:
-            return None
-        inbox_id, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
-        return Inbox(
-            id=str(inbox_id),
-            address=address,
-            created_at_ms=created_at_ms,
-            expires_at_ms=expires_at_ms,
-            private=bool(private),
-            token_hash=token_hash,
-            message_count=message_count,
-            full=bool(full),
-        )
+def select_inbox(
+    connection: sqlite3.Connection, limits: Limits, address: str, name_hash: bytes, now_ms: int
+) -> Inbox | None:
+    """Read the inbox of an address that is not forgotten yet, by the hash of its name."""
+    values = {
+        "name_hash": name_hash,
+        "now_ms": now_ms,
+        "forgotten_ms": now_ms - NAME_HELD_MS,
+        "max_messages": limits.max_messages,
+        "full_bytes": limits.max_bytes - LEAST_STORED_BYTES,
+        "full_creator_bytes": limits.max_creator_bytes - LEAST_STORED_BYTES,
+    }
+    row = connection.execute(_INBOX, values).fetchone()
+    if row is None:
+        return None
+    inbox_id, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
+    return Inbox(
+        id=str(inbox_id),
+        address=address,
+        created_at_ms=created_at_ms,
+        expires_at_ms=expires_at_ms,
+        private=bool(private),
+        token_hash=token_hash,
+        message_count=message_count,
+        full=bool(full),
+    )
 
 
 def bounds(page: Page) -> tuple[int, int]:

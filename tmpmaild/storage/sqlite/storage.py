@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import aiosqlite
@@ -14,27 +13,28 @@ from tmpmaild.errors import MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import Permit, StorageLimits
+from tmpmaild.storage.base import Permit
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.inboxpages import expired_between, live_between
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import is_search
+from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
-from tmpmaild.storage.sqlite.deleting import DeleteInbox, DeleteMessage, DeletionState, MoveExpiry
-from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
+from tmpmaild.storage.sqlite.batches import Pause
+from tmpmaild.storage.sqlite.changing import CreateInbox, DeleteMessage, SetExpiry
+from tmpmaild.storage.sqlite.delivering import AddMessage
+from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.erasing import Eraser
 from tmpmaild.storage.sqlite.inboxpages import select_inboxes
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
-from tmpmaild.storage.sqlite.operations import AddMessage, CreateInbox
 from tmpmaild.storage.sqlite.permissions import Permissions
-from tmpmaild.storage.sqlite.policy import ChangeCap, SqlitePolicy
-from tmpmaild.storage.sqlite.preparing import sensible_cap_bytes
-from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, inbox_limits, operator_is_full
+from tmpmaild.storage.sqlite.policy import ChangeLimits, SqlitePolicy
+from tmpmaild.storage.sqlite.quotas import operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader
-from tmpmaild.storage.sqlite.reading import InboxLookup, select_messages
+from tmpmaild.storage.sqlite.reading import select_inbox, select_messages
 from tmpmaild.storage.sqlite.searching import search
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
-from tmpmaild.storage.sqlite.writer import Clock, Pause, Writer
+from tmpmaild.storage.sqlite.writer import Clock, Writer
 
 T = TypeVar("T")
 
@@ -48,33 +48,24 @@ class SqliteStorage:
         reader: Reader,
         maintenance: aiosqlite.Connection,
         space: DiskSpace,
-        deletion_state: DeletionState,
         *,
         hash_key: bytes,
-        path: Path,
         clock: Clock,
         limits: Limits,
     ) -> None:
-        self.policy = SqlitePolicy(writer, reader, deletion_state)
+        self.policy = SqlitePolicy(writer, reader)
         self.clock = clock
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
-        self._eraser = Eraser(writer, maintenance, deletion_state)
+        self._eraser = Eraser(writer, maintenance)
         self._space = space
         self._backups = BackupMaker(space)
         self._remeasuring = Remeasuring(self._measure)
-        self._deletion_state = deletion_state
         self._hash_key = hash_key
-        self._path = path
         self._sweep_pace = sweep_pace()
         self._permissions = Permissions()
-        self._go_by(limits)
-
-    def _go_by(self, limits: Limits) -> None:
         self._limits = limits
-        self._quotas = InboxQuotas(limits)
-        self._finder = InboxLookup(limits.max_messages, limits.max_bytes, limits.max_creator_bytes)
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> TokenBuckets:
         """See ``Storage``: in memory, since no other daemon can open the file."""
@@ -94,9 +85,10 @@ class SqliteStorage:
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
-        cap_bytes = limits.max_bytes or await asyncio.to_thread(sensible_cap_bytes, self._path)
-        await self._writer.submit(ChangeCap(cap_bytes, limits.reserve_bytes, self._space, self._deletion_state))
-        self._go_by(inbox_limits(limits, cap_bytes))
+        cap_bytes = limits.max_bytes or await asyncio.to_thread(sensible_cap_bytes, self._space.path)
+        changed = limits.up_to(cap_bytes)
+        await self._writer.submit(ChangeLimits(changed, self._space))
+        self._limits = changed
 
     def has_room(self) -> bool:
         """See ``Storage``."""
@@ -112,7 +104,7 @@ class SqliteStorage:
     async def create_inbox(self, new: NewInbox) -> Inbox:
         """See ``Storage``."""
         creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
-        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash, self._limits)
+        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash)
         inbox_id = await self._writer.submit(operation)
         return Inbox(
             id=inbox_id,
@@ -135,7 +127,7 @@ class SqliteStorage:
         name_hash = keyed_hash(self._hash_key, address)
 
         def find(connection: sqlite3.Connection) -> Inbox | None:
-            inbox = self._finder.inbox(connection, address, name_hash, now_ms)
+            inbox = select_inbox(connection, self._limits, address, name_hash, now_ms)
             if inbox is not None:
                 permit(inbox)
             return inbox
@@ -221,7 +213,7 @@ class SqliteStorage:
 
     async def add_message(self, mail: NewMail) -> str:
         """See ``Storage``."""
-        message_id: str = await self._writer.submit(AddMessage(mail, self._quotas))
+        message_id: str = await self._writer.submit(AddMessage(mail))
         return message_id
 
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
@@ -229,22 +221,20 @@ class SqliteStorage:
         inbox_key, key = holders_inbox_key(inbox_id), message_key(message_id)
         if inbox_key is None or key is None:
             raise MessageNotFound("no such message in this inbox")
-        await self._writer.submit(DeleteMessage(inbox_key, key, self._limits, self._deletion_state))
+        await self._writer.submit(DeleteMessage(inbox_key, key))
 
     async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
         """See ``Storage``."""
-        await self._writer.submit(DeleteInbox(changeable_inbox_key(inbox_id), now_ms, self._deletion_state))
+        await self._writer.submit(SetExpiry(changeable_inbox_key(inbox_id), now_ms))
 
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
         """See ``Storage``."""
-        await self._writer.submit(
-            MoveExpiry(changeable_inbox_key(inbox_id), expires_at_ms, now_ms, self._limits, self._deletion_state)
-        )
+        await self._writer.submit(SetExpiry(changeable_inbox_key(inbox_id), now_ms, expires_at_ms))
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""
         self._permissions.forget_expired(now_ms)
-        more: bool = await self._writer.submit(Sweep(now_ms, self._deletion_state, self._sweep_pace))
+        more: bool = await self._writer.submit(Sweep(now_ms, self._sweep_pace))
         return more
 
     async def erase(self) -> bool:

@@ -1,21 +1,58 @@
-"""Deletes what has expired and shrinks the file, in short steps. ``inboxes/expiry.py`` decides when."""
+"""Deletes what has expired, in steps that no delivery waits long for. ``inboxes/expiry.py`` decides when."""
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any, ClassVar
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
-from tmpmaild.storage.sqlite.database import truncate_wal
-from tmpmaild.storage.sqlite.deleting import MESSAGE_ROWS, DeletionState, MessageRow, delete_messages, json_array
+from tmpmaild.storage.sqlite.batches import Batch, Operation
+from tmpmaild.storage.sqlite.changing import MESSAGE_ROWS, MessageRow, delete_messages, json_array
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
-from tmpmaild.storage.sqlite.pace import Pace
-from tmpmaild.storage.sqlite.writer import Batch, Operation
+
+STEP_SECONDS = 0.005
+"""How long a step should take, including its commit."""
+
+_LARGEST_GROWTH = 1.5
+_LARGEST_CUT = 0.5
 
 # What deleting costs, in units of one page of a large mail.
 _MESSAGE_UNITS = 6
 _INBOX_UNITS = 3
+
+
+class Pace:
+    """An amount of work that takes about ``STEP_SECONDS``, adapted after each step to what the step took.
+
+    The caller chooses the unit; all units should cost about the same. ``timer`` returns seconds.
+    """
+
+    def __init__(self, *, first: int, least: int, most: int, timer: Callable[[], float] = time.perf_counter) -> None:
+        self.amount = first
+        self._least = least
+        self._most = most
+        self._timer = timer
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Begin a step."""
+        self._began = self._timer()
+
+    def end(self, done: int) -> None:
+        """End a step that did ``done`` units.
+
+        One step changes the amount by half at most, because a step may have been interrupted by other processes. A step
+        that had less to do than the amount does not make it larger: how long a full step takes is not known.
+        """
+        seconds = self._timer() - self._began
+        if done < self.amount and seconds <= STEP_SECONDS:
+            return
+        wanted = done * STEP_SECONDS / max(seconds, 1e-6)
+        bounded = min(max(wanted, self.amount * _LARGEST_CUT), self.amount * _LARGEST_GROWTH)
+        self.amount = min(max(round(bounded), self._least), self._most)
 
 
 def sweep_pace() -> Pace:
@@ -23,11 +60,7 @@ def sweep_pace() -> Pace:
     return Pace(first=200, least=50, most=20_000)
 
 
-def vacuum_pace() -> Pace:
-    """Return the pace of a vacuum, in pages."""
-    return Pace(first=32, least=4, most=1024)
-
-
+@dataclass(eq=False)
 class Sweep(Operation):
     """Delete some of what has expired: mail first, then the address, a day later its tombstone.
 
@@ -35,26 +68,18 @@ class Sweep(Operation):
     """
 
     transactional: ClassVar[bool] = False
+    now_ms: int
+    pace: Pace
+    size_bytes: int = 0
 
-    def __init__(self, now_ms: int, deletion_state: DeletionState, pace: Pace) -> None:
-        self.now_ms = now_ms
-        self.deletion_state = deletion_state
-        self.pace = pace
-        self.size_bytes = 0
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["Sweep"]) -> list[Any]:
-        """Run one step for each."""
-        return [operation._step(batch) for operation in operations]  # noqa: SLF001 - our own kind
-
-    def _step(self, batch: Batch) -> bool:
+    def apply(self, batch: Batch) -> bool:
+        """Run one step."""
         self.pace.begin()
-        with self.deletion_state.spare_pages():
-            batch.connection.execute("BEGIN IMMEDIATE")
-            done, more = self._delete(batch)
-            batch.connection.execute("COMMIT")
+        batch.connection.execute("BEGIN IMMEDIATE")
+        done, more = self._delete(batch)
+        batch.connection.execute("COMMIT")
         if done:
-            self.deletion_state.unerased = True
+            batch.state.unerased = True
             self.size_bytes = done * PAGE_BYTES
             self.pace.end(done)
         return more
@@ -154,55 +179,3 @@ def _delete_tombstones(connection: sqlite3.Connection, now_ms: int, limit: int) 
 def _delete_blocks(connection: sqlite3.Connection, now_ms: int, limit: int) -> int:
     sql = "DELETE FROM block WHERE id IN (SELECT id FROM block WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"
     return connection.execute(sql, (now_ms, limit)).rowcount
-
-
-class Vacuum(Operation):
-    """Return a few free pages to the file system; the result says whether to go on.
-
-    Done only while more than a quarter of the file is free: moving pages costs more than reusing them.
-    """
-
-    transactional: ClassVar[bool] = False
-
-    def __init__(self, deletion_state: DeletionState, pace: Pace) -> None:
-        self.deletion_state = deletion_state
-        self.pace = pace
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["Vacuum"]) -> list[Any]:
-        """Run one step for each."""
-        return [operation._step(batch.connection) for operation in operations]  # noqa: SLF001 - our own kind
-
-    def _step(self, connection: sqlite3.Connection) -> bool:
-        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-        pages = _pages(connection)
-        if free * 4 <= pages:
-            return False
-        self.pace.begin()
-        # execute() would free one page a call: the pragma returns a row for each.
-        connection.executescript(f"PRAGMA incremental_vacuum({self.pace.amount})")
-        freed = pages - _pages(connection)
-        self.pace.end(freed)
-        self.deletion_state.unerased = self.deletion_state.unerased or freed > 0
-        return freed > 0
-
-
-def _pages(connection: sqlite3.Connection) -> int:
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    return int(pages)
-
-
-class EmptyWal(Operation):
-    """Truncate the WAL, which holds old copies of pages; False while another connection reads."""
-
-    transactional: ClassVar[bool] = False
-
-    def __init__(self, deletion_state: DeletionState) -> None:
-        self.deletion_state = deletion_state
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["EmptyWal"]) -> list[Any]:
-        """Try once."""
-        emptied = truncate_wal(batch.connection)
-        operations[0].deletion_state.unerased = not emptied
-        return [emptied] * len(operations)

@@ -1,7 +1,7 @@
 """The one writer: a thread that owns the write connection and commits the queued operations together, as a batch.
 
-While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``operations.py``,
-``deleting.py`` and ``sweeping.py``.
+While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``delivering.py``,
+``changing.py``, ``policy.py`` and ``sweeping.py``.
 """
 
 import asyncio
@@ -10,84 +10,49 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import Any, ClassVar
+from typing import Any
 
-from tmpmaild import ids
 from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost, StorageUnavailable
+from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.commits import OnCommitted, settle, tell
-from tmpmaild.storage.sqlite.figures import Figures
+from tmpmaild.storage.commits import CommitFigures, OnCommitted, settle, tell
+from tmpmaild.storage.settings import Limits
+from tmpmaild.storage.sqlite.batches import MAX_BATCH_BYTES, Batch, Operation, State, run
 
 MAX_BATCH_OPERATIONS = 64
-MAX_BATCH_BYTES = 4 * 1024 * 1024
 
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 
 
-class Batch:
-    """What the operations of one batch share: the connection, the time, the next id, and the changes to report.
+class Figures(CommitFigures):
+    """What the database holds, and how its commits go. Written by the writer's thread, read by the event loop.
 
-    ``added_inboxes`` and ``added_messages`` are counted by the operations; deleting counts down.
-    Rows that an earlier batch has read are still valid while ``generation`` is the same.
+    The tables are counted once, when this is made; after that each commit adds what it changed.
     """
 
-    def __init__(self, connection: sqlite3.Connection, now_ms: int, last_message_key: int, generation: int = 0) -> None:
-        self.connection = connection
-        self.now_ms = now_ms
-        self.generation = generation
-        self.last_message_key = last_message_key
-        self.changes: list[InboxChange] = []
-        self.added_inboxes = 0
-        self.added_messages = 0
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        sql = "SELECT count(*), coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"
+        self._inboxes, self._messages = connection.execute(sql).fetchone()
 
-    def draw_message_key(self) -> int:
-        """Return the next key, above every key ever committed; a rollback frees it again."""
-        self.last_message_key = ids.next_key(self.last_message_key, self.now_ms)
-        return self.last_message_key
+    def count_rows(self, inboxes: int, messages: int) -> None:
+        """Add what a commit added, or took away."""
+        self._inboxes += inboxes
+        self._messages += messages
 
-
-class Operation:
-    """One unit of writing. Consecutive operations of one class are run by one call, so that they can share work.
-
-    An operation that is not ``transactional`` runs alone and outside of any transaction. One that ``keeps_generation``
-    changes no row that another operation may have cached.
-    """
-
-    size_bytes: int = 0
-    transactional: ClassVar[bool] = True
-    keeps_generation: ClassVar[bool] = False
-
-    @classmethod
-    def is_one_statement(cls, operations: Sequence[Any]) -> bool:
-        """Return whether ``run`` changes the tables by a single statement, which is a transaction by itself."""
-        del operations
-        return False
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence[Any]) -> list[Any]:
-        """Run the operations and return a result for each, in order.
-
-        A ``RequestError`` *returned* in place of a result rejects that one operation, which must then have
-        changed nothing. An exception *raised* rolls the batch back, and each operation is tried again alone.
-        """
-        raise NotImplementedError
-
-
-class Pause(Operation):
-    """Change nothing; for what the writer does after each batch."""
-
-    transactional: ClassVar[bool] = False
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["Pause"]) -> list[Any]:
-        """Do nothing for each."""
-        del batch
-        return [None for _ in operations]
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        return (
+            *super().measures(),
+            # The operator's inbox is one of the rows.
+            Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self._inboxes - 1),
+            Gauge("storage_messages", "Messages in the database.", lambda: self._messages),
+        )
 
 
 class Writer:
@@ -104,12 +69,14 @@ class Writer:
         connection: sqlite3.Connection,
         *,
         clock: Clock,
+        limits: Limits | None = None,
         after_batch: Callable[[float], None] = lambda _: None,
         is_lost: Callable[[], bool] = lambda: False,
     ) -> None:
         self.met_damage = False
         self.lost = False
         self.figures = Figures(connection)
+        self.state = State(connection, limits)
         self._callbacks: list[OnCommitted] = []
         self._connection = connection
         self._clock = clock
@@ -119,8 +86,6 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[Operation, asyncio.Future[Any]] | None] = SimpleQueue()
         self._held_back: tuple[Operation, asyncio.Future[Any]] | None = None
-        self._last_message_key = last_message_key(connection)
-        self._generation = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._work, name="tmpmaild-writer", daemon=True)
         self._thread.start()
@@ -207,17 +172,16 @@ class Writer:
 
     def _commit(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         try:
-            batch = Batch(self._connection, self._clock(), self._last_message_key, self._generation)
+            batch = Batch(self.state, self._clock())
             outcomes = self._run(batch, operations)
         except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
             self.met_damage = self.met_damage or _is_damage(error)
             self._roll_back()
-            self._generation += len(operations) + 1  # above every generation of this batch
+            self.state.quotas.forget()
             if len(operations) == 1 or _is_locked(error):
                 return _failures(error, len(operations)), []
             return self._commit_one_by_one(operations)
-        self._last_message_key = batch.last_message_key
-        self._generation = batch.generation
+        self.state.last_message_key = batch.last_message_key
         self.figures.count_rows(batch.added_inboxes, batch.added_messages)
         return outcomes, batch.changes
 
@@ -235,9 +199,9 @@ class Writer:
         groups = [(kind, list(group)) for kind, group in groupby(operations, _kind)]
         kind, members = groups[0]
         if len(groups) == 1 and (not kind.transactional or kind.is_one_statement(members)):
-            return _run(kind, batch, members)
+            return run(kind, batch, members)
         self._connection.execute("BEGIN IMMEDIATE")
-        outcomes = [outcome for kind, members in groups for outcome in _run(kind, batch, members)]
+        outcomes = [outcome for kind, members in groups for outcome in run(kind, batch, members)]
         self._connection.execute("COMMIT")
         return outcomes
 
@@ -254,21 +218,6 @@ class Writer:
         if changes:
             tell(self._callbacks, changes)
         settle(futures, outcomes)
-
-
-def last_message_key(connection: sqlite3.Connection) -> int:
-    """Return the highest key that any message has had."""
-    # Stored when messages are deleted; until then the newest message has it.
-    sql = "SELECT max(last_message_id, coalesce((SELECT max(id) FROM message), 0)) FROM daemon"
-    (key,) = connection.execute(sql).fetchone()
-    return int(key)
-
-
-def _run(kind: type[Operation], batch: Batch, operations: list[Operation]) -> list[Any]:
-    outcomes = kind.run(batch, operations)
-    batch.generation += not kind.keeps_generation
-    assert len(outcomes) == len(operations)  # or a future would never be completed
-    return outcomes
 
 
 def _kind(operation: Operation) -> type[Operation]:

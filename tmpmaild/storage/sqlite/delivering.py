@@ -1,85 +1,24 @@
-"""The operations that add to the tables: create an inbox, store mail. Deleting is in ``deleting.py``."""
+"""The operation that stores mail."""
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from tmpmaild import ids
-from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, RequestError
-from tmpmaild.model import NAME_HELD_MS, NewInbox, NewMail
+from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError
+from tmpmaild.model import NewMail
+from tmpmaild.storage.sqlite.batches import Batch, Operation
 from tmpmaild.storage.sqlite.columns import MAX_ROWS, MessageColumns, content_columns, insert
-from tmpmaild.storage.sqlite.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
-from tmpmaild.storage.sqlite.quotas import InboxQuotas, Limits, creator_is_full
-from tmpmaild.storage.sqlite.writer import Batch, Operation
-
-
-class CreateInbox(Operation):
-    """Store an address; the result is the new inbox's id."""
-
-    keeps_generation = True
-
-    def __init__(self, new: NewInbox, name_hash: bytes, creator_hash: bytes | None, limits: Limits) -> None:
-        self.new = new
-        self.name_hash = name_hash
-        self.creator_hash = creator_hash
-        self.limits = limits
-
-    @classmethod
-    def run(cls, batch: Batch, operations: Sequence["CreateInbox"]) -> list[Any]:
-        """Create each inbox whose name is free and whose creator is within its quota; reject the others."""
-        return [operation._create(batch) for operation in operations]  # noqa: SLF001 - our own kind
-
-    def _create(self, batch: Batch) -> str | RequestError:
-        execute = batch.connection.execute
-        forgotten_ms = batch.now_ms - NAME_HELD_MS
-        sql = "SELECT expires_at_ms > ? FROM inbox WHERE name_hash = ?"
-        known = execute(sql, (forgotten_ms, self.name_hash)).fetchone()
-        if known == (1,):
-            return AddressTaken("the name is in use or in quarantine")
-        if self.creator_hash is not None and creator_is_full(batch.connection, self.creator_hash, self.limits):
-            return MailboxFull("the creator has no room for mail to another address")
-        if known:
-            _forget(batch, self.name_hash)
-        inbox_id = execute(
-            "INSERT INTO inbox (name_hash, created_at_ms, expires_at_ms, private, token_hash, creator)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                self.name_hash,
-                self.new.created_at_ms,
-                self.new.expires_at_ms,
-                self.new.private,
-                self.new.token_hash,
-                self.creator_hash,
-            ),
-        ).lastrowid
-        assert inbox_id is not None
-        _write_address(batch, inbox_id, self.new.address)
-        batch.added_inboxes += 1
-        return str(inbox_id)
-
-
-def _write_address(batch: Batch, inbox_id: int, address: str) -> None:
-    row_id, offset = slot(inbox_id)
-    connection = batch.connection
-    connection.execute("INSERT OR IGNORE INTO address VALUES (?, ?, ?)", (row_id, FILLER, EMPTY_SLOTS))
-    with connection.blobopen("address", "slots", row_id) as slots:
-        slots.seek(offset)
-        slots.write(address.encode().ljust(SLOT_BYTES))
-
-
-def _forget(batch: Batch, name_hash: bytes) -> None:
-    # The name is free again, but the inbox has not been swept yet: its mail is deleted with the old row.
-    batch.connection.execute("UPDATE inbox SET name_hash = randomblob(16) WHERE name_hash = ?", (name_hash,))
+from tmpmaild.storage.sqlite.quotas import InboxQuotas
 
 
 class AddMessage(Operation):
     """Store a mail for all of its live inboxes, or for none; the result is its first id."""
 
-    keeps_generation = True
+    changes: ClassVar[bool] = False
 
-    def __init__(self, mail: NewMail, quotas: InboxQuotas) -> None:
+    def __init__(self, mail: NewMail) -> None:
         self.mail = mail
-        self.quotas = quotas
         body = mail.parsed.body
         self.size_bytes = len(mail.raw) + (len(body) if isinstance(body, str) else 0)
 
@@ -92,8 +31,8 @@ class AddMessage(Operation):
     def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:
         """Store the mails of a whole batch with few statements: each call of SQLite releases the GIL."""
         inbox_ids = {inbox_id for operation in operations for inbox_id in operation.mail.inbox_ids}
-        quotas = operations[0].quotas
-        quotas.load(batch, inbox_ids)
+        quotas = batch.state.quotas
+        quotas.load(batch.connection, batch.now_ms, inbox_ids)
         rows: list[tuple[Any, ...]] = []
         outcomes: list[Any] = []
         for operation in operations:
