@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from tmpmaild.http.answers import IN_LOOP_BYTES
+from tmpmaild.inboxes import viewing
 from tmpmaild.inboxes.viewing import LIFETIME_MS
 from tmpmaild.ratelimit import TokenBuckets
 
@@ -105,10 +106,27 @@ async def test_a_view_dies_with_its_message_and_with_its_inbox(world, client, he
     assert (await client.get(urls[0])).status == 404
 
 
+async def test_a_page_is_made_once_for_its_path_and_its_first_look(world, client, held):
+    message_id = await world.deliver(held["address"], RAW)
+    url = (await view(client, held["address"], message_id)).json()["url"]
+    async with world.service.viewer._renderers:  # whatever had to be made anew would wait
+        with anyio.fail_after(10):
+            first = await client.get(url)
+    assert (await client.get(url)).body == first.body
+
+
+async def test_a_page_that_nobody_asks_for_is_not_kept(world, client, held, monkeypatch):
+    monkeypatch.setattr(viewing, "_PAGE_SECONDS", 0)
+    message_id = await world.deliver(held["address"], RAW)
+    await view(client, held["address"], message_id)
+    await until(lambda: not world.service.viewer._pages)
+
+
 @pytest.mark.parametrize("end", ["inbox", "message", "clock"])
 async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(world, client, held, clock, end):
     message_id = await world.deliver(held["address"], RAW + b" " * IN_LOOP_BYTES)
     url = (await view(client, held["address"], message_id)).json()["url"]
+    assert (await client.get(url)).status == 200  # the page that was made with the path; from now on each is made anew
     renderers, found = world.service.viewer._renderers, []
     async with renderers:
         looking = [asyncio.ensure_future(client.get(url)) for _ in range(2)]

@@ -55,14 +55,15 @@ class ViewEndpoints:
 
     async def show(self, request: Request) -> ASGIApp:
         """Return the page of a view."""
+        secret = request.path_params["secret"]
         with _no_reasons():
-            grant, size_bytes = await self._viewer.find(request.path_params["secret"])
+            grant, size_bytes = await self._viewer.find(secret)
         if size_bytes <= IN_LOOP_BYTES:
-            return await self._page(grant)
-        return LargeAnswer(self._slots, client(request), partial(self._page, grant))
+            return await self._page(secret, grant)
+        return LargeAnswer(self._slots, client(request), partial(self._page, secret, grant))
 
-    async def _page(self, grant: Grant) -> Response:
+    async def _page(self, secret: str, grant: Grant) -> Response:
         with _no_reasons():
-            view = await self._viewer.look(grant)
+            view = await self._viewer.look(secret, grant)
         policy = _POLICY.format(images="data: https:" if grant.remote_images else "data:")
         return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})

@@ -4,6 +4,7 @@ A web page cannot send a token with the request for a frame. So a client that ma
 shows this one message for a minute. What is safe to show is decided in ``htmlview.py``.
 """
 
+import asyncio
 from collections.abc import Callable
 
 import anyio
@@ -14,12 +15,14 @@ from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access
 from tmpmaild.mail import extracts, htmlpage, htmlview, mime
 from tmpmaild.mail.htmlview import View
-from tmpmaild.model import FullMessage, Inbox, Message, Texts
+from tmpmaild.model import Inbox, Message, Texts
 from tmpmaild.storage.base import Permit, Storage
 from tmpmaild.times import rfc3339
 
 LIFETIME_MS = 60_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
+_MAX_PAGES = 4
+_PAGE_SECONDS = 5
 
 
 class Grant(Struct, frozen=True):
@@ -48,6 +51,7 @@ class Viewer:
         self._clock = clock
         self._new_secret = new_secret
         self._renderers = anyio.CapacityLimiter(1)
+        self._pages: dict[str, View] = {}  # by secret: made to count the images, and mostly asked for at once
 
     async def permit(
         self, address: str, message_id: str, token: str | None = None, *, remote_images: bool
@@ -58,11 +62,12 @@ class Viewer:
         """
         canonical = self._access.canonical_address(address, token)
         since, now_ms = self._access.last_loss, self._clock()
-        inbox, _, texts = await self._texts(canonical, message_id, self._access.permit(token, now_ms))
-        view = await self._render(texts, {}, remote_images=remote_images)
-        await self._access.confirm(inbox, message_id, since)
+        inbox, message = await self._message(canonical, message_id, self._access.permit(token, now_ms))
         secret, grant = self._new_secret(), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
+        view = await self._page(grant, inbox, message)
+        await self._access.confirm(inbox, message_id, since)
         await self._storage.keep(secret, json.encode(grant), grant.expires_at_ms)
+        self._keep(secret, view)
         return secret, grant, view.remote_images
 
     async def find(self, secret: str) -> tuple[Grant, int]:
@@ -75,19 +80,31 @@ class Viewer:
             raise MessageNotFound("no such view, or no longer")
         grant = _decode_grant(kept)
         self._check(grant)
-        _, full = await self._message(grant.address, grant.message_id, self._permit_living)
-        return grant, full.message.size_bytes
+        _, message = await self._message(grant.address, grant.message_id, self._permit_living)
+        return grant, message.size_bytes
 
-    async def look(self, grant: Grant) -> View:
+    async def look(self, secret: str, grant: Grant) -> View:
         """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
         since = self._access.last_loss
-        inbox, message, texts = await self._texts(grant.address, grant.message_id, self._permit_living)
-        images = await self._images(grant, texts.html) if texts.html else {}
-        view = await self._render(texts, images, remote_images=grant.remote_images)
+        inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)
+        view = self._pages.pop(secret, None) or await self._page(grant, inbox, message)
         await self._access.confirm(inbox, grant.message_id, since)
         self._check(grant)
-        page = htmlpage.titled(view.html, _title(message), _time(message))
-        return View(page, view.remote_images)
+        return view
+
+    def _keep(self, secret: str, view: View) -> None:
+        """Keep a page for the request that mostly follows at once, and no longer."""
+        if len(self._pages) < _MAX_PAGES:
+            self._pages[secret] = view
+            asyncio.get_running_loop().call_later(_PAGE_SECONDS, self._pages.pop, secret, None)
+
+    async def _page(self, grant: Grant, inbox: Inbox, message: Message) -> View:
+        texts = await self._storage.read_texts(inbox.id, [message.id], _TEXT_CHARACTERS)
+        if not texts:
+            raise MessageNotFound("it has been deleted since")
+        images = await self._images(grant, texts[0].html) if texts[0].html else {}
+        view = await self._render(texts[0], images, remote_images=grant.remote_images)
+        return View(htmlpage.titled(view.html, _title(message), _time(message)), view.remote_images)
 
     def _check(self, grant: Grant) -> None:
         if grant.expires_at_ms <= self._clock():
@@ -97,21 +114,14 @@ class Viewer:
         if inbox.expires_at_ms <= self._clock():
             raise MessageNotFound("its inbox has expired")
 
-    async def _message(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, FullMessage]:
+    async def _message(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Message]:
         found = await self._storage.read_message(address, message_id, self._clock(), permit, up_to_bytes=0)
         if found is None:
             raise AddressNotFound("no such address")
         inbox, full = found
         if full is None:
             raise MessageNotFound("no such message in this inbox")
-        return inbox, full
-
-    async def _texts(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Message, Texts]:
-        inbox, full = await self._message(address, message_id, permit)
-        texts = await self._storage.read_texts(inbox.id, [message_id], _TEXT_CHARACTERS)
-        if not texts:
-            raise MessageNotFound("it has been deleted since")
-        return inbox, full.message, texts[0]
+        return inbox, full.message
 
     async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
         return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)
