@@ -34,12 +34,23 @@ async def test_no_call_blocks_the_loop(tmp_path, clock):
     async with open_storage(settings, clock) as storage:
         service = InboxService(
             storage,
-            Rules(("ours.test",), 1000),
+            Rules(domains=("ours.test",), lifetime_ms=1000),
             clock=clock,
             choice=secrets.choice,
             new_token=secrets.token_urlsafe,
         )
-        smtp = SmtpServer(service, SmtpSettings("mx.ours.test", 2**24, 0, 0, 0, 0, 2**26), None, clock)
+        smtp = SmtpServer(
+            service,
+            SmtpSettings(
+                hostname="mx.ours.test",
+                max_message_bytes=2**24,
+                max_connections=0,
+                max_connections_per_client=0,
+                max_inflight_bytes=2**26,
+            ),
+            None,
+            clock,
+        )
         (listener,) = bind_all(["127.0.0.1:0"])
         await smtp.start([listener])
         with blockbuster_ctx("tmpmaild"):

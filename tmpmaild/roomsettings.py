@@ -21,9 +21,7 @@ from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings, Storag
 
 NEED_RESTART: Final = (
     "http.listen",
-    "http.reuse_port",
     "smtp.listen",
-    "smtp.reuse_port",
     "smtp.tls_listen",
     "metrics.listen",
     "control.listen",
@@ -110,8 +108,6 @@ def smtp(config: Config) -> SmtpSettings:
         max_message_bytes=smtp.max_message_bytes,
         max_connections=smtp.max_connections,
         max_connections_per_client=smtp.max_connections_per_client,
-        new_connections_per_minute=smtp.new_connections_per_minute,
-        max_unknown_recipients=smtp.max_unknown_recipients,
         max_inflight_bytes=smtp.max_inflight_bytes,
         offers_auth=smtp.auth == "any",
         trusted_proxies=smtp.trusted_proxies,

@@ -71,7 +71,7 @@ async def house(tmp_path, clock):
         chosen = random.Random(1)
         service = InboxService(
             storage,
-            Rules(("mail.example.com",), 3_600_000),
+            Rules(domains=("mail.example.com",), lifetime_ms=3_600_000),
             clock=clock,
             choice=chosen.choice,
             new_token=lambda: f"{chosen.getrandbits(128):032x}",

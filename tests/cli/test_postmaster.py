@@ -44,7 +44,7 @@ class Box:
         return open_storage(SqliteSettings(max_bytes=1 << 28, path=self.path), self.clock)
 
     async def deliver(self, storage, raw=MAIL, *recipients):
-        rules = Rules(("mail.example.com",), 1000)
+        rules = Rules(domains=("mail.example.com",), lifetime_ms=1000)
         service = InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
         recipients = recipients or ("postmaster@mail.example.com",)
         if "ada@mail.example.com" in recipients:

@@ -127,7 +127,12 @@ async def _service(path, clock):
     async with open_storage(settings, clock) as storage:
         service = InboxService(
             storage,
-            Rules(("mail.example.com", "second.test"), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, faults=True),
+            Rules(
+                domains=("mail.example.com", "second.test"),
+                lifetime_ms=LIFETIME_MS,
+                max_lifetime_ms=2 * LIFETIME_MS,
+                faults=True,
+            ),
             clock=clock,
             choice=chosen.choice,
             new_token=lambda: f"{chosen.getrandbits(256):064x}",

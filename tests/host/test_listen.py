@@ -18,16 +18,6 @@ def test_any_free_port_is_told_by_its_number():
         assert name(listener) == f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_several_daemons_share_a_port_only_where_all_of_them_want_to():
-    (first,) = bind_all(["127.0.0.1:0"], reuse_port=True)
-    with first:
-        first.listen()
-        place = name(first)
-        (second,) = bind_all([place], reuse_port=True)
-        with second, pytest.raises(StartError, match="Address already in use"):
-            bind_all([place])
-
-
 def test_a_unix_socket_replaces_what_an_earlier_run_left(tmp_path):
     path = tmp_path / "http.sock"
     for _ in range(2):

@@ -156,9 +156,9 @@ def open_world(store, clock):
             service = InboxService(
                 storage,
                 Rules(
-                    domains,
-                    LIFETIME_MS,
-                    require_token,
+                    domains=domains,
+                    lifetime_ms=LIFETIME_MS,
+                    require_token=require_token,
                     max_lifetime_ms=max_lifetime_ms,
                     faults=faults,
                     keep_refusals=keep_refusals,

@@ -81,7 +81,7 @@ async def house(tmp_path, clock):
         SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db")), clock
     ) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
-        rules = Rules(("mail.example.com",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
         house = House(service, storage, clock)
         house.inbox, house.token = await service.create(NewAddress(local_part="chosen"), None)

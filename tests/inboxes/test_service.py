@@ -52,7 +52,7 @@ class World:
         tokens = itertools.count()
         self.service = InboxService(
             storage,
-            Rules(DOMAINS, LIFETIME_MS, **rules),
+            Rules(domains=DOMAINS, lifetime_ms=LIFETIME_MS, **rules),
             clock=clock,
             choice=self.choice,
             new_token=lambda: f"token-{next(tokens)}",
@@ -158,7 +158,10 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
     inbox, token = await world.create(local_part="ada", domain="second.test")
     kept_until_ms = inbox.expires_at_ms + 5000
     rules = Rules(
-        ("mail.example.com",), LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS, retired={"second.test": kept_until_ms}
+        domains=("mail.example.com",),
+        lifetime_ms=LIFETIME_MS,
+        max_lifetime_ms=2 * LIFETIME_MS,
+        retired={"second.test": kept_until_ms},
     )
     world.service.change_rules(rules)
     with pytest.raises(InvalidRequest):
@@ -175,7 +178,9 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
 
 
 async def test_every_name_below_a_wildcard_is_a_domain_and_its_postmaster_the_operator(world):
-    world.service.change_rules(Rules(("mail.example.com", "*.tenants.test"), LIFETIME_MS, accept_unknown=True))
+    world.service.change_rules(
+        Rules(domains=("mail.example.com", "*.tenants.test"), lifetime_ms=LIFETIME_MS, accept_unknown=True)
+    )
     inbox, _ = await world.create(local_part="ada", domain="Acme.tenants.test")
     assert inbox.address == "ada@acme.tenants.test"
     await world.deliver("Ada+tag@acme.tenants.test", "unknown@a.b.tenants.test")
@@ -190,13 +195,15 @@ async def test_every_name_below_a_wildcard_is_a_domain_and_its_postmaster_the_op
 
 
 async def test_a_retired_wildcard_is_kept_and_a_domain_below_a_new_one_is_not_retired(world):
-    wild = Rules(("mail.example.com", "*.tenants.test"), LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS)
+    wild = Rules(
+        domains=("mail.example.com", "*.tenants.test"), lifetime_ms=LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS
+    )
     world.service.change_rules(wild)
     inbox, _ = await world.create(local_part="ada", domain="acme.tenants.test")
     until_ms = inbox.expires_at_ms + 5000
     retired = {"*.tenants.test": until_ms}
     world.service.change_rules(
-        Rules(("mail.example.com",), LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS, retired=retired)
+        Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS, retired=retired)
     )
     await world.deliver("ada@acme.tenants.test")
     assert world.service.extendable_until_ms(inbox) == until_ms
@@ -205,7 +212,12 @@ async def test_a_retired_wildcard_is_kept_and_a_domain_below_a_new_one_is_not_re
     world.clock.advance(ms=LIFETIME_MS + 5000)
     assert "acme.tenants.test" not in world.service.mail_domains
     world.service.change_rules(
-        Rules(wild.domains, LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS, retired={"acme.tenants.test": 1})
+        Rules(
+            domains=wild.domains,
+            lifetime_ms=LIFETIME_MS,
+            max_lifetime_ms=9 * LIFETIME_MS,
+            retired={"acme.tenants.test": 1},
+        )
     )
     assert world.service.extendable_until_ms(inbox) == inbox.created_at_ms + 9 * LIFETIME_MS
 
@@ -213,7 +225,7 @@ async def test_a_retired_wildcard_is_kept_and_a_domain_below_a_new_one_is_not_re
 async def test_other_rules_hold_at_once(world):
     inbox, token = await world.create()
     await world.service.mail.list(inbox.address, Page())
-    world.service.change_rules(Rules(DOMAINS, 1000, require_token=True, hostname="mx.new.test"))
+    world.service.change_rules(Rules(domains=DOMAINS, lifetime_ms=1000, require_token=True, hostname="mx.new.test"))
     with pytest.raises(Unauthorized):
         await world.service.mail.list(inbox.address, Page())
     await world.deliver(inbox.address)

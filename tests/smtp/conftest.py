@@ -172,8 +172,6 @@ def serve(store, clock):
             "max_message_bytes": 10 * 1024 * 1024,
             "max_connections": 1000,
             "max_connections_per_client": 50,
-            "new_connections_per_minute": 600,
-            "max_unknown_recipients": 100,
             "max_inflight_bytes": 64 * 1024 * 1024,
         }
         holds = {"max_messages_per_inbox": 1000, "max_bytes_per_inbox": 0, "max_share_per_creator": 1.0}
@@ -182,8 +180,8 @@ def serve(store, clock):
             service = InboxService(
                 storage,
                 Rules(
-                    ("ours.test", "second.test"),
-                    3_600_000,
+                    domains=("ours.test", "second.test"),
+                    lifetime_ms=3_600_000,
                     accept_unknown=accept_unknown,
                     faults=faults,
                     keep_refusals=keep_refusals,

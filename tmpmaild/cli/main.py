@@ -214,11 +214,5 @@ def _octets(file: BinaryIO) -> bytes:
         raise StartError(f"{file.name}: cannot be read: {error.strerror or error}") from error
 
 
-@main.command()
-def version() -> None:
-    """Print the version."""
-    say(f"tmpmaild {__version__}")
-
-
 for _command in (*servicecommands.COMMANDS, doctor, *usercommands.COMMANDS):
     main.add_command(_command)

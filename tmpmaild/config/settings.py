@@ -37,7 +37,6 @@ class Http(Struct, frozen=True, kw_only=True):
     """The section ``[http]``; ``public_url`` has no slash at its end."""
 
     listen: Annotated[tuple[str, ...], kinds.LISTENS] = ("127.0.0.1:8025",)
-    reuse_port: Switch = False
     public_url: Annotated[str, kinds.PUBLIC_URL] = ""
     trusted_proxies: Networks = ()
     require_token: Switch = False
@@ -52,13 +51,10 @@ class Smtp(Struct, frozen=True, kw_only=True):
 
     listen: Annotated[tuple[str, ...], kinds.TCP_LISTENS] = ("127.0.0.1:1025",)
     tls_listen: Annotated[tuple[str, ...], kinds.OPTIONAL_TCP_LISTENS] = ()
-    reuse_port: Switch = False
     hostname: Annotated[str, kinds.OPTIONAL_HOST_NAME] = ""
     max_message_bytes: Annotated[int, whole(1024, 100 * MIB)] = 10 * MIB
     max_connections: Count = 1000
     max_connections_per_client: Count = 50
-    new_connections_per_minute: Count = 600
-    max_unknown_recipients: Count = 100
     trusted_proxies: Networks = ()
     accept_unknown: Annotated[str, one_of("reject", "create")] = "reject"
     max_inflight_bytes: AtLeastOne = 64 * MIB

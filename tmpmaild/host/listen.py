@@ -19,10 +19,8 @@ _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 log = logging.getLogger(__name__)
 
 
-def bind_all(texts: Sequence[str], *, reuse_port: bool = False) -> list[socket.socket]:
+def bind_all(texts: Sequence[str]) -> list[socket.socket]:
     """Bind every endpoint or none, a name at each of its addresses.
-
-    With ``reuse_port`` other daemons of the same user may listen there too: each connection goes to one of them.
 
     Raises ``StartError`` that names the one that cannot be had. On a host without IPv6 ``[::]`` may be missing where
     0.0.0.0 is not.
@@ -31,7 +29,7 @@ def bind_all(texts: Sequence[str], *, reuse_port: bool = False) -> list[socket.s
     sockets: list[socket.socket] = []
     for text, endpoint in endpoints.items():
         try:
-            sockets += _bind(endpoint, reuse_port=reuse_port)
+            sockets += _bind(endpoint)
         except OSError as error:
             if error.errno in _NOT_OURS and _has_ipv4_twin(endpoint, endpoints.values()):
                 log.warning("%s is left out, there is no IPv6 here: %s", text, error.strerror)
@@ -54,7 +52,7 @@ def _has_ipv4_twin(endpoint: Endpoint, others: Iterable[Endpoint]) -> bool:
     return endpoint.host == "::" and Endpoint(host="0.0.0.0", port=endpoint.port) in others  # noqa: S104
 
 
-def _bind(endpoint: Endpoint, *, reuse_port: bool) -> list[socket.socket]:
+def _bind(endpoint: Endpoint) -> list[socket.socket]:
     if endpoint.path:
         return [_bind_unix(endpoint.path)]
     found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -63,7 +61,7 @@ def _bind(endpoint: Endpoint, *, reuse_port: bool) -> list[socket.socket]:
     try:
         for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
             try:
-                bound.append(_bind_address(family, address, reuse_port=reuse_port))
+                bound.append(_bind_address(family, address))
             except OSError as error:
                 if error.errno not in _NOT_OURS:
                     raise
@@ -77,11 +75,10 @@ def _bind(endpoint: Endpoint, *, reuse_port: bool) -> list[socket.socket]:
     return bound
 
 
-def _bind_address(family: int, address: tuple[Any, ...], *, reuse_port: bool) -> socket.socket:
+def _bind_address(family: int, address: tuple[Any, ...]) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, reuse_port)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # so that 0.0.0.0 may be listed too

@@ -42,12 +42,11 @@ def bind(config: Config) -> Sockets:
         raise StartError("passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it")
     sockets = Sockets(*(taken_over.get(name, []) for name in Sockets._fields))
     metrics = [config.metrics.listen] if config.metrics.listen else []
-    http, smtp = config.http.reuse_port, config.smtp.reuse_port
-    places = ((config.http.listen, http), (config.smtp.listen, smtp), (config.smtp.tls_listen, smtp), (metrics, False))
+    places = (config.http.listen, config.smtp.listen, config.smtp.tls_listen, metrics)
     try:
-        for bound, (texts, reuse_port) in zip(sockets, places, strict=True):
+        for bound, texts in zip(sockets, places, strict=True):
             if not bound:
-                bound.extend(listen.bind_all(texts, reuse_port=reuse_port))
+                bound.extend(listen.bind_all(texts))
     except StartError:
         for listener in chain.from_iterable(sockets):
             listener.close()

@@ -39,7 +39,7 @@ from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits
 
 
-class HttpSettings(Struct, frozen=True):
+class HttpSettings(Struct, frozen=True, kw_only=True):
     """The part of the configuration that the HTTP application needs."""
 
     public_url: str = ""

@@ -10,7 +10,7 @@ from tmpmaild.hostnames import Domains, domains, to_ascii
 from tmpmaild.model import Inbox
 
 
-class Rules(Struct, frozen=True):
+class Rules(Struct, frozen=True, kw_only=True):
     """What the operator has configured: the domains (the first is the default), the lifetime, who may read.
 
     ``*.NAME`` among the domains stands for every name below it. ``retired`` domains take no new addresses; each is kept

@@ -28,15 +28,15 @@ _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_C
 log = logging.getLogger(__name__)
 
 
-class SmtpSettings(Struct, frozen=True):
-    """The name of this server and its limits; 0 means no limit for counts and rates."""
+class SmtpSettings(Struct, frozen=True, kw_only=True):
+    """The name of this server and its limits; 0 means no limit for counts and rates. Those with a number are fixed."""
 
     hostname: str
     max_message_bytes: int
     max_connections: int
     max_connections_per_client: int
-    new_connections_per_minute: int
-    max_unknown_recipients: int
+    new_connections_per_minute: int = 600
+    max_unknown_recipients: int = 100
     max_inflight_bytes: int
     offers_auth: bool = False
     exempt: Networks = ()
