@@ -8,7 +8,7 @@ import pytest
 
 from tmpmaild.model import Page
 from tmpmaild.storage.columns import CONTENT
-from tmpmaild.storage.sqlite.columns import INSERTED, MAX_ROWS, MessageColumns, forget_values
+from tmpmaild.storage.sqlite.layout import INSERTED, MAX_ROWS, MessageColumns, forget_values
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 33, MAX_ROWS, MAX_ROWS + 1])

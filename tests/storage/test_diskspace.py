@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tmpmaild.errors import StorageUnavailable
+from tmpmaild.storage.sqlite.database import Files
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring
-from tmpmaild.storage.sqlite.files import Files
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -88,7 +88,7 @@ async def test_everything_is_refused_from_the_first_commit_on(open_engine, path,
             await engine.storage.wait_lost()
         assert told == []
     (line,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.sqlite.files")
+    assert (line.levelname, line.name) == ("ERROR", "tmpmaild.storage.sqlite.database")
     assert str(path) in line.getMessage()
 
 

@@ -11,8 +11,7 @@ from tmpmaild.config.settings import Addresses, Smtp
 from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.columns import content_columns, insert
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, PAGE_BYTES
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, PAGE_BYTES, content_columns, insert
 from tmpmaild.storage.sqlite.migrate import migrate
 
 from .conftest import new_mail

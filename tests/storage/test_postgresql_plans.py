@@ -3,16 +3,14 @@
 import pytest
 
 from tmpmaild.model import NewInbox, Page
-from tmpmaild.storage.inboxpages import PAGE_ROWS, live_between
+from tmpmaild.storage.pages import PAGE_ROWS, live_between
 from tmpmaild.storage.postgresql import engine
-from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
+from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry, Sweep
 from tmpmaild.storage.postgresql.delivering import AddMessage
-from tmpmaild.storage.postgresql.inboxpages import select_inboxes
 from tmpmaild.storage.postgresql.messages import select_message, select_texts
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.storage.postgresql.reading import select_messages
+from tmpmaild.storage.postgresql.reading import select_inboxes, select_messages
 from tmpmaild.storage.postgresql.searching import Search
-from tmpmaild.storage.postgresql.sweeping import Sweep
 from tmpmaild.storage.postgresql.writer import Batch
 
 from .conftest import new_mail, postgresql_settings

@@ -4,8 +4,8 @@ import pytest
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.database import temporary
 from tmpmaild.storage.sqlite.engine import open_storage
-from tmpmaild.storage.sqlite.temporary import temporary
 
 from .conftest import settings
 

@@ -27,7 +27,7 @@ from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host.logs import is_journal, logging_to_stderr
 from tmpmaild.hostnames import reachable
 from tmpmaild.storage.engines import operator_mail, upgrade
-from tmpmaild.storage.sqlite.temporary import temporary
+from tmpmaild.storage.sqlite.database import temporary
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -72,4 +72,4 @@ CONTENT: Final = (
     Column("html", "text", lambda mail: mail.parsed.html),
     Column("source", "bytea", lambda mail: mail.raw),
 )
-"""In the order of the tables. What an engine needs besides is in its own ``columns.py``."""
+"""In the order of the tables. What an engine needs besides is in its ``layout.py`` or ``columns.py``."""

@@ -7,8 +7,7 @@ from types import ModuleType
 
 from tmpmaild.errors import StartError
 from tmpmaild.storage.base import OperatorMail, Storage, Summary
-from tmpmaild.storage.postgresql.facts import ServerFacts
-from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
+from tmpmaild.storage.settings import PostgresqlSettings, ServerFacts, SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage as open_sqlite
 from tmpmaild.storage.sqlite.engine import operator_mail as sqlite_operator_mail
 from tmpmaild.storage.sqlite.engine import upgrade as upgrade_sqlite

@@ -10,8 +10,8 @@ from tmpmaild.cli.doctor.results import Result, ok, problem, warning
 from tmpmaild.cli.doctor.service import Running
 from tmpmaild.config.settings import Config
 from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.storage.sqlite.database import wal_of
 from tmpmaild.storage.sqlite.diskspace import disk_reserve_bytes, sensible_cap_bytes
-from tmpmaild.storage.sqlite.files import wal_of
 
 _MIB = 1 << 20
 _CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"

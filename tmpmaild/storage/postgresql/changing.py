@@ -1,4 +1,4 @@
-"""The operations on inboxes: create one, delete one of its messages, set its expiry or end it."""
+"""The operations on inboxes: create one, delete one of its messages, set its expiry or end it, sweep."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,6 +6,7 @@ from typing import Any, Final
 from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, StorageFull
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
+from tmpmaild.storage.base import OPERATOR_MAIL_MS
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES, allowed
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
@@ -19,6 +20,10 @@ _SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)
 _TAKEN: Final = -1
 _SHARE_FULL: Final = -2
 _NO_INBOX: Final = -1
+
+_STEP_ROWS: Final = 500
+_STEP_BYTES: Final = 8 * 1024 * 1024
+_SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
 
 
 class CreateInbox(Operation):
@@ -149,3 +154,30 @@ class SetExpiry(Operation):
             change = InboxChange(str(self.inbox_key), **state, notice=ExpiryMoved(expires_at_ms))
         batch.changes.append(change)
         return None
+
+
+class Sweep(Operation):
+    """Delete some of what has expired. The result says whether there may be more."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["Sweep"]) -> list[Any]:
+        """Run one step for all of them."""
+        now_ms = max(operation.now_ms for operation in operations)
+        operator_before = ids.first_key(max(now_ms - OPERATOR_MAIL_MS, 0))
+        values = (batch.usage.shard, now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
+        found = await batch.connection.fetchrow(_SWEEP, *values)
+        batch.usage.note(found["totals"])
+        return [found["more"] for _ in operations]
+
+
+class CountUsage(Operation):
+    """Ask what all daemons together have stored."""
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["CountUsage"]) -> list[Any]:
+        """Ask once for all of them."""
+        batch.usage.note(await batch.connection.fetchval("SELECT count_usage($1, 0, 0, 0)", batch.usage.shard))
+        return [None for _ in operations]

@@ -1,5 +1,11 @@
-"""Connects to one host with the settings that sessions have, and checks that mail is safe there."""
+"""Connects to one host with the settings that sessions have, and checks that mail is safe there.
 
+A server has a time to answer. After that its connection is closed, and whether it did the work is unknown.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
@@ -9,12 +15,13 @@ import asyncpg
 
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.postgresql.deadlines import deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
+
+STATEMENT_SECONDS: Final = 10.0
+PROBE_SECONDS: Final = 3.0
 
 HOST_SECONDS: Final = 2.0
 OLDEST_VERSION: Final = 15
-
 _SETTINGS: Final = {
     "application_name": "tmpmaild",
     # Every statement has an index to go by, and looks few rows up one by one. What the planner knows of tables that
@@ -46,6 +53,26 @@ SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), f
        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline
 """
 _DURABLE: Final = ("on", "remote_apply")
+
+
+@contextmanager
+def deadline(
+    connection: asyncpg.Connection, seconds: float | None = None, expired: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """Close the connection if the statement within has no answer by then: it raises an error of a lost connection.
+
+    ``expired`` is what to do in place of that. A statement is never cancelled: one that waits for a standby would then
+    end as if it had succeeded.
+    """
+    after = STATEMENT_SECONDS if seconds is None else seconds
+    timer = asyncio.get_running_loop().call_later(after, expired or connection.terminate)
+    try:
+        yield
+    except asyncpg.InternalClientError:
+        connection.terminate()  # the driver is in a state from which it does not come back
+        raise
+    finally:
+        timer.cancel()
 
 
 async def connect(

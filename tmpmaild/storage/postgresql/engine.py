@@ -12,21 +12,19 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
 from tmpmaild.storage.base import OperatorMail, Summary
-from tmpmaild.storage.postgresql import examining, operatormail
+from tmpmaild.storage.postgresql import examining
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
-from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.facts import ServerFacts
+from tmpmaild.storage.postgresql.connection import Readers, Session
 from tmpmaild.storage.postgresql.migrate import migrate
 from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.quotas import DEFAULT_CAP_BYTES, Usage
-from tmpmaild.storage.postgresql.readers import Readers
 from tmpmaild.storage.postgresql.server import Server
 from tmpmaild.storage.postgresql.sharing import Sharing
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
-from tmpmaild.storage.settings import PostgresqlSettings
+from tmpmaild.storage.settings import PostgresqlSettings, ServerFacts
 
 T = TypeVar("T")
 
@@ -157,12 +155,12 @@ async def upgrade(settings: PostgresqlSettings) -> list[str]:
 
 def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
     """Return the operator's inbox, which may be read while daemons use the database."""
-    return operatormail.PostgresOperatorMail(Server(settings.url, settings.password_file))
+    return examining.PostgresOperatorMail(Server(settings.url, settings.password_file))
 
 
 def summary(settings: PostgresqlSettings) -> Summary:
     """Return what a database holds, whether daemons use it or not. Raises ``DatabaseError``."""
-    return operatormail.summary(Server(settings.url, settings.password_file))
+    return examining.summary(Server(settings.url, settings.password_file))
 
 
 def facts(settings: PostgresqlSettings) -> ServerFacts:

@@ -1,7 +1,9 @@
 """Applies the steps of the schema: numbered SQL files, each applied once, completely or not at all, by one daemon.
 
 Each step says which is the oldest step that a daemon must know to work with the schema after it: so daemons can be
-replaced one by one.
+replaced one by one. What the schema consists of is compared as lines of text. Partitions are left out: they come and
+go. So is what differs between versions of the server (from 18 on NOT NULL is a constraint with a name), and what
+belongs to an extension, which an operator may add.
 """
 
 import asyncio
@@ -15,10 +17,8 @@ import anyio.to_thread
 import asyncpg
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.migrations import steps_in
 from tmpmaild.storage.postgresql.obstacles import reason
-from tmpmaild.storage.postgresql.shape import shape
-from tmpmaild.storage.shapes import differences
+from tmpmaild.storage.schema import differences, steps_in
 
 _LOCK: Final = "SELECT pg_try_advisory_lock(7238716, 1)"
 _TURN_SECONDS: Final = 0.02
@@ -43,6 +43,39 @@ CREATE TABLE schema_step (
 log = logging.getLogger(__name__)
 
 _NEEDS: Final = re.compile(r"^-- needs ([0-9]+):", re.MULTILINE)
+
+_TABLES: Final = """
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')
+    AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
+ORDER BY relname
+"""
+_SHAPE: Final = """
+WITH ours AS (
+    SELECT oid, relname, relkind FROM pg_class
+    WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'S') AND NOT relispartition
+        AND relname <> 'schema_step'
+        AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
+)
+SELECT format('column %s.%s: %s%s', o.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+              CASE WHEN a.attnotnull THEN ' not null' ELSE '' END) AS line
+    FROM ours AS o JOIN pg_attribute AS a ON a.attrelid = o.oid
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND o.relkind <> 'S'
+UNION ALL
+SELECT format('sequence %s', relname) FROM ours WHERE relkind = 'S'
+UNION ALL
+SELECT 'index ' || replace(pg_get_indexdef(x.indexrelid), format('ON %I.', current_schema()), 'ON ')
+    FROM ours AS o JOIN pg_index AS x ON x.indrelid = o.oid
+UNION ALL
+SELECT format('constraint %s.%s: %s', o.relname, k.conname, pg_get_constraintdef(k.oid))
+    FROM ours AS o JOIN pg_constraint AS k ON k.conrelid = o.oid WHERE k.contype <> 'n'
+UNION ALL
+SELECT format('trigger %s.%s', o.relname, t.tgname) FROM ours AS o JOIN pg_trigger AS t ON t.tgrelid = o.oid
+UNION ALL
+SELECT format('function %s(%s): %s', p.proname, pg_get_function_identity_arguments(p.oid), md5(p.prosrc))
+    FROM pg_proc AS p WHERE p.pronamespace = current_schema()::regnamespace
+        AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
+ORDER BY 1
+"""
 
 
 def migrations() -> dict[int, Path]:
@@ -120,13 +153,6 @@ async def _known_steps(connection: asyncpg.Connection) -> dict[int, asyncpg.Reco
     return {}
 
 
-_TABLES: Final = """
-SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v')
-    AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
-ORDER BY relname
-"""
-
-
 async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Record], known: int) -> None:
     if not applied:
         return
@@ -168,3 +194,8 @@ async def _try(connection: asyncpg.Connection, number: int, name: str, script: s
         await connection.execute(script)
         values = (number, name, int(needs[1]), await shape(connection))
         await connection.execute("INSERT INTO schema_step VALUES ($1, $2, $3, $4)", *values)
+
+
+async def shape(connection: asyncpg.Connection) -> list[str]:
+    """Return what the schema consists of, a line each."""
+    return [row["line"] for row in await connection.fetch(_SHAPE)]

@@ -1,9 +1,16 @@
-"""Changes of inboxes as text, as one daemon tells them to the others: ids and times only, nothing of a mail."""
+"""Changes of inboxes as text, as one daemon tells them to the others: ids and times only, nothing of a mail.
 
-from collections.abc import Iterable, Iterator
+Any role that may connect can send such a text. So what is heard of an end is held against the database, and what is not
+so there is left out: a false end would be believed by followers, who then look no more.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import asyncpg
+
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.storage.keys import message_key
 
 MISSED: Final = "!"
 """In place of a change: some could not be told."""
@@ -19,6 +26,13 @@ _INBOX_DELETED: Final = "x"
 _EXPIRY_MOVED: Final = "@"
 _MAX_DIGITS: Final = 18  # fits into the server's bigint
 _LAST_TIME_MS: Final = 253_402_300_799_999  # of the year 9999, the last that can be written as text
+
+_STATES: Final = """
+SELECT i.id, i.expires_at_ms, ARRAY(
+    SELECT key FROM message WHERE inbox_id = i.id AND slot = i.slot AND key = ANY($2::bigint[])
+) AS keys
+FROM inbox AS i WHERE i.id = ANY($1::bigint[])
+"""
 
 
 def word(change: InboxChange) -> str:
@@ -75,3 +89,30 @@ def _change(one: str) -> InboxChange | None:
 def _is_number(text: str) -> bool:
     """Return whether it is a number that the server takes: any role that may connect can send what is heard here."""
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+
+
+async def true_ones(connection: asyncpg.Connection, told: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
+    """Return the changes that are so: all without a notice, and of the others those that the database confirms."""
+    doubted = [int(change.inbox_id) for change in told if change.notice is not None]
+    keys = [key for change in told if (key := _message_key(change)) is not None]
+    rows = {row["id"]: row for row in await connection.fetch(_STATES, doubted, keys)}
+    return [change for change in told if _is_so(change, rows.get(int(change.inbox_id)), now_ms)]
+
+
+def _message_key(change: InboxChange) -> int | None:
+    """Return the key of the message that a notice says was deleted; None if there is none in that inbox."""
+    deleted = change.notice.message_id if isinstance(change.notice, MessageDeleted) else ""
+    return message_key(deleted, int(change.inbox_id))
+
+
+def _is_so(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> bool:
+    match change.notice:
+        case None:
+            return True
+        case MessageDeleted():
+            key = _message_key(change)
+            return key is not None and (row is None or key not in row["keys"])
+        case ExpiryMoved(expires_at_ms):  # an inbox that has been moved again since, to later, is told of that too
+            return row is not None and row["expires_at_ms"] <= expires_at_ms
+        case InboxDeleted():
+            return row is None or row["expires_at_ms"] <= now_ms

@@ -8,7 +8,7 @@ import asyncpg
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
-from tmpmaild.storage.postgresql.readers import Readers
+from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Batch, Operation, Writer
 

@@ -1,4 +1,4 @@
-"""Reads an inbox and pages of its messages. Single messages are read in ``messages.py``.
+"""Reads inboxes and pages of their messages. Single messages are read in ``messages.py``.
 
 An inbox is found by one statement; then the permit is asked; then a second statement reads the inbox once more together
 with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
@@ -10,12 +10,22 @@ from typing import Any, Final, NamedTuple, TypeVar
 import asyncpg
 
 from tmpmaild import ids
-from tmpmaild.model import NAME_HELD_MS, Inbox, Listing, Message, Page
+from tmpmaild.model import NAME_HELD_MS, Inbox, InboxPage, Listing, Message, Page
 from tmpmaild.storage.base import Permit
-from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
+from tmpmaild.storage.pages import (
+    PAGE_ROWS,
+    TRUNCATED_BYTES,
+    Between,
+    bodies_to_read,
+    by_creator,
+    cut,
+    page,
+    small_bytes,
+    up_to_the_end,
+)
 from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.quotas import allowed
-from tmpmaild.storage.rows import ListedRow
+from tmpmaild.storage.rows import InboxRow, ListedRow
 from tmpmaild.storage.settings import Limits
 
 T = TypeVar("T")
@@ -55,6 +65,21 @@ The partitions are named: a statement on all of them costs the server four times
 _OF_INBOX: Final = "m.slot = $4 AND m.inbox_id = $3"
 _LISTED: Final = selected(LISTED, **if_small("c.body_bytes <= $5::bigint"))
 
+_BETWEEN: Final = "m.key > $6 AND m.key < $7"
+_BODIES: Final = f"""
+SELECT m.key, {selected(("body", "verbatim"))} {JOINED}
+    WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($3::bigint[])
+UNION ALL
+SELECT m.key, {selected(("body", "verbatim"), **beginning("$5"))} {JOINED}
+    WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($4::bigint[])
+"""
+_ROWS: Final = f"""
+SELECT {", ".join(InboxRow._fields)}, address
+FROM inbox
+WHERE NOT swept AND (expires_at_ms, id) > ($1, $2) AND expires_at_ms <= $3
+ORDER BY expires_at_ms, id LIMIT $4
+"""
+
 
 def with_inbox(columns: str, condition: str, more: str = "") -> str:
     """Return what reads an inbox and, besides its columns, these of its messages; parameters from $5 on."""
@@ -62,7 +87,6 @@ def with_inbox(columns: str, condition: str, more: str = "") -> str:
     return f"{_AGAIN} SELECT found.*, p.* FROM found LEFT JOIN LATERAL ({messages}) AS p ON true"
 
 
-_BETWEEN: Final = "m.key > $6 AND m.key < $7"
 _PAGES: Final = {
     ascending: f"{with_inbox(_LISTED, _BETWEEN, f'ORDER BY m.key {order} LIMIT $8')} ORDER BY p.place {order}"
     for ascending, order in ((True, "ASC"), (False, "DESC"))
@@ -71,13 +95,6 @@ _CHOSEN: Final = {
     ascending: f"{with_inbox(_LISTED, 'm.key = ANY($6::bigint[])')} ORDER BY p.place {order}"
     for ascending, order in ((True, "ASC"), (False, "DESC"))
 }
-_BODIES: Final = f"""
-SELECT m.key, {selected(("body", "verbatim"))} {JOINED}
-    WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($3::bigint[])
-UNION ALL
-SELECT m.key, {selected(("body", "verbatim"), **beginning("$5"))} {JOINED}
-    WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key = ANY($4::bigint[])
-"""
 
 
 def of_slot(sql: str, slot: int) -> str:
@@ -247,3 +264,13 @@ async def _large_bodies(
         return {}
     bodies = {key: body_text(body, verbatim) or "" for key, body, verbatim in records}
     return {key: (body, False) if is_whole[key] else cut(body) for key, body in bodies.items()}
+
+
+async def select_inboxes(connection: asyncpg.Connection, *, between: Between, creator_hash: bytes | None) -> InboxPage:
+    """Read a page; with ``creator_hash`` only the inboxes of that creator."""
+    addresses: dict[int, str] = {}
+    rows: list[InboxRow] = []
+    for *row, address in await connection.fetch(_ROWS, *between, PAGE_ROWS):
+        rows.append(InboxRow._make(row))
+        addresses[rows[-1].id] = address
+    return page(rows, by_creator(rows, creator_hash), addresses)

@@ -12,7 +12,7 @@ from tmpmaild import ids
 from tmpmaild.model import SEARCHED_CHARACTERS, Listing, Page
 from tmpmaild.storage.pages import Wanted, up_to_the_end
 from tmpmaild.storage.postgresql.columns import beginning, body_text, selected
-from tmpmaild.storage.postgresql.readers import Readers
+from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.reading import (
     JOINED,
     Found,

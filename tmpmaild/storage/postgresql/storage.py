@@ -11,22 +11,19 @@ from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit
 from tmpmaild.storage.commits import OnCommitted
-from tmpmaild.storage.inboxpages import expired_between, live_between
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
-from tmpmaild.storage.pages import is_search
-from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry
+from tmpmaild.storage.pages import expired_between, is_search, live_between
+from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, DeleteMessage, SetExpiry, Sweep
+from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.gathering import Gatherer
-from tmpmaild.storage.postgresql.inboxpages import select_inboxes
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
 from tmpmaild.storage.postgresql.quotas import DEFAULT_CAP_BYTES, Usage, allowed
-from tmpmaild.storage.postgresql.readers import Readers
-from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_messages
+from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_inboxes, select_messages
 from tmpmaild.storage.postgresql.searching import search
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
-from tmpmaild.storage.postgresql.sweeping import CountUsage, Sweep
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 from tmpmaild.storage.settings import StorageLimits

@@ -2,7 +2,7 @@
 
 A NOTIFY within the transactions of deliveries would make all of them wait for one lock, so the changes are told after
 their commits, at most once a millisecond. A daemon may end in between: so each looks every two seconds at the inboxes
-that its clients wait for. An end that is told is held against the database first (``believing.py``).
+that its clients wait for. An end that is told is held against the database first (``payloads.py``).
 """
 
 import asyncio
@@ -16,11 +16,10 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted
 from tmpmaild.storage.commits import OnCommitted, tell
-from tmpmaild.storage.postgresql.believing import true_ones
+from tmpmaild.storage.postgresql.connecting import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.deadlines import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
-from tmpmaild.storage.postgresql.payloads import BLOCKS, MISSED, changes, payloads, word
+from tmpmaild.storage.postgresql.payloads import BLOCKS, MISSED, changes, payloads, true_ones, word
 
 CHANNEL: Final = "tmpmaild"
 LOOK_SECONDS: Final = 2.0

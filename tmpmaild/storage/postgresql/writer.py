@@ -2,7 +2,7 @@
 
 While one statement is under way, the next operations are collected: no timer, no added delay. A statement is a
 transaction by itself: where the server has undone it, it can be run again. The operations are in ``delivering.py``,
-``changing.py``, ``sweeping.py`` and ``policy.py``.
+``changing.py`` and ``policy.py``.
 """
 
 import asyncio
@@ -15,26 +15,47 @@ from typing import Any, Final
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageUnavailable
+from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.commits import OnCommitted, settle, tell
+from tmpmaild.storage.commits import CommitFigures, OnCommitted, settle, tell
+from tmpmaild.storage.postgresql.connecting import STATEMENT_SECONDS, deadline
 from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.deadlines import STATEMENT_SECONDS, deadline
-from tmpmaild.storage.postgresql.figures import Figures
 from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, repeated, translate
 from tmpmaild.storage.postgresql.quotas import Usage
 
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
-
 _BYTES_PER_SECOND: Final = 2 * 1024 * 1024
 """Of a slow network: only a mail that is larger than a batch needs more time for it."""
-
 _MOST_MORE_SECONDS: Final = 50.0
 _WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
-
 log = logging.getLogger(__name__)
-
 Clock = Callable[[], int]
+
+
+class Figures(CommitFigures):
+    """What the database holds is counted by all daemons together."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__()
+        self._usage = usage
+
+    def forget_trouble(self) -> None:
+        """Note that the database answers again."""
+        self.trouble = ""
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        return (
+            *super().measures(),
+            Gauge("storage_inboxes", "Inboxes that are not swept yet.", lambda: self._usage.inboxes),
+            Gauge("storage_messages", "Messages in the database.", lambda: self._usage.messages),
+            Gauge("storage_used_bytes", "Octets of the database that are in use.", lambda: self._usage.stored_bytes),
+            Gauge(
+                "storage_max_bytes", "The cap of the database, storage.max_bytes.", lambda: self._usage.limits.cap_bytes
+            ),
+            Gauge("storage_has_room", "1 while new mail and addresses are accepted.", lambda: self._usage.has_room),
+        )
 
 
 class Batch:

@@ -1,9 +1,12 @@
 """One database file: opened with our pragmas, checked before anything is changed, locked against a second daemon.
 
+Also whether it is still the file at its path, and one that is made for a single run of the daemon.
+
 The other modules of this folder read and write the tables.
 """
 
 import fcntl
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -41,6 +44,8 @@ READER_PRAGMAS = (
     "PRAGMA query_only = 1",
 )
 """For a connection that only reads, of a file that was opened for writing before."""
+
+log = logging.getLogger(__name__)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -180,3 +185,69 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise DatabaseError(obstacles.damaged(path, verdict.splitlines()[-1]))
+
+
+@contextmanager
+def temporary(path: Path) -> Iterator[None]:
+    """Create an empty file for the database; delete it in the end, and its folder if nothing else is in that.
+
+    Raises ``DatabaseError`` if it is there already: nothing is deleted that was not made here.
+    """
+    try:
+        create_new(path)
+    except FileExistsError:
+        raise DatabaseError(f"{path}: is there already, and would be deleted at the end; name another file") from None
+    try:
+        yield
+    finally:
+        _delete(path)
+
+
+def _delete(path: Path) -> None:
+    with suppress(DatabaseError, OSError), lock(path):  # in use by another daemon, or gone already
+        for end in ("-wal", "-shm", ".lock", ""):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+        path.absolute().parent.rmdir()
+
+
+class Files:
+    """The database and its WAL as they were opened; used in the writer's thread.
+
+    ``lost`` is true once one of them was removed or replaced; ``wal_bytes`` is the length of the WAL at the last look.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Absolute, as SQLite keeps it: a renamed folder is missing for both.
+        self.path = path.absolute()
+        self.lost = False
+        self.wal_bytes = 0
+        self._wal = wal_of(path)
+        self._opened = self._identities()
+
+    def look(self) -> bool:
+        """Look at the paths, two calls of stat(2); return ``lost``, which stays true.
+
+        No descriptor is needed: SQLite keeps both files open, so no other file can have their inode numbers. And
+        closing one would drop the locks that SQLite holds for this process on the same file.
+        """
+        if not self.lost:
+            try:
+                self.lost = self._identities() != self._opened
+                reason = "is not the file that was opened"
+            except OSError as error:
+                self.lost = True
+                reason = f"cannot be found ({error.strerror})"
+            if self.lost:
+                log.error("%s: the database or its -wal %s; no mail is accepted any more, stopping", self.path, reason)
+        return self.lost
+
+    def _identities(self) -> tuple[int, ...]:
+        database, wal = os.stat(self.path), os.stat(self._wal)  # noqa: PTH116 - half the time of Path.stat
+        self.wal_bytes = wal.st_size
+        return database.st_dev, database.st_ino, wal.st_dev, wal.st_ino
+
+
+def wal_of(path: Path) -> Path:
+    """Return where SQLite keeps the WAL: next to the target of a symbolic link."""
+    file = path.resolve()
+    return file.with_name(file.name + "-wal")

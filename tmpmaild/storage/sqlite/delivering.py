@@ -8,7 +8,7 @@ from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError
 from tmpmaild.model import NewMail
 from tmpmaild.storage.sqlite.batches import Batch, Operation
-from tmpmaild.storage.sqlite.columns import MAX_ROWS, MessageColumns, content_columns, insert
+from tmpmaild.storage.sqlite.layout import MAX_ROWS, MessageColumns, content_columns, insert
 from tmpmaild.storage.sqlite.quotas import InboxQuotas
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tmpmaild.errors import RequestError
 from tmpmaild.measures import Gauge, Measure
-from tmpmaild.storage.sqlite.database import MAX_IDLE_WAL_BYTES, truncate_wal
-from tmpmaild.storage.sqlite.files import Files
+from tmpmaild.storage.sqlite.database import MAX_IDLE_WAL_BYTES, Files, truncate_wal
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 
 _MEASURE_EVERY_SECONDS = 0.1

@@ -19,13 +19,12 @@ from tmpmaild.storage.settings import Limits, SqliteSettings
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.backup import remove_unfinished
 from tmpmaild.storage.sqlite.batches import Batch, State, run
-from tmpmaild.storage.sqlite.columns import forget_values
+from tmpmaild.storage.sqlite.database import Files
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages, sensible_cap_bytes
-from tmpmaild.storage.sqlite.files import Files
-from tmpmaild.storage.sqlite.migrate import migrate, migrations
+from tmpmaild.storage.sqlite.layout import forget_values
+from tmpmaild.storage.sqlite.migrate import difference, migrate, migrations
 from tmpmaild.storage.sqlite.operatormail import SqliteOperatorMail
 from tmpmaild.storage.sqlite.reader import Reader, connect
-from tmpmaild.storage.sqlite.shape import difference
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, Writer

@@ -10,7 +10,7 @@ from tmpmaild import ids
 from tmpmaild.model import FullMessage, Source, Texts
 from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.rows import HEAD_BYTES, WHOLE_BYTES, FullRow, ListedRow, SourceRow
-from tmpmaild.storage.sqlite.columns import selected
+from tmpmaild.storage.sqlite.layout import selected
 from tmpmaild.storage.sqlite.reading import BEGINNING
 
 _STEP_BYTES = 1024 * 1024

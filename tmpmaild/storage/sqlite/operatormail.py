@@ -14,8 +14,7 @@ from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
 from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.rows import WHOLE_BYTES
 from tmpmaild.storage.sqlite import obstacles
-from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity
-from tmpmaild.storage.sqlite.files import wal_of
+from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity, wal_of
 from tmpmaild.storage.sqlite.messages import select_source
 from tmpmaild.storage.sqlite.migrate import migrations
 from tmpmaild.storage.sqlite.reading import select_page

@@ -1,4 +1,4 @@
-"""Reads an inbox and pages of its messages. Single messages are read in ``messages.py``."""
+"""Reads inboxes and pages of their messages. Single messages are read in ``messages.py``."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -7,12 +7,21 @@ from contextlib import closing
 from msgspec import json
 
 from tmpmaild import ids
-from tmpmaild.model import NAME_HELD_MS, Inbox, Listing, Message, Page
-from tmpmaild.storage.pages import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes, up_to_the_end
-from tmpmaild.storage.rows import ListedRow
+from tmpmaild.model import NAME_HELD_MS, Inbox, InboxPage, Listing, Message, Page
+from tmpmaild.storage.pages import (
+    PAGE_ROWS,
+    TRUNCATED_BYTES,
+    Between,
+    bodies_to_read,
+    by_creator,
+    cut,
+    page,
+    small_bytes,
+    up_to_the_end,
+)
+from tmpmaild.storage.rows import InboxRow, ListedRow
 from tmpmaild.storage.settings import Limits
-from tmpmaild.storage.sqlite.columns import selected
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
 
 # A swept inbox has expired, even if the clock has been set back since.
 _INBOX = """
@@ -54,6 +63,18 @@ _WHOLE_BODY = "SELECT c.body FROM message AS m JOIN readable AS c ON c.id = m.co
 _CUT_BODY = f"SELECT {BEGINNING} FROM message AS m JOIN content AS c ON c.id = m.content_id WHERE m.id = :key"
 _CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
 _CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
+
+# The index holds the inboxes by (swept, expires_at_ms, id).
+_ROWS = f"""
+SELECT {", ".join(InboxRow._fields)}
+FROM inbox
+WHERE swept = 0 AND (expires_at_ms, id) > (:after_ms, :after_id) AND expires_at_ms <= :up_to_ms
+ORDER BY expires_at_ms, id LIMIT :limit
+"""
+_ADDRESSES = f"""
+SELECT json_each.value, CAST(rtrim(substr(a.slots, json_each.value % {SLOTS} * {SLOT_BYTES} + 1, {SLOT_BYTES})) AS TEXT)
+FROM json_each(?) JOIN address AS a ON a.id = json_each.value / {SLOTS}
+"""
 
 
 def select_inbox(
@@ -142,3 +163,12 @@ def _body(connection: sqlite3.Connection, key: int, *, whole: bool) -> tuple[str
         return body, False
     (body,) = connection.execute(_CUT_BODY, {"characters": TRUNCATED_BYTES + 1, "key": key}).fetchone()
     return cut(body)
+
+
+def select_inboxes(connection: sqlite3.Connection, between: Between, creator_hash: bytes | None) -> InboxPage:
+    """Read a page; with ``creator_hash`` only the inboxes of that creator."""
+    values = {**between._asdict(), "limit": PAGE_ROWS}
+    rows = [InboxRow._make(row) for row in connection.execute(_ROWS, values)]
+    wanted = by_creator(rows, creator_hash)
+    found = connection.execute(_ADDRESSES, (json.encode([row.id for row in wanted]).decode(),))
+    return page(rows, wanted, dict(found.fetchall()))

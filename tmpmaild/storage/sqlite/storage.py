@@ -15,9 +15,8 @@ from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, New
 from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.commits import OnCommitted
-from tmpmaild.storage.inboxpages import expired_between, live_between
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
-from tmpmaild.storage.pages import is_search
+from tmpmaild.storage.pages import expired_between, is_search, live_between
 from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.batches import Pause
@@ -25,13 +24,12 @@ from tmpmaild.storage.sqlite.changing import CreateInbox, DeleteMessage, SetExpi
 from tmpmaild.storage.sqlite.delivering import AddMessage
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.erasing import Eraser
-from tmpmaild.storage.sqlite.inboxpages import select_inboxes
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
 from tmpmaild.storage.sqlite.permissions import Permissions
 from tmpmaild.storage.sqlite.policy import ChangeLimits, SqlitePolicy
 from tmpmaild.storage.sqlite.quotas import operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader
-from tmpmaild.storage.sqlite.reading import select_inbox, select_messages
+from tmpmaild.storage.sqlite.reading import select_inbox, select_inboxes, select_messages
 from tmpmaild.storage.sqlite.searching import search
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, Writer
