@@ -43,6 +43,7 @@ class House:
     inbox: object = None
     token: str = ""
     message_ids: list[str] = field(default_factory=list)
+    secret: str = ""
     grant: object = None
     attachment: object = None
     forming: anyio.Lock = field(default_factory=anyio.Lock)
@@ -141,7 +142,7 @@ async def permit(house):
 
 
 async def look(house):
-    assert "481516" in (await house.service.viewer.look(house.grant)).html
+    assert "481516" in (await house.service.viewer.look(house.secret, house.grant)).html
     return house.message_ids[:1]
 
 
@@ -252,7 +253,8 @@ as_long_as_the_inbox = pytest.mark.parametrize(("read", "hold", "warm"), [one fo
 
 @pytest.fixture
 async def ready(house, warm):
-    _, house.grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+    house.secret, house.grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+    await look(house)  # from now on each is made anew
     if warm:
         await house.mail.list(ADDRESS, Page())
     return house

@@ -62,9 +62,10 @@ class Viewer:
         """
         canonical = self._access.canonical_address(address, token)
         since, now_ms = self._access.last_loss, self._clock()
-        inbox, message = await self._message(canonical, message_id, self._access.permit(token, now_ms))
+        may_read = self._access.permit(token, now_ms)
+        inbox, message = await self._message(canonical, message_id, may_read)
         secret, grant = self._new_secret(), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
-        view = await self._page(grant, inbox, message)
+        view = await self._page(grant, inbox, message, may_read)
         await self._access.confirm(inbox, message_id, since)
         await self._storage.keep(secret, json.encode(grant), grant.expires_at_ms)
         self._keep(secret, view)
@@ -87,7 +88,9 @@ class Viewer:
         """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
         since = self._access.last_loss
         inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)
-        view = self._pages.pop(secret, None) or await self._page(grant, inbox, message)
+        view = self._pages.pop(secret, None)
+        if view is None:
+            view = await self._page(grant, inbox, message, self._permit_living)
         await self._access.confirm(inbox, grant.message_id, since)
         self._check(grant)
         return view
@@ -98,11 +101,11 @@ class Viewer:
             self._pages[secret] = view
             asyncio.get_running_loop().call_later(_PAGE_SECONDS, self._pages.pop, secret, None)
 
-    async def _page(self, grant: Grant, inbox: Inbox, message: Message) -> View:
+    async def _page(self, grant: Grant, inbox: Inbox, message: Message, permit: Permit) -> View:
         texts = await self._storage.read_texts(inbox.id, [message.id], _TEXT_CHARACTERS)
         if not texts:
             raise MessageNotFound("it has been deleted since")
-        images = await self._images(grant, texts[0].html) if texts[0].html else {}
+        images = await self._images(grant, texts[0].html, permit) if texts[0].html else {}
         view = await self._render(texts[0], images, remote_images=grant.remote_images)
         return View(htmlpage.titled(view.html, _title(message), _time(message)), view.remote_images)
 
@@ -126,11 +129,11 @@ class Viewer:
     async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
         return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)
 
-    async def _images(self, grant: Grant, html: str) -> dict[str, str]:
+    async def _images(self, grant: Grant, html: str, permit: Permit) -> dict[str, str]:
         wanted = await anyio.to_thread.run_sync(htmlview.content_ids, html)
         if not wanted:
             return {}
-        found = await self._storage.read_source(grant.address, grant.message_id, self._clock(), self._permit_living)
+        found = await self._storage.read_source(grant.address, grant.message_id, self._clock(), permit)
         source = found and found[1]
         if not source or source.raw is None:
             raise MessageNotFound("no such message in this inbox")
