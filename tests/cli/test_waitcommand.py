@@ -235,7 +235,7 @@ def test_an_old_server_is_one_line(call, scripted):
     done = call("wait", "a@mail.example.com", "--server", url)
     assert (done.exit_code, one_line(done)) == (
         4,
-        "tmpmaild: not-found (404 not-found); is the URL right, and the service not older than this command?",
+        "tmpmaild: not-found (404 not-found); is the URL right?",
     )
 
 

@@ -207,11 +207,6 @@ def test_mails_are_kept_by_what_they_have(inbox, world):
         inbox.wait_for(has=["link", "attachment"], timeout=0)
 
 
-def test_what_an_older_server_shows_without_looking_is_left_out(scripted_inbox, scripted):
-    scripted.say(scripted.messages("msg_3", "msg_2"))
-    assert scripted_inbox.messages(has="code") == []
-
-
 def test_mails_are_kept_by_sender_subject_text_and_position(inbox, world):
     first = world.deliver(inbox.address, b"From: A <a@shop.example>\r\nSubject: Welcome\r\n\r\ntext\r\n")
     second = world.deliver(inbox.address, b"From: b@bank.example\r\nSubject: Your & code\r\n\r\nlorem ipsum\r\n")

@@ -64,7 +64,7 @@ def _without_output(error: OSError) -> int:
 def _hint(error: TmpmaildError) -> str:
     match error:
         case NotFound():
-            return "; is the URL right, and the service not older than this command?"
+            return "; is the URL right?"
         case RateLimited(retry_after_seconds=int(seconds)):
             return f"; the next request is taken in {seconds} s"
         case _:

@@ -85,7 +85,7 @@ class AsyncClient:
     async def refusals(self) -> list[Refusal]:
         """Return what the mail server refused lately, oldest first: why a mail did not come.
 
-        Raises ``NotFound`` where the service does not keep it (``smtp.keep_refusals``), or is older.
+        Raises ``NotFound`` where the service does not keep it (``smtp.keep_refusals``).
         """
         return await self._driver.run(self._remote.refusals())
 

@@ -14,7 +14,6 @@ T = TypeVar("T")
 
 _PROXY_STATUSES = (502, 503, 504)
 _next_page = re.compile(r'<([^<>]*)>; *rel="?next\b').search  # RFC 8288
-_rate_limit = re.compile(r";r=([0-9]{1,9});t=([0-9]{1,9})").search
 
 
 def checked(reply: Reply) -> Reply:
@@ -46,12 +45,6 @@ def next_page_query(reply: Reply) -> str | None:
     """Return the query of the next page, if there is one. Its path is left out: a proxy may serve us under another."""
     match = _next_page(reply.headers.get("link", ""))
     return match[1].partition("?")[2] if match else None
-
-
-def seconds_to_token(reply: Reply) -> int:
-    """Return how long to wait so that the next request is not refused."""
-    match = _rate_limit(reply.headers.get("ratelimit", ""))
-    return int(match[2]) if match and match[1] == "0" else 0
 
 
 def _problem(reply: Reply) -> Problem | None:

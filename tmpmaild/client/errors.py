@@ -124,7 +124,7 @@ class MessageNotFound(Problem):
 
 
 class NotFound(Problem):
-    """The path is not known, as to an older server."""
+    """The path is not known, or what it serves is switched off there."""
 
 
 class Blocked(Problem):

@@ -49,12 +49,6 @@ class Filter(Struct, frozen=True):
         """Whether every message matches, if it is after ``after``."""
         return not (self.subject or self.sender or self.text or self.has)
 
-    def matches(self, message: Message) -> bool:
-        """Return whether a message has what it must have: an older server does not look at that."""
-        attached = any(not one.is_inline for one in message.attachments)
-        held = {"code": bool(message.codes), "link": bool(message.links), "attachment": attached}
-        return all(held[name] for name in self.has)
-
     def query(self) -> dict[str, str | tuple[str, ...]]:
         """Return the query parameters; a tuple is a parameter that is repeated."""
         given = {"subject": self.subject, "from": self.sender, "q": self.text, "has": self.has, "after": self.after}
@@ -188,7 +182,7 @@ class RemoteInbox:
         before: str | None = None
         while query is not None and (limit is None or len(found) < limit):
             reply = yield from self.service.ask(self.list_request(query))
-            found += filter(wanted.matches, decoded(reply, MessageList).messages)
+            found += decoded(reply, MessageList).messages
             query = next_page_query(reply)
             last_before, before = before, _before(query)
             # A page may be empty although there is another. Each lies before the last, or this might never end.

@@ -1,13 +1,14 @@
-"""Waiting for mail with the server's ``wait`` parameter, also through proxies and old servers that do not wait."""
+"""Waiting for mail with the server's ``wait`` parameter, also through proxies that cut what takes long."""
 
 import math
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 from urllib.parse import parse_qs
 
 from msgspec.structs import replace
 
 from tmpmaild.client.actions import Ask, Reply, Sleep, Steps
-from tmpmaild.client.answers import decoded, next_page_query, seconds_to_token
+from tmpmaild.client.answers import decoded, next_page_query
 from tmpmaild.client.errors import (
     Busy,
     ConnectionLost,
@@ -36,7 +37,6 @@ _LEAST_READ_SECONDS = 0.1
 _SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
 _PAUSE_SECONDS = 1
 _MAX_LISTED = 20
-_ENOUGH_FOR_THE_OLDEST = 2  # two show their order
 _TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
 
 
@@ -63,7 +63,7 @@ class Waiting(Generic[T]):
         self._asked = replace(wanted, has=tuple(dict.fromkeys((*wanted.has, *goal.has))))
         self._timeout_seconds = timeout_seconds
         self._deadline = self._clock() + max(timeout_seconds, 0)
-        self._messages_at_once = _ENOUGH_FOR_THE_OLDEST if goal is MAIL else MAX_PAGE
+        self._messages_at_once = 1 if goal is MAIL else MAX_PAGE
         self._longest_wait_seconds = _LONGEST_WAIT_SECONDS
         self._after = wanted.after
         self._seen: list[Message] = []
@@ -112,30 +112,22 @@ class Waiting(Generic[T]):
         started = self._clock()
         try:
             reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
-            # An older server may not know positions; ids sort by arrival.
-            messages = [one for one in decoded(reply, MessageList).messages if one.id > (self._after or "")]
+            messages = decoded(reply, MessageList).messages
         except (*_TEMPORARY, ServiceUnreachable) as error:
             return None, self._after_trouble(error, self._clock() - started)
         self._has_answered, self._trouble = True, None
-        in_order = sorted(messages, key=lambda message: message.id)
-        if messages != in_order and self._messages_at_once < MAX_PAGE:
-            self._messages_at_once = MAX_PAGE  # an older server does not know orders: the oldest may not be among these
-            return None, None
-        if not messages and not wait_seconds and self._moved_on(reply):
-            return None, None
-        pause_seconds = None if messages else self._until_next(reply, self._clock() - started)
-        return self._first_match(in_order), pause_seconds
+        if messages or (not wait_seconds and self._moved_on(reply)):
+            return self._first_match(messages), None
+        return None, max(_PAUSE_SECONDS - (self._clock() - started), 0)
 
     def _query(self, wait_seconds: int) -> str:
         after = {"after": self._after} if self._after else {}
         wait = {"wait": wait_seconds} if wait_seconds else {}
         return urlencoded({**self._asked.query(), **after, "order": "asc", "limit": self._messages_at_once, **wait})
 
-    def _first_match(self, messages: list[Message]) -> T | None:
+    def _first_match(self, messages: Sequence[Message]) -> T | None:
         for message in messages:
-            self._after = max(self._after or "", message.id)
-            if not self._wanted.matches(message):
-                continue
+            self._after = message.id
             self._seen.append(message)
             taken = self._goal.take(self._seen)
             if taken is not None:
@@ -149,10 +141,6 @@ class Waiting(Generic[T]):
             return False
         self._after = after
         return True
-
-    def _until_next(self, reply: Reply, took_seconds: float) -> float:
-        """Return 0 after an answer that took long; pause after one of a server that does not wait."""
-        return 0 if took_seconds >= _PAUSE_SECONDS else max(_PAUSE_SECONDS, seconds_to_token(reply))
 
     def _after_trouble(self, error: Problem | ServiceUnreachable, took_seconds: float) -> float:
         self._trouble = error

@@ -1,4 +1,4 @@
-"""What the service answers, as typed values. Newer fields are ignored; those an older server lacks have defaults."""
+"""What the service answers, as typed values. Fields that are not known here are ignored."""
 
 from datetime import datetime
 from typing import Annotated
@@ -147,7 +147,7 @@ class Details(Struct, frozen=True):
 
     ``html`` is as it was received (None without), ``headers`` are pairs of name and decoded value, in order, ``date``
     is what the Date field says, ``warnings`` tell what the parser had to forgive.
-    ``session`` is None where the service is older, or the mail did not come over SMTP.
+    ``session`` is None where the mail did not come over SMTP.
     """
 
     text: str = field(name="body", default="")

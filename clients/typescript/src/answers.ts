@@ -53,18 +53,12 @@ export function nextPageQuery(answer: Answer): string | null {
   return target?.includes("?") ? target.slice(target.indexOf("?") + 1) : null;
 }
 
-/** Return how long to wait so that the next request is not refused. */
-export function secondsToToken(answer: Answer): number {
-  const limit = /;r=([0-9]{1,9});t=([0-9]{1,9})/.exec(answer.headers.get("ratelimit") ?? "");
-  return limit?.[1] === "0" ? Number(limit[2]) : 0;
-}
-
 /** Tell whether a value is an object; its members may be anything. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Tell whether a value is a message; fields that an older server lacks are tolerated. */
+/** Tell whether a value is a message, by what all of them have. */
 export function isMessage(value: unknown): value is MessageItem {
   return isObject(value) && typeof value["id"] === "string" && typeof value["received_at"] === "string";
 }

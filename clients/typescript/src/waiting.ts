@@ -1,6 +1,6 @@
-// Waiting for mail with the service's `wait` parameter, also through proxies and old servers that do not wait.
+// Waiting for mail with the service's `wait` parameter, also through proxies that cut what takes long.
 
-import { type Answer, nextPageQuery, secondsToToken } from "./answers.js";
+import { type Answer, nextPageQuery } from "./answers.js";
 import { ConnectionLost, Problem, ServiceUnreachable, WaitTimeout, printable, textOf } from "./errors.js";
 import { sleep } from "./http.js";
 import type { MessageItem } from "./openapi.js";
@@ -69,12 +69,10 @@ export class Waiting<T> {
       const [page, answer] = await this.inbox.page(this.#parameters(waitSeconds), readMs, this.signal);
       this.#hasAnswered = true;
       this.#trouble = null;
-      // An older server may not know positions; ids sort by arrival.
-      const fresh = page.filter(({ id }) => id > (this.#after ?? "")).sort((one, other) => (one.id < other.id ? -1 : 1));
-      const found = this.#take(fresh);
-      if (found !== null || fresh.length >= MAX_PAGE) return [found, null];
+      const found = this.#take(page);
+      if (found !== null || page.length >= MAX_PAGE) return [found, null];
       if (page.length === 0 && waitSeconds === 0 && this.#movedOn(answer)) return [null, null];
-      return [null, fresh.length > 0 ? 0 : untilNext(answer, performance.now() - started)];
+      return [null, page.length > 0 ? 0 : Math.max(PAUSE_MS - (performance.now() - started), 0)];
     } catch (error) {
       return [null, this.#afterTrouble(error, performance.now() - started)];
     }
@@ -148,11 +146,6 @@ export class Waiting<T> {
       return this.#passedOver;
     }
   }
-}
-
-/** Return 0 after an answer that took long; a pause after one of a server that does not wait. */
-function untilNext(answer: Answer, tookMs: number): number {
-  return tookMs >= PAUSE_MS ? 0 : Math.max(PAUSE_MS, secondsToToken(answer) * 1000);
 }
 
 /** Return a line for each mail, each after a line end. */
