@@ -1,4 +1,4 @@
-"""Every error the client raises on purpose, as one tree; ``answers.py`` says which answer becomes which.
+"""Every error the client raises on purpose, as one tree, and what is shown of mails; ``answers.py`` chooses the error.
 
     TmpmaildError
     ├── ServiceUnreachable    no answer
@@ -13,13 +13,17 @@ Text of a server is in a message only with its control characters replaced: it m
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
 
 from msgspec import Struct
 
 from tmpmaild.client.wire import Message
 
 _MAX_CHARACTERS = 200
+_MAX_EXCERPT_LINES = 15
+_MAX_EXCERPT_MAILS = 3
 _UNSAFE = re.compile(  # control characters, ends of lines and paragraphs, bidirectional controls, lone surrogates
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -203,3 +207,43 @@ def _code(kind: type[Problem]) -> str:
 
 PROBLEMS: dict[str, type[Problem]] = {_code(kind): kind for kind in Problem.__subclasses__()}
 """The class of each code of the API."""
+
+
+class Headed(Protocol):
+    """A mail, as any module has it."""
+
+    @property
+    def received_at(self) -> datetime:
+        """When it came."""
+
+    @property
+    def sender(self) -> str:
+        """Its sender's address."""
+
+    @property
+    def subject(self) -> str:
+        """Its subject."""
+
+
+def heading(message: Headed) -> str:
+    """Return one line: when it came, from whom, about what."""
+    time = message.received_at.isoformat(sep=" ", timespec="seconds")
+    return f"{time}  {printable(message.sender) or 'unknown sender'}  {printable(message.subject) or '(no subject)'}"
+
+
+def beginning(text: str) -> Iterator[str]:
+    """Yield the first lines of a text that are not empty, each after a bar; the last says if there is more."""
+    lines = [line for line in text[: _MAX_EXCERPT_LINES * _MAX_CHARACTERS].split("\n") if line.strip()]
+    yield from (f"  | {printable(line)}" for line in lines[:_MAX_EXCERPT_LINES])
+    if len(lines) > _MAX_EXCERPT_LINES or len(text) > _MAX_EXCERPT_LINES * _MAX_CHARACTERS:
+        yield "  | …"
+
+
+def listing(messages: Sequence[Message], *, with_text: bool) -> str:
+    """Return a line for each mail, with a line end before it; with the texts of the newest ones on demand."""
+    lines: list[str] = []
+    for number, message in enumerate(messages):
+        lines.append(f"  {heading(message)}")
+        if with_text and number >= len(messages) - _MAX_EXCERPT_MAILS:
+            lines += beginning(message.text)
+    return "".join(f"\n{line}" for line in lines)

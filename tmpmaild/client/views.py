@@ -8,8 +8,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from tmpmaild.client.errors import NotInMail, printable
-from tmpmaild.client.excerpts import listing
+from tmpmaild.client.errors import NotInMail, listing, printable
 from tmpmaild.client.goals import Goal
 from tmpmaild.client.remote import Filter, Held, RemoteInbox
 from tmpmaild.client.wire import AttachmentItem, Code, Details, Link, Message

@@ -21,9 +21,9 @@ from tmpmaild.client.errors import (
     TooManyStreams,
     UnexpectedMail,
     WaitTimeout,
+    listing,
     printable,
 )
-from tmpmaild.client.excerpts import listing
 from tmpmaild.client.goals import MAIL, Goal
 from tmpmaild.client.remote import MAX_PAGE, Filter, RemoteInbox, urlencoded
 from tmpmaild.client.wire import Message, MessageList

@@ -7,8 +7,7 @@ import httpx2
 import pytest
 
 from tmpmaild.client import Client, Inbox, Mail
-from tmpmaild.client.errors import printable
-from tmpmaild.client.excerpts import beginning, heading
+from tmpmaild.client.errors import beginning, heading, printable
 from tmpmaild.pytest_plugin.inboxes import Clients
 
 _MAX_MAILS = 10
