@@ -27,9 +27,8 @@ from tmpmaild.host.reloading import Outcome, Reloading
 from tmpmaild.host.sockets import Sockets, bind, certificate, names
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp
-from tmpmaild.http.health import operator_app
+from tmpmaild.http.health import answering, operator_app
 from tmpmaild.http.server import HttpServer
-from tmpmaild.http.starting import answering
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.rules import Rules

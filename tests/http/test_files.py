@@ -12,9 +12,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from tmpmaild.http import files
-from tmpmaild.http.files import DOCS_POLICY, INBOX_POLICY, StaticFile, docs_files, web_files
+from tmpmaild.http.files import CONTENT_SECURITY_POLICY, DOCS_POLICY, INBOX_POLICY, StaticFile, docs_files, web_files
 from tmpmaild.http.resource import Resource
-from tmpmaild.http.securityheaders import CONTENT_SECURITY_POLICY
 
 from .conftest import Client
 

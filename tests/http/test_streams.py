@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from tmpmaild.http import eventsending
+from tmpmaild.http import streams
 
 from .conftest import read_all
 from .streams import PATIENCE_SECONDS, Event, Stream, until
@@ -130,7 +130,7 @@ async def test_a_stop_ends_the_stream_without_an_event(world, follow):
 
 
 async def test_a_quiet_stream_shows_that_it_lives(world, serve, held, monkeypatch):
-    monkeypatch.setattr(eventsending, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "HEARTBEAT_SECONDS", 0.01)
     async with serve(world.app()) as served, await served.connect() as connection:
         await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         stream = await Stream(connection).open()
@@ -167,7 +167,7 @@ async def test_a_client_that_goes_away_frees_its_place_at_once(world, serve, hel
 
 
 async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, serve, held, monkeypatch):
-    monkeypatch.setattr(eventsending, "_SLICE_SECONDS", 0.1)
+    monkeypatch.setattr(streams, "_SLICE_SECONDS", 0.1)
     sent = [await world.deliver(held["address"], b"\r\n" + b"x" * 6000) for _ in range(200)]
     async with serve(world.app()) as served:
         with socket.socket() as deaf:
@@ -176,7 +176,7 @@ async def test_a_reader_who_does_not_keep_up_is_cut_and_loses_nothing(world, ser
             deaf.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             await until(lambda: len(world.service._bus))
             await until(lambda: not len(world.service._bus))
-        monkeypatch.setattr(eventsending, "_SLICE_SECONDS", 10)  # for who reads, however busy the machine is
+        monkeypatch.setattr(streams, "_SLICE_SECONDS", 10)  # for who reads, however busy the machine is
         async with await served.connect() as connection:
             await connection.send(
                 f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode()

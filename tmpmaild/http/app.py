@@ -18,20 +18,17 @@ from tmpmaild.errors import RequestError
 from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.accesslog import AccessLog
 from tmpmaild.http.addressendpoints import AddressEndpoints
-from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots
+from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots, StreamSlots
 from tmpmaild.http.apioperations import OPERATIONS
-from tmpmaild.http.cors import Cors
-from tmpmaild.http.crosssite import CrossSite
+from tmpmaild.http.crosssite import Cors, CrossSite
 from tmpmaild.http.files import StaticFile, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.measures import Counting, HttpMeasures
-from tmpmaild.http.messageendpoints import MessageEndpoints
+from tmpmaild.http.messageendpoints import MessageEndpoints, ViewEndpoints
 from tmpmaild.http.middleware import Guard, RateLimit
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Endpoint, Resource
-from tmpmaild.http.streamendpoint import StreamEndpoint
-from tmpmaild.http.streamslots import StreamSlots
-from tmpmaild.http.viewendpoints import ViewEndpoints
+from tmpmaild.http.streams import StreamEndpoint
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Measure

@@ -1,20 +1,27 @@
-"""Refuses requests that pages of other sites make a browser send to the API, before they count for the rate limit.
+"""Requests of pages of other sites: what a browser was made to send is refused, before it counts for the rate limit.
 
 Over HTTPS and to localhost browsers tell the origin of a request in ``Sec-Fetch-*`` (W3C Fetch Metadata), elsewhere
-only in ``Origin``.
+only in ``Origin``. Where the operator allows origins (CORS), their pages may use the API.
 """
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tmpmaild.http.middleware import with_headers
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.securityheaders import with_headers
 
 _DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
 _READING = ("GET", "HEAD")
 _SAFE = (*_READING, "OPTIONS")  # RFC 9110 §9.2.1
+_VARY = (b"vary", b"Origin")
+_EXPOSED = (b"access-control-expose-headers", b"Link, Location, RateLimit, RateLimit-Policy, Retry-After")
+_PREFLIGHT = (
+    (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID"),
+    (b"access-control-max-age", b"600"),
+)
 
 
 class CrossSite:
@@ -60,3 +67,32 @@ def _is_followed_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
         and headers.get(b"sec-fetch-mode") == b"navigate"
         and headers.get(b"sec-fetch-dest") == b"document"
     )
+
+
+class Cors:
+    """Adds header fields to every answer of the application, so that pages can read errors too."""
+
+    def __init__(self, app: ASGIApp, *, origins: Sequence[str]) -> None:
+        self._app = app
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        await self._app(scope, receive, self._permitting(scope, send))
+
+    def _permitting(self, scope: Scope, send: Send) -> Send:
+        extra = self._headers(scope)
+
+        async def permit(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        return permit
+
+    def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        origin = dict(scope["headers"]).get(b"origin")
+        if origin not in self._origins:
+            return [_VARY]
+        asks_first = _PREFLIGHT if scope["method"] == "OPTIONS" else ()
+        return [_VARY, (b"access-control-allow-origin", origin), _EXPOSED, *asks_first]

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from tmpmaild.http.negotiation import best_language, prefers_gzip
 from tmpmaild.http.resource import Endpoint
 from tmpmaild.http.scriptbundle import bundle
-from tmpmaild.http.securityheaders import CONTENT_SECURITY_POLICY
 
+CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 DOCS_POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

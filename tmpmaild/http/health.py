@@ -1,17 +1,26 @@
-"""Health checks and metrics: what a supervisor, a balancer and Prometheus ask for. Nothing is measured on request."""
+"""Health checks and metrics: what a supervisor, a balancer and Prometheus ask for, also before the service is ready."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
+from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Resource
+from tmpmaild.http.server import HttpServer
 
 Ready = Callable[[], str]
 """Returns why the service is not ready, "" if it is, from memory."""
+_MAX_CONNECTIONS: Final = 100
+_PATIENCE_SECONDS: Final = 1.0
+"""A restart takes less: who connects in the meantime is left to wait, and served by the daemon itself."""
 
 
 async def healthz(_request: Request) -> Response:
@@ -54,3 +63,28 @@ def operator_app(ready: Ready, page: Callable[[str], tuple[bytes, str]]) -> ASGI
 
 def _text(status: int, line: str) -> Response:
     return Response(f"{line}\n", status, {"Cache-Control": "no-store"}, media_type="text/plain")
+
+
+@asynccontextmanager
+async def answering(sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
+    """Answer on sockets that are bound, if the body takes long, until it ends; they stay open."""
+    paths = public_paths(lambda: "the storage is waited for")
+    routes = [Route(path, resource) for path, resource in paths.items()]
+    unavailable = Mount("/", Problems("").response("storage-unavailable"))
+    server = HttpServer(Starlette(routes=[*routes, unavailable]), max_connections=_MAX_CONNECTIONS)
+    opened = asyncio.Event()
+    answering = asyncio.create_task(_start_unless(opened, server, sockets))
+    try:
+        yield
+    finally:
+        opened.set()
+        await answering
+        await server.stop(0)
+
+
+async def _start_unless(opened: asyncio.Event, server: HttpServer, sockets: Sequence[socket.socket]) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await opened.wait()
+    except TimeoutError:
+        await server.start([listener.dup() for listener in sockets])

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tmpmaild.http.answers import StreamSlots
 from tmpmaild.http.resource import Resource
-from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.measures import Count, Gauge, Measure
 
 OTHER = "other"

@@ -1,6 +1,7 @@
-"""The endpoints of messages: lists that may wait, one message, its source and attachments."""
+"""The endpoints of messages: lists that may wait, one message, its source, attachments and views."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http import disposition
 from tmpmaild.http.answers import (
     IN_LOOP_BYTES,
@@ -16,18 +18,25 @@ from tmpmaild.http.answers import (
     JsonResponse,
     LargeAnswer,
     LargeAnswerSlots,
+    StreamSlots,
     encode_in_thread,
     is_large,
 )
-from tmpmaild.http.parsing import read_query
-from tmpmaild.http.requests import PageQuery, page
-from tmpmaild.http.resource import client, holder_token, token, unless_gone
-from tmpmaild.http.streamslots import StreamSlots
+from tmpmaild.http.parsing import read_body, read_query
+from tmpmaild.http.problems import BadRequest
+from tmpmaild.http.requests import PageQuery, ViewRequest, page
+from tmpmaild.http.resource import body, client, holder_token, token, unless_gone
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.listings import message_characters
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.inboxes.viewing import Grant, Viewer
 from tmpmaild.model import Listing, Page
+
+_POLICY = (
+    "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {images}; "
+    "style-src 'unsafe-inline'"
+)
 
 
 class _Wanted(Struct, frozen=True):
@@ -143,3 +152,48 @@ class MessageEndpoints:
 
     def _large(self, request: Request, make: Callable[[], Awaitable[Response]]) -> LargeAnswer:
         return LargeAnswer(self._slots, client(request), make)
+
+
+@contextmanager
+def _no_reasons() -> Iterator[None]:
+    """Answer 404 whatever the reason why a view has ended, so that its path tells nothing of the address."""
+    try:
+        yield
+    except (AddressExpired, AddressNotFound, MessageNotFound):
+        raise BadRequest("not-found", "") from None
+
+
+class ViewEndpoints:
+    """The endpoints over one service."""
+
+    def __init__(self, viewer: Viewer, wire: Wire, slots: LargeAnswerSlots) -> None:
+        self._viewer = viewer
+        self._wire = wire
+        self._slots = slots
+
+    async def create(self, request: Request) -> Response:
+        """Create the path of a view, which works for a minute."""
+        wanted = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
+        secret, grant, remote_images = await self._viewer.permit(
+            request.path_params["address"],
+            request.path_params["id"],
+            token(request),
+            remote_images=wanted.remote_images,
+        )
+        path = self._wire.view_path(secret)
+        return JsonResponse(msgspec.json.encode(self._wire.view(secret, grant, remote_images)), 201, {"Location": path})
+
+    async def show(self, request: Request) -> ASGIApp:
+        """Return the page of a view."""
+        secret = request.path_params["secret"]
+        with _no_reasons():
+            grant, size_bytes = await self._viewer.find(secret)
+        if size_bytes <= IN_LOOP_BYTES:
+            return await self._page(secret, grant)
+        return LargeAnswer(self._slots, client(request), partial(self._page, secret, grant))
+
+    async def _page(self, secret: str, grant: Grant) -> Response:
+        with _no_reasons():
+            view = await self._viewer.look(secret, grant)
+        policy = _POLICY.format(images="data: https:" if grant.remote_images else "data:")
+        return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})

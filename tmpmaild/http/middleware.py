@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Client
-from tmpmaild.http.securityheaders import with_headers
 from tmpmaild.peers import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.ratelimit import Buckets, Decision, RateLimits
 
@@ -21,6 +20,13 @@ _new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
 log = logging.getLogger(__name__)
+EVERYWHERE = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+# A cached 404 would outlive the creation of the name.
+UNCACHED = (b"cache-control", b"no-store")
+UNCACHED_PATHS = ("/api/", "/view/")
 
 
 class RateLimit:
@@ -194,3 +200,15 @@ def _rate_limit_headers(buckets: Buckets, decision: Decision) -> list[tuple[byte
     policy = f'"{buckets.name}";q={buckets.tokens_per_minute};w=60'
     state = f'"{buckets.name}";r={decision.remaining};t={decision.next_token_seconds}'
     return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", state.encode())]
+
+
+def with_headers(scope: Scope, send: Send) -> Send:
+    """Return a ``send`` that adds these fields to the answer to a request."""
+    extra = [*EVERYWHERE, UNCACHED] if scope["path"].startswith(UNCACHED_PATHS) else list(EVERYWHERE)
+
+    async def add_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *extra]
+        await send(message)
+
+    return add_headers

@@ -2,7 +2,7 @@
 
 import socket
 
-from tmpmaild.http.starting import answering
+from tmpmaild.http.health import answering
 
 
 async def test_who_connects_during_a_restart_is_left_for_the_daemon_itself():

@@ -1,27 +1,107 @@
-"""The event streams of one inbox and of several; how events are sent is in ``eventsending.py``."""
+"""The event streams of one inbox and of several, as Server-Sent Events of the HTML standard."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from functools import partial
+from typing import Protocol, TypeVar
 
+import anyio
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tmpmaild.errors import InvalidRequest
-from tmpmaild.http.eventsending import block, send_events, start
+from tmpmaild.errors import InvalidRequest, RequestError
+from tmpmaild.http.answers import StreamSlots
 from tmpmaild.http.parsing import read_body, read_query
 from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id
-from tmpmaild.http.resource import body, client, take_token, token
+from tmpmaild.http.resource import body, client, take_token, token, unless_gone
 from tmpmaild.http.schemas import AddressResource, Nothing
-from tmpmaild.http.streamslots import StreamSlots
 from tmpmaild.http.wire import Wire
+from tmpmaild.inboxes.events import Overflow
 from tmpmaild.inboxes.following import Event, Following
 from tmpmaild.inboxes.followingseveral import NamedEvent, SeveralEvent, Unavailable, Wish, follow_several
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
 from tmpmaild.model import Message
+
+HEARTBEAT_SECONDS = 15
+_RETRY = b"retry: 10000\n\n"
+_HEARTBEAT = b":\n\n"
+_SLICE_BYTES = 64 * 1024
+_SLICE_SECONDS = 10
+_HEADERS = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
+
+E = TypeVar("E")
+
+
+class Source(Protocol[E]):
+    """Where events come from."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether ``next`` has returned the last events."""
+
+    async def next(self, seconds: float) -> Sequence[E]:
+        """Return the next events; an empty list if there are none within ``seconds``."""
+
+    async def may_show(self, event: E) -> bool:
+        """Return whether an event may still be sent."""
+
+
+async def start(send: Send) -> None:
+    """Send the head of the answer."""
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+
+
+async def send_events(source: Source[E], written: Callable[[E], bytes], receive: Receive, send: Send) -> None:
+    """Send the events of a source to its end, each as ``written`` returns it.
+
+    The answer is completed at the end, and when the client has disconnected: one that has only closed its sending side
+    (a half-closed connection) looks the same. It is broken off when the client does not take what is sent.
+    """
+    if await unless_gone(receive, partial(_send_all, source, written, send)) is not False:
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send) -> bool:
+    """Return whether the client has taken everything."""
+    async with aclosing(_chunks(source, written)) as chunks:
+        async for chunk in chunks:
+            with anyio.move_on_after(_SLICE_SECONDS) as taking:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if taking.cancelled_caught:
+                return False
+    return True
+
+
+async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
+    yield _RETRY
+    try:
+        while not source.has_ended:
+            events = await source.next(HEARTBEAT_SECONDS)
+            if not events:
+                yield _HEARTBEAT
+            for event in events:
+                if not await source.may_show(event):
+                    continue
+                for part in _slices(written(event)):
+                    yield part
+    except (RequestError, Overflow):
+        return  # the client reconnects after the last message, and gets the error then
+
+
+def block(name: str, data: bytes | Struct, message_id: str | None = None) -> bytes:
+    """Return one event."""
+    position = b"" if message_id is None else b"id: %s\n" % message_id.encode()
+    octets = data if isinstance(data, bytes) else msgspec.json.encode(data)
+    return b"%sevent: %s\ndata: %s\n\n" % (position, name.encode(), octets)
+
+
+def _slices(octets: bytes) -> Iterator[bytes]:
+    for start in range(0, len(octets), _SLICE_BYTES):
+        yield octets[start : start + _SLICE_BYTES]
 
 
 class StreamEndpoint:
