@@ -67,6 +67,7 @@ MEASURE = """
   return { pieces, overflow: root.scrollWidth - root.clientWidth, height: root.scrollHeight };
 }
 """
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 class Screens:
@@ -104,7 +105,11 @@ class Screens:
         ]
         self._answers[""] = "<!doctype html>" + "".join(frames), {}
         await self._page.goto("http://mail.example/")
-        found = {frame.name: await frame.evaluate(MEASURE) for frame in self._page.frames[1:]}
+        found = {}
+        for frame in self._page.frames[1:]:
+            fitted = await frame.evaluate(OVERFLOW)
+            await frame.evaluate("document.getElementById('size')?.click()")  # to the size that its sender gave it
+            found[frame.name] = {**await frame.evaluate(MEASURE), "fitted": fitted}
         return {key: [found[f"{path} {key[1]}"] for path in paths] for key, paths in shown.items()}
 
 
@@ -149,6 +154,7 @@ def differences(original, view):
     ratio = view["height"] / original["height"]
     return {
         "scrolls": max(0, view["overflow"] - original["overflow"]),
+        "does not fit": FOLDER == OWN and max(0, view["fitted"]),
         "height": 0 if 0.75 <= ratio <= 1.25 else round(ratio, 2),
         "columns lost": list(lost_columns(theirs, ours)),
         "words lost": dict(words - shown),

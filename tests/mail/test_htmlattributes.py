@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tmpmaild.mail import htmlattributes
 from tmpmaild.mail.cssdeclarations import StyleAttributes
-from tmpmaild.mail.htmlattributes import link, remote_backgrounds, start_tag
+from tmpmaild.mail.htmlattributes import fixed_width, link, remote_backgrounds, start_tag
 
 
 def allowed(name, attributes):
@@ -66,3 +66,22 @@ def test_a_tag_cannot_be_left_from_within(attributes):
 )
 def test_remote_backgrounds_are_counted(attributes, count):
     assert remote_backgrounds(attributes) == count
+
+
+@pytest.mark.parametrize(
+    ("attributes", "pixels"),
+    [
+        ({"width": "600"}, 600),
+        ({"width": "600px"}, 600),
+        ({"width": "100%"}, 0),
+        ({"width": "600", "style": "width:100%"}, 0),
+        ({"width": "600", "style": "color:red"}, 600),
+        ({"style": "width:640px;min-width:700px"}, 700),
+        ({"style": "width:640px;max-width:100%"}, 0),
+        ({"style": "border-width:640px"}, 0),
+        ({"width": "9" * 5000}, 99999),
+        ({"width": "\u0661\u0662"}, 0),
+    ],
+)
+def test_an_element_has_a_width_of_its_own_or_adapts(attributes, pixels):
+    assert fixed_width(attributes) == pixels

@@ -237,6 +237,21 @@ def test_tag_soup_never_raises_nor_yields_what_is_not_allowed(soup):
     page.encode()
 
 
+@pytest.mark.parametrize(
+    ("html", "is_fitted"),
+    [
+        ("<table width=600><tr><td>one</table>", True),
+        ("<table width=200><tr><td>one</table>", False),
+        ("<table width=5000><tr><td>one</table>", False),
+        ("<style>@media (max-width:620px){.w{width:100%!important}}</style><table class=w width=600></table>", False),
+    ],
+)
+def test_a_mail_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(html, is_fitted):
+    page = render(html, {}, remote_images=False).html
+    assert ("zoom" in page) is is_fitted
+    assert page.endswith('<input type="checkbox" id="size" aria-label="100 %"></body>') is is_fitted
+
+
 def test_the_page_is_a_document_that_opens_links_elsewhere():
     page = render("<p>x", {}, remote_images=False).html
     assert page.startswith('<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN"><meta charset="utf-8">')

@@ -31,6 +31,7 @@ _IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
 _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
 
 _PIXELS = re.compile(r"(?<![\w-])(width|height)\s*+:\s*+([0-9]+)px")
+_FIXED_WIDTH = re.compile(r"(?<![\w-])(?:min-)?width:([0-9]{3,4})(?:\.[0-9]++)?px")
 _MIN_PICTURE_PIXELS = 24
 _WIDE_PIXELS = 100
 
@@ -78,6 +79,15 @@ def placeholder(attributes: Mapping[str, str]) -> dict[str, str]:
         return {"role": "img", "title": attributes.get("title", alt)} if (width or _WIDE_PIXELS) < _WIDE_PIXELS else {}
     is_picture = min(width or 0, height or 0) >= _MIN_PICTURE_PIXELS
     return {} if is_picture else {"role": "presentation"}
+
+
+def fixed_width(attributes: Mapping[str, str]) -> int:
+    """Return how many pixels an element takes whatever the screen has, 0 if it adapts; of attributes that may stay."""
+    style = attributes.get("style", "")
+    if "width:" in style:
+        return 0 if "max-width:" in style else max(map(int, _FIXED_WIDTH.findall(style)), default=0)
+    width = attributes.get("width", "").removesuffix("px")
+    return int(width[:5]) if width.isascii() and width.isdigit() else 0
 
 
 def remote_backgrounds(attributes: Mapping[str, str]) -> int:

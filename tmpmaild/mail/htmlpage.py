@@ -54,6 +54,16 @@ _QUIRKS = (
     ":where(table){font-weight:initial;font-style:initial;font-variant:initial;font-size:initial;line-height:initial;"
     "white-space:initial;text-align:initial}"
 )
+# A mail that is wider than its frame is shown smaller, in steps, until its reader ticks the box in the corner.
+_FIT = (
+    "body{zoom:var(--fit,1)}body:has(#size:checked){--fit:1}:where(table img){max-width:calc(100vw / var(--fit,1))}"
+    "#size{display:none}@media screen and (max-width:%dpx){#size{display:block;position:fixed;margin:0;appearance:none;"
+    "right:calc(8px / var(--fit,1));bottom:calc(8px / var(--fit,1));width:calc(44px / var(--fit,1));height:calc(44px / "
+    "var(--fit,1));border-radius:50%%;background:#222c;color:#fff;text-align:center;cursor:pointer;"
+    "font:calc(24px / var(--fit,1))/1.8 sans-serif}#size::before{content:'\\2922'}#size:checked{opacity:.5}}"
+)
+_SIZE = '<input type="checkbox" id="size" aria-label="100 %">'
+_NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 1000, 20, 16
 _INVERTED = "filter:invert(1) hue-rotate(180deg)"
 _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_INVERTED}}}"
 _TEXT_STYLE = (
@@ -62,17 +72,27 @@ _TEXT_STYLE = (
 )
 
 
-def mail_page(source: str, body: str, sheet: str = "", *, has_dark_styles: bool = False) -> str:
+def mail_page(source: str, body: str, sheet: str = "", *, has_dark_styles: bool = False, width: int = 0) -> str:
     """Return the page of a sanitised mail.
 
     ``body`` is one ``div`` that stands for the mail's body, ``sheet`` the style sheet of the mail, both
-    harmless; of ``source``, the mail as it came, only the doctype is looked at.
+    harmless; of ``source``, the mail as it came, only the doctype is looked at. ``width`` are the pixels that the
+    mail takes whatever the frame has: in a narrower one it is shown smaller.
     """
     doctype, quirks = _mode(source)
-    own = f"{_MAIL_STYLE}{quirks}{'' if has_dark_styles else _DARK}"
+    fit = _fit(width + _MARGINS) if _NARROWEST < width <= _WIDEST else ""
+    own = f"{_MAIL_STYLE}{quirks}{fit}{'' if has_dark_styles else _DARK}"
     styles = f'<style id="{DARK_ID}">{own}</style>' + (f"<style>{sheet}</style>" if sheet else "")
     inner = body.removeprefix("<div").removesuffix("</div>")
-    return f"{doctype}{_HEAD}{styles}<body{inner}</body>"
+    return f"{doctype}{_HEAD}{styles}<body{inner}{_SIZE if fit else ''}</body>"
+
+
+def _fit(width: int) -> str:
+    steps = range((width - 1) // _STEP * _STEP, _NARROWEST - 1, -_STEP)
+    sizes = (
+        f"@media screen and (max-width:{step + _STEP - 1}px){{body{{--fit:{step / width:.3f}}}}}" for step in steps
+    )
+    return _FIT % (width - 1) + "".join(sizes)
 
 
 def text_page(text: str, note: str = "") -> str:

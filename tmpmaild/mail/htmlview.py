@@ -116,6 +116,7 @@ class _Mail:
         self._body: dict[str, str] = {}
         self._markup = ""
         self._remote_images = 0
+        self._width = 0
 
     def read(self, source: str) -> bool:
         """Take in the HTML; False when it passes a bound."""
@@ -141,7 +142,10 @@ class _Mail:
         """Return the page of what may stay, with the addresses of its images."""
         markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
         sheet = self._sheet.written(self._elements, self._tree.depth)
-        return htmlpage.mail_page(source, markup, sheet, has_dark_styles=f"#{DARK_ID}:target" in sheet)
+        # A sheet that asks for the width of the screen adapts the mail to it.
+        width = 0 if "(max-width" in sheet else self._width
+        has_dark_styles = f"#{DARK_ID}:target" in sheet
+        return htmlpage.mail_page(source, markup, sheet, has_dark_styles=has_dark_styles, width=width)
 
     def _take(self, kind: str, text: str, attributes: str) -> None:
         if kind == "text":
@@ -165,7 +169,9 @@ class _Mail:
         elif name in ("img", "image"):
             self._image(attributes)
         elif name in _ELEMENTS:
-            tag = htmlattributes.start_tag(name, self._allowed(name, attributes))
+            kept = self._allowed(name, attributes)
+            self._width = max(self._width, htmlattributes.fixed_width(kept))
+            tag = htmlattributes.start_tag(name, kept)
             if name in htmltree.VOIDS:
                 self._tree.void(name, tag)
             else:
