@@ -11,7 +11,7 @@ from tmpmaild.storage.columns import CONTENT
 from tmpmaild.storage.sqlite.layout import INSERTED, MAX_ROWS, MessageColumns, forget_values
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 33, MAX_ROWS, MAX_ROWS + 1])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 9, 16, 17, 33, MAX_ROWS, MAX_ROWS + 1])
 async def test_each_mail_of_a_batch_is_stored_once(open_engine, count):
     async with open_engine(max_messages_per_inbox=0) as engine:
         inbox = await engine.inbox("ada")

@@ -11,7 +11,7 @@ from tmpmaild.config.settings import Addresses, Smtp
 from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, PAGE_BYTES, content_columns, insert
+from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, NO_CONTENT, PAGE_BYTES, content_columns, insert
 from tmpmaild.storage.sqlite.migrate import migrate
 
 from .conftest import new_mail
@@ -48,11 +48,10 @@ class Table:
         recipients = b"".join(b"r" * 50 for _ in inbox_ids)
         cost_bytes, columns = content_columns(new_mail(*map(str, inbox_ids), **mail), recipients, 1_790_000_000_000)
         keys = [next(self.keys) for _ in inbox_ids]
-        nothing = (None,) * len(columns)
         insert(
             self.connection,
             [
-                (key, inbox_id, keys[0], 0, 50, *(columns if key == keys[0] else nothing))
+                (key, inbox_id, keys[0], 0, 50, *(columns if key == keys[0] else NO_CONTENT))
                 for key, inbox_id in zip(keys, inbox_ids, strict=True)
             ],
         )

@@ -101,7 +101,7 @@ def _parsed(raw: bytes) -> ParsedMail:
         headers.decode(first.get("subject", "")),
         _body(raw, body_part, html, warnings),
         html,
-        _attachments(raw, others, html or "", warnings),
+        _attachments(raw, others, html or "", warnings) if others else (),
         tuple([(name, headers.decode(value, warnings)) for name, value in fields]),
         tuple(warnings),
     )
@@ -153,8 +153,11 @@ def _is_verbatim(raw: bytes, part: Part) -> bool:
 
 def _has_lone_cr(raw: bytes, start: int, end: int) -> bool:
     """Look step by step: no other thread gets the GIL while octets are counted."""
-    steps = ((at, min(at + _STEP_BYTES, end)) for at in range(start, end, _STEP_BYTES))
-    return any(raw.count(b"\r", at, to) != raw.count(b"\r\n", at, min(to + 1, end)) for at, to in steps)
+    for at in range(start, end, _STEP_BYTES):
+        to = min(at + _STEP_BYTES, end)
+        if raw.count(b"\r", at, to) != raw.count(b"\r\n", at, min(to + 1, end)):
+            return True
+    return False
 
 
 def _text(raw: bytes, part: Part, warnings: dict[str, None]) -> str:

@@ -157,10 +157,9 @@ def _plain_mail(octets: bytes) -> bytes | None:
 
 
 def _is_plain(wire: bytes) -> bool:
-    """Return whether each line end is CRLF and there is no NUL; ``splitlines`` also splits at a lone CR or LF."""
-    line_feeds = wire.count(b"\n")
-    lines = line_feeds + (not wire.endswith(b"\n"))
-    return line_feeds == wire.count(b"\r") and lines == len(wire.splitlines()) and b"\0" not in wire
+    """Return whether each line end is CRLF and there is no NUL."""
+    text = wire.replace(b"\r\n", b"")
+    return b"\r" not in text and b"\n" not in text and b"\0" not in text
 
 
 def _has_lone_dot(wire: bytes) -> bool:

@@ -1,14 +1,13 @@
 """The operation that stores mail."""
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, ClassVar
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError
 from tmpmaild.model import NewMail
 from tmpmaild.storage.sqlite.batches import Batch, Operation
-from tmpmaild.storage.sqlite.layout import MAX_ROWS, MessageColumns, content_columns, insert
+from tmpmaild.storage.sqlite.layout import MAX_ROWS, NO_CONTENT, content_columns, insert
 from tmpmaild.storage.sqlite.quotas import InboxQuotas
 
 
@@ -67,19 +66,13 @@ class AddMessage(Operation):
         cost_bytes, columns = content_columns(self.mail, b"".join(written), batch.now_ms)
         if not quotas.charge(recipients, cost_bytes):
             return MailboxFull("a recipient has no room")
-        keys = [batch.draw_message_key() for _ in written]
-        nothing = (None,) * len(columns)
-        starts = accumulate(map(len, written), initial=0)
-        return [
-            (
-                *MessageColumns(
-                    id=key,
-                    inbox_id=int(inbox_id),
-                    content_id=keys[0],
-                    recipient_at=start,
-                    recipient_bytes=len(recipient),
-                ),
-                *(columns if key == keys[0] else nothing),
-            )
-            for key, inbox_id, start, recipient in zip(keys, recipients, starts, written, strict=False)
-        ]
+        rows: list[tuple[Any, ...]] = []
+        start = content_id = 0
+        for inbox_id, recipient in zip(recipients, written, strict=True):
+            key = batch.draw_message_key()
+            content_id = content_id or key
+            # The order is that of ``MessageColumns``.
+            rows.append((key, int(inbox_id), content_id, start, len(recipient), *columns))
+            columns = NO_CONTENT
+            start += len(recipient)
+        return rows

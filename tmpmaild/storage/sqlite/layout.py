@@ -12,13 +12,13 @@ is at most U - 35, else M.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 from tmpmaild.model import NewMail
-from tmpmaild.storage.columns import CONTENT, octets
+from tmpmaild.storage.columns import CONTENT, Column
 
 PAGE_BYTES = 4096
 LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489
@@ -43,9 +43,9 @@ SLOT_BYTES = 320  # a local part of 64, an @, a domain of 253
 EMPTY_SLOTS = b" " * (SLOTS * SLOT_BYTES)
 
 
-def padding(text_bytes: int) -> bytes:
-    """Return the padding with which a row of ``FILLER`` and that much text has ``LOCAL_BYTES`` in the b-tree page."""
-    return bytes((_AIM_BYTES - text_bytes) % OVERFLOW_BYTES)
+def padding_bytes(text_bytes: int) -> int:
+    """Return how much padding a row of a filler and that much text needs to have ``LOCAL_BYTES`` in the b-tree page."""
+    return (_AIM_BYTES - text_bytes) % OVERFLOW_BYTES
 
 
 def stored_bytes(padded_bytes: int) -> int:
@@ -59,10 +59,23 @@ def slot(inbox_id: int) -> tuple[int, int]:
     return inbox_id // SLOTS, inbox_id % SLOTS * SLOT_BYTES
 
 
+# sqlite3 first looks for an adapter of what is not a number, a str or a bytearray, in vain and at length.
+_COPIED_BYTES = 64 * 1024
+
+
+def _blob(octets: bytes) -> bytes | bytearray:
+    """Return octets as they are bound fastest: to copy a small mail costs less than the look for an adapter."""
+    return bytearray(octets) if len(octets) <= _COPIED_BYTES else octets
+
+
+def _bound(column: Column) -> Callable[[NewMail], Any]:
+    return (lambda mail: _blob(column.value(mail))) if column.kind == "bytea" else column.value
+
+
 _NUMBERS = [column for column in CONTENT if column.is_number]
 _TEXTS = [column for column in CONTENT if not column.is_number]
 _NUMBER_VALUES = tuple(column.value for column in _NUMBERS)
-_TEXT_VALUES = tuple(column.value for column in _TEXTS)
+_TEXT_VALUES = tuple(_bound(column) for column in _TEXTS)
 
 
 class MessageColumns(NamedTuple):
@@ -85,33 +98,35 @@ INSERTED = (
     *(column.name for column in _TEXTS),
     "padding",
 )
-"""The columns of the view ``delivery`` in the order in which ``insert`` takes them."""
+"""The columns of the view ``delivery``; ``insert`` takes all but the filler, and for the padding how long it is."""
 
 
 def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, tuple[Any, ...]]:
     """Lay a mail out as the columns that follow ``MessageColumns``; the number is what it will take in the file."""
-    texts = [recipients, *[value(mail) for value in _TEXT_VALUES]]
-    text_bytes = sum(map(_octets, texts))
-    filled_up = padding(text_bytes)
-    cost_bytes = stored_bytes(text_bytes + len(filled_up))
+    texts = [_blob(recipients), *[value(mail) for value in _TEXT_VALUES]]
+    text_bytes = sum([_octets(text) for text in texts if text])
+    filled_up_bytes = padding_bytes(text_bytes)
+    cost_bytes = stored_bytes(text_bytes + filled_up_bytes)
     numbers = [value(mail) for value in _NUMBER_VALUES]
-    return cost_bytes, (now_ms, *numbers, cost_bytes, FILLER, *texts, filled_up)
+    return cost_bytes, (now_ms, *numbers, cost_bytes, *texts, filled_up_bytes)
 
 
-def _octets(text: str | bytes | None) -> int:
-    if text is None:
-        return 0
-    return len(text) if isinstance(text, bytes) else octets(text)
+def _octets(text: str | bytes | bytearray) -> int:
+    return len(text) if text.isascii() or not isinstance(text, str) else len(text.encode())
 
 
 # SQLite keeps the values that a cached statement was last given. With a statement for each number of rows, the mail of
-# 64 batches would stay in memory. So there are few statements, and the rows that a batch does not fill are NULL, which
-# the triggers of the view ignore.
-_SIZES = (1, 4, 16, 32, 64)
+# 64 batches would stay in memory. So there are few statements, and the rows that a batch does not fill have no
+# content_id, so that the triggers of the view ignore them. All else is a number, which is bound faster than NULL.
+_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_ROWS = _SIZES[-1]
 """How many rows one statement inserts at most."""
 
-_NO_ROW = (None,) * len(INSERTED)
+_MARKS = {"filler": f"zeroblob({LOCAL_BYTES})", "padding": "zeroblob(?)"}
+_ROW = ",".join(_MARKS.get(name, "?") for name in INSERTED)
+_NO_ROW = (0, 0, None, *[0] * (_ROW.count("?") - 3))
+NO_CONTENT = (0,) * (_ROW.count("?") - len(MessageColumns._fields))
+"""What follows ``MessageColumns`` in the row of a second or further recipient."""
 
 
 def insert(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -135,8 +150,7 @@ def _execute(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> Non
 
 @lru_cache
 def _insert_sql(rows: int) -> str:
-    one = f"({','.join('?' * len(INSERTED))})"
-    return f"INSERT INTO delivery ({', '.join(INSERTED)}) VALUES {','.join([one] * rows)}"
+    return f"INSERT INTO delivery ({', '.join(INSERTED)}) VALUES {','.join([f'({_ROW})'] * rows)}"
 
 
 _EXPRESSIONS = {

@@ -35,13 +35,11 @@ class _Holder:
         self.max_messages = max_messages
         self.max_bytes = max_bytes
 
-    def add(self, messages: int, cost_bytes: int) -> None:
+    def add(self, messages: int, cost_bytes: int) -> bool:
+        """Add, or take away if negative; return whether it is within its limits then."""
         self.messages += messages
         self.stored_bytes += cost_bytes
-
-    @property
-    def overfull(self) -> bool:
-        return self.messages > self.max_messages or self.stored_bytes > self.max_bytes
+        return self.messages <= self.max_messages and self.stored_bytes <= self.max_bytes
 
     @property
     def full(self) -> bool:
@@ -102,9 +100,8 @@ class InboxQuotas:
     def charge(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
         """Charge a mail of ``cost_bytes`` in the file to all of these inboxes, or to none if one is full: False."""
         holders = [holder for inbox_id in inbox_ids for holder in self._inboxes[inbox_id].holders]
-        for holder in holders:
-            holder.add(1, cost_bytes)
-        if any(holder.overfull for holder in holders):
+        fits = [holder.add(1, cost_bytes) for holder in holders]
+        if not all(fits):
             for holder in holders:
                 holder.add(-1, -cost_bytes)
             return False
