@@ -73,6 +73,14 @@ class OperatorMail(Protocol):
         """Read the source of one message; None when the inbox does not hold it."""
 
 
+def retired_domains(
+    known: Mapping[str, int | None], served: Collection[str], now_ms: int, until_ms: int
+) -> dict[str, int]:
+    """Return what ``Policy.serve_domains`` does of the known domains: None is one that was served the last time."""
+    left_out = {name: until_ms if until is None else until for name, until in known.items() if name not in served}
+    return {name: until for name, until in left_out.items() if until > now_ms}
+
+
 class Policy(Protocol):
     """What the operator has decided and the storage must remember. Its changes work when the storage is full."""
 

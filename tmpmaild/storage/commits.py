@@ -1,13 +1,17 @@
-"""What every engine does around a commit: count it, tell what has changed, complete the futures of its operations."""
+"""What the engines do alike: put together what is asked at once, count commits, tell of them, complete futures."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
-from tmpmaild.errors import StorageUnavailable
+from tmpmaild.errors import RequestError, Stopping, StorageUnavailable
 from tmpmaild.measures import Count, Histogram, Measure
 from tmpmaild.model import InboxChange
+
+Q = TypeVar("Q")
+A = TypeVar("A")
 
 _BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 
@@ -56,3 +60,67 @@ def settle(futures: Iterable[asyncio.Future[Any]], outcomes: Iterable[Any]) -> N
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
+
+
+def failures(error: Exception, count: int) -> list[Exception]:
+    """Return an exception for each future: a shared one, raised in several tasks, would collect their tracebacks."""
+    if isinstance(error, RequestError):
+        return [type(error)(*error.args) for _ in range(count)]
+    return [error] * count
+
+
+class Batcher(Generic[Q, A]):
+    """Puts questions together: those that come while one call of ``ask`` is under way are asked by the next one.
+
+    ``ask`` returns an answer for each, in order, or an exception for one that failed. ``count`` says how many of those
+    that wait, each with its future, go together. With ``skips_cancelled`` those that nobody waits for are not asked.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
+        count: Callable[[Sequence[tuple[Q, object]]], int],
+        *,
+        skips_cancelled: bool = False,
+    ) -> None:
+        self._ask = ask
+        self._count = count
+        self._skips_cancelled = skips_cancelled
+        self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def submit(self, question: Q) -> asyncio.Future[A]:
+        """Queue a question. Cancelling the future discards the answer; it is asked all the same."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[A] = loop.create_future()
+        if self._stopping:
+            future.set_exception(Stopping("the storage is closed"))
+            return future
+        self._waiting.append((question, future))
+        if self._task is None:
+            self._task = loop.create_task(self._work())
+        return future
+
+    async def close(self) -> None:
+        """Take no more, and wait until all is answered."""
+        self._stopping = True
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                count = min(self._count(self._waiting), len(self._waiting))
+                batch = [self._waiting.popleft() for _ in range(count)]
+                if self._skips_cancelled:
+                    batch = [(question, future) for question, future in batch if not future.done()]
+                settle([future for _, future in batch], await self._answers([question for question, _ in batch]))
+        finally:
+            self._task = None
+
+    async def _answers(self, questions: list[Q]) -> Sequence[A | Exception]:
+        try:
+            return await self._ask(questions)
+        except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
+            return failures(error, len(questions))

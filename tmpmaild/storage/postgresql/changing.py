@@ -1,10 +1,19 @@
 """The operations on inboxes: create one, delete one of its messages, set its expiry or end it, sweep."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 from tmpmaild import ids
-from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, StorageFull
+from tmpmaild.errors import (
+    AddressExpired,
+    AddressNotFound,
+    AddressTaken,
+    MailboxFull,
+    MessageNotFound,
+    RequestError,
+    StorageFull,
+)
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
 from tmpmaild.storage.base import OPERATOR_MAIL_MS
 from tmpmaild.storage.postgresql.partitions import slot
@@ -26,13 +35,13 @@ _STEP_BYTES: Final = 8 * 1024 * 1024
 _SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
 
 
+@dataclass(eq=False)
 class CreateInbox(Operation):
     """Store an address; the result is the new inbox's id."""
 
-    def __init__(self, new: NewInbox, name_hash: bytes, creator_hash: bytes | None) -> None:
-        self.new = new
-        self.name_hash = name_hash
-        self.creator_hash = creator_hash
+    new: NewInbox
+    name_hash: bytes
+    creator_hash: bytes | None
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["CreateInbox"]) -> list[Any]:
@@ -84,16 +93,18 @@ def _of_second(first: Any) -> Any:
     return first if isinstance(first, Exception) else AddressTaken("the name is in use or in quarantine")
 
 
+@dataclass(eq=False)
 class DeleteMessage(Operation):
     """Delete one message of an inbox; ``MessageNotFound`` when the inbox holds none with that key."""
 
-    def __init__(self, inbox_key: int, message_key: int) -> None:
-        self.place = (inbox_key, message_key)
+    inbox_key: int
+    message_key: int
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
         """Delete each message; of two operations for the same one the first succeeds."""
-        places = list(dict.fromkeys(operation.place for operation in operations))
+        wanted = [(operation.inbox_key, operation.message_key) for operation in operations]
+        places = list(dict.fromkeys(wanted))
         usage = batch.usage
         values = (usage.shard, allowed(usage.limits), [inbox for inbox, _ in places], [key for _, key in places])
         found = await batch.connection.fetchrow(_DELETE, *values)
@@ -105,7 +116,7 @@ class DeleteMessage(Operation):
                 there.add((inbox_key, key))
                 notice = MessageDeleted(ids.inbox_message_id(inbox_key, key))
                 batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
-        return [_first(there, operation.place) for operation in operations]
+        return [_first(there, place) for place in wanted]
 
 
 def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
@@ -115,32 +126,26 @@ def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
     return None
 
 
+@dataclass(eq=False)
 class SetExpiry(Operation):
     """Set when an inbox expires; without ``expires_at_ms`` it ends now.
 
     ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
     """
 
-    is_alone = True
+    is_alone: ClassVar[bool] = True
+    inbox_key: int
+    now_ms: int
+    expires_at_ms: int | None = None
 
-    def __init__(self, inbox_key: int, now_ms: int, expires_at_ms: int | None = None) -> None:
-        self.inbox_key = inbox_key
-        self.now_ms = now_ms
-        self.expires_at_ms = expires_at_ms
-        self.slot = None if expires_at_ms is None else slot(expires_at_ms, now_ms)
-
-    @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["SetExpiry"]) -> list[Any]:
+    async def apply(self, batch: Batch) -> RequestError | None:
         """Set the expiry of the inbox if it is alive."""
-        (operation,) = operations
-        return [await operation._set(batch)]  # noqa: SLF001 - our own kind
-
-    async def _set(self, batch: Batch) -> Any:
         expires_at_ms, usage = self.expires_at_ms, batch.usage
         # An inbox that expired while this operation was queued may have lost mail to a sweep.
         now_ms = max(self.now_ms, batch.now_ms)
         ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
-        values = (usage.shard, now_ms, allowed(usage.limits), self.inbox_key, ends_at_ms, self.slot)
+        new_slot = None if expires_at_ms is None else slot(expires_at_ms, self.now_ms)
+        values = (usage.shard, now_ms, allowed(usage.limits), self.inbox_key, ends_at_ms, new_slot)
         found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
         usage.note(found["totals"])
         if found["refusal"] == _NO_INBOX:
@@ -156,11 +161,11 @@ class SetExpiry(Operation):
         return None
 
 
+@dataclass(eq=False)
 class Sweep(Operation):
     """Delete some of what has expired. The result says whether there may be more."""
 
-    def __init__(self, now_ms: int) -> None:
-        self.now_ms = now_ms
+    now_ms: int
 
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["Sweep"]) -> list[Any]:

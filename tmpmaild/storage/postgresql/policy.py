@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 import asyncpg
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
+from tmpmaild.storage.base import retired_domains
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Batch, Operation, Writer
@@ -106,44 +108,36 @@ class PostgresPolicy:
             self._reading.cancel()
 
 
+@dataclass(eq=False)
 class ChangeBlocks(Operation):
     """Run a statement that takes the columns of some blocks."""
 
-    is_alone = True
+    is_alone: ClassVar[bool] = True
+    sql: str
+    columns: Sequence[Sequence[Any]]
 
-    def __init__(self, sql: str, columns: Sequence[Sequence[Any]]) -> None:
-        self.sql = sql
-        self.columns = columns
-
-    @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["ChangeBlocks"]) -> list[Any]:
+    async def apply(self, batch: Batch) -> None:
         """Change the blocks."""
-        (operation,) = operations
-        await batch.connection.execute(operation.sql, *operation.columns)
-        return [None]
+        await batch.connection.execute(self.sql, *self.columns)
 
 
+@dataclass(eq=False)
 class ServeDomains(Operation):
     """Store the domains that take new addresses; the result are the others that are kept, and until when."""
 
-    is_alone = True
+    is_alone: ClassVar[bool] = True
+    domains: Sequence[str]
+    now_ms: int
+    until_ms: int
 
-    def __init__(self, domains: Sequence[str], now_ms: int, until_ms: int) -> None:
-        self.domains = domains
-        self.now_ms = now_ms
-        self.until_ms = until_ms
-
-    @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["ServeDomains"]) -> list[Any]:
+    async def apply(self, batch: Batch) -> Mapping[str, int]:
         """Store the domains."""
-        (operation,) = operations
-        return [await operation._store(batch.connection)]  # noqa: SLF001 - our own kind
-
-    async def _store(self, connection: asyncpg.Connection) -> Mapping[str, int]:
+        connection = batch.connection
         async with connection.transaction():
             await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")  # another daemon may start too
             known: dict[str, int | None] = dict(await connection.fetch(_DOMAINS))
-            retired = await self._retired(connection, known)
+            last_expiry_ms = await connection.fetchval(_LAST_EXPIRY) or 0
+            retired = retired_domains(known, self.domains, self.now_ms, max(self.until_ms, last_expiry_ms))
             wanted: dict[str, int | None] = dict.fromkeys(self.domains) | retired
             gone = [name for name in known if name not in wanted]
             await connection.execute("DELETE FROM domain WHERE name = ANY($1::text[])", gone)
@@ -154,10 +148,3 @@ class ServeDomains(Operation):
                 list(wanted.values()),
             )
         return retired
-
-    async def _retired(self, connection: asyncpg.Connection, known: Mapping[str, int | None]) -> dict[str, int]:
-        left_out = {name: until for name, until in known.items() if name not in self.domains}
-        if None in left_out.values():
-            until_ms = max(self.until_ms, await connection.fetchval(_LAST_EXPIRY) or 0)
-            left_out = {name: until_ms if until is None else until for name, until in left_out.items()}
-        return {name: until for name, until in left_out.items() if until is not None and until > self.now_ms}

@@ -13,9 +13,9 @@ import asyncpg
 
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.ratelimit import Decision, decision_on
+from tmpmaild.storage.commits import Batcher
 from tmpmaild.storage.keys import keyed_hash
 from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.gathering import Gatherer
 from tmpmaild.storage.postgresql.obstacles import FAILURES, repeated, translate
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Sharing:
         self._session = session
         self._hash_key = hash_key
         self._clock = clock
-        self._takes = Gatherer(self._take)
+        self._takes = Batcher(self._take, lambda _: 64)
         self._statements = 0
 
     async def take_token(self, policy: str, client: str, *, refill_seconds: float, burst: int) -> float:
@@ -52,7 +52,7 @@ class Sharing:
         one means that there was none.
         """
         refill_us = round(refill_seconds * _MICROSECONDS)
-        missing_us = await self._takes.ask(_Wish(policy, keyed_hash(self._hash_key, client), refill_us, burst))
+        missing_us = await self._takes.submit(_Wish(policy, keyed_hash(self._hash_key, client), refill_us, burst))
         return missing_us / _MICROSECONDS
 
     async def _take(self, wishes: Sequence[_Wish]) -> Sequence[int]:

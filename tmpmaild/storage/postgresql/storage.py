@@ -10,13 +10,12 @@ from tmpmaild.errors import CommandError, MessageNotFound
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit
-from tmpmaild.storage.commits import OnCommitted
+from tmpmaild.storage.commits import Batcher, OnCommitted
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import expired_between, is_search, live_between
 from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, DeleteMessage, SetExpiry, Sweep
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
-from tmpmaild.storage.postgresql.gathering import Gatherer
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
@@ -52,7 +51,7 @@ class PostgresStorage:
         self._writer = writer
         self._readers = readers
         self._waker = waker
-        self._finding = Gatherer(self._find)
+        self._finding = Batcher(self._find, lambda _: 64)
         self._partitions = partitions
         self._usage = usage
         self._hash_key = hash_key
@@ -106,7 +105,7 @@ class PostgresStorage:
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
-        return await self._finding.ask(self._lookup(address, now_ms))
+        return await self._finding.submit(self._lookup(address, now_ms))
 
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
         return await self._readers.run(partial(find_several, lookups=lookups))

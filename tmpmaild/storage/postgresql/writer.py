@@ -5,19 +5,18 @@ transaction by itself: where the server has undone it, it can be run again. The 
 ``changing.py`` and ``policy.py``.
 """
 
-import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from itertools import islice
+from typing import Any, ClassVar, Final
 
 import asyncpg
 
-from tmpmaild.errors import DatabaseError, RequestError, Stopping, StorageUnavailable
+from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.commits import CommitFigures, OnCommitted, settle, tell
+from tmpmaild.storage.commits import Batcher, CommitFigures, OnCommitted, failures, tell
 from tmpmaild.storage.postgresql.connecting import STATEMENT_SECONDS, deadline
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, repeated, translate
@@ -77,7 +76,7 @@ class Operation:
 
     size_bytes: int = 0
     rows: int = 1
-    is_alone: bool = False
+    is_alone: ClassVar[bool] = False
     """Whether it shares its statement with no other."""
 
     @classmethod
@@ -88,6 +87,10 @@ class Operation:
         nothing. When an exception is *raised*, none has changed anything; the halves are then tried one after the other
         if it is ``NotTogether`` or what the server says of one row.
         """
+        return [await operation.apply(batch) for operation in operations]
+
+    async def apply(self, batch: Batch) -> Any:
+        """Run this one, where it is alone."""
         raise NotImplementedError
 
 
@@ -100,70 +103,35 @@ class Writer:
         self._clock = clock
         self._usage = usage
         self._callbacks: list[OnCommitted] = []
-        self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
-        self._queued = asyncio.Event()
-        self._stopping = False
         self._left_pid: int | None = None
-        self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._work())
+        self._batcher: Batcher[Operation, Any] = Batcher(self._commit, _together)
+        self.submit = self._batcher.submit
 
     def on_committed(self, callback: OnCommitted) -> None:
         """Register ``callback``; it runs after each commit, before the futures are completed."""
         self._callbacks.append(callback)
 
-    def submit(self, operation: Operation) -> asyncio.Future[Any]:
-        """Queue an operation. Cancelling the future discards the result; the operation runs all the same."""
-        future: asyncio.Future[Any] = self._loop.create_future()
-        if self._stopping:
-            future.set_exception(Stopping("the writer is closed"))
-        else:
-            self._queue.append((operation, future))
-            self._queued.set()
-        return future
-
     async def close(self) -> None:
         """Finish the queue and end the task."""
-        self._stopping = True
-        self._queued.set()
-        await asyncio.shield(self._task)
+        await self._batcher.close()
         await self._session.close()
 
-    async def _work(self) -> None:
-        while True:
-            while not self._queue:
-                if self._stopping:
-                    return
-                self._queued.clear()
-                await self._queued.wait()
-            batch = self._next_batch()
-            begun = time.monotonic()
-            outcomes, changes = await self._store([operation for operation, _ in batch])
-            self.figures.count_batch(outcomes, time.monotonic() - begun)
-            if changes:
-                tell(self._callbacks, changes)
-            settle([future for _, future in batch], outcomes)
-
-    def _next_batch(self) -> list[tuple[Operation, asyncio.Future[Any]]]:
-        """Take the next operations of one kind, as many as one statement may have."""
-        batch = [self._queue.popleft()]
-        kind, size_bytes, rows = type(batch[0][0]), batch[0][0].size_bytes, batch[0][0].rows
-        most = 1 if kind.is_alone else MAX_BATCH_OPERATIONS
-        while self._queue and type(self._queue[0][0]) is kind and len(batch) < most:
-            size_bytes += self._queue[0][0].size_bytes
-            rows += self._queue[0][0].rows
-            if size_bytes > MAX_BATCH_BYTES or rows > 4 * MAX_BATCH_OPERATIONS:
-                break
-            batch.append(self._queue.popleft())
-        return batch
+    async def _commit(self, operations: list[Operation]) -> list[Any]:
+        begun = time.monotonic()
+        outcomes, changes = await self._store(operations)
+        self.figures.count_batch(outcomes, time.monotonic() - begun)
+        if changes:
+            tell(self._callbacks, changes)
+        return outcomes
 
     async def _store(self, operations: list[Operation]) -> tuple[list[Any], list[InboxChange]]:
         try:
             return await repeated(lambda: self._run(operations))
         except (RequestError, DatabaseError) as error:  # no connection
-            return _failures(StorageUnavailable(str(error)), len(operations)), []
+            return failures(StorageUnavailable(str(error)), len(operations)), []
         except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
             if len(operations) == 1 or not (isinstance(error, NotTogether) or is_of_one_row(error)):
-                return _failures(translate(error), len(operations)), []
+                return failures(translate(error), len(operations)), []
         half = len(operations) // 2
         outcomes, changes = await self._store(operations[:half])
         more_outcomes, more_changes = await self._store(operations[half:])
@@ -201,15 +169,20 @@ class Writer:
         return outcomes, batch.changes
 
 
+def _together(waiting: Sequence[tuple[Operation, object]]) -> int:
+    """Return how many of the next operations, all of one kind, one statement may have."""
+    kind = type(waiting[0][0])
+    size_bytes = rows = 0
+    for count, (operation, _) in enumerate(islice(waiting, 1 if kind.is_alone else MAX_BATCH_OPERATIONS)):
+        size_bytes, rows = size_bytes + operation.size_bytes, rows + operation.rows
+        is_too_much = size_bytes > MAX_BATCH_BYTES or rows > 4 * MAX_BATCH_OPERATIONS
+        if count and (type(operation) is not kind or is_too_much):
+            return count
+    return 1 if kind.is_alone else MAX_BATCH_OPERATIONS
+
+
 def _seconds(operations: Sequence[Operation]) -> float:
     """Return how long the server may take to answer."""
     # Each inbox may expire in another slot, and have a copy of its own.
     more_bytes = sum(operation.size_bytes * operation.rows for operation in operations) - MAX_BATCH_BYTES
     return STATEMENT_SECONDS + min(max(more_bytes, 0) / _BYTES_PER_SECOND, _MOST_MORE_SECONDS)
-
-
-def _failures(error: Exception, count: int) -> list[Exception]:
-    # One exception for each future: a shared one, raised in several tasks, would collect all their tracebacks.
-    if isinstance(error, RequestError):
-        return [type(error)(*error.args) for _ in range(count)]
-    return [error] * count

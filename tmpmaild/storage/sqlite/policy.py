@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from msgspec.structs import astuple
 
 from tmpmaild.model import Block
+from tmpmaild.storage.base import retired_domains
 from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.batches import Batch, Operation
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages
@@ -74,20 +75,14 @@ class ServeDomains(Operation):
         """Store the domains."""
         connection = batch.connection
         known: dict[str, int | None] = dict(connection.execute("SELECT name, kept_until_ms FROM domain").fetchall())
-        retired = self._retired(connection, known)
+        until_ms = max(self.until_ms, _last_expiry_ms(connection))
+        retired = retired_domains(known, self.domains, self.now_ms, until_ms)
         wanted = dict.fromkeys(self.domains) | retired
         gone = [(name,) for name in known if name not in wanted]
         connection.executemany("DELETE FROM domain WHERE name = ?", gone)
         changed = [(name, until) for name, until in wanted.items() if known.get(name, -1) != until]
         connection.executemany("REPLACE INTO domain (name, kept_until_ms) VALUES (?, ?)", changed)
         return retired
-
-    def _retired(self, connection: sqlite3.Connection, known: Mapping[str, int | None]) -> dict[str, int]:
-        left_out = {name: until for name, until in known.items() if name not in self.domains}
-        if None in left_out.values():
-            until_ms = max(self.until_ms, _last_expiry_ms(connection))
-            left_out = {name: until_ms if until is None else until for name, until in left_out.items()}
-        return {name: until for name, until in left_out.items() if until is not None and until > self.now_ms}
 
 
 def _last_expiry_ms(connection: sqlite3.Connection) -> int:

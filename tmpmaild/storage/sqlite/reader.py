@@ -3,7 +3,6 @@
 Such a call costs more than most reads, and two threads that read at once would compete for the GIL at each row.
 """
 
-import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 import aiosqlite
 
 from tmpmaild.errors import StorageLost
+from tmpmaild.storage.commits import Batcher
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.writer import translate
 
@@ -27,8 +27,7 @@ class Reader:
     def __init__(self, connection: aiosqlite.Connection, is_lost: Callable[[], bool] = lambda: False) -> None:
         self._connection = connection
         self._is_lost = is_lost
-        self._waiting: list[tuple[Read[Any], asyncio.Future[Any]]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._batcher: Batcher[Read[Any], Any] = Batcher(self._read, lambda _: _MAX_BATCH, skips_cancelled=True)
 
     async def run(self, read: Read[T]) -> T:
         """Return what the function returns, called with the connection inside one read transaction.
@@ -37,34 +36,19 @@ class Reader:
         """
         if self._is_lost():
             raise StorageLost("the database is gone")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._waiting.append((read, future))
-        if self._task is None:
-            self._task = loop.create_task(self._work())
-        return await future
+        answer: T = await self._batcher.submit(read)
+        return answer
 
     async def close(self) -> None:
         """Finish what is waiting, then close."""
-        if self._task is not None:
-            await self._task
+        await self._batcher.close()
         await self._connection.close()
 
-    async def _work(self) -> None:
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting[:_MAX_BATCH], self._waiting[_MAX_BATCH:]
-                wanted = [(read, future) for read, future in batch if not future.done()]
-                for (_, future), outcome in zip(wanted, await self._read(wanted), strict=True):
-                    _settle(future, outcome)
-        finally:
-            self._task = None
-
-    async def _read(self, wanted: list[tuple[Read[Any], asyncio.Future[Any]]]) -> list[Any]:
-        try:
-            return await _in_thread(self._connection, [read for read, _ in wanted])
-        except Exception as error:  # noqa: BLE001 - the thread is gone; every future must be completed
-            return [error] * len(wanted)
+    async def _read(self, reads: list[Read[Any]]) -> list[Any]:
+        # _execute is private, and the only way to run several statements in one hop between threads.
+        execute: Callable[..., Awaitable[list[Any]]] = self._connection._execute  # noqa: SLF001
+        outcomes = await execute(_read_all, self._connection._conn, reads)  # noqa: SLF001
+        return [translate(one) if isinstance(one, Exception) else one for one in outcomes]
 
 
 async def connect(path: Path) -> aiosqlite.Connection:
@@ -85,12 +69,6 @@ async def connect(path: Path) -> aiosqlite.Connection:
     return connection
 
 
-async def _in_thread(connection: aiosqlite.Connection, reads: list[Read[Any]]) -> list[Any]:
-    # _execute is private, and the only way to run several statements in one hop between threads.
-    execute: Callable[..., Awaitable[list[Any]]] = connection._execute  # noqa: SLF001
-    return await execute(_read_all, connection._conn, reads)  # noqa: SLF001
-
-
 def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]]) -> list[Any]:
     return [_read(connection, read) for read in reads]
 
@@ -104,12 +82,3 @@ def _read(connection: sqlite3.Connection, read: Read[Any]) -> Any:
             connection.execute("COMMIT")
     except Exception as error:  # noqa: BLE001 - it is set on the future of that read
         return error
-
-
-def _settle(future: asyncio.Future[Any], outcome: Any) -> None:
-    if future.done():
-        return
-    if isinstance(outcome, Exception):
-        future.set_exception(translate(outcome))
-    else:
-        future.set_result(outcome)

@@ -15,10 +15,10 @@ from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from tmpmaild.errors import RequestError, Stopping, StorageFull, StorageLost, StorageUnavailable
+from tmpmaild.errors import Stopping, StorageFull, StorageLost, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.commits import CommitFigures, OnCommitted, settle, tell
+from tmpmaild.storage.commits import CommitFigures, OnCommitted, failures, settle, tell
 from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.batches import MAX_BATCH_BYTES, Batch, Operation, State, run
 
@@ -133,7 +133,7 @@ class Writer:
                 self._measure(operations, outcomes)
                 return outcomes, changes
             self.lost = True
-        return _failures(StorageLost("the database is gone"), len(operations)), []
+        return failures(StorageLost("the database is gone"), len(operations)), []
 
     def _measure(self, operations: list[Operation], outcomes: list[Any]) -> None:
         found_no_room = any(isinstance(outcome, StorageFull) for outcome in outcomes)
@@ -179,7 +179,7 @@ class Writer:
             self._roll_back()
             self.state.quotas.forget()
             if len(operations) == 1 or _is_locked(error):
-                return _failures(error, len(operations)), []
+                return failures(translate(error), len(operations)), []
             return self._commit_one_by_one(operations)
         self.state.last_message_key = batch.last_message_key
         self.figures.count_rows(batch.added_inboxes, batch.added_messages)
@@ -231,14 +231,6 @@ def _is_locked(error: Exception) -> bool:
 
 def _is_damage(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def _failures(error: Exception, count: int) -> list[Exception]:
-    # One exception for each future: a shared one, raised in several tasks, would collect all their tracebacks.
-    if isinstance(error, RequestError | sqlite3.Error):
-        failure = translate(error)
-        return [type(failure)(*failure.args) for _ in range(count)]
-    return [error] * count
 
 
 def translate(error: Exception) -> Exception:
