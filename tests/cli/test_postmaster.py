@@ -18,8 +18,8 @@ from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.storage.settings import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
-from tmpmaild.storage.sqlite.operatormail import look
+from tmpmaild.storage.sqlite.engine import open_storage, upgrade
+from tmpmaild.storage.sqlite.examining import look, operator_mail
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
 HOSTILE = (
@@ -124,7 +124,7 @@ async def test_raw_is_the_source_to_the_octet(box):
     octets = bytes(range(256)) + b"\r\n"
     async with box.open() as storage:
         message_id = await box.deliver(storage, octets, "ada@mail.example.com", "Abuse@mail.example.com")
-        (line,) = postmaster.listing(operator_mail(box.path)).splitlines()[1:]
+        (line,) = postmaster.listing(operator_mail(SqliteSettings(path=box.path))).splitlines()[1:]
     done = box.run("--raw", line.split()[0])
     fields = done.stdout_bytes.removesuffix(octets)
     assert fields.decode() == (
@@ -191,11 +191,11 @@ async def test_reading_beside_a_daemon_sees_what_is_committed_and_disturbs_nobod
         for _ in range(3):
             message_id = await box.deliver(storage)
             before = box.files()
-            assert message_id in postmaster.listing(operator_mail(box.path))
-            assert "Stop it." in postmaster.readable(operator_mail(box.path), message_id)
+            assert message_id in postmaster.listing(operator_mail(SqliteSettings(path=box.path)))
+            assert "Stop it." in postmaster.readable(operator_mail(SqliteSettings(path=box.path)), message_id)
             assert box.files() == before
             assert await storage.erase()  # nobody is left inside
-        assert postmaster.listing(operator_mail(box.path)).count("\n") == 4
+        assert postmaster.listing(operator_mail(SqliteSettings(path=box.path))).count("\n") == 4
 
 
 async def test_reading_without_a_daemon_leaves_every_file_as_it_is(box):
@@ -206,8 +206,8 @@ async def test_reading_without_a_daemon_leaves_every_file_as_it_is(box):
     box.path.chmod(0o400)
     box.path.parent.chmod(0o500)
     try:
-        assert message_id in postmaster.listing(operator_mail(box.path))
-        assert postmaster.source(operator_mail(box.path), message_id, "mx").endswith(MAIL)
+        assert message_id in postmaster.listing(operator_mail(SqliteSettings(path=box.path)))
+        assert postmaster.source(operator_mail(SqliteSettings(path=box.path)), message_id, "mx").endswith(MAIL)
     finally:
         box.path.parent.chmod(0o700)
     assert box.files() == before
@@ -223,7 +223,7 @@ async def test_what_a_killed_daemon_left_is_read_with_its_wal(box):
             copy.with_name(copy.name + end).write_bytes(box.path.with_name(box.path.name + end).read_bytes())
     box.path = copy
     before = box.files()
-    assert message_id in postmaster.listing(operator_mail(copy))
+    assert message_id in postmaster.listing(operator_mail(SqliteSettings(path=copy)))
     assert box.files() == before
 
 
@@ -233,7 +233,7 @@ async def test_a_link_to_the_database_is_followed_to_its_wal(box, tmp_path):
     link.symlink_to(box.path)
     async with box.open() as storage:
         message_id = await box.deliver(storage)
-        assert message_id in postmaster.listing(operator_mail(link))
+        assert message_id in postmaster.listing(operator_mail(SqliteSettings(path=link)))
 
 
 async def test_a_daemon_that_starts_while_we_read_is_noticed(box):
@@ -302,7 +302,7 @@ def test_a_database_that_cannot_be_read_is_one_line_and_left_alone(box, spoil, s
 
 def test_its_errors_are_those_of_a_command_that_cannot_start(box):
     with pytest.raises(DatabaseError):
-        postmaster.listing(operator_mail(box.path))
+        postmaster.listing(operator_mail(SqliteSettings(path=box.path)))
     upgrade(box.path)
     with pytest.raises(StartError):
-        postmaster.source(operator_mail(box.path), "msg_x", "mx")
+        postmaster.source(operator_mail(SqliteSettings(path=box.path)), "msg_x", "mx")

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Page, Session, Texts, Verbatim
-from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, new_mail
 
@@ -45,13 +45,13 @@ async def test_a_body_that_stands_in_the_source_is_read_with_its_message(engine)
 
 async def test_an_empty_mail_is_read_as_one(engine):
     message_id = await engine.add(await engine.inbox("ada"), raw=b"", body=Verbatim(0, 0))
-    for up_to_bytes in (None, 0):
+    for up_to_bytes in (ANY_SIZE, 0):
         _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes)
         assert (full.message.body, full.message.truncated, full.head) == ("", False, b"")
         assert (full.html, full.complete) == (None, True)
 
 
-@pytest.mark.parametrize(("up_to_bytes", "complete"), [(None, True), (1000, True), (999, False), (0, False)])
+@pytest.mark.parametrize(("up_to_bytes", "complete"), [(ANY_SIZE, True), (1000, True), (999, False), (0, False)])
 async def test_the_texts_of_a_larger_mail_than_was_asked_for_stay_where_they_are(engine, up_to_bytes, complete):
     message_id = await engine.add(await engine.inbox("ada"), raw=b"x" * 1000, html="<p>", body="Hello")
     _, full = await read(engine, "ada", message_id, up_to_bytes=up_to_bytes)

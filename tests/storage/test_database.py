@@ -16,8 +16,10 @@ import pytest
 import tmpmaild
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.postgresql.migrate import migrations as postgresql_migrations
+from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
+from tmpmaild.storage.sqlite.engine import open_storage, upgrade
+from tmpmaild.storage.sqlite.examining import operator_mail
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
 from tmpmaild.storage.sqlite.migrate import migrate, migrations
 
@@ -100,7 +102,7 @@ async def test_a_database_from_before_the_first_release_is_refused_with_what_to_
     with pytest.raises(DatabaseError, match="before its first release"):
         upgrade(path)
     with pytest.raises(DatabaseError, match="before its first release"):
-        operator_mail(path).messages()
+        operator_mail(SqliteSettings(path=path)).messages()
 
 
 @pytest.mark.parametrize(

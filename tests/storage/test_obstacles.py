@@ -13,8 +13,10 @@ import pytest
 
 import tmpmaild
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import open_storage, operator_mail, upgrade
+from tmpmaild.storage.sqlite.engine import open_storage, upgrade
+from tmpmaild.storage.sqlite.examining import operator_mail
 from tmpmaild.storage.sqlite.migrate import migrations
 
 from .conftest import settings
@@ -99,11 +101,11 @@ def test_who_only_reads_needs_no_right_to_write(public_path):
     public_path.chmod(0o640)
     with as_nobody():
         assert "it is owned by root:root, mode 0640" in refusal(
-            public_path, lambda path: operator_mail(path).messages()
+            public_path, lambda path: operator_mail(SqliteSettings(path=path)).messages()
         )
     public_path.chmod(0o644)
     with as_nobody():
-        assert operator_mail(public_path).messages() == ()
+        assert operator_mail(SqliteSettings(path=public_path)).messages() == ()
 
 
 def test_a_folder_in_place_of_the_file_is_called_that(path):

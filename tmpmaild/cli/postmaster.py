@@ -5,7 +5,7 @@ from tmpmaild.cli.terminal import width as _width
 from tmpmaild.errors import StartError
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message
-from tmpmaild.storage.base import OperatorMail
+from tmpmaild.storage.operatormail import OperatorMail
 from tmpmaild.times import rfc3339
 
 NO_MAIL = "no mail for postmaster or abuse\n"

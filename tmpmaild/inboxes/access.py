@@ -3,12 +3,15 @@
 import hashlib
 import hmac
 from collections.abc import Callable
+from typing import TypeVar
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
 from tmpmaild.inboxes.losses import Loss, Losses
 from tmpmaild.mail import addresses
 from tmpmaild.model import Inbox
 from tmpmaild.storage.base import Storage
+
+T = TypeVar("T")
 
 
 class Access:
@@ -98,6 +101,16 @@ class Access:
         if message_id in since.deleted_messages():
             raise MessageNotFound("it has been deleted meanwhile")
         return inbox
+
+
+def present(found: tuple[Inbox, T | None] | None) -> tuple[Inbox, T]:
+    """Return what storage has read of a message, and its inbox. Raises ``AddressNotFound``, ``MessageNotFound``."""
+    if found is None:
+        raise AddressNotFound("no such address")
+    inbox, value = found
+    if value is None:
+        raise MessageNotFound("no such message in this inbox")
+    return inbox, value
 
 
 def digest(token: str) -> bytes:

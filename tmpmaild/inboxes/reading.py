@@ -12,16 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
-from tmpmaild.inboxes.access import Access
+from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.filtering import filtered, is_filter
 from tmpmaild.inboxes.finding import Detector
 from tmpmaild.inboxes.listings import ListingCache, page_characters
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.mail import extracts, tracefields
-from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page, Source
-from tmpmaild.storage.base import Storage
+from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page
+from tmpmaild.storage.base import ANY_SIZE, Storage
 
 T = TypeVar("T")
+ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
 
 
 class ShownMessage(Struct, frozen=True):
@@ -117,14 +118,14 @@ class MailReader:
         return listing
 
     async def message(
-        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
     ) -> ShownMessage:
         """Read one message, without its texts if its source has more than so many octets.
 
         Raises ``MessageNotFound``.
         """
         since = self.last_loss
-        inbox, full = await self._read_message(address, message_id, token, up_to_bytes)
+        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
         (message,) = await self._detector.add_findings(inbox, [full.message])
         details = await anyio.to_thread.run_sync(extracts.details, full.head)
         inbox = await self._access.confirm(inbox, message_id, since)
@@ -140,45 +141,25 @@ class MailReader:
         await self.confirm(shown.inbox, message_id, since)
         return formed
 
-    async def _read_message(
-        self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
-    ) -> tuple[Inbox, FullMessage]:
-        canonical = self._access.canonical_address(address, token)
-        now_ms = self._clock()
+    async def _read(
+        self, read: ReadOne[T], address: str, message_id: str, token: str | None, *, up_to_bytes: int
+    ) -> tuple[Inbox, T]:
+        """Read something of a message by a method of the storage."""
+        canonical, now_ms = self._access.canonical_address(address, token), self._clock()
         permit = self._access.permit(token, now_ms)
-        found = await self._storage.read_message(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
-        if found is None:
-            raise AddressNotFound("no such address")
-        inbox, full = found
-        if full is None:
-            raise MessageNotFound("no such message in this inbox")
-        return inbox, full
+        return present(await read(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes))
 
     async def source(
-        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int | None = None
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[bytes, bytes | None]:
         """Read a message as it came: our trace fields, and the octets below them.
 
         These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
         since = self.last_loss
-        inbox, source = await self._read_source(address, message_id, token, up_to_bytes)
+        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
         await self.confirm(inbox, message_id, since)
         return tracefields.fields(source, self.hostname), source.raw
-
-    async def _read_source(
-        self, address: str, message_id: str, token: str | None, up_to_bytes: int | None
-    ) -> tuple[Inbox, Source]:
-        canonical = self._access.canonical_address(address, token)
-        now_ms = self._clock()
-        permit = self._access.permit(token, now_ms)
-        found = await self._storage.read_source(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes)
-        if found is None:
-            raise AddressNotFound("no such address")
-        inbox, source = found
-        if source is None:
-            raise MessageNotFound("no such message in this inbox")
-        return inbox, source
 
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None
@@ -188,7 +169,7 @@ class MailReader:
         Raises ``MessageNotFound``, also where there is none.
         """
         since = self.last_loss
-        inbox, full = await self._read_message(address, message_id, token, up_to_bytes=0)
+        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=0)
         await self.confirm(inbox, message_id, since)
         for attachment in full.message.attachments:
             if str(attachment.index) == index:
@@ -200,7 +181,7 @@ class MailReader:
     ) -> bytes:
         """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
         since = self.last_loss
-        inbox, source = await self._read_source(address, message_id, token, None)
+        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=ANY_SIZE)
         assert source.raw is not None
         content = await anyio.to_thread.run_sync(
             extracts.attachment, source.raw, attachment.index, limiter=self._extractors

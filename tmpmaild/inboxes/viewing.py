@@ -11,8 +11,8 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct, json
 
-from tmpmaild.errors import AddressNotFound, MessageNotFound
-from tmpmaild.inboxes.access import Access
+from tmpmaild.errors import MessageNotFound
+from tmpmaild.inboxes.access import Access, present
 from tmpmaild.mail import extracts, htmlpage, htmlview, mime
 from tmpmaild.mail.htmlview import View
 from tmpmaild.model import Inbox, Message, Texts
@@ -119,11 +119,7 @@ class Viewer:
 
     async def _message(self, address: str, message_id: str, permit: Permit) -> tuple[Inbox, Message]:
         found = await self._storage.read_message(address, message_id, self._clock(), permit, up_to_bytes=0)
-        if found is None:
-            raise AddressNotFound("no such address")
-        inbox, full = found
-        if full is None:
-            raise MessageNotFound("no such message in this inbox")
+        inbox, full = present(found)
         return inbox, full.message
 
     async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
@@ -134,9 +130,8 @@ class Viewer:
         if not wanted:
             return {}
         found = await self._storage.read_source(grant.address, grant.message_id, self._clock(), permit)
-        source = found and found[1]
-        if not source or source.raw is None:
-            raise MessageNotFound("no such message in this inbox")
+        _, source = present(found)
+        assert source.raw is not None
         return await anyio.to_thread.run_sync(extracts.images, source.raw, wanted, mime.MAX_INLINE_BYTES)
 
 

@@ -26,7 +26,6 @@ from tmpmaild.model import (
     InboxChange,
     InboxPage,
     Listing,
-    Message,
     NewInbox,
     NewMail,
     Page,
@@ -44,6 +43,13 @@ OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 Permit = Callable[[Inbox], object]
 """Called with the inbox before anything else is read; raises to deny access."""
 
+ANY_SIZE = 1 << 62
+"""As a bound of octets: none."""
+
+
+def anybody(_: Inbox) -> None:
+    """Permit everybody to read an inbox."""
+
 
 class Summary(Struct, frozen=True):
     """What a storage holds that no daemon is asked about; inboxes that are not swept yet, and their messages.
@@ -55,22 +61,6 @@ class Summary(Struct, frozen=True):
     inboxes: int
     messages: int
     file_bytes: int
-
-
-class OperatorMail(Protocol):
-    """The operator's inbox, read from another process than the one that uses the storage, and without disturbing it.
-
-    Every method raises ``DatabaseError`` when the storage cannot be read.
-    """
-
-    def messages(self) -> tuple[Message, ...]:
-        """Read all messages, newest first, with short beginnings of their bodies."""
-
-    def message(self, message_id: str) -> Message | None:
-        """Read one message with its whole body; None when the inbox does not hold it."""
-
-    def source(self, message_id: str) -> Source | None:
-        """Read the source of one message; None when the inbox does not hold it."""
 
 
 def retired_domains(
@@ -166,9 +156,7 @@ class Storage(Protocol):
     async def operator_is_full(self) -> bool:
         """Return whether the operator's inbox is full."""
 
-    async def list_messages(
-        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
-    ) -> Listing | None:
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """Read one page of an inbox and the inbox itself in one snapshot; None as ``find_inbox``.
 
         A search (``sender``, ``subject``, ``text``, ``has``) may take several reads. Then ``permit`` is called in each;
@@ -183,13 +171,7 @@ class Storage(Protocol):
         """
 
     async def read_message(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = lambda _: None,
-        *,
-        up_to_bytes: int | None = None,
+        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, FullMessage | None] | None:
         """Read one message and the inbox in one snapshot; None as ``find_inbox``.
 
@@ -198,13 +180,7 @@ class Storage(Protocol):
         """
 
     async def read_source(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = lambda _: None,
-        *,
-        up_to_bytes: int | None = None,
+        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, Source | None] | None:
         """Read the source of a message and the inbox in one snapshot; None as ``find_inbox``.
 

@@ -10,9 +10,6 @@ from tmpmaild.storage import sessions
 HEAD_BYTES = 256 * 1024
 """How much of a source is read to show its header."""
 
-WHOLE_BYTES = 1 << 62
-"""As a bound: everything."""
-
 decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
 _decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_warnings = json.Decoder(tuple[str, ...]).decode

@@ -11,8 +11,6 @@ import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
-from tmpmaild.storage.base import OperatorMail, Summary
-from tmpmaild.storage.postgresql import examining
 from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.connection import Readers, Session
 from tmpmaild.storage.postgresql.migrate import migrate
@@ -24,7 +22,7 @@ from tmpmaild.storage.postgresql.sharing import Sharing
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
-from tmpmaild.storage.settings import PostgresqlSettings, ServerFacts
+from tmpmaild.storage.settings import PostgresqlSettings
 
 T = TypeVar("T")
 
@@ -151,18 +149,3 @@ async def upgrade(settings: PostgresqlSettings) -> list[str]:
     finally:
         await session.close()
     return applied
-
-
-def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
-    """Return the operator's inbox, which may be read while daemons use the database."""
-    return examining.PostgresOperatorMail(Server(settings.url, settings.password_file))
-
-
-def summary(settings: PostgresqlSettings) -> Summary:
-    """Return what a database holds, whether daemons use it or not. Raises ``DatabaseError``."""
-    return examining.summary(Server(settings.url, settings.password_file))
-
-
-def facts(settings: PostgresqlSettings) -> ServerFacts:
-    """Return how the server of a database is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
-    return examining.facts(Server(settings.url, settings.password_file))

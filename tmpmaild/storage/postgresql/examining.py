@@ -10,21 +10,19 @@ from typing import Final, TypeVar
 
 import asyncpg
 
-from tmpmaild import ids
 from tmpmaild.errors import DatabaseError, RequestError
-from tmpmaild.model import Inbox, Message, Page, Source
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
+from tmpmaild.model import Message, Page, Source
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary, anybody
+from tmpmaild.storage.operatormail import OperatorMail
 from tmpmaild.storage.postgresql.messages import select_source
 from tmpmaild.storage.postgresql.migrate import examine, migrations
 from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.reading import InboxLookup, select_messages
 from tmpmaild.storage.postgresql.server import Server
-from tmpmaild.storage.rows import WHOLE_BYTES
-from tmpmaild.storage.settings import Limits, ServerFacts
+from tmpmaild.storage.settings import Limits, PostgresqlSettings, ServerFacts
 
 T = TypeVar("T")
 
-_ALL: Final = 1_000_000
 _OPERATOR_NAME: Final = b"\0"  # hashes are longer: no address has this one
 _SUMMARY: Final = """
 SELECT sum(inboxes)::bigint AS inboxes, sum(messages)::bigint AS messages,
@@ -80,56 +78,36 @@ _AS_THEY_ARE: Final = (
 )
 
 
-class PostgresOperatorMail:
-    """``OperatorMail`` in a PostgreSQL database. Made by ``engine.operator_mail``."""
+def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
+    """Return the operator's inbox, which may be read while daemons use the database."""
+    lookup = InboxLookup("", _OPERATOR_NAME, 0, Limits(), anybody)
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._lookup = InboxLookup("", _OPERATOR_NAME, 0, Limits(), lambda _: None)
-
-    def messages(self) -> tuple[Message, ...]:
-        """See ``OperatorMail``."""
-        return self._page(Page(limit=_ALL, bodies_bytes=0))
-
-    def message(self, message_id: str) -> Message | None:
-        """See ``OperatorMail``."""
-        inbox_key = int(OPERATOR_INBOX_ID)
-        if not ids.is_message_id(message_id):
-            return None
-        key = ids.key_not_above(message_id, inbox_key)
-        after, before = ids.inbox_message_id(inbox_key, key - 1), ids.inbox_message_id(inbox_key, key + 1)
-        page = Page(after=after, before=before, limit=1, bodies_bytes=WHOLE_BYTES)
-        return next((message for message in self._page(page) if message.id == message_id), None)
-
-    def source(self, message_id: str) -> Source | None:
-        """See ``OperatorMail``."""
-
-        async def read(connection: asyncpg.Connection) -> tuple[Inbox, Source | None] | None:
-            return await select_source(connection, self._lookup, message_id, None)
-
-        found = look(self._server, read)
-        return found and found[1]
-
-    def _page(self, page: Page) -> tuple[Message, ...]:
-        found = look(self._server, lambda connection: select_messages(connection, self._lookup, page))
+    def page(wanted: Page) -> tuple[Message, ...]:
+        found = look(settings, lambda connection: select_messages(connection, lookup, wanted))
         return found.messages if found else ()
 
+    def source(message_id: str) -> Source | None:
+        found = look(settings, lambda connection: select_source(connection, lookup, message_id, ANY_SIZE))
+        return found and found[1]
 
-def summary(server: Server) -> Summary:
+    return OperatorMail(page, source, int(OPERATOR_INBOX_ID))
+
+
+def summary(settings: PostgresqlSettings) -> Summary:
     """Return what the database holds. Raises ``DatabaseError``."""
 
     async def read(connection: asyncpg.Connection) -> Summary:
         row = await connection.fetchrow(_SUMMARY)
         return Summary(None, row["inboxes"], row["messages"], row["stored_bytes"])
 
-    return look(server, read)
+    return look(settings, read)
 
 
-def look(server: Server, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+def look(settings: PostgresqlSettings, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
     """Connect, read, and close. Raises ``DatabaseError``."""
 
     async def connect_and_read() -> T:
-        connection = await server.connect()
+        connection = await Server(settings.url, settings.password_file).connect()
         try:
             return await read(connection)
         finally:
@@ -138,12 +116,12 @@ def look(server: Server, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> 
     try:
         return asyncio.run(connect_and_read())
     except (*FAILURES, RequestError) as error:
-        raise DatabaseError(f"{server.url}: {advice(error)}") from error
+        raise DatabaseError(f"{settings.url}: {advice(error)}") from error
 
 
-def facts(server: Server) -> ServerFacts:
+def facts(settings: PostgresqlSettings) -> ServerFacts:
     """Return how the server is set. Raises ``DatabaseError``, also when a daemon would refuse it."""
-    return look(server, _facts)
+    return look(settings, _facts)
 
 
 async def _facts(connection: asyncpg.Connection) -> ServerFacts:

@@ -10,7 +10,7 @@ from tmpmaild.model import FullMessage, Inbox, Source, Texts
 from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.reading import Found, InboxLookup, with_inbox
-from tmpmaild.storage.rows import HEAD_BYTES, WHOLE_BYTES, FullRow, SourceRow
+from tmpmaild.storage.rows import HEAD_BYTES, FullRow, SourceRow
 
 _NO_KEY: Final = -1
 _TEXTS_AT_ONCE: Final = 50
@@ -38,7 +38,7 @@ WHERE i.id = $1
 
 
 async def select_message(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int | None
+    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
 ) -> tuple[Inbox, FullMessage | None] | None:
     """Read one message and its inbox, without its texts if its source has more than ``up_to_bytes``."""
 
@@ -48,10 +48,10 @@ async def select_message(
     return await lookup.read(connection, _MESSAGE, _one(message_id, up_to_bytes), use)
 
 
-def _one(message_id: str, up_to_bytes: int | None) -> Any:
+def _one(message_id: str, up_to_bytes: int) -> Any:
     def values(found: Found) -> tuple[int, int]:
         key = message_key(message_id, found.key)
-        return _NO_KEY if key is None else key, WHOLE_BYTES if up_to_bytes is None else up_to_bytes
+        return _NO_KEY if key is None else key, up_to_bytes
 
     return values
 
@@ -62,7 +62,7 @@ def _full(found: Found, message_id: str, columns: tuple[Any, ...]) -> FullMessag
 
 
 async def select_source(
-    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int | None
+    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
 ) -> tuple[Inbox, Source | None] | None:
     """Read the source of one message and its inbox, without its octets if they are more than ``up_to_bytes``."""
 

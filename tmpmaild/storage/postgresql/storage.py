@@ -6,13 +6,14 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import BinaryIO
 
-from tmpmaild.errors import CommandError, MessageNotFound
+from tmpmaild.errors import CommandError
 from tmpmaild.measures import Measure
-from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, Permit
+from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, anybody
 from tmpmaild.storage.commits import Batcher, OnCommitted
-from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
-from tmpmaild.storage.pages import expired_between, is_search, live_between
+from tmpmaild.storage.enginestorage import EngineStorage, Operations
+from tmpmaild.storage.keys import holders_inbox_key
+from tmpmaild.storage.pages import Between, is_search
 from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, DeleteMessage, SetExpiry, Sweep
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
@@ -28,7 +29,7 @@ from tmpmaild.storage.postgresql.writer import Clock, Writer
 from tmpmaild.storage.settings import StorageLimits
 
 
-class PostgresStorage:
+class PostgresStorage(EngineStorage):
     """``Storage`` in a PostgreSQL database. Made by ``engine.open_storage``."""
 
     def __init__(
@@ -44,17 +45,17 @@ class PostgresStorage:
         clock: Clock,
         measures: Sequence[Measure],
     ) -> None:
+        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetExpiry)
+        super().__init__(writer, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self.policy = PostgresPolicy(writer, readers, waker)
         self.sharing = sharing
         self.keep, self.kept = sharing.keep, sharing.kept
-        self.clock = clock
         self._writer = writer
         self._readers = readers
         self._waker = waker
         self._finding = Batcher(self._find, lambda _: 64)
         self._partitions = partitions
         self._usage = usage
-        self._hash_key = hash_key
         self._measures = measures
         self._counting: asyncio.Future[object] | None = None
         self._lost = asyncio.Event()
@@ -80,25 +81,7 @@ class PostgresStorage:
             self._counting.add_done_callback(lambda future: future.cancelled() or future.exception())
         return self._usage.has_room
 
-    async def create_inbox(self, new: NewInbox) -> Inbox:
-        """See ``Storage``."""
-        await self._have_slot(new.expires_at_ms, new.created_at_ms)
-        creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
-        name_hash = keyed_hash(self._hash_key, new.address)
-        inbox_id = await self._writer.submit(CreateInbox(new, name_hash, creator_hash))
-        return Inbox(
-            id=inbox_id,
-            address=new.address,
-            created_at_ms=new.created_at_ms,
-            expires_at_ms=new.expires_at_ms,
-            private=new.private,
-            token_hash=new.token_hash,
-            message_count=0,
-            full=False,
-        )
-
-    async def _have_slot(self, expires_at_ms: int, now_ms: int) -> None:
-        """Make sure that mail for an inbox which expires then can be stored."""
+    async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
         wanted = slot(expires_at_ms, now_ms)
         if not self._partitions.has(wanted):
             await self._partitions.add([wanted])
@@ -110,15 +93,10 @@ class PostgresStorage:
     async def _find(self, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
         return await self._readers.run(partial(find_several, lookups=lookups))
 
-    def _lookup(self, address: str, now_ms: int, permit: Permit = lambda _: None) -> InboxLookup:
-        return InboxLookup(address, keyed_hash(self._hash_key, address), now_ms, self._usage.limits, permit)
+    def _lookup(self, address: str, now_ms: int, permit: Permit = anybody) -> InboxLookup:
+        return InboxLookup(address, self._hash(address), now_ms, self._usage.limits, permit)
 
-    async def list_inboxes(
-        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
-    ) -> InboxPage:
-        """See ``Storage``."""
-        creator_hash = None if creator is None else keyed_hash(self._hash_key, creator)
-        between = expired_between(now_ms, after) if expired else live_between(now_ms, after)
+    async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
         return await self._readers.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
 
     async def operator_is_full(self) -> bool:
@@ -128,9 +106,7 @@ class PostgresStorage:
         full: bool = await self._readers.run(lambda connection: connection.fetchval(sql, *values))
         return full
 
-    async def list_messages(
-        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
-    ) -> Listing | None:
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
         if is_search(page):
@@ -142,18 +118,12 @@ class PostgresStorage:
         inbox_key = holders_inbox_key(inbox_id)
         if inbox_key is None:
             return ()
-        keys = sorted({key for one in message_ids if (key := message_key(one, inbox_key)) is not None})
+        keys = sorted({key for one in message_ids if (key := self._message_key(one, inbox_key)) is not None})
         read = partial(select_texts, inbox_key=inbox_key, keys=keys, up_to_characters=up_to_characters)
         return tuple(await self._readers.run(read)) if keys else ()
 
     async def read_message(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = lambda _: None,
-        *,
-        up_to_bytes: int | None = None,
+        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
@@ -161,41 +131,12 @@ class PostgresStorage:
         return await self._readers.run(read)
 
     async def read_source(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = lambda _: None,
-        *,
-        up_to_bytes: int | None = None,
+        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, Source | None] | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
         read = partial(select_source, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
         return await self._readers.run(read)
-
-    async def add_message(self, mail: NewMail) -> str:
-        """See ``Storage``."""
-        message_id: str = await self._writer.submit(AddMessage(mail))
-        return message_id
-
-    async def delete_message(self, inbox_id: str, message_id: str) -> None:
-        """See ``Storage``."""
-        inbox_key = holders_inbox_key(inbox_id)
-        key = None if inbox_key is None else message_key(message_id, inbox_key)
-        if inbox_key is None or key is None:
-            raise MessageNotFound("no such message in this inbox")
-        await self._writer.submit(DeleteMessage(inbox_key, key))
-
-    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
-        """See ``Storage``."""
-        await self._writer.submit(SetExpiry(changeable_inbox_key(inbox_id), now_ms))
-
-    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
-        """See ``Storage``."""
-        inbox_key = changeable_inbox_key(inbox_id)
-        await self._have_slot(expires_at_ms, now_ms)
-        await self._writer.submit(SetExpiry(inbox_key, now_ms, expires_at_ms))
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""

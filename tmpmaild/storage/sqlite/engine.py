@@ -14,7 +14,6 @@ import aiosqlite
 import anyio
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.base import OperatorMail
 from tmpmaild.storage.settings import Limits, SqliteSettings
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.backup import remove_unfinished
@@ -23,7 +22,6 @@ from tmpmaild.storage.sqlite.database import Files
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import forget_values
 from tmpmaild.storage.sqlite.migrate import difference, migrate, migrations
-from tmpmaild.storage.sqlite.operatormail import SqliteOperatorMail
 from tmpmaild.storage.sqlite.reader import Reader, connect
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
@@ -36,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def open_storage(settings: SqliteSettings, clock: Clock) -> AsyncIterator[SqliteStorage]:
+async def open_storage(settings: SqliteSettings, clock: Clock = clock_ms) -> AsyncIterator[SqliteStorage]:
     """Lock, check, migrate and open the database; leaving closes it cleanly. Raises ``DatabaseError``."""
     path = settings.path
     with database.lock(path):
@@ -63,11 +61,6 @@ def upgrade(path: Path) -> list[str]:
         connection, applied = prepare(path)
         close(connection, clean=True)
     return applied
-
-
-def operator_mail(path: Path) -> OperatorMail:
-    """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
-    return SqliteOperatorMail(path)
 
 
 async def _assemble(

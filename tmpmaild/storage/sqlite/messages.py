@@ -9,7 +9,7 @@ from msgspec import json
 from tmpmaild import ids
 from tmpmaild.model import FullMessage, Source, Texts
 from tmpmaild.storage.keys import message_key
-from tmpmaild.storage.rows import HEAD_BYTES, WHOLE_BYTES, FullRow, ListedRow, SourceRow
+from tmpmaild.storage.rows import HEAD_BYTES, FullRow, ListedRow, SourceRow
 from tmpmaild.storage.sqlite.layout import selected
 from tmpmaild.storage.sqlite.reading import BEGINNING
 
@@ -44,7 +44,7 @@ ORDER BY m.id
 
 
 def select_message(
-    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int | None
+    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int
 ) -> FullMessage | None:
     """Read one message, without its texts if its source has more than ``up_to_bytes``."""
     key = message_key(message_id)
@@ -53,7 +53,7 @@ def select_message(
     values = {
         "key": key,
         "inbox_id": int(inbox_id),
-        "up_to_bytes": WHOLE_BYTES if up_to_bytes is None else up_to_bytes,
+        "up_to_bytes": up_to_bytes,
         "head_bytes": HEAD_BYTES,
     }
     found = connection.execute(_MESSAGE, values).fetchone()
@@ -63,15 +63,12 @@ def select_message(
     return FullRow._make(full).message(ListedRow._make(listed), message_id, inbox_id)
 
 
-def select_source(
-    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int | None
-) -> Source | None:
+def select_source(connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int) -> Source | None:
     """Read the source of one message, without its octets if they are more than ``up_to_bytes``."""
     key = message_key(message_id)
     if key is None:
         return None
-    limit_bytes = WHOLE_BYTES if up_to_bytes is None else up_to_bytes
-    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": limit_bytes}
+    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
     found = connection.execute(_SOURCE, values).fetchone()
     return SourceRow._make(found).of(message_id) if found else None
 

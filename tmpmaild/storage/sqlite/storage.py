@@ -9,14 +9,14 @@ from typing import BinaryIO, TypeVar
 
 import aiosqlite
 
-from tmpmaild.errors import MessageNotFound
 from tmpmaild.measures import Measure
-from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, NewInbox, NewMail, Page, Source, Texts
+from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
 from tmpmaild.ratelimit import TokenBuckets
-from tmpmaild.storage.base import Permit
+from tmpmaild.storage.base import ANY_SIZE, Permit, anybody
 from tmpmaild.storage.commits import OnCommitted
-from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
-from tmpmaild.storage.pages import expired_between, is_search, live_between
+from tmpmaild.storage.enginestorage import EngineStorage, Operations
+from tmpmaild.storage.keys import holders_inbox_key, message_key
+from tmpmaild.storage.pages import Between, is_search
 from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.batches import Pause
@@ -37,7 +37,7 @@ from tmpmaild.storage.sqlite.writer import Clock, Writer
 T = TypeVar("T")
 
 
-class SqliteStorage:
+class SqliteStorage(EngineStorage):
     """``Storage`` in one SQLite file. Made by ``engine.open_storage``."""
 
     def __init__(
@@ -51,8 +51,9 @@ class SqliteStorage:
         clock: Clock,
         limits: Limits,
     ) -> None:
+        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetExpiry)
+        super().__init__(writer, operations, hash_key=hash_key, clock=clock)
         self.policy = SqlitePolicy(writer, reader)
-        self.clock = clock
         self._writer = writer
         self._reader = reader
         self._maintenance = maintenance
@@ -60,7 +61,6 @@ class SqliteStorage:
         self._space = space
         self._backups = BackupMaker(space)
         self._remeasuring = Remeasuring(self._measure)
-        self._hash_key = hash_key
         self._sweep_pace = sweep_pace()
         self._permissions = Permissions()
         self._limits = limits
@@ -99,30 +99,14 @@ class SqliteStorage:
             await self._eraser.copy_wal()
         await self._writer.submit(Pause())  # the writer measures after each batch
 
-    async def create_inbox(self, new: NewInbox) -> Inbox:
-        """See ``Storage``."""
-        creator_hash = None if new.creator is None else keyed_hash(self._hash_key, new.creator)
-        operation = CreateInbox(new, keyed_hash(self._hash_key, new.address), creator_hash)
-        inbox_id = await self._writer.submit(operation)
-        return Inbox(
-            id=inbox_id,
-            address=new.address,
-            created_at_ms=new.created_at_ms,
-            expires_at_ms=new.expires_at_ms,
-            private=new.private,
-            token_hash=new.token_hash,
-            message_count=0,
-            full=False,
-        )
-
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
         return await self._reader.run(self._find(address, now_ms))
 
     def _find(
-        self, address: str, now_ms: int, permit: Permit = lambda _: None
+        self, address: str, now_ms: int, permit: Permit = anybody
     ) -> Callable[[sqlite3.Connection], Inbox | None]:
-        name_hash = keyed_hash(self._hash_key, address)
+        name_hash = self._hash(address)
 
         def find(connection: sqlite3.Connection) -> Inbox | None:
             inbox = select_inbox(connection, self._limits, address, name_hash, now_ms)
@@ -144,21 +128,14 @@ class SqliteStorage:
 
         return await self._reader.run(find_and_read)
 
-    async def list_inboxes(
-        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
-    ) -> InboxPage:
-        """See ``Storage``."""
-        creator_hash = None if creator is None else keyed_hash(self._hash_key, creator)
-        between = expired_between(now_ms, after) if expired else live_between(now_ms, after)
+    async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
         return await self._reader.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""
         return await self._reader.run(lambda connection: operator_is_full(connection, self._limits))
 
-    async def list_messages(
-        self, address: str, page: Page, now_ms: int, permit: Permit = lambda _: None
-    ) -> Listing | None:
+    async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
         if is_search(page):
             return await search(self._reader, self._find(address, now_ms, permit), page)
@@ -178,13 +155,7 @@ class SqliteStorage:
         return tuple(texts)
 
     async def read_message(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = lambda _: None,
-        *,
-        up_to_bytes: int | None = None,
+        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, FullMessage | None] | None:
         """See ``Storage``."""
 
@@ -194,13 +165,7 @@ class SqliteStorage:
         return await self._read(address, now_ms, permit, read)
 
     async def read_source(
-        self,
-        address: str,
-        message_id: str,
-        now_ms: int,
-        permit: Permit = lambda _: None,
-        *,
-        up_to_bytes: int | None = None,
+        self, address: str, message_id: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
     ) -> tuple[Inbox, Source | None] | None:
         """See ``Storage``."""
 
@@ -208,26 +173,6 @@ class SqliteStorage:
             return select_source(connection, inbox.id, message_id, up_to_bytes)
 
         return await self._read(address, now_ms, permit, read)
-
-    async def add_message(self, mail: NewMail) -> str:
-        """See ``Storage``."""
-        message_id: str = await self._writer.submit(AddMessage(mail))
-        return message_id
-
-    async def delete_message(self, inbox_id: str, message_id: str) -> None:
-        """See ``Storage``."""
-        inbox_key, key = holders_inbox_key(inbox_id), message_key(message_id)
-        if inbox_key is None or key is None:
-            raise MessageNotFound("no such message in this inbox")
-        await self._writer.submit(DeleteMessage(inbox_key, key))
-
-    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
-        """See ``Storage``."""
-        await self._writer.submit(SetExpiry(changeable_inbox_key(inbox_id), now_ms))
-
-    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
-        """See ``Storage``."""
-        await self._writer.submit(SetExpiry(changeable_inbox_key(inbox_id), now_ms, expires_at_ms))
 
     async def sweep(self, now_ms: int) -> bool:
         """See ``Storage``."""

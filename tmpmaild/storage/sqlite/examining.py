@@ -1,4 +1,4 @@
-"""The operator's inbox and a summary, read from the file by another process than the daemon."""
+"""What another process than the daemon reads from the file: the operator's inbox and a summary. Nothing is changed."""
 
 import sqlite3
 from collections.abc import Callable
@@ -7,12 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tmpmaild import ids
 from tmpmaild.errors import DatabaseError
-from tmpmaild.model import Message, Page, Source
-from tmpmaild.storage.base import OPERATOR_INBOX_ID, Summary
-from tmpmaild.storage.keys import message_key
-from tmpmaild.storage.rows import WHOLE_BYTES
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary
+from tmpmaild.storage.operatormail import OperatorMail
+from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite import obstacles
 from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity, wal_of
 from tmpmaild.storage.sqlite.messages import select_source
@@ -21,31 +19,19 @@ from tmpmaild.storage.sqlite.reading import select_page
 
 T = TypeVar("T")
 
-_ALL = 1_000_000
+
+def operator_mail(settings: SqliteSettings) -> OperatorMail:
+    """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
+    inbox_id, path = OPERATOR_INBOX_ID, settings.path
+    return OperatorMail(
+        lambda page: look(path, lambda connection: select_page(connection, inbox_id, page)[0]),
+        lambda message_id: look(path, lambda connection: select_source(connection, inbox_id, message_id, ANY_SIZE)),
+    )
 
 
-class SqliteOperatorMail:
-    """``OperatorMail`` in one SQLite file. Made by ``engine.operator_mail``."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def messages(self) -> tuple[Message, ...]:
-        """See ``OperatorMail``."""
-        return look(self._path, lambda connection: _page(connection, Page(limit=_ALL, bodies_bytes=0)))
-
-    def message(self, message_id: str) -> Message | None:
-        """See ``OperatorMail``."""
-        return look(self._path, partial(_message, message_id=message_id))
-
-    def source(self, message_id: str) -> Source | None:
-        """See ``OperatorMail``."""
-        return look(self._path, lambda connection: select_source(connection, OPERATOR_INBOX_ID, message_id, None))
-
-
-def summary(path: Path) -> Summary:
+def summary(settings: SqliteSettings) -> Summary:
     """Return what the database holds. Raises ``DatabaseError``."""
-    return look(path, partial(_summary, path=path))
+    return look(settings.path, partial(_summary, path=settings.path))
 
 
 def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
@@ -54,20 +40,6 @@ def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
     inboxes, messages = connection.execute(sql).fetchone()
     files = [file for file in (path.resolve(), wal_of(path)) if file.exists()]
     return Summary(bool(clean_stop), inboxes, messages, sum(file.stat().st_size for file in files))
-
-
-def _page(connection: sqlite3.Connection, page: Page) -> tuple[Message, ...]:
-    messages, _ = select_page(connection, OPERATOR_INBOX_ID, page)
-    return messages
-
-
-def _message(connection: sqlite3.Connection, message_id: str) -> Message | None:
-    key = message_key(message_id)
-    if key is None:
-        return None
-    page = Page(after=ids.message_id(key - 1), before=ids.message_id(key + 1), limit=1, bodies_bytes=WHOLE_BYTES)
-    messages = _page(connection, page)
-    return messages[0] if messages else None
 
 
 def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:

@@ -1,0 +1,107 @@
+"""What the storages of the engines do alike: their operations have the same names and are made of the same values."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from tmpmaild.errors import MessageNotFound
+from tmpmaild.model import Inbox, InboxPage, NewInbox, NewMail
+from tmpmaild.storage.commits import OnCommitted
+from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
+from tmpmaild.storage.pages import Between, expired_between, live_between
+
+
+class Committing(Protocol):
+    """The writer of an engine."""
+
+    def submit(self, operation: Any) -> Any:
+        """Queue an operation; return the future of its result."""
+
+    def on_committed(self, callback: OnCommitted) -> None:
+        """See ``Storage``."""
+
+
+class Operations(NamedTuple):
+    """The operations of an engine. ``set_expiry`` ends an inbox if it is given no time."""
+
+    create: Callable[[NewInbox, bytes, bytes | None], Any]
+    add: Callable[[NewMail], Any]
+    delete: Callable[[int, int], Any]
+    set_expiry: Callable[..., Any]
+
+
+class EngineStorage:
+    """Methods of ``Storage``. With ``keys_by_inbox`` the keys of messages are those of their inbox."""
+
+    def __init__(
+        self,
+        writer: Committing,
+        operations: Operations,
+        *,
+        hash_key: bytes,
+        clock: Callable[[], int],
+        keys_by_inbox: bool = False,
+    ) -> None:
+        self.clock = clock
+        self._commits = writer
+        self._operations = operations
+        self._hash_key = hash_key
+        self._keys_by_inbox = keys_by_inbox
+
+    def _hash(self, text: str) -> bytes:
+        return keyed_hash(self._hash_key, text)
+
+    async def create_inbox(self, new: NewInbox) -> Inbox:
+        """See ``Storage``."""
+        await self._make_place(new.expires_at_ms, new.created_at_ms)
+        creator_hash = None if new.creator is None else self._hash(new.creator)
+        inbox_id = await self._commits.submit(self._operations.create(new, self._hash(new.address), creator_hash))
+        return Inbox(
+            id=inbox_id,
+            address=new.address,
+            created_at_ms=new.created_at_ms,
+            expires_at_ms=new.expires_at_ms,
+            private=new.private,
+            token_hash=new.token_hash,
+            message_count=0,
+            full=False,
+        )
+
+    async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
+        """Make sure that mail for an inbox which expires then can be stored."""
+
+    async def list_inboxes(
+        self, now_ms: int, *, creator: str | None = None, expired: bool = False, after: str = ""
+    ) -> InboxPage:
+        """See ``Storage``."""
+        between = expired_between(now_ms, after) if expired else live_between(now_ms, after)
+        return await self._select_inboxes(between, None if creator is None else self._hash(creator))
+
+    async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
+        """Read a page; with ``creator_hash`` only the inboxes of that creator."""
+        raise NotImplementedError
+
+    async def add_message(self, mail: NewMail) -> str:
+        """See ``Storage``."""
+        message_id: str = await self._commits.submit(self._operations.add(mail))
+        return message_id
+
+    async def delete_message(self, inbox_id: str, message_id: str) -> None:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        key = self._message_key(message_id, inbox_key or 0)
+        if inbox_key is None or key is None:
+            raise MessageNotFound("no such message in this inbox")
+        await self._commits.submit(self._operations.delete(inbox_key, key))
+
+    def _message_key(self, message_id: str, inbox_key: int) -> int | None:
+        return message_key(message_id, inbox_key if self._keys_by_inbox else 0)
+
+    async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
+        """See ``Storage``."""
+        await self._commits.submit(self._operations.set_expiry(changeable_inbox_key(inbox_id), now_ms))
+
+    async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
+        """See ``Storage``."""
+        inbox_key = changeable_inbox_key(inbox_id)
+        await self._make_place(expires_at_ms, now_ms)
+        await self._commits.submit(self._operations.set_expiry(inbox_key, now_ms, expires_at_ms))
