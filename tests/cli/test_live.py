@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tmpmaild import client as api
-from tmpmaild.cli.terminal import width
+from tmpmaild.cli.console import width
 
 BOTH = (
     "From: Shop <shop@shop.example>\r\nSubject: =?utf-8?b?5L2g5aW96K+356Gu6K6k5L2g55qE55S15a2Q6YKu5Lu25Zyw5Z2A?= and a good deal more than fits\r\n"

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from tmpmaild.cli import console, records
-from tmpmaild.cli.terminal import cut, shown, wrapped
+from tmpmaild.cli.console import cut, shown, wrapped
 from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended
 
 _TEXT_LINES = 6

@@ -1,13 +1,14 @@
 """The message and the exit code of a command that fails; never a traceback."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
 
+from tmpmaild import hostnames
 from tmpmaild.cli import console
-from tmpmaild.cli.terminal import shown
+from tmpmaild.cli.console import shown
 from tmpmaild.client import (
     AddressExpired,
     AddressNotFound,
@@ -98,3 +99,16 @@ def arguments() -> Iterator[None]:
         raise click.UsageError("an argument is not valid text") from error
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def address_not_found(
+    error: AddressNotFound, url: str, address: str, token: str | None, domains: Sequence[str]
+) -> AddressNotFound:
+    """Return the error with a better text. ``domains`` are those of the service, empty if they are not known."""
+    if domains and address.rpartition("@")[2].lower() not in hostnames.Domains(domains):
+        hint = f"; it serves {', '.join(domains)}"
+    elif token is None:
+        hint = ", or it is private: then set --token or $TMPMAILD_TOKEN"
+    else:
+        hint = ", or the token is that of another"
+    return AddressNotFound(error.status, error.code, f"{url} has no address {address}{hint}")

@@ -1,7 +1,7 @@
 """The operator's inbox as text for a console. Its content is untrusted: no control character is printed."""
 
-from tmpmaild.cli.terminal import shown
-from tmpmaild.cli.terminal import width as _width
+from tmpmaild.cli.console import shown
+from tmpmaild.cli.console import width as _width
 from tmpmaild.errors import StartError
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message

@@ -12,8 +12,9 @@ import click
 from msgspec.structs import asdict
 
 from tmpmaild import databaseurl
-from tmpmaild.cli import console, control, inboxlines, parameters, receiving, statuspage
+from tmpmaild.cli import console, control, parameters, statuspage
 from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, say
+from tmpmaild.cli.console import shown
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.databaseurl import DatabaseUrl
@@ -24,6 +25,7 @@ from tmpmaild.times import rfc3339
 
 _EXIT_NOT_READY = 3
 _LONG_SECONDS = 3600.0
+_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
 
 
 @click.command()
@@ -71,10 +73,32 @@ def inboxes(client: str | None, config_path: Path | None, *, as_json: bool) -> N
     with console.output(EXIT_FAILED), control.asked(config, "inboxes", {"client": client}) as answer:
         console.expect_output()
         if not as_json:
-            console.say(inboxlines.HEADING)
+            console.say(_HEADING)
         for line in answer.lines():
             for entry in line["inboxes"]:
-                console.say(inboxlines.as_json(entry) if as_json else inboxlines.as_text(entry))
+                console.say(_inbox_as_json(entry) if as_json else _inbox_as_text(entry))
+
+
+def _inbox_as_text(entry: dict[str, Any]) -> str:
+    """Return the line of an inbox; the address is the last column since it may have any length."""
+    return (
+        f"{rfc3339(entry['expires_at_ms'])}  {rfc3339(entry['created_at_ms'])}  {entry['message_count']:8}"
+        f"  {entry['stored_bytes']:11}  {'yes' if entry['private'] else 'no':7}  {shown(entry['address'])}"
+    )
+
+
+def _inbox_as_json(entry: dict[str, Any]) -> str:
+    """Return the line of an inbox as an object, named as in the HTTP API."""
+    return json.dumps(
+        {
+            "address": entry["address"],
+            "created_at": rfc3339(entry["created_at_ms"]),
+            "expires_at": rfc3339(entry["expires_at_ms"]),
+            "private": entry["private"],
+            "message_count": entry["message_count"],
+            "stored_bytes": entry["stored_bytes"],
+        }
+    )
 
 
 @click.command()
@@ -129,7 +153,7 @@ def backup(file: Path, config_path: Path | None) -> None:
     config = configfile.load(config_path, os.environ)
     if config.storage.url:
         raise CommandError(_dump(databaseurl.parse(config.storage.url), file))
-    size_bytes = receiving.backup(config, file)
+    size_bytes = control.backup(config, file)
     say(f"{file}: {size_bytes} octets")
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx2
 
-from tmpmaild.cli import console, exits, hints, records
-from tmpmaild.cli.terminal import shown
+from tmpmaild.cli import console, exits, records
+from tmpmaild.cli.console import shown
 from tmpmaild.client import AddressNotFound, Client, Inbox, RateLimited, ServiceUnreachable, TmpmaildError
 
 _SHORTEST_SECONDS = 1  # for one request, however little time is left
@@ -57,7 +57,7 @@ def _find(client: Client, address: str, token: str | None, deadline: float) -> I
         try:
             return client.inbox(address, token)
         except AddressNotFound as error:
-            raise hints.address_not_found(error, client.url, address, token, _domains(client)) from error
+            raise exits.address_not_found(error, client.url, address, token, _domains(client)) from error
         except RateLimited as error:
             pause_seconds = error.retry_after_seconds or 1
             if time.monotonic() + pause_seconds > deadline:

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tmpmaild.cli.terminal import shown
+from tmpmaild.cli.console import shown
 
 _LEVEL_COLUMNS = 9
 _NOTE = "; The last three say that nobody sends mail from a domain: leave them out where somebody does."

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.cli.terminal import cut, shown, width, wrapped
+from tmpmaild.cli.console import cut, shown, width, wrapped
 
 TEXTS = st.text(st.sampled_from("ab 你好e\u0301\u200d👩ü\u202e\x1b"), max_size=60)
 COLUMNS = st.integers(2, 20)
