@@ -68,7 +68,7 @@ CREATE TABLE content (
     envelope_from TEXT NOT NULL,
     helo TEXT NOT NULL,
     remote_ip TEXT NOT NULL,
-    session TEXT NOT NULL,                         -- JSON, see tmpmaild/storage/sessions.py
+    session TEXT NOT NULL,                         -- JSON, see tmpmaild/storage/rows.py
     warnings TEXT NOT NULL,                        -- JSON
     headers TEXT NOT NULL,                         -- JSON, [[name, value], …]
     body TEXT NOT NULL,                            -- what may be large stands last: a list reads no further

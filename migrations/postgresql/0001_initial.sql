@@ -82,7 +82,7 @@ CREATE TABLE content (
     envelope_from text,
     helo text,
     remote_ip text,
-    session text,                                  -- JSON, see tmpmaild/storage/sessions.py
+    session text,                                  -- JSON, see tmpmaild/storage/rows.py
     warnings text,                                 -- JSON
     headers text,                                  -- JSON, [[name, value], …]
     body text,

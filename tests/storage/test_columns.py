@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from tmpmaild.model import Page
-from tmpmaild.storage.columns import CONTENT
+from tmpmaild.storage.rows import CONTENT
 from tmpmaild.storage.sqlite.layout import INSERTED, MAX_ROWS, MessageColumns, forget_values
 
 

@@ -9,10 +9,9 @@ import pytest
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import Page
-from tmpmaild.storage.postgresql import clock as database_clock
-from tmpmaild.storage.postgresql import connecting, engine, migrate, server
-from tmpmaild.storage.postgresql.clock import DatabaseClock
+from tmpmaild.storage.postgresql import connecting, engine, migrate, server, sharing
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
+from tmpmaild.storage.postgresql.sharing import DatabaseClock
 
 from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
@@ -243,8 +242,8 @@ async def test_a_slow_answer_does_not_move_the_clock(database, monkeypatch):
     clock = DatabaseClock()
     await clock.measure(client)
     before_ms = clock()
-    monkeypatch.setattr(database_clock, "_SQL", "SELECT 0.0")
-    monkeypatch.setattr(database_clock, "_SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(sharing, "_CLOCK", "SELECT 0.0")
+    monkeypatch.setattr(sharing, "_SLOW_SECONDS", 0.0)
     await clock.measure(client)
     await client.close()
     assert clock() >= before_ms

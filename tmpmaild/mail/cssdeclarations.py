@@ -1,21 +1,76 @@
-"""Which properties and values a hostile mail may style with, in attributes and in sheets.
+"""CSS of a hostile mail: which properties and values it may style with, in attributes and in sheets.
 
-Nothing of the source is copied: each node that is known is written anew. So what is written holds no address,
-no escape, no string but names of fonts, and no function but those below. ``tinycss2.serialize`` is not used: it
-recurses as deep as brackets nest, and writes strings as they came.
+It is read by tinycss2, which keeps open brackets on a stack of its own, so that depth costs no recursion. Nothing of
+the source is copied: each node that is known is written anew. So what is written holds no address, no escape, no string
+but names of fonts, and no function but those below. ``tinycss2.serialize`` is not used: it recurses as deep as brackets
+nest, and writes strings as they came.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from tmpmaild.mail.csstokens import Node, RefusedError, declarations_of, nodes_of, without_space
+import tinycss2
+
 from tmpmaild.mail.htmltree import names
+
+Node = Any  # of tinycss2.ast, which has no types
+
+# Python refuses to make integers of thousands of digits.
+_LONG_NUMBER = re.compile(r"[0-9]{33,}+")
 
 MAX_ATTRIBUTE_CHARACTERS = 4096
 MAX_CHARACTERS = 128 * 1024  # of different attributes of one mail; tinycss2 takes half a second for so much
 _MAX_VALUE_CHARACTERS = 1000
 _MAX_DEPTH = 8
+UNITS: Final = names(
+    "px em rem ex ch lh rlh pt pc in cm mm q vw vh vmin vmax svw svh lvw lvh dvw dvh fr deg grad rad turn"
+)
+COLOURS: Final = names("rgb rgba hsl hsla hwb lab lch oklab oklch")
+MATHS: Final = names("calc min max clamp")
+GRADIENTS: Final = names(
+    "linear-gradient radial-gradient conic-gradient repeating-linear-gradient repeating-radial-gradient "
+    "repeating-conic-gradient"
+)
+TRACKS: Final = names("repeat minmax fit-content")
+_FONTS = names("font font-family")
+_BACKGROUNDS = names("background background-image")
+_GRIDS = names("grid-column grid-row grid-template-columns grid-template-rows")
+_MAX_TRACK = 24  # a browser makes as many columns as it is told to
+_SEPARATORS = frozenset(",/")
+_SUMS = frozenset(",+-*/")
+_IDENT = re.compile(r"-?[A-Za-z_][A-Za-z0-9_-]{0,63}+")
+_NUMBER = re.compile(r"[-+]?[0-9.]{1,32}+(?:[eE][-+]?[0-9]{1,3})?")
+_HEX = re.compile(r"[0-9A-Fa-f]{3,8}+")
+_FONT_NAME = re.compile(r"\w[\w .+&-]{0,99}+")
+_REMOTE = re.compile(r"\s*+(?:https?:|[/\\]{2})", re.IGNORECASE)
+
+
+class RefusedError(Exception):
+    """There is something that is not known to be harmless."""
+
+
+def nodes_of(text: str) -> list[Node]:
+    """Return tokens, functions and blocks, without comments."""
+    found: list[Node] = tinycss2.parse_component_value_list(_LONG_NUMBER.sub("0", text), skip_comments=True)
+    return found
+
+
+def rules_of(nodes: Iterable[Node]) -> list[Node]:
+    """Return the rules of a sheet or of a block that holds rules."""
+    found: list[Node] = tinycss2.parse_stylesheet(nodes, skip_comments=True, skip_whitespace=True)
+    return found
+
+
+def declarations_of(nodes: Iterable[Node]) -> list[Node]:
+    """Return the declarations of a block or an attribute; rules within it are left out."""
+    found = tinycss2.parse_blocks_contents(nodes, skip_comments=True, skip_whitespace=True)
+    return [node for node in found if node.type == "declaration"]
+
+
+def without_space(nodes: Iterable[Node]) -> list[Node]:
+    """Return what stands between white space."""
+    return [node for node in nodes if node.type != "whitespace"]
 
 
 def _sided(words: str) -> frozenset[str]:
@@ -50,29 +105,6 @@ PROPERTIES: Final = _sided(
     "flex-wrap gap grid-column grid-column-gap grid-gap grid-row grid-row-gap grid-template-columns "
     "grid-template-rows justify-content justify-items justify-self order place-content place-items place-self row-gap"
 )  # fmt: skip
-UNITS: Final = names(
-    "px em rem ex ch lh rlh pt pc in cm mm q vw vh vmin vmax svw svh lvw lvh dvw dvh fr deg grad rad turn"
-)
-COLOURS: Final = names("rgb rgba hsl hsla hwb lab lch oklab oklch")
-MATHS: Final = names("calc min max clamp")
-GRADIENTS: Final = names(
-    "linear-gradient radial-gradient conic-gradient repeating-linear-gradient repeating-radial-gradient "
-    "repeating-conic-gradient"
-)
-TRACKS: Final = names("repeat minmax fit-content")
-
-_FONTS = names("font font-family")
-_BACKGROUNDS = names("background background-image")
-_GRIDS = names("grid-column grid-row grid-template-columns grid-template-rows")
-_MAX_TRACK = 24  # a browser makes as many columns as it is told to
-
-_SEPARATORS = frozenset(",/")
-_SUMS = frozenset(",+-*/")
-_IDENT = re.compile(r"-?[A-Za-z_][A-Za-z0-9_-]{0,63}+")
-_NUMBER = re.compile(r"[-+]?[0-9.]{1,32}+(?:[eE][-+]?[0-9]{1,3})?")
-_HEX = re.compile(r"[0-9A-Fa-f]{3,8}+")
-_FONT_NAME = re.compile(r"\w[\w .+&-]{0,99}+")
-_REMOTE = re.compile(r"\s*+(?:https?:|[/\\]{2})", re.IGNORECASE)
 
 
 class StyleAttributes:

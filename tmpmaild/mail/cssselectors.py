@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Final
 
-from tmpmaild.mail.csstokens import Node, RefusedError, without_space
+from tmpmaild.mail.cssdeclarations import Node, RefusedError, without_space
 from tmpmaild.mail.htmltree import BLOCKS, FORMATTING, INLINE, TABLE_PARTS, VOIDS, names
 
 PREFIX = "m_"

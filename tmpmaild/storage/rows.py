@@ -1,18 +1,116 @@
-"""What every engine reads of a message, as rows, and the values of the model that are made of them."""
+"""A mail as every engine stores it: how each column is made of it, and how rows become values of the model again.
 
-from typing import NamedTuple
+To add a stored field to a message: a migration of each engine that adds the column, a line at the end of ``CONTENT``,
+and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
+
+The session is one JSON text a mail, from which each inbox reads its own recipients alone: an array in the order of
+``Session``.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import json
+from msgspec.structs import astuple
 
-from tmpmaild.model import Attachment, Envelope, FullMessage, InboxEntry, Message, Source
-from tmpmaild.storage import sessions
+from tmpmaild.model import (
+    AcceptedRecipient,
+    Attachment,
+    Envelope,
+    FullMessage,
+    Inbox,
+    InboxEntry,
+    Message,
+    NewMail,
+    Session,
+    Source,
+    Verbatim,
+)
 
 HEAD_BYTES = 256 * 1024
 """How much of a source is read to show its header."""
 
+_encode = json.Encoder().encode
 decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
 _decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_warnings = json.Decoder(tuple[str, ...]).decode
+_decode_session = json.Decoder(tuple[str, str, str, str, str, int, tuple[tuple[str, str, int], ...]]).decode
+
+
+class Column(NamedTuple):
+    """A column of ``content``: its type, by the name it has in PostgreSQL, and how its value is made."""
+
+    name: str
+    kind: Literal["bigint", "integer", "boolean", "text", "bytea"]
+    value: Callable[[NewMail], Any]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it has no text of any length."""
+        return self.kind not in ("text", "bytea")
+
+
+def octets(text: str) -> int:
+    """Return the length of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _body_at(mail: NewMail) -> int | None:
+    body = mail.parsed.body
+    return body.start if isinstance(body, Verbatim) else None
+
+
+def _body_bytes(mail: NewMail) -> int:
+    body = mail.parsed.body
+    return body.end - body.start if isinstance(body, Verbatim) else octets(body)
+
+
+def body(mail: NewMail) -> str:
+    """Return the body; "" if it is in the source unchanged."""
+    parsed = mail.parsed.body
+    return "" if isinstance(parsed, Verbatim) else parsed
+
+
+def _json(value: object) -> str:
+    return _encode(value).decode() if value else "[]"
+
+
+def _session(mail: NewMail) -> str:
+    session = mail.envelope.session
+    inbox_ids = dict(zip(mail.envelope.recipients, mail.inbox_ids, strict=True))
+    recipients = [
+        (inbox_ids[one.address], one.address, one.at_ms) for one in session.recipients if one.address in inbox_ids
+    ]
+    return _encode((*astuple(session)[:-1], recipients)).decode()
+
+
+def _session_for(text: str, inbox_id: str) -> Session:
+    """Return a stored session as the holder of one inbox may see it: others who got the same mail stay unknown."""
+    stored = _decode_session(text)
+    own = tuple(AcceptedRecipient(address, at_ms) for recipient, address, at_ms in stored[-1] if recipient == inbox_id)
+    return Session(*stored[:-1], own)
+
+
+CONTENT: Final = (
+    Column("size_bytes", "integer", lambda mail: len(mail.raw)),
+    Column("body_at", "integer", _body_at),
+    Column("body_bytes", "integer", _body_bytes),
+    Column("tls", "boolean", lambda mail: mail.envelope.tls),
+    Column("sender", "text", lambda mail: mail.parsed.from_address or mail.envelope.sender),
+    Column("sender_name", "text", lambda mail: mail.parsed.from_name),
+    Column("subject", "text", lambda mail: mail.parsed.subject),
+    Column("attachments", "text", lambda mail: _json(mail.parsed.attachments)),
+    Column("envelope_from", "text", lambda mail: mail.envelope.sender),
+    Column("helo", "text", lambda mail: mail.envelope.helo),
+    Column("remote_ip", "text", lambda mail: mail.envelope.remote_ip),
+    Column("session", "text", _session),
+    Column("warnings", "text", lambda mail: _json(mail.parsed.warnings)),
+    Column("headers", "text", lambda mail: _json(mail.parsed.headers)),
+    Column("body", "text", body),
+    Column("html", "text", lambda mail: mail.parsed.html),
+    Column("source", "bytea", lambda mail: mail.raw),
+)
+"""In the order of the tables. What an engine needs besides is in its ``layout.py`` or ``columns.py``."""
 
 
 class ListedRow(NamedTuple):
@@ -72,7 +170,7 @@ class FullRow(NamedTuple):
                 self.helo,
                 self.remote_ip,
                 bool(self.tls),
-                sessions.decode(self.session, inbox_id),
+                _session_for(self.session, inbox_id),
             ),
             headers=_decode_headers(self.headers),
             warnings=_decode_warnings(self.warnings),
@@ -97,9 +195,24 @@ class SourceRow(NamedTuple):
 
     def of(self, message_id: str) -> Source:
         """Return the source of a message."""
-        session = sessions.decode(self.session, "")
+        session = _session_for(self.session, "")
         envelope = Envelope(self.envelope_from, (self.recipient,), self.helo, self.remote_ip, bool(self.tls), session)
         return Source(message_id, self.received_at_ms, envelope, self.size_bytes, self.source)
+
+
+def inbox_at(address: str, row: Sequence[Any]) -> Inbox:
+    """Return the inbox of an address; the row has the other fields in their order."""
+    inbox_key, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
+    return Inbox(
+        id=str(inbox_key),
+        address=address,
+        created_at_ms=created_at_ms,
+        expires_at_ms=expires_at_ms,
+        private=bool(private),
+        token_hash=token_hash,
+        message_count=message_count,
+        full=bool(full),
+    )
 
 
 class InboxRow(NamedTuple):

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tmpmaild.model import NewMail
-from tmpmaild.storage import columns
-from tmpmaild.storage.columns import Column, octets
+from tmpmaild.storage import rows
 from tmpmaild.storage.postgresql.quotas import LEAST_STORED_BYTES
-from tmpmaild.storage.rows import ListedRow
+from tmpmaild.storage.rows import Column, ListedRow, body, octets
 
 
 def stored_bytes(mail: NewMail) -> int:
@@ -16,7 +15,7 @@ def stored_bytes(mail: NewMail) -> int:
     return (
         LEAST_STORED_BYTES
         + len(mail.raw)
-        + octets(columns.body(mail))
+        + octets(body(mail))
         + octets(parsed.html or "")
         + sum(len(name) + len(value) for name, value in parsed.headers)
         + sum(len(one.filename) for one in parsed.attachments)
@@ -32,7 +31,7 @@ def _without_nul(column: Column) -> Column:
     return column._replace(value=value) if column.kind == "text" else column
 
 
-CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, columns.CONTENT))
+CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
 """The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
 
 LISTED: Final = (*ListedRow._fields, "verbatim")

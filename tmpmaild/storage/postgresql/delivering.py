@@ -8,10 +8,10 @@ import asyncpg
 from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError, StorageFull
 from tmpmaild.model import InboxChange, NewMail
-from tmpmaild.storage.columns import body, octets
 from tmpmaild.storage.postgresql.columns import CONTENT
 from tmpmaild.storage.postgresql.quotas import allowed
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
+from tmpmaild.storage.rows import body, octets
 
 _FULL: Final = 2
 

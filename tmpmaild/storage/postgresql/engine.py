@@ -11,14 +11,13 @@ import asyncpg
 
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Measure
-from tmpmaild.storage.postgresql.clock import EVERY_SECONDS, DatabaseClock
 from tmpmaild.storage.postgresql.connection import Readers, Session
 from tmpmaild.storage.postgresql.migrate import migrate
 from tmpmaild.storage.postgresql.obstacles import FAILURES, advice
 from tmpmaild.storage.postgresql.partitions import Partitions
 from tmpmaild.storage.postgresql.quotas import DEFAULT_CAP_BYTES, Usage
 from tmpmaild.storage.postgresql.server import Server
-from tmpmaild.storage.postgresql.sharing import Sharing
+from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock, Sharing
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
@@ -95,7 +94,7 @@ async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
 async def _measure(clock: DatabaseClock, session: Session) -> None:
     """Compare the clock with the server's for ever."""
     while True:
-        await asyncio.sleep(EVERY_SECONDS)
+        await asyncio.sleep(CLOCK_SECONDS)
         try:
             await session.use(clock.measure)
         except (*FAILURES, RequestError, DatabaseError):

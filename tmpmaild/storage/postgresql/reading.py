@@ -25,7 +25,7 @@ from tmpmaild.storage.pages import (
 )
 from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.quotas import allowed
-from tmpmaild.storage.rows import InboxRow, ListedRow
+from tmpmaild.storage.rows import InboxRow, ListedRow, inbox_at
 from tmpmaild.storage.settings import Limits
 
 T = TypeVar("T")
@@ -137,20 +137,8 @@ class InboxLookup:
 
     def found(self, row: Sequence[Any]) -> Found:
         """Return what a row of an inbox says."""
-        key, created_at_ms, expires_at_ms, private, token_hash, message_count, full, slot, last_key = tuple(row)[
-            :_INBOX_COLUMNS
-        ]
-        inbox = Inbox(
-            id=str(key),
-            address=self._address,
-            created_at_ms=created_at_ms,
-            expires_at_ms=expires_at_ms,
-            private=private,
-            token_hash=token_hash,
-            message_count=message_count,
-            full=full,
-        )
-        return Found(inbox, slot, last_key)
+        *columns, slot, last_key = tuple(row)[:_INBOX_COLUMNS]
+        return Found(inbox_at(self._address, columns), slot, last_key)
 
     async def again(
         self, connection: asyncpg.Connection, found: Found, sql: str, *values: object

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from tmpmaild.model import NewMail
-from tmpmaild.storage.columns import CONTENT, Column
+from tmpmaild.storage.rows import CONTENT, Column
 
 PAGE_BYTES = 4096
 LOCAL_BYTES = (PAGE_BYTES - 12) * 32 // 255 - 23  # M: 489

@@ -19,7 +19,7 @@ from tmpmaild.storage.pages import (
     small_bytes,
     up_to_the_end,
 )
-from tmpmaild.storage.rows import InboxRow, ListedRow
+from tmpmaild.storage.rows import InboxRow, ListedRow, inbox_at
 from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
 
@@ -90,19 +90,7 @@ def select_inbox(
         "full_creator_bytes": limits.max_creator_bytes - LEAST_STORED_BYTES,
     }
     row = connection.execute(_INBOX, values).fetchone()
-    if row is None:
-        return None
-    inbox_id, created_at_ms, expires_at_ms, private, token_hash, message_count, full = row
-    return Inbox(
-        id=str(inbox_id),
-        address=address,
-        created_at_ms=created_at_ms,
-        expires_at_ms=expires_at_ms,
-        private=bool(private),
-        token_hash=token_hash,
-        message_count=message_count,
-        full=bool(full),
-    )
+    return inbox_at(address, row) if row else None
 
 
 def bounds(page: Page) -> tuple[int, int]:

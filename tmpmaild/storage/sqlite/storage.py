@@ -2,10 +2,11 @@
 
 import asyncio
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 import aiosqlite
 
@@ -23,18 +24,45 @@ from tmpmaild.storage.sqlite.batches import Pause
 from tmpmaild.storage.sqlite.changing import CreateInbox, DeleteMessage, SetExpiry
 from tmpmaild.storage.sqlite.delivering import AddMessage
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring, sensible_cap_bytes
-from tmpmaild.storage.sqlite.erasing import Eraser
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
-from tmpmaild.storage.sqlite.permissions import Permissions
 from tmpmaild.storage.sqlite.policy import ChangeLimits, SqlitePolicy
 from tmpmaild.storage.sqlite.quotas import operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import select_inbox, select_inboxes, select_messages
 from tmpmaild.storage.sqlite.searching import search
-from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
+from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, Writer
 
+_MAX_SECRETS: Final = 10_000
+
 T = TypeVar("T")
+
+
+class Permissions:
+    """What is kept by secrets until it expires; if there is too much, the oldest is dropped."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[bytes, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, secret: str, content: bytes, until_ms: int) -> None:
+        """Keep a content until then."""
+        self._kept[secret] = (content, until_ms)
+        if len(self._kept) > _MAX_SECRETS:
+            self._kept.popitem(last=False)
+
+    def kept(self, secret: str, now_ms: int) -> bytes | None:
+        """Return the content of a secret that has not expired."""
+        content, until_ms = self._kept.get(secret, (b"", 0))
+        return content if now_ms < until_ms else None
+
+    def forget_expired(self, now_ms: int) -> None:
+        """Drop what has expired."""
+        # The clock may have been set back, so they are not in the order of their expiry.
+        for secret in [secret for secret, (_, until_ms) in self._kept.items() if until_ms <= now_ms]:
+            del self._kept[secret]
 
 
 class SqliteStorage(EngineStorage):
