@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 import certificates
-from tmpmaild.cli.doctor import certificate, files, machine, places, published, reaching, results, service
+from tmpmaild.cli.doctor import certificate, files, machine, published, reaching, results, service
 from tmpmaild.cli.doctor.results import ok, problem, warning
 from tmpmaild.cli.main import main
-from tmpmaild.config.settings import Config, Control, Http, Smtp, Storage
+from tmpmaild.config.settings import Config, Http, Smtp, Storage
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.settings import SqliteSettings
 
@@ -41,37 +41,6 @@ def place():
 
 def port(server):
     return f"127.0.0.1:{server.getsockname()[1]}"
-
-
-# Places
-
-
-def test_a_taken_port_and_an_address_of_another_machine(place):
-    def found(*listen, **settings):
-        config = Config(smtp=Smtp(listen=listen), http=Http(listen=("127.0.0.1:0",)), **settings)
-        return list(places.check(config, None))
-
-    assert levels(found("127.0.0.1:0")) == ["ok", "ok"]
-    taken, _ = found("127.0.0.1:0", port(place))
-    assert (taken.level, "in use" in taken.text) == ("problem", True)
-    assert levels(found(port(place), control=Control(listen="off"))) == ["warning", "ok"]
-    elsewhere, _ = found("192.0.2.1:25")
-    assert (elsewhere.level, "192.0.2.1:25" in elsewhere.text) == ("problem", True)
-
-
-def test_a_unix_socket_is_never_replaced(tmp_path):
-    path = tmp_path / "http.sock"
-    path.touch()
-    config = Config(smtp=Smtp(listen=("127.0.0.1:0",)), http=Http(listen=(f"unix:{path}",)))
-    assert levels(places.check(config, None)) == ["ok", "ok"]
-    assert path.is_file()
-
-
-def test_what_systemd_holds_for_the_service_is_no_obstacle(place):
-    config = Config(smtp=Smtp(listen=(port(place),)), http=Http(listen=()))
-    of_systemd = places.units_places(f"Listen={port(place)} (Stream)\n\nListen=/run/http.sock (Stream)\n")
-    assert of_systemd == [port(place), "unix:/run/http.sock"]
-    assert levels(places.check(config, None, of_systemd)) == ["ok"]
 
 
 # Answers
@@ -354,11 +323,10 @@ def examine(daemon, tmp_path):
     return examine
 
 
-def test_a_running_service_holds_its_places_and_answers(daemon, examine):
+def test_a_running_service_answers_and_every_check_is_documented(daemon, examine):
     found = json.loads(examine("--json").stdout)
     said = {(one["check"], one["level"]): one["text"] for one in found["results"]}
     assert said["service", "ok"] == f"runs as process {daemon.process.pid} and is ready"
-    assert said["smtp.listen", "ok"].endswith(f"held by the service, process {daemon.process.pid}")
     assert "greeting and EHLO" in said["SMTP answers", "ok"]
     documented = (Path(__file__).parents[2] / "docs/operations.md").read_text()
     assert [check for check, _ in said if f"`{check}`" not in documented] == []
@@ -374,10 +342,9 @@ def test_the_exit_code_tells_whether_there_is_a_problem(examine):
     assert (done.exit_code, "\n1 problem, " in done.stdout) == (1, True)
 
 
-def test_a_service_that_runs_with_another_configuration_is_told(examine):
-    done = examine(TMPMAILD_SMTP__LISTEN="127.0.0.1:0,127.0.0.2:1", TMPMAILD_DOMAINS="example.org")
+def test_a_service_that_runs_with_other_domains_is_told(examine):
+    done = examine(TMPMAILD_DOMAINS="example.org")
     assert "warning  service: runs with other domains: mail.example.com -> systemctl reload" in done.stdout
-    assert "warning  smtp.listen: 127.0.0.2:1: the running service is not there, but on 127.0.0.1:" in done.stdout
 
 
 def test_every_mistake_of_the_configuration_is_a_problem(examine):

@@ -12,7 +12,6 @@ from tmpmaild.cli.parameters import Duration
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 LINK = b"Subject: Confirm\r\n\r\nConfirm your address: https://shop.example/confirm?token=a1\r\n"
 PLAIN = b"From: ada@example.com\r\nSubject: hello\r\n\r\nHello.\r\n\r\nAda\r\n"
-ADDRESS = b'{"address": "a@a.test", "expires_at": "2030-01-01T00:00:00Z"}'
 HOSTILE = (
     "From: =?utf-8?q?=1B]0;owned=07?= <evil@example.com>\r\nSubject: =?utf-8?b?G1sySlJlPcKbMzFtIOKArg==?=\r\n"
     "Content-Type: text/plain; charset=utf-8\r\n\r\nred \x1b[31m \x9b2J \u202eback\x07 \x7f\r\n"
@@ -208,7 +207,10 @@ def test_a_server_that_hangs_is_not_waited_for_beyond_the_timeout(call, hanging_
     started = time.monotonic()
     done = call("wait", "a@a.test", "--server", hanging_url, "--timeout", "1")
     assert time.monotonic() - started < 15  # not the 30 s and more of other waits
-    assert (done.exit_code, one_line(done)) == (4, f"tmpmaild: {hanging_url}: no answer within 1 s")
+    assert (done.exit_code, f"; the last request failed: {hanging_url}: no answer within 2 s" in one_line(done)) == (
+        4,
+        True,
+    )
 
 
 def test_nobody_there_is_one_line(call):
@@ -242,16 +244,16 @@ def test_an_old_server_is_one_line(call, scripted):
 def test_a_refusal_for_the_rate_is_waited_out_while_there_is_time(call, scripted):
     refusal = (429, {"Retry-After": "1"}, b'{"code": "rate-limited"}')
     mail = b'{"messages": [{"id": "msg_1", "received_at": "2026-01-01T00:00:00Z", "body": "Hi."}]}'
-    url = scripted(refusal, (200, {}, ADDRESS), (200, {}, mail), refusal)
+    url = scripted(refusal, (200, {}, mail), refusal)
     assert call("wait", "a@a.test", "--server", url).stdout == "Hi.\n"
     done = call("wait", "a@a.test", "--server", url, "--timeout", "0")
     assert done.exit_code == 4
-    assert one_line(done).endswith("(429 rate-limited); the next request is taken in 1 s")
+    assert one_line(done).endswith("(429 rate-limited)")
 
 
 def test_a_text_that_was_cut_is_fetched_whole(call, scripted):
     mail = b'{"messages": [{"id": "msg_1", "received_at": "2026-01-01T00:00:00Z", "body": "Hi", "truncated": true}]}'
-    url = scripted((200, {}, ADDRESS), (200, {}, mail), (200, {}, b'{"body": "Hi, all of you."}'))
+    url = scripted((200, {}, mail), (200, {}, b'{"body": "Hi, all of you."}'))
     assert call("wait", "a@a.test", "--server", url).stdout == "Hi, all of you.\n"
 
 
@@ -273,7 +275,7 @@ def test_not_even_a_service_can_have_a_terminal_act(call, scripted, option):
     evil = "\x1b]0;owned\x07"
     mail = {"id": evil, "received_at": "2026-01-01T00:00:00Z", "body": evil, "subject": evil, "from": evil}
     found = {"codes": [{"value": evil}], "links": [{"href": evil, "confidence": 0.8}]}
-    url = scripted((200, {}, ADDRESS), (200, {}, json.dumps({"messages": [{**mail, **found}]}).encode()))
+    url = scripted((200, {}, json.dumps({"messages": [{**mail, **found}]}).encode()))
     done = call("wait", "a@a.test", option, "--server", url)
     assert "owned" in done.stdout
     assert done.stdout.rstrip("\n").isprintable()
@@ -288,9 +290,7 @@ def test_two_who_wait_on_one_inbox_both_get_the_mail(run, daemon, inbox):
 def test_ctrl_c_ends_a_wait_without_a_word(run, scripted):
     is_asked = threading.Event()
     refusal = (429, {"Retry-After": "30"}, b'{"code": "rate-limited"}')
-    waiting = run(
-        "wait", "a@a.test", "--server", scripted((200, {}, ADDRESS), refusal, on_last=is_asked.set), columns=80
-    )
+    waiting = run("wait", "a@a.test", "--server", scripted(refusal, on_last=is_asked.set), columns=80)
     assert is_asked.wait(10)
     assert waiting.interrupt() == 130
     assert waiting.seen == "^C"

@@ -74,7 +74,7 @@ def _hint(error: TmpmaildError) -> str:
 
 def _code(error: TmpmaildError) -> int:
     match error:
-        case WaitTimeout():
+        case WaitTimeout(__cause__=None):
             return TIMEOUT
         case AddressNotFound() | AddressExpired():
             return NO_ADDRESS

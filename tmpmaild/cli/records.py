@@ -32,31 +32,9 @@ def event(happened: Event[AsyncMail]) -> dict[str, Any]:
 
 def mail(one: AsyncMail | Mail) -> dict[str, Any]:
     """Return what lists of the API show of a mail, and the best ``code`` and ``link``."""
-    return {
-        "id": one.id,
-        "from": one.sender,
-        "from_name": one.sender_name,
-        "to": one.recipient,
-        "subject": one.subject,
-        "body": one.text,
-        "truncated": one.truncated,
-        "received_at": timestamp(one.received_at),
-        "size": one.size_bytes,
-        "has_html": one.has_html,
-        "attachments": [
-            {
-                "filename": item.filename,
-                "content_type": item.content_type,
-                "size": item.size_bytes,
-                "sha256": item.sha256,
-            }
-            for item in one.attachments
-        ],
-        "code": one.code,
-        "link": one.link,
-        "codes": msgspec.to_builtins(one.codes),
-        "links": msgspec.to_builtins(one.links),
-    }
+    shown = msgspec.to_builtins(one._message)  # noqa: SLF001 - its members are named as in the API
+    found = {"body": one.text, "truncated": one.truncated, "received_at": timestamp(one.received_at)}
+    return {**shown, **found, "code": one.code, "link": one.link}
 
 
 def timestamp(moment: datetime) -> str:

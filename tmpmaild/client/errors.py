@@ -7,7 +7,7 @@
     ├── WaitTimeout           (a TimeoutError too) the mail did not come in time; says which did
     ├── UnexpectedMail        (an AssertionError too) a mail came that was not to come; says which
     ├── NotInMail             (a LookupError too) the mail has no such code, link or attachment; shows its text
-    └── Problem               the service refused; one class below it for each ``code`` of the API
+    └── Problem               the service refused; one class below it for each ``code`` that a caller can meet
 
 Text of a server is in a message only with its control characters replaced: it may be printed on a terminal.
 """
@@ -76,7 +76,7 @@ class NotInMail(TmpmaildError, LookupError):
 
 
 class Problem(TmpmaildError):
-    """The service refused (RFC 9457). A code that this client does not know is of this class itself.
+    """The service refused (RFC 9457). A code without a class below is of this class itself.
 
     ``status`` is the HTTP status, ``code`` the stable name, ``detail`` is for people, ``errors`` says which parts of an
     invalid request were wrong, ``retry_after_seconds`` is None where the server did not say.
@@ -103,20 +103,12 @@ class Problem(TmpmaildError):
         return f"{printable(text.rstrip('.'), 10 * _MAX_CHARACTERS)} ({self.status} {self.code})"
 
 
-class MalformedRequest(Problem):
-    """The body was not JSON."""
-
-
 class BadHost(Problem):
     """The server is not served under the name in the URL (``http.allowed_hosts``)."""
 
 
 class Unauthorized(Problem):
     """A token is needed and none was given."""
-
-
-class CrossSite(Problem):
-    """The request said that a page of another site sent it, which this client never does."""
 
 
 class AddressNotFound(Problem):
@@ -135,28 +127,12 @@ class Blocked(Problem):
     """The operator has blocked this client."""
 
 
-class MethodNotAllowed(Problem):
-    """The path does not take this method."""
-
-
-class RequestTimeout(Problem):
-    """The body of the request did not come in time."""
-
-
 class AddressTaken(Problem):
     """The name is in use, or was in the last 24 hours."""
 
 
 class AddressExpired(Problem):
     """The address expired, or its owner deleted it."""
-
-
-class BodyTooLarge(Problem):
-    """The body of the request was too large."""
-
-
-class UnsupportedMediaType(Problem):
-    """The body of the request was not taken for JSON."""
 
 
 class InvalidRequest(Problem):
@@ -169,10 +145,6 @@ class RateLimited(Problem):
 
 class TooManyStreams(Problem):
     """One machine waits and follows as often as the server allows; one must end first."""
-
-
-class HeadersTooLarge(Problem):
-    """The header of the request was too large."""
 
 
 class InternalError(Problem):

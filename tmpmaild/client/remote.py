@@ -1,7 +1,7 @@
 """What can be asked of the service and of one inbox, as steps that any driver carries out; nothing here does I/O."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import parse_qs, quote, urlencode
 
@@ -15,6 +15,7 @@ from tmpmaild.client.wire import Address, Details, DomainList, Fault, Message, M
 
 MAX_PAGE = 100
 _MAX_REPEATING_SECONDS = 60
+_UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
 Held = Literal["code", "link", "attachment"]
@@ -96,12 +97,20 @@ class RemoteService:
         return RemoteInbox(self, created, created.token)
 
     def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:
-        """Find an address that exists. Raises ValueError for a malformed token, and for text that is not valid."""
+        """Find an address that exists. Raises as ``named``."""
+        named = self.named(address, token)
+        reply = yield from self.ask(self.request("GET", _address(named.address), token=token))
+        return RemoteInbox(self, decoded(reply, Address), token)
+
+    def named(self, address: str, token: str | None) -> "RemoteInbox":
+        """Return an address without looking for it: when it expires is not known.
+
+        Raises ValueError for a malformed token, and for text that is not valid.
+        """
         _ensure_text(address=address)
         if token is not None and not _looks_like_a_token(token):
             raise ValueError("a token is made of printable ASCII characters")
-        reply = yield from self.ask(self.request("GET", _address(address), token=token))
-        return RemoteInbox(self, decoded(reply, Address), token)
+        return RemoteInbox(self, Address(address, _UNKNOWN), token)
 
     def domains(self) -> Steps[list[str]]:
         """List the domains."""

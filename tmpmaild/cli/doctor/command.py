@@ -48,12 +48,9 @@ Comparison = Callable[[Sequence[Record]], list[Result]]
 
 
 def _look(config_path: Path | None, compare: Comparison | None) -> tuple[list[Result], Sequence[Record]]:
-    from tmpmaild.cli.doctor import places  # noqa: PLC0415 - loads the whole service, as serve does
-
     try:
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
-        of_systemd = places.of_units()  # before: the bus may not know the service's user
         socket, database = controlsocket.place(config), Path(config.storage.path)
         privileges.drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
@@ -61,20 +58,19 @@ def _look(config_path: Path | None, compare: Comparison | None) -> tuple[list[Re
     except StartError as error:
         return [problem(_CHECK, str(error))], []
     records = _records_to_publish(config)
-    found = [ok(_CHECK, str(source or "defaults")), *_examine(config, of_systemd)]
+    found = [ok(_CHECK, str(source or "defaults")), *_examine(config)]
     return found + (compare(records) if compare else []), records
 
 
-def _examine(config: Config, of_systemd: Sequence[str]) -> Iterator[Result]:
+def _examine(config: Config) -> Iterator[Result]:
     """Check everything that can be checked without connecting to another machine but that of the database."""
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as above
-    from tmpmaild.cli.doctor import certificate, database, files, machine, places, reaching, service  # noqa: PLC0415
+    from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
+    from tmpmaild.cli.doctor import certificate, database, files, machine, reaching, service  # noqa: PLC0415
     from tmpmaild.storage.settings import SqliteSettings  # noqa: PLC0415
 
     hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
     running, result = service.look(config)
     yield result
-    yield from places.check(config, running, of_systemd)
     if running is not None:
         yield from service.answers(config, running, certificate.leaf(config))
         yield from machine.limits(config, running)

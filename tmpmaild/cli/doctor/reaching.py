@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from tmpmaild.cli.doctor.places import Place, configured, is_loopback
+from msgspec import Struct
+
 from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
+from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Network
 from tmpmaild.hostnames import WILDCARD
 
@@ -22,6 +24,28 @@ _LOCAL_NAMES = ("localhost", "localdomain", "local", "internal", "lan", "home", 
 _RESERVED = ("example", "test", "invalid", "localhost", "local", "internal")
 _WIDEST_PREFIX = {4: 8, 6: 16}
 _PROVIDERS = "many providers block port 25 until asked; try from elsewhere: nc -vz {} 25"
+
+
+class Place(Struct, frozen=True):
+    """A place to listen, as it is written in the configuration, and taken apart."""
+
+    text: str
+    endpoint: Endpoint
+
+
+def places(texts: Iterable[str]) -> list[Place]:
+    """Return the places of a key."""
+    return [Place(text, parse_endpoint(text)) for text in texts]
+
+
+def is_loopback(endpoint: Endpoint) -> bool:
+    """Return whether only this machine can connect there."""
+    if endpoint.path or endpoint.host == "localhost":
+        return True
+    try:
+        return ip_address(endpoint.host).is_loopback
+    except ValueError:
+        return False
 
 
 def check(config: Config, hostname: str) -> Iterator[Result]:
@@ -70,7 +94,7 @@ def _is_ip(text: str) -> bool:
 
 def port_25(config: Config, name: str) -> Result:
     """Check whether senders, who always take port 25, can reach SMTP."""
-    public = [place for place in configured(config) if place.key == "smtp.listen" and not is_loopback(place.endpoint)]
+    public = [place for place in places(config.smtp.listen) if not is_loopback(place.endpoint)]
     advice = 'smtp.listen = ["0.0.0.0:25", "[::]:25"], or a relay or a rule of the firewall that leads here'
     if not public:
         return warning("port 25", "SMTP listens for this machine only, so no mail comes from the internet", advice)
@@ -85,9 +109,9 @@ def _shown(places: Iterable[Place]) -> str:
 
 def proxy(config: Config) -> Iterator[Result]:
     """Check whether HTTP is protected on its way, and whether the limits see the clients behind a proxy."""
-    places = [place for place in configured(config) if place.key == "http.listen"]
-    public = [place for place in places if not is_loopback(place.endpoint)]
-    tcp = [place for place in places if not place.endpoint.path]
+    own = places(config.http.listen)
+    public = [place for place in own if not is_loopback(place.endpoint)]
+    tcp = [place for place in own if not place.endpoint.path]
     url = config.http.public_url
     if public:
         text = f"HTTP listens on {_shown(public)} without TLS, so mail and tokens can be read on their way"
@@ -132,8 +156,8 @@ def wanted(config: Config, hostname: str, addresses: Iterable[Address]) -> list[
 def own_addresses(config: Config) -> list[Address]:
     """Return the addresses under which SMTP listens: those that are named, and for a wildcard the machine's own."""
     found: list[Address] = []
-    for place in configured(config):
-        if place.key == "smtp.listen" and not is_loopback(place.endpoint):
+    for place in places(config.smtp.listen):
+        if not is_loopback(place.endpoint):
             with suppress(ValueError):
                 address = ip_address(place.endpoint.host)
                 found += _of_machine(address.version) if address.is_unspecified else [address]
