@@ -1,15 +1,17 @@
 """Signals that come before the daemon waits for them: SIGHUP is survived, SIGTERM and SIGINT end it with 0."""
 
-import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
+
+from daemons import FREE_PORTS, PATIENCE_SECONDS, environment
+from warm import Program
 
 # The signal comes when the first module that takes time is about to be loaded.
 PROGRAM = """
@@ -24,38 +26,39 @@ runpy.run_module("tmpmaild", run_name="__main__", alter_sys=True)
 
 
 @contextmanager
-def serve(folder, program, *arguments):
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TMPMAILD_")}
-    environ |= {"TMPMAILD_HTTP__LISTEN": "127.0.0.1:0", "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0"}
-    environ["TMPMAILD_LOG__LEVEL"] = "warning"
-    command = [sys.executable, *program, "serve", *arguments]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=folder, env=environ, text=True, **pipes) as process:
+def serving(folder, start, arguments):
+    settings = environment(**FREE_PORTS, TMPMAILD_LOG__LEVEL="warning")
+    process = start(arguments, cwd=folder, env=settings, text=True, stdout=PIPE, stderr=PIPE)
+    with process.stdout, process.stderr:
         yield process
         process.kill()
+        process.wait()
+
+
+def killed_early(folder, number):
+    return serving(folder, Popen, [sys.executable, "-c", PROGRAM, "serve", str(int(number))])
 
 
 def assert_serves(process):
     assert process.stdout.readline().startswith("tmpmaild ")
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert [line for line in said.splitlines() if " INFO tmpmaild." not in line] == []
+    assert process.wait(PATIENCE_SECONDS) == 0
+    assert [line for line in process.stderr if " INFO tmpmaild." not in line] == []
 
 
 def assert_ended(process):
-    assert process.communicate(timeout=30) == ("", "")
-    assert process.returncode == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
+    assert (process.stdout.read(), process.stderr.read()) == ("", "")
 
 
 def test_a_hangup_while_modules_are_loaded_is_survived(tmp_path):
-    with serve(tmp_path, ["-c", PROGRAM], str(int(signal.SIGHUP))) as process:
+    with killed_early(tmp_path, signal.SIGHUP) as process:
         assert_serves(process)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_while_modules_are_loaded_ends_it_cleanly(tmp_path, number):
-    with serve(tmp_path, ["-c", PROGRAM], str(int(number))) as process:
+    with killed_early(tmp_path, number) as process:
         assert_ended(process)
 
 
@@ -65,7 +68,7 @@ def busy_with_the_database(folder, command):
     assert command("migrate").returncode == 0
     with closing(sqlite3.connect(folder / "tmpmaild.db", isolation_level=None)) as stranger:
         stranger.execute("BEGIN IMMEDIATE")
-        with serve(folder, ["-m", "tmpmaild"]) as process:
+        with serving(folder, Program, ["serve"]) as process:
             while not has_lock(process.pid):
                 assert process.poll() is None
                 time.sleep(0.01)

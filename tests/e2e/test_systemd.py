@@ -38,6 +38,7 @@ def test_a_restart_refuses_nobody(start, listeners):
     assert "listening for smtp, http on sockets that systemd has passed" in (daemon.folder / "stderr.txt").read_text()
 
 
+@pytest.mark.cold
 def test_one_socket_may_be_passed_and_the_other_not(start, listeners):
     daemon = start(listeners={"smtp": listeners["smtp"]})
     assert daemon.smtp_port == ports(listeners)["smtp"]

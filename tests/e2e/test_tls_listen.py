@@ -4,13 +4,12 @@ import re
 import smtplib
 import socket
 import ssl
-import subprocess
-import sys
 import urllib.request
 from contextlib import closing
 
 import certificates
-from daemons import ACTIVATE, FREE_PORTS, environment
+import warm
+from daemons import FREE_PORTS, environment
 from tmpmaild.cli.doctor import service
 from tmpmaild.config.kinds import parse_endpoint
 
@@ -55,16 +54,8 @@ def test_a_passed_socket_needs_a_certificate(start, tmp_path):
     certificates.make(tmp_path, "one")
     files = {"TMPMAILD_SMTP__TLS_CERTIFICATE": f"{tmp_path}/cert.pem", "TMPMAILD_SMTP__TLS_KEY": f"{tmp_path}/key.pem"}
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        activated = [sys.executable, "-c", ACTIVATE, str(listener.fileno()), "smtps"]
-        done = subprocess.run(
-            [*activated, sys.executable, "-m", "tmpmaild", "serve"],
-            cwd=tmp_path,
-            env=environment(**FREE_PORTS),
-            pass_fds=[listener.fileno()],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        given = {"cwd": tmp_path, "env": environment(**FREE_PORTS)}
+        done = warm.run(["serve"], listeners={"smtps": listener}, **given)
         assert done.returncode == 1
         assert "passed socket 'smtps': smtp.tls_certificate and smtp.tls_key must be set for it" in done.stderr
         daemon = start(listeners={"smtps": listener}, **files)

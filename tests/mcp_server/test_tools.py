@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import daemons
+import warm
 from late import Late
 from tmpmaild.cli.main import main
 from tmpmaild.client import AsyncClient
@@ -188,11 +189,11 @@ class Plain:
     """A server process without the SDK's client, which would end it in its own way."""
 
     def __init__(self, url):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tmpmaild", "mcp", "--url", url],
+        self.process = warm.Program(
+            ["mcp", "--url", url],
             env=daemons.environment(PYTHONWARNINGS="default"),
+            loaded=["tmpmaild.mcp_server.serving"],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -203,6 +204,13 @@ class Plain:
     def say(self, *message_parts, **params):
         self.process.stdin.write(message(*message_parts, **params))
         self.process.stdin.flush()
+
+    def end(self):
+        """Close its input; return the exit code and what it has written to standard error."""
+        self.process.stdin.close()
+        with self.process.stdout, self.process.stderr as stderr:
+            self.process.stdout.read()
+            return self.process.wait(daemons.PATIENCE_SECONDS), stderr.read()
 
     def create(self):
         assert json.loads(self.process.stdout.readline())["id"] == 1
@@ -224,9 +232,8 @@ def test_its_inboxes_are_deleted_when_its_input_ends_while_it_waits_and_when_it_
     assert [lives(daemon, one) for one in addresses] == [True, True]
     waiting.say("tools/call", 3, name="wait_for_mail", arguments={"address": addresses[0], "timeout_seconds": 100})
     terminated.process.send_signal(signal.SIGTERM)
-    ends = [one.process.communicate(timeout=daemons.PATIENCE_SECONDS) for one in (waiting, terminated)]
-    assert [one.process.returncode for one in (waiting, terminated)] == [0, 128 + signal.SIGTERM]
-    assert [stderr for _, stderr in ends] == ["", ""]
+    ends = [one.end() for one in (waiting, terminated)]
+    assert ends == [(0, ""), (128 + signal.SIGTERM, "")]
     assert [lives(daemon, one) for one in addresses] == [False, False]
 
 

@@ -7,10 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
+from _pytest.config import default_plugins
 
 import daemons
+import warm
 
 PLUGIN = "tmpmaild.pytest_plugin"
+# Not what is loaded as a plugin: pytest warns of that.
+LOADED = [*(f"_pytest.{name}" for name in default_plugins), "tmpmaild.client", "trustme"]
 
 
 class Run(NamedTuple):
@@ -27,24 +31,22 @@ def environment(python_path="", **more):
     return {**clean, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path, **more}
 
 
-def command(*arguments, plugin=PLUGIN):
-    return [sys.executable, "-m", "pytest", "-p", plugin, "-p", "no:cacheprovider", "-W", "error", *arguments]
+def options(*arguments, plugin=PLUGIN):
+    return ["-p", plugin, "-p", "no:cacheprovider", "-W", "error", *arguments]
 
 
 def run_pytest(folder, *arguments, tests=None, ini="", plugin=PLUGIN, **variables):
-    """Run the tests, given as text or already in the folder."""
+    """Run the tests, given as text or already in the folder; with a ``python_path`` in a Python that has loaded nothing."""
     (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --import-mode=importlib --strict-config\n{ini}")
     if tests is not None:
         (folder / "test_it.py").write_text(tests)
-    done = subprocess.run(
-        command(f"--basetemp={folder / 'temp'}", *arguments, plugin=plugin),
-        cwd=folder,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    arguments = options(f"--basetemp={folder / 'temp'}", *arguments, plugin=plugin)
+    given = {"cwd": folder, "env": environment(**variables), "timeout": 120}
+    if "python_path" in variables:
+        command = [sys.executable, "-m", "pytest", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **given)
+    else:
+        done = warm.run(arguments, module="pytest", loaded=LOADED, **given)
     return Run(done.returncode, done.stdout + done.stderr)
 
 
@@ -79,7 +81,7 @@ def start_pytest(tmp_path):
         (tmp_path / "test_it.py").write_text(tests)
         started.append(
             subprocess.Popen(
-                command(f"--basetemp={tmp_path / 'temp'}", "-s", *arguments),
+                [sys.executable, "-m", "pytest", *options(f"--basetemp={tmp_path / 'temp'}", "-s", *arguments)],
                 cwd=tmp_path,
                 env=environment(),
                 stdout=subprocess.PIPE,

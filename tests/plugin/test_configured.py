@@ -57,7 +57,7 @@ def configured(run_in, tmp_path_factory):
     folder = tmp_path_factory.mktemp("configured")
     (folder / "mail.toml").write_text(FILE)
     keys = "tmpmaild_config = mail.toml\ntmpmaild_domain = mail.shop.example, second.example\ntmpmaild_tls = true\n"
-    return run_in(folder, "-p", "anyio", tests=TESTS, ini=f"{keys}anyio_mode = auto\n")
+    return run_in(folder, "-p", "anyio.pytest_plugin", tests=TESTS, ini=f"{keys}anyio_mode = auto\n")
 
 
 def test_a_file_and_ini_keys_configure_the_embedded_daemon(configured):

@@ -58,7 +58,7 @@ def test_every_call_of_an_inbox_and_of_a_mail_stands_in_the_guide():
 def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but_the_plugin(example, run, service):
     example("pytest/test_welcome.py", "pytest/test_await.py")
     example("flask/shop.py", "flask/test_shop.py", "flask/test_parallel.py", "faults/test_outbox.py")
-    status, text = run(*service, "-p", "xdist", "-n", "2", "-p", "anyio", ini="pythonpath = .\n")
+    status, text = run(*service, "-p", "xdist", "-n", "2", "-p", "anyio.pytest_plugin", ini="pythonpath = .\n")
     assert (status, "15 passed" in text) == (0, True), text
 
 
@@ -67,7 +67,7 @@ def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_
     example("django/shop_settings.py", "django/shop_urls.py", "django/test_allauth.py")
     example("fastapi/api.py", "fastapi/test_users.py", "flask_security/accounts.py", "flask_security/test_accounts.py")
     ini = "pythonpath = .\nDJANGO_SETTINGS_MODULE = shop_settings\n"
-    status, text = run(*service, "--nomigrations", "-p", "pytest_django.plugin", "-p", "anyio", ini=ini)
+    status, text = run(*service, "--nomigrations", "-p", "pytest_django.plugin", "-p", "anyio.pytest_plugin", ini=ini)
     assert (status, "3 passed" in text) == (0, True), text
 
 
@@ -77,5 +77,5 @@ def test_a_browser_signs_up_with_the_code_of_the_mail_and_shows_mail(example, ru
     example("flask/shop.py", "playwright/test_sign_up.py", "playwright/test_mail.py")
     (tmp_path / "chromium").symlink_to(peers.which("chromium-headless-shell"))  # it starts in half the time
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    status, text = run(*service, "-p", "anyio", ini="pythonpath = .\n", PATH=path)
+    status, text = run(*service, "-p", "anyio.pytest_plugin", ini="pythonpath = .\n", PATH=path)
     assert (status, "2 passed" in text) == (0, True), text

@@ -83,7 +83,7 @@ async def test_a_fixture_asked_for_while_a_loop_is_running(request):
 def passed(request, run_in, tmp_path_factory):
     """Run the tests above once; the machine's own settings, a proxy and a configuration among them, change nothing."""
     variables = {"TMPMAILD_HTTP__LISTEN": "nonsense", "TMPMAILD_SMTP": "nonsense:1", "HTTP_PROXY": "http://127.0.0.1:9"}
-    arguments = ("-rA", "-p", "anyio")
+    arguments = ("-rA", "-p", "anyio.pytest_plugin")
     folder = tmp_path_factory.mktemp("fixtures")
     ini = "anyio_mode = auto\n"
     if request.param == "postgresql":

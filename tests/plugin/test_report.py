@@ -67,7 +67,7 @@ def test_good(mailed):
 def shown(run_in, service, tmp_path_factory):
     """Return what is reported of each test."""
     folder = tmp_path_factory.mktemp("report")
-    text = run_in(folder, *service, "-p", "anyio", "-l", tests=TESTS, ini="anyio_mode = auto\n").text
+    text = run_in(folder, *service, "-p", "anyio.pytest_plugin", "-l", tests=TESTS, ini="anyio_mode = auto\n").text
     parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+)\S* _+$", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 

@@ -67,10 +67,10 @@ class Daemon:
     def __init__(self, folder, *, listeners=None, tracer=(), is_warm=True, **settings):
         """Start it; ``listeners`` are sockets by name, passed as systemd does.
 
-        ``tracer`` is a command that runs it and leaves it our child. Without either it is forked from a Python that has
+        ``tracer`` is a command that runs it and leaves it our child. Without one it is forked from a Python that has
         imported it, unless it is not to be ``is_warm``: for tests of how a process begins, and of its memory.
         """
-        self._is_warm = is_warm and not listeners and not tracer
+        self._is_warm = is_warm and not tracer
         self.folder = Path(folder)
         self._tracer = tracer
         self._listeners = listeners or {}
@@ -81,7 +81,8 @@ class Daemon:
     def start(self):
         with (self.folder / "stderr.txt").open("ab") as stderr:
             if self._is_warm:
-                self.process = Program(["serve"], cwd=self.folder, env=self._environ, stderr=stderr.fileno(), text=True)
+                given = {"env": self._environ, "stderr": stderr.fileno(), "listeners": self._listeners}
+                self.process = Program(["serve"], cwd=self.folder, text=True, **given)
             else:
                 self.process = self._started_cold(stderr)
         self.banner = ""

@@ -1,15 +1,18 @@
-"""Programs that start at once: forked from a Python that has imported all of tmpmaild, which takes most of a start.
+"""Programs that start at once: forked from a Python that has imported what they need, which takes most of a start.
 
-What is forked does what ``python -m tmpmaild`` does, in a process of its own with its own environment and folder. A test
-of how the process begins, or of the memory that it takes, starts it by ``subprocess``.
+What is forked does what ``python -m tmpmaild`` or ``python -m pytest`` does, in a process of its own with its own
+environment and folder. A test of how the process begins, or of the memory that it takes, starts it by ``subprocess``.
 """
 
 import atexit
 import contextlib
 import fcntl
 import functools
+import gc
+import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -18,33 +21,56 @@ import sys
 import tempfile
 import termios
 import time
+import warnings
 from pathlib import Path
 from subprocess import PIPE
 
 _WIDTH = 1 << 16
 _FAILED = 70
+_MOST_GIVEN = 10
+_HIGH = 1000  # no descriptor of the process that forks
 
 
 class Program:
-    """A running ``tmpmaild`` with the interface of ``subprocess.Popen``, as far as tests use it."""
+    """A running module with the interface of ``subprocess.Popen``, as far as tests use it."""
 
     def __init__(
-        self, arguments, *, env, cwd=None, stdin=0, stdout=PIPE, stderr=2, text=False, has_terminal=False, ignored=()
+        self,
+        arguments,
+        *,
+        env,
+        module="tmpmaild",
+        loaded=(),
+        cwd=None,
+        stdin=0,
+        stdout=PIPE,
+        stderr=2,
+        text=False,
+        has_terminal=False,
+        ignored=(),
+        listeners=None,
     ):
-        """Start it; the streams are descriptors or ``PIPE``. With ``has_terminal`` standard input is its terminal."""
+        """Start it; the streams are descriptors or ``PIPE``. With ``has_terminal`` standard input is its terminal.
+
+        The modules ``loaded`` are imported before it is forked. ``listeners`` are sockets by name, passed as systemd does.
+        """
+        listeners = listeners or {}
         self.args = list(arguments)
         self.returncode = None
+        self.stdin, stdin = _pipe_in(stdin, text)
         self.stdout, stdout = _pipe(stdout, text)
         self.stderr, stderr = _pipe(stderr, text)
         self._ended, ended = os.pipe()
-        wish = {"arguments": self.args, "cwd": str(cwd or Path.cwd()), "env": env}
-        wish |= {"has_terminal": has_terminal, "ignored": list(ignored)}
+        wish = {"module": module, "loaded": list(loaded), "arguments": self.args, "cwd": str(cwd or Path.cwd())}
+        wish |= {"env": env, "has_terminal": has_terminal, "ignored": list(ignored), "listeners": list(listeners)}
         octets = json.dumps(wish).encode()
         assert len(octets) < _WIDTH
         server = _server()
-        socket.send_fds(server, [octets], [stdin, stdout, stderr, ended])
+        passed = [listener.fileno() for listener in listeners.values()]
+        socket.send_fds(server, [octets], [ended, stdin, stdout, stderr, *passed])
         self.pid = int(server.recv(_WIDTH))
-        for descriptor, stream in ((stdout, self.stdout), (stderr, self.stderr), (ended, True)):
+        streams = ((stdin, self.stdin), (stdout, self.stdout), (stderr, self.stderr))
+        for descriptor, stream in (*streams, (ended, True)):
             if stream:
                 os.close(descriptor)
 
@@ -79,11 +105,11 @@ class Program:
         return self.returncode
 
 
-def run(arguments, *, env, cwd=None, timeout=60):
+def run(arguments, *, env, timeout=60, **more):
     """Run a command to its end, with nothing to read; return a ``subprocess.CompletedProcess`` with its texts."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, Path(os.devnull).open() as nothing:
         given = {"stdin": nothing.fileno(), "stdout": out.fileno(), "stderr": err.fileno()}
-        program = Program(arguments, env=env, cwd=cwd, **given)
+        program = Program(arguments, env=env, **given, **more)
         try:
             code = program.wait(timeout)
         finally:
@@ -93,11 +119,22 @@ def run(arguments, *, env, cwd=None, timeout=60):
         return subprocess.CompletedProcess(program.args, code, out.read(), err.read())
 
 
+def _pipe_in(wanted, text):
+    if wanted != PIPE:
+        return None, wanted
+    theirs, ours = os.pipe()
+    return _stream(ours, "w", text), theirs
+
+
 def _pipe(wanted, text):
     if wanted != PIPE:
         return None, wanted
     ours, theirs = os.pipe()
-    return os.fdopen(ours, "r" if text else "rb", **({"encoding": "utf-8"} if text else {})), theirs
+    return _stream(ours, "r", text), theirs
+
+
+def _stream(descriptor, mode, text):
+    return os.fdopen(descriptor, mode, encoding="utf-8") if text else os.fdopen(descriptor, f"{mode}b")
 
 
 @functools.cache
@@ -117,13 +154,7 @@ def _end(connection, process):
 
 def serve(connection):
     """Fork one program for each wish, and tell how each ended, until the other side is gone."""
-    import gc
-
-    import tmpmaild.cli.main
-    import tmpmaild.daemon  # noqa: F401 - what is to be warm
-
-    gc.collect()
-    gc.freeze()
+    _load(["tmpmaild.cli.main", "tmpmaild.daemon"])
     ended = {}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -136,17 +167,27 @@ def serve(connection):
             os.read(woken, _WIDTH)
             _tell_ends(ended)
         if connection in ready:
-            wish, given, _, _ = socket.recv_fds(connection, _WIDTH, 4)
+            wish, given, _, _ = socket.recv_fds(connection, _WIDTH, _MOST_GIVEN)
             if not wish:
                 return
+            wish = json.loads(wish)
+            _load(wish["loaded"])
             pid = os.fork()
             if not pid:
                 signal.set_wakeup_fd(-1)
-                _become(json.loads(wish), given, [connection.fileno(), woken, wake, *ended.values()])
-            ended[pid] = given.pop()
+                _become(wish, given)
+            ended[pid] = given.pop(0)
             for descriptor in given:
                 os.close(descriptor)
             connection.send(str(pid).encode())
+
+
+def _load(modules):
+    if not all(name in sys.modules for name in modules):
+        for name in modules:
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()
 
 
 def _tell_ends(ended):
@@ -159,11 +200,12 @@ def _tell_ends(ended):
             os.close(descriptor)
 
 
-def _become(wish, given, foreign):
-    """Be the program that is wished for."""
-    for place, descriptor in enumerate(given[:3]):
+def _become(wish, given):
+    """Be the program that is wished for, with the descriptors that it is given and no others."""
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _HIGH) for descriptor in given[1:]]
+    os.closerange(3, _HIGH)
+    for place, descriptor in enumerate(high):
         os.dup2(descriptor, place)
-    for descriptor in (*given, *foreign):
         os.close(descriptor)
     os.setsid()
     if wish["has_terminal"]:
@@ -179,13 +221,16 @@ def _become(wish, given, foreign):
     os.chdir(wish["cwd"])
     os.environ.clear()
     os.environ.update(wish["env"])
+    if names := wish["listeners"]:
+        os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(names)), "LISTEN_FDNAMES": ":".join(names)}
     time.tzset()
-    from tmpmaild import __main__
-
-    sys.argv[:] = [__main__.__file__, *wish["arguments"]]
+    sys.path.insert(0, wish["cwd"])  # as for python -m
+    if wish["env"].get("PYTHONWARNINGS") == "error":
+        warnings.simplefilter("error")
+    sys.argv[1:] = wish["arguments"]
     code = _FAILED
     try:
-        __main__.run()
+        runpy.run_module(wish["module"], run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -52,9 +52,9 @@ def serve(config_path: Path | None, *, stop_with_stdin: bool, is_temporary: bool
     With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain mail.example.com, and
     tmpmaild.db in the current folder.
     """
+    config = load(config_path)
     from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
 
-    config = load(config_path)
     if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
         faulthandler.enable()
     if stop_with_stdin:
