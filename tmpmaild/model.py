@@ -70,7 +70,7 @@ class AcceptedRecipient(Struct, frozen=True, gc=False):
     at_ms: int
 
 
-class Session(Struct, frozen=True):
+class Handover(Struct, frozen=True):
     """How a mail was handed over, as evidence for who tests a sender; nothing depends on it.
 
     ``greeting`` is EHLO or HELO. ``tls_version`` and ``tls_cipher`` are "" without TLS, ``auth`` (the mechanism) is
@@ -88,7 +88,7 @@ class Session(Struct, frozen=True):
     recipients: tuple[AcceptedRecipient, ...] = ()
 
 
-NO_SESSION = Session()
+NO_HANDOVER = Handover()
 
 
 class Envelope(Struct, frozen=True):
@@ -102,7 +102,7 @@ class Envelope(Struct, frozen=True):
     helo: str
     remote_ip: str
     tls: bool
-    session: Session = NO_SESSION
+    session: Handover = NO_HANDOVER
 
 
 class Code(Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tmpmaild.mail import tracefields
-from tmpmaild.model import Envelope, Session, Source
+from tmpmaild.model import Envelope, Handover, Source
 
 ID = "msg_01m7y0sgyf0000000000000000"
 RAW = b"Subject: x\r\n\r\nbody\r\n"
@@ -25,7 +25,7 @@ def fields(
     greeting="EHLO",
     time_ms=1_790_000_000_999,
 ):
-    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, Session(greeting)), len(RAW), RAW)
+    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, Handover(greeting)), len(RAW), RAW)
     return tracefields.fields(source, "mx.mail.example.com")
 
 

@@ -53,11 +53,11 @@ from tmpmaild.client.wire import (
     Details,
     Envelope,
     Fault,
+    Handover,
     Link,
     Message,
     Person,
     Refusal,
-    Session,
     SessionRecipient,
 )
 
@@ -87,6 +87,7 @@ __all__ = [
     "Extended",
     "Fault",
     "FieldError",
+    "Handover",
     "Inbox",
     "InternalError",
     "InvalidRequest",
@@ -102,7 +103,6 @@ __all__ = [
     "RateLimited",
     "Refusal",
     "ServiceUnreachable",
-    "Session",
     "SessionRecipient",
     "Stopping",
     "StorageFull",

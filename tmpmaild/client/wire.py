@@ -123,7 +123,7 @@ class SessionRecipient(Struct, frozen=True):
     accepted_at: Time
 
 
-class Session(Struct, frozen=True):
+class Handover(Struct, frozen=True):
     """How a mail was handed over over SMTP; ``recipients`` are this inbox's alone.
 
     ``tls_version`` and ``tls_cipher`` are None without TLS, ``auth`` (the mechanism) without a login. ``parameters``
@@ -158,7 +158,7 @@ class Details(Struct, frozen=True):
     date: Time | None = None
     message_id: str = ""
     envelope: Envelope = Envelope()
-    session: Session | None = None
+    session: Handover | None = None
     warnings: tuple[str, ...] = ()
 
 

@@ -6,39 +6,13 @@ from urllib.parse import quote
 
 from msgspec import UNSET, Struct
 
-from tmpmaild.http.schemas import (
-    AddressResource,
-    AttachmentItem,
-    CodeItem,
-    Deletion,
-    EnvelopeItem,
-    Extension,
-    FullMessageItem,
-    LinkItem,
-    MessageItem,
-    MessageList,
-    Nothing,
-    Person,
-    SessionItem,
-    SessionRecipient,
-    ViewItem,
-)
+from tmpmaild import model
+from tmpmaild.http import schemas
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.viewing import Grant
-from tmpmaild.model import (
-    Attachment,
-    Envelope,
-    ExpiryMoved,
-    Inbox,
-    InboxDeleted,
-    Listing,
-    MailAddress,
-    Message,
-    MessageDeleted,
-    Page,
-)
+from tmpmaild.model import Envelope, Inbox, Listing, Message, Page
 from tmpmaild.times import rfc3339
 
 _time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
@@ -50,9 +24,9 @@ class Wire:
     def __init__(self, base_path: str) -> None:
         self._base_path = base_path
 
-    def address(self, inbox: Inbox, extendable_until_ms: int) -> AddressResource:
+    def address(self, inbox: Inbox, extendable_until_ms: int) -> schemas.AddressResource:
         """Return an address."""
-        return AddressResource(
+        return schemas.AddressResource(
             address=inbox.address,
             created_at=rfc3339(inbox.created_at_ms),
             expires_at=rfc3339(inbox.expires_at_ms),
@@ -61,16 +35,16 @@ class Wire:
             message_count=inbox.message_count,
         )
 
-    def message_list(self, listing: Listing) -> MessageList:
+    def message_list(self, listing: Listing) -> schemas.MessageList:
         """Return a page of messages."""
-        return MessageList([self._message(listing.inbox.address, message) for message in listing.messages])
+        return schemas.MessageList([self._message(listing.inbox.address, message) for message in listing.messages])
 
-    def full_message(self, shown: ShownMessage) -> FullMessageItem:
+    def full_message(self, shown: ShownMessage) -> schemas.FullMessageItem:
         """Return one message, whole."""
         full, details, address = shown.full, shown.details, shown.inbox.address
         envelope = full.envelope
         item = self._message(address, full.message)
-        return FullMessageItem(
+        return schemas.FullMessageItem(
             **{name: getattr(item, name) for name in item.__struct_fields__},
             html=full.html,
             headers=list(full.headers),
@@ -78,7 +52,7 @@ class Wire:
             reply_to=_people(details.reply_to),
             date=None if details.date_ms is None else rfc3339(details.date_ms),
             message_id=details.message_id,
-            envelope=EnvelopeItem(
+            envelope=schemas.EnvelopeItem(
                 envelope.sender, envelope.recipients[0], envelope.helo, envelope.remote_ip, envelope.tls
             ),
             session=_session(envelope, full.message.received_at_ms),
@@ -91,20 +65,20 @@ class Wire:
         match event:
             case Message():
                 return "message", self._message(address, event)
-            case MessageDeleted():
-                return "deleted", Deletion(event.message_id)
-            case InboxDeleted():
-                return "deleted", Deletion()
-            case ExpiryMoved():
-                return "extended", Extension(rfc3339(event.expires_at_ms))
+            case model.MessageDeleted():
+                return "deleted", schemas.Deletion(event.message_id)
+            case model.InboxDeleted():
+                return "deleted", schemas.Deletion()
+            case model.ExpiryMoved():
+                return "extended", schemas.Extension(rfc3339(event.expires_at_ms))
             case BacklogShown():
                 return "inbox", self.address(event.inbox, extendable_until_ms(event.inbox))
             case InboxExpired():
-                return "expired", Nothing()
+                return "expired", schemas.Nothing()
 
-    def view(self, secret: str, grant: Grant, remote_images: int) -> ViewItem:
+    def view(self, secret: str, grant: Grant, remote_images: int) -> schemas.ViewItem:
         """Return the view of a message."""
-        return ViewItem(self.view_path(secret), rfc3339(grant.expires_at_ms), remote_images)
+        return schemas.ViewItem(self.view_path(secret), rfc3339(grant.expires_at_ms), remote_images)
 
     def view_path(self, secret: str) -> str:
         """Return the path of a view."""
@@ -133,8 +107,8 @@ class Wire:
     def _message_path(self, address: str, message_id: str) -> str:
         return f"{self.address_path(address)}/messages/{message_id}"
 
-    def _message(self, address: str, message: Message) -> MessageItem:
-        return MessageItem(
+    def _message(self, address: str, message: Message) -> schemas.MessageItem:
+        return schemas.MessageItem(
             message.id,
             message.from_address,
             message.from_name,
@@ -145,14 +119,14 @@ class Wire:
             message.size_bytes,
             message.has_html,
             [self._attachment(address, message.id, attachment) for attachment in message.attachments],
-            [CodeItem(code.value, code.confidence) for code in message.findings.codes],
-            [LinkItem(link.href, link.text, link.confidence) for link in message.findings.links],
+            [schemas.CodeItem(code.value, code.confidence) for code in message.findings.codes],
+            [schemas.LinkItem(link.href, link.text, link.confidence) for link in message.findings.links],
             truncated=True if message.truncated else UNSET,
         )
 
-    def _attachment(self, address: str, message_id: str, attachment: Attachment) -> AttachmentItem:
+    def _attachment(self, address: str, message_id: str, attachment: model.Attachment) -> schemas.AttachmentItem:
         url = f"{self._message_path(address, message_id)}/attachments/{attachment.index}"
-        return AttachmentItem(
+        return schemas.AttachmentItem(
             attachment.index,
             attachment.filename,
             attachment.content_type,
@@ -164,11 +138,11 @@ class Wire:
         )
 
 
-def _session(envelope: Envelope, received_at_ms: int) -> SessionItem | None:
+def _session(envelope: Envelope, received_at_ms: int) -> schemas.SessionItem | None:
     session = envelope.session
     if not session.greeting:
         return None
-    return SessionItem(
+    return schemas.SessionItem(
         remote_ip=envelope.remote_ip,
         helo=envelope.helo,
         greeting=session.greeting,
@@ -176,11 +150,11 @@ def _session(envelope: Envelope, received_at_ms: int) -> SessionItem | None:
         tls_cipher=session.tls_cipher or None,
         auth=session.auth or None,
         parameters=session.parameters.split(),
-        recipients=[SessionRecipient(one.address, rfc3339(one.at_ms)) for one in session.recipients],
+        recipients=[schemas.SessionRecipient(one.address, rfc3339(one.at_ms)) for one in session.recipients],
         data_at=rfc3339(session.data_at_ms),
         committed_at=rfc3339(received_at_ms),
     )
 
 
-def _people(mailboxes: tuple[MailAddress, ...]) -> list[Person]:
-    return [Person(one.address, one.name) for one in mailboxes]
+def _people(mailboxes: tuple[model.MailAddress, ...]) -> list[schemas.Person]:
+    return [schemas.Person(one.address, one.name) for one in mailboxes]

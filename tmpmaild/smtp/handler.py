@@ -11,8 +11,7 @@ from aiosmtpd.smtp import Session
 from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.creating import Destination
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import AcceptedRecipient, Envelope
-from tmpmaild.model import Session as Evidence
+from tmpmaild.model import AcceptedRecipient, Envelope, Handover
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.faults import Delay, suffer
 from tmpmaild.smtp.measures import SmtpMeasures
@@ -25,7 +24,7 @@ log = logging.getLogger(__name__)
 class SmtpEnvelope(AiosmtpdEnvelope):
     """aiosmtpd's envelope, with the destination of each of ``rcpt_tos`` and the time, in the same order.
 
-    The rest is evidence for the reader of the mail: see ``Session`` in ``model.py``.
+    The rest is evidence for the reader of the mail: see ``Handover`` in ``model.py``.
     """
 
     def __init__(self) -> None:
@@ -133,7 +132,7 @@ class Handler:
             helo=session.host_name or "",
             remote_ip=session.peer[0] if session.peer else "",
             tls=session.ssl is not None,
-            session=_evidence(session, envelope),
+            session=_handover(session, envelope),
         )
         try:
             creator = self._creator(stored_envelope.remote_ip)
@@ -144,9 +143,9 @@ class Handler:
             return our_fault(error)
 
 
-def _evidence(session: Session, envelope: SmtpEnvelope) -> Evidence:
+def _handover(session: Session, envelope: SmtpEnvelope) -> Handover:
     tls = session.ssl or {}
-    return Evidence(
+    return Handover(
         envelope.greeting,
         tls.get("version", ""),
         tls.get("cipher", ""),

@@ -4,7 +4,7 @@ To add a stored field to a message: a migration of each engine that adds the col
 and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
 
 The session is one JSON text a mail, from which each inbox reads its own recipients alone: an array in the order of
-``Session``.
+``Handover``.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ from tmpmaild.model import (
     Attachment,
     Envelope,
     FullMessage,
+    Handover,
     Inbox,
     InboxEntry,
     Message,
     NewMail,
-    Session,
     Source,
     Verbatim,
 )
@@ -84,11 +84,11 @@ def _session(mail: NewMail) -> str:
     return _encode((*astuple(session)[:-1], recipients)).decode()
 
 
-def _session_for(text: str, inbox_id: str) -> Session:
+def _session_for(text: str, inbox_id: str) -> Handover:
     """Return a stored session as the holder of one inbox may see it: others who got the same mail stay unknown."""
     stored = _decode_session(text)
     own = tuple(AcceptedRecipient(address, at_ms) for recipient, address, at_ms in stored[-1] if recipient == inbox_id)
-    return Session(*stored[:-1], own)
+    return Handover(*stored[:-1], own)
 
 
 CONTENT: Final = (
