@@ -259,12 +259,6 @@ def make_foreign(path):
         connection.execute("CREATE TABLE other (id INTEGER PRIMARY KEY)")
 
 
-def make_early(path):
-    set_version(path, 2)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA application_id = 0x746D706D")
-
-
 def set_version(path, version):
     upgrade(path)
     with closing(sqlite3.connect(path)) as connection:
@@ -278,7 +272,6 @@ SPOILS = {
     "foreign": (make_foreign, "a database of another program"),
     "newer": (lambda path: set_version(path, 9999), "schema version 9999 is newer than this tmpmaild knows"),
     "older": (lambda path: set_version(path, 0), "schema version 0 is older than this tmpmaild's"),
-    "early": (make_early, "made by tmpmaild before its first release"),
     "no database": (
         lambda path: path.write_bytes(b"no database" * 500),
         "not a SQLite database, or damaged at its start",

@@ -10,7 +10,7 @@ from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.messages import select_message, select_texts
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import select_inboxes, select_messages
-from tmpmaild.storage.postgresql.searching import Search
+from tmpmaild.storage.postgresql.searching import PostgresSearch
 from tmpmaild.storage.postgresql.writer import Batch
 
 from .conftest import new_mail, postgresql_settings
@@ -100,9 +100,9 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
     work = {
         "find": lookup.find,
         "list": lambda client: select_messages(client, lookup, Page()),
-        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, None),
+        "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000),
         "texts": lambda client: select_texts(client, 58, [57], 100),
-        "search": lambda client: Search(lookup, Page(text="x")).go_on(client),
+        "search": lambda client: PostgresSearch(lookup, Page(text="x")).go_on(client),
         "inboxes": lambda client: select_inboxes(client, between=live_between(clock(), ""), creator_hash=None),
     }
     rows = {what: await counted(one) for what, one in work.items()}

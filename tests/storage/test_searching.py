@@ -37,7 +37,7 @@ async def begin(engine, page):
     name_hash = keyed_hash(engine.storage._hash_key, "ada@mail.example.com")
     limits, now_ms = engine.storage._limits, engine.clock()
     find = partial(select_inbox, limits=limits, address="ada@mail.example.com", name_hash=name_hash, now_ms=now_ms)
-    search = searching.Search(find, page)
+    search = searching.SqliteSearch(find, page)
     return search, search.go_on(connection(engine))
 
 
@@ -103,7 +103,7 @@ async def test_the_inbox_is_that_of_the_last_step(engine, inbox):
 async def test_a_search_ends_when_its_inbox_is_forgotten_between_two_steps(engine, inbox):
     await add(engine, inbox, 2 * searching._STEP_MESSAGES)
     inboxes = iter([await engine.find("ada"), None])
-    search = searching.Search(lambda _: next(inboxes), Page(subject="77"))
+    search = searching.SqliteSearch(lambda _: next(inboxes), Page(subject="77"))
     assert search.go_on(connection(engine)) is None
     assert (search.ended, search.go_on(connection(engine)), search.ended) == (False, None, True)
 

@@ -8,6 +8,7 @@ from tmpmaild.storage.base import ANY_SIZE
 from tmpmaild.storage.keys import message_key
 
 _ALL = 1_000_000
+_NO_KEY = 1  # keys begin with the time
 
 
 class OperatorMail:
@@ -29,9 +30,7 @@ class OperatorMail:
 
     def message(self, message_id: str) -> Message | None:
         """Read one message with its whole body; None when the inbox does not hold it."""
-        key = message_key(message_id, self._inbox_key)
-        if key is None:
-            return None
+        key = message_key(message_id, self._inbox_key) or _NO_KEY
         after, before = (ids.inbox_message_id(self._inbox_key, next_to) for next_to in (key - 1, key + 1))
         found = self._page(Page(after=after, before=before, limit=1, bodies_bytes=ANY_SIZE))
         return found[0] if found else None

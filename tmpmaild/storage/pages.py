@@ -1,10 +1,11 @@
 """What every engine goes by when it reads a page: of messages, how much and which; of inboxes, where it begins."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from tmpmaild.model import InboxPage, Page
-from tmpmaild.storage.rows import InboxRow
+from tmpmaild import ids
+from tmpmaild.model import InboxPage, Listing, Page
+from tmpmaild.storage.rows import InboxRow, ListedRow
 
 TRUNCATED_BYTES = 1024
 """How much is read of a body that does not fit the answer."""
@@ -14,40 +15,9 @@ PAGE_ROWS: Final = 200
 _LAST: Final = (1 << 63) - 1  # when the operator's inbox expires
 
 
-class Listed(Protocol):
-    """What of a row counts for the size of a page."""
-
-    @property
-    def key(self) -> int:
-        """The key of the message."""
-
-    @property
-    def body_bytes(self) -> int:
-        """The length of its body."""
-
-    @property
-    def attachments(self) -> str:
-        """JSON."""
-
-    @property
-    def subject(self) -> str:
-        """The subject."""
-
-    @property
-    def sender(self) -> str:
-        """The address of the sender."""
-
-    @property
-    def sender_name(self) -> str:
-        """The name of the sender."""
-
-
-Row = TypeVar("Row", bound=Listed)
-
-
-def up_to_the_end(found: Iterable[Row], page: Page) -> tuple[list[Row], bool]:
+def up_to_the_end(found: Iterable[ListedRow], page: Page) -> tuple[list[ListedRow], bool]:
     """Take messages until the page has as many, or as much text, as it may have; tell whether there are more."""
-    rows: list[Row] = []
+    rows: list[ListedRow] = []
     characters = 0
     for row in found:
         characters += len(row.attachments) + len(row.subject) + len(row.sender) + len(row.sender_name)
@@ -62,7 +32,7 @@ def small_bytes(page: Page) -> int:
     return page.bodies_bytes // max(page.limit, 1)
 
 
-def bodies_to_read(large: Iterable[Row], room_bytes: int) -> Iterator[tuple[Row, bool]]:
+def bodies_to_read(large: Iterable[ListedRow], room_bytes: int) -> Iterator[tuple[ListedRow, bool]]:
     """Yield the messages with large bodies, newest first, and whether the body is read whole.
 
     It is as long as it fits the rest of the answer, which has ``room_bytes``; else it is cut.
@@ -84,21 +54,66 @@ def is_search(page: Page) -> bool:
     return bool(page.sender or page.subject or page.text or page.has)
 
 
-class Wanted:
-    """The texts that a page is searched for; ``text`` is looked for in bodies too."""
+class Search:
+    """One search of an inbox in steps: its position, and the keys that it has found so far.
+
+    Mail may arrive and be deleted between steps. Mail that arrives after the first is left to the next search, and
+    deleted mail is dropped. So the inbox and the page are as of the last step, without mail that arrived after the
+    first. ``text`` is looked for in bodies too.
+    """
 
     def __init__(self, page: Page) -> None:
-        self._sender, self._subject = _folded(page.sender), _folded(page.subject)
+        self.ended = False
         self.text = _folded(page.text)
+        self._sender, self._subject = _folded(page.sender), _folded(page.subject)
+        self._page = page
+        self._newest_key: int | None = None
+        self._after, self._before = -1, ids.MAX_KEY
+        self._keys: list[int] = []
 
-    def matches(self, address: str, name: str, subject: str, body: str) -> bool:
-        """Return whether a message with these texts belongs to the page."""
+    def go_on(self, connection: Any) -> Any:
+        """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
+        raise NotImplementedError
+
+    def _begin(self, newest_key: int, bounds: tuple[int, int]) -> int:
+        """Note, in the first step, the newest key and the bounds of the page; return the former as of that step."""
+        if self._newest_key is None:
+            self._newest_key, (self._after, before) = newest_key, bounds
+            self._before = min(before, newest_key + 1)
+        return self._newest_key
+
+    def _take(self, key: int, *texts: str, attached: bool) -> None:
+        """Look at the next message, by the address and the name of its sender, its subject and its body."""
+        if self._page.ascending:
+            self._after = key
+        else:
+            self._before = key
+        if attached and self._matches(*texts):
+            self._keys.append(key)
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether more was found than the page holds."""
+        return len(self._keys) > self._page.limit
+
+    def _drop_deleted(self, left: Collection[int]) -> None:
+        self._keys = [key for key in self._keys if key in left]
+
+    def _matches(self, address: str, name: str, subject: str, body: str) -> bool:
         address, name, subject, body = address.casefold(), name.casefold(), subject.casefold(), body.casefold()
         return (
             (self._sender in address or self._sender in name)
             and self._subject in subject
             and any(self.text in text for text in (address, name, subject, body))
         )
+
+
+async def searched(search: Search, run: Callable[[Any], Awaitable[Listing | None]]) -> Listing | None:
+    """Go on with a search by ``run`` until it has ended; return its page, None if it has found no inbox."""
+    listing = None
+    while not search.ended:
+        listing = await run(search.go_on)
+    return listing
 
 
 def _folded(wanted: str | None) -> str:

@@ -1,8 +1,4 @@
-"""Searches an inbox in steps, so that no statement takes long and no more than a part of an inbox is in memory.
-
-Mail may arrive and be deleted between steps. Mail that arrives after the first step is left to the next search, and
-deleted mail is dropped. The inbox and the page are as of the last step, without mail that arrived after the first.
-"""
+"""Searches an inbox in steps, so that no statement takes long and no more than a part of an inbox is in memory."""
 
 from typing import Any, Final
 
@@ -10,9 +6,8 @@ import asyncpg
 
 from tmpmaild import ids
 from tmpmaild.model import SEARCHED_CHARACTERS, Listing, Page
-from tmpmaild.storage.pages import Wanted, up_to_the_end
+from tmpmaild.storage.pages import Search, up_to_the_end
 from tmpmaild.storage.postgresql.columns import beginning, body_text, selected
-from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.reading import (
     JOINED,
     Found,
@@ -36,34 +31,19 @@ ORDER BY m.key {direction} LIMIT $5
 """
 
 
-async def search(readers: Readers, lookup: InboxLookup, page: Page) -> Listing | None:
-    """Read one page of the messages that match; None when the inbox is not found in one of the steps."""
-    search = Search(lookup, page)
-    listing = None
-    while not search.ended:
-        listing = await readers.run(search.go_on)
-    return listing
-
-
-class Search:
-    """One search: its position in the inbox, and what it has found so far."""
+class PostgresSearch(Search):
+    """Finds the inbox, by ``lookup``, in each step."""
 
     def __init__(self, lookup: InboxLookup, page: Page) -> None:
-        self.ended = False
+        super().__init__(page)
         self._lookup = lookup
-        self._page = page
-        self._newest_key: int | None = None
-        self._after = -1
-        self._before = ids.MAX_KEY
-        self._wanted = Wanted(page)
         self._attached = "attachment" in page.has
         self._sql = _MESSAGES.format(
             joined=JOINED,
             attachments="c.attachments" if self._attached else "''",
-            body=_TEXTS if self._wanted.text else "''",
+            body=_TEXTS if self.text else "''",
             direction="ASC" if page.ascending else "DESC",
         )
-        self._keys: list[int] = []
 
     async def go_on(self, connection: asyncpg.Connection) -> Listing | None:
         """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
@@ -71,37 +51,26 @@ class Search:
         if found is None:
             self.ended = True
             return None
-        newest_key = self._stop_at_newest(found)
+        newest_key = self._begin(found.last_key, bounds(self._page, found.key))
         at_end = await self._look(connection, found)
-        if not at_end and len(self._keys) <= self._page.limit:
+        if not at_end and not self._has_enough:
             return None
         return await self._finish(connection, found, newest_key, at_end=at_end)
 
-    def _stop_at_newest(self, found: Found) -> int:
-        """Return the newest key of the inbox when the search began; the search does not go beyond it."""
-        if self._newest_key is None:
-            self._newest_key = found.last_key
-            self._after, before = bounds(self._page, found.key)
-            self._before = min(before, self._newest_key + 1)
-        return self._newest_key
-
     async def _look(self, connection: asyncpg.Connection, found: Found) -> bool:
         """Run one step; True when no messages are left."""
-        limit = _STEP_LARGE_MESSAGES if self._wanted.text else _STEP_MESSAGES
+        limit = _STEP_LARGE_MESSAGES if self.text else _STEP_MESSAGES
         values: list[Any] = [found.key, found.slot, self._after, self._before, limit]
-        values += [SEARCHED_CHARACTERS] if self._wanted.text else []
+        values += [SEARCHED_CHARACTERS] if self.text else []
         try:
             rows = await connection.fetch(of_slot(self._sql, found.slot), *values)
         except asyncpg.UndefinedTableError:
             return True  # the slot has passed, and its partitions have been dropped
         for key, attachments, address, name, subject, *rest in rows:
-            self._move_past(key)
-            if self._attached and all(one.inline for one in decode_attachments(attachments)):
-                continue
-            body = (body_text(*rest) or "")[:SEARCHED_CHARACTERS] if self._wanted.text else ""
-            if self._wanted.matches(address, name, subject, body):
-                self._keys.append(key)
-            if len(self._keys) > self._page.limit:
+            attached = not self._attached or not all(one.inline for one in decode_attachments(attachments))
+            body = (body_text(*rest) or "")[:SEARCHED_CHARACTERS] if self.text else ""
+            self._take(key, address, name, subject, body, attached=attached)
+            if self._has_enough:
                 return False
         return len(rows) < limit
 
@@ -113,9 +82,8 @@ class Search:
         read = await select_chosen(connection, self._lookup, found, self._keys, page)
         if read is None:
             return None
-        left = {row.key for row in read[1]}
-        self._keys = [key for key in self._keys if key in left]
-        if not at_end and len(self._keys) <= page.limit:
+        self._drop_deleted({row.key for row in read[1]})
+        if not at_end and not self._has_enough:
             return None
         self.ended = True
         rows, has_more = up_to_the_end(read[1], page)
@@ -125,9 +93,3 @@ class Search:
             has_more=has_more,
             searched_to=ids.inbox_message_id(found.key, newest_key),
         )
-
-    def _move_past(self, key: int) -> None:
-        if self._page.ascending:
-            self._after = key
-        else:
-            self._before = key

@@ -13,7 +13,7 @@ from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, anybody
 from tmpmaild.storage.commits import Batcher, OnCommitted
 from tmpmaild.storage.enginestorage import EngineStorage, Operations
 from tmpmaild.storage.keys import holders_inbox_key
-from tmpmaild.storage.pages import Between, is_search
+from tmpmaild.storage.pages import Between, is_search, searched
 from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, DeleteMessage, SetExpiry, Sweep
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
@@ -22,7 +22,7 @@ from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
 from tmpmaild.storage.postgresql.quotas import DEFAULT_CAP_BYTES, Usage, allowed
 from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, select_inboxes, select_messages
-from tmpmaild.storage.postgresql.searching import search
+from tmpmaild.storage.postgresql.searching import PostgresSearch
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
@@ -110,7 +110,7 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
         if is_search(page):
-            return await search(self._readers, lookup, page)
+            return await searched(PostgresSearch(lookup, page), self._readers.run)
         return await self._readers.run(partial(select_messages, lookup=lookup, page=page))
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:

@@ -18,7 +18,6 @@ from tmpmaild.storage.sqlite import obstacles
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 
 APPLICATION_ID = 0x746D7064  # "tmpd"
-_EARLY_APPLICATION_ID = 0x746D706D  # "tmpm": tables of another shape, before the first release
 
 _BUSY_TIMEOUT_MS = 5000
 MAX_IDLE_WAL_BYTES = 4 * 1024 * 1024
@@ -163,11 +162,6 @@ def check_identity(connection: sqlite3.Connection, path: Path, newest_version: i
     """Return the schema version of a database of ours. Raises ``DatabaseError`` if it is not ours, or too new."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application_id == _EARLY_APPLICATION_ID:
-        raise DatabaseError(
-            f"{path}: made by tmpmaild before its first release, and cannot be migrated; move the file away together"
-            " with its -wal and -shm and start again, without the addresses and the mail in it"
-        )
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if tables and application_id != APPLICATION_ID:
         raise DatabaseError(f"{path}: a database of another program")

@@ -31,7 +31,7 @@ def damaged(path: Path, what: str) -> str:
 
 def altered(path: Path, what: str) -> str:
     """Return the error text for a database whose schema is not what the migrations make."""
-    made = "the schema has been changed by hand, or was made before the first release"
+    made = "the schema has been changed by hand"
     return f"{path}: {made}: {what}; undo the change, or {_move_away(path)}"
 
 

@@ -17,7 +17,7 @@ from tmpmaild.storage.base import ANY_SIZE, Permit, anybody
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.enginestorage import EngineStorage, Operations
 from tmpmaild.storage.keys import holders_inbox_key, message_key
-from tmpmaild.storage.pages import Between, is_search
+from tmpmaild.storage.pages import Between, is_search, searched
 from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.batches import Pause
@@ -29,7 +29,7 @@ from tmpmaild.storage.sqlite.policy import ChangeLimits, SqlitePolicy
 from tmpmaild.storage.sqlite.quotas import operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import select_inbox, select_inboxes, select_messages
-from tmpmaild.storage.sqlite.searching import search
+from tmpmaild.storage.sqlite.searching import SqliteSearch
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_pace
 from tmpmaild.storage.sqlite.writer import Clock, Writer
 
@@ -166,7 +166,7 @@ class SqliteStorage(EngineStorage):
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
         if is_search(page):
-            return await search(self._reader, self._find(address, now_ms, permit), page)
+            return await searched(SqliteSearch(self._find(address, now_ms, permit), page), self._reader.run)
         read = partial(select_messages, page=page)
         found = await self._read(address, now_ms, permit, read)
         return found[1] if found else None
