@@ -7,9 +7,9 @@ import anyio.lowlevel
 import pytest
 
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
-from tmpmaild.inboxes import finding
-from tmpmaild.inboxes.finding import Detector, FindingsCache
-from tmpmaild.inboxes.listings import findings_characters
+from tmpmaild.inboxes import caches, finding
+from tmpmaild.inboxes.caches import FindingsCache, findings_characters
+from tmpmaild.inboxes.finding import Detector
 from tmpmaild.model import (
     Code,
     ExpiryMoved,
@@ -167,7 +167,7 @@ def test_nothing_is_remembered_longer_than_its_inbox_lives():
 
 @pytest.mark.parametrize(("name", "bound"), [("_MAX_KNOWN", 10), ("_MAX_KNOWN_CHARACTERS", 1000)])
 def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, bound):
-    monkeypatch.setattr(finding, name, bound)
+    monkeypatch.setattr(caches, name, bound)
     cache = FindingsCache()
     findings = found(links=["x" * 9])
     assert findings_characters(findings) == 100
@@ -177,7 +177,7 @@ def test_the_memory_is_bounded_and_the_oldest_goes_first(monkeypatch, name, boun
     assert cache.get("msg_89") is None
     assert cache.get("msg_90") is not None
     for number in range(90, 100):
-        cache._forget(f"msg_{number}")
+        cache._drop(f"msg_{number}")
     assert cache._characters == 0
 
 

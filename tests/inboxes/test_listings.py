@@ -1,6 +1,6 @@
 """The pages that were read a moment ago."""
 
-from tmpmaild.inboxes.listings import ListingCache, page_characters
+from tmpmaild.inboxes.caches import ListingCache, page_characters
 from tmpmaild.model import Inbox, InboxChange, Listing, Message, Page
 
 

@@ -1,6 +1,6 @@
 """What RCPT may know without asking the disk."""
 
-from tmpmaild.inboxes.recipients import RecipientCache
+from tmpmaild.inboxes.caches import RecipientCache
 from tmpmaild.model import Inbox, InboxChange
 
 

@@ -27,7 +27,7 @@ from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.requests import PageQuery, ViewRequest, page
 from tmpmaild.http.resource import body, client, holder_token, token, unless_gone
 from tmpmaild.http.wire import Wire
-from tmpmaild.inboxes.listings import message_characters
+from tmpmaild.inboxes.caches import message_characters
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.inboxes.viewing import Grant, Viewer

@@ -6,7 +6,7 @@ import anyio
 import anyio.to_thread
 
 from tmpmaild.errors import AddressNotFound, MailboxFull
-from tmpmaild.inboxes.recipients import RecipientCache
+from tmpmaild.inboxes.caches import RecipientCache
 from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail, ParsedMail
 from tmpmaild.storage.base import Storage

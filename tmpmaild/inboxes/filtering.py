@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
-from tmpmaild.inboxes.listings import message_characters
+from tmpmaild.inboxes.caches import message_characters
 from tmpmaild.model import Listing, Message, Page
 
 MOST_LOOKED_AT = 200

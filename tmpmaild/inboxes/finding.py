@@ -1,21 +1,19 @@
-"""Detects codes and links in messages that are shown: once per message, in a thread, with a bounded cache.
+"""Detects codes and links in messages that are shown: once per message, in a thread.
 
 What a code or a link looks like is defined in ``findings/``.
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 
 import anyio
 import anyio.to_thread
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.findings import codes, links
-from tmpmaild.inboxes.listings import findings_characters
+from tmpmaild.inboxes.caches import FindingsCache
 from tmpmaild.mail import htmltext
-from tmpmaild.model import Findings, Inbox, InboxChange, Link, Message, MessageDeleted, Texts
+from tmpmaild.model import Findings, Inbox, Link, Message, Texts
 from tmpmaild.storage.base import Storage
 
 log = logging.getLogger(__name__)
@@ -24,80 +22,6 @@ _TEXT_CHARACTERS = 128 * 1024
 _LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
 _MESSAGES_AT_ONCE = 8
 _BYTES_AT_ONCE = 64 * 1024
-_MAX_KNOWN = 20_000
-_MAX_KNOWN_CHARACTERS = 16 * 1024 * 1024
-
-
-class _Known(Struct, frozen=True, gc=False):
-    inbox_id: str
-    expires_at_ms: int
-    findings: Findings
-    characters: int
-
-
-class FindingsCache:
-    """Findings by message id; the least recently used are dropped first. No entry outlives its inbox."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._of_inbox: dict[str, set[str]] = {}
-        self._characters = 0
-        self._generation = 0
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def get(self, message_id: str) -> Findings | None:
-        """Return the findings of a message, or None if they are not cached."""
-        known = self._known.get(message_id)
-        if known is None:
-            return None
-        self._known.move_to_end(message_id)
-        return known.findings
-
-    @property
-    def generation(self) -> int:
-        """Generation number: ``put`` ignores findings of messages that were read before a later deletion."""
-        return self._generation
-
-    def put(self, inbox: Inbox, message_id: str, findings: Findings, generation: int) -> None:
-        """Store the findings of a message, unless anything was deleted after ``generation``."""
-        if generation != self._generation:
-            return
-        self._forget(message_id)
-        characters = findings_characters(findings)
-        self._known[message_id] = _Known(inbox.id, inbox.expires_at_ms, findings, characters)
-        self._of_inbox.setdefault(inbox.id, set()).add(message_id)
-        self._characters += characters
-        while len(self._known) > _MAX_KNOWN or self._characters > _MAX_KNOWN_CHARACTERS:
-            self._forget(next(iter(self._known)))
-
-    def update(self, changes: Sequence[InboxChange]) -> None:
-        """Drop deleted messages, and all messages of an inbox that was deleted or whose expiry has moved."""
-        for change in changes:
-            self._generation += change.notice is not None
-            if isinstance(change.notice, MessageDeleted):
-                self._forget(change.notice.message_id)
-            elif change.notice is not None:
-                self._forget_all(list(self._of_inbox.get(change.inbox_id, ())))
-
-    def forget_expired(self, now_ms: int) -> None:
-        """Drop the entries of expired inboxes: codes must not stay in memory longer than on disk."""
-        self._forget_all([key for key, known in self._known.items() if known.expires_at_ms <= now_ms])
-
-    def _forget_all(self, message_ids: list[str]) -> None:
-        for message_id in message_ids:
-            self._forget(message_id)
-
-    def _forget(self, message_id: str) -> None:
-        known = self._known.pop(message_id, None)
-        if known is None:
-            return
-        self._characters -= known.characters
-        siblings = self._of_inbox[known.inbox_id]
-        siblings.discard(message_id)
-        if not siblings:
-            del self._of_inbox[known.inbox_id]
 
 
 class Detector:

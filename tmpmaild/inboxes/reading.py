@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access, present
+from tmpmaild.inboxes.caches import ListingCache, page_characters
 from tmpmaild.inboxes.filtering import filtered, is_filter
 from tmpmaild.inboxes.finding import Detector
-from tmpmaild.inboxes.listings import ListingCache, page_characters
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.mail import extracts, tracefields
 from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page

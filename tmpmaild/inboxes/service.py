@@ -9,13 +9,13 @@ from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, is_holder
 from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.inboxes.caches import RecipientCache
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, UnknownAddress
 from tmpmaild.inboxes.delivering import Deliverer
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.inboxes.following import Follower
 from tmpmaild.inboxes.reading import MailReader
-from tmpmaild.inboxes.recipients import RecipientCache
 from tmpmaild.inboxes.refusals import Refusals
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.viewing import Viewer
