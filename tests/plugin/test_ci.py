@@ -68,7 +68,7 @@ def test_the_steps_start_a_service_and_sign_up_with_curl_and_jq(tmp_path):
     shutil.copy(EXAMPLES / "curl/sign-up.sh", tmp_path)
     job = STEPS["tests"]
     steps = [step["run"] for step in job["steps"] if "run" in step]
-    assert steps[0] == "python3 -m pip install tmpmaild"  # what is installed here is under test
+    assert steps[0] == "python3 -m pip install ./tmpmaild"  # what is installed here is under test
     http, smtp = free_ports(2)
     url = job["env"]["TMPMAILD_URL"]
     assert url == "http://127.0.0.1:8025"

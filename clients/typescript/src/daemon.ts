@@ -99,7 +99,7 @@ function found(program: string, folder: string): string {
   }
   rmSync(folder, { recursive: true, force: true });
   throw new NotStarted(
-    `${JSON.stringify(program)} is not in PATH: pip install tmpmaild, say where it is with { command }, ` +
+    `${JSON.stringify(program)} is not in PATH: pip install a checkout of tmpmaild, say where it is with { command }, ` +
       "or name a service that runs with $TMPMAILD_URL",
   );
 }
