@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from tmpmaild.smtp import connections, replies
-from tmpmaild.smtp.memory import ALLOWANCE_BYTES
+from tmpmaild.smtp.bounds import ALLOWANCE_BYTES
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 

@@ -16,14 +16,16 @@ _Table = dict[int | str, int | None]
 
 
 class Blocks:
-    """All blocks. A look-up costs the same however many there are. ``clock`` gives Unix milliseconds.
+    """All blocks. A look-up costs the same however many there are; none is needed unless ``has_any``.
 
-    Networks are in a table for each length of prefix, so that one look at each finds every network around an address.
+    ``clock`` gives Unix milliseconds. Networks are in a table for each length of prefix, so that one look at each finds
+    every network around an address.
     """
 
     def __init__(self, clock: Callable[[], int], blocks: Iterable[Block] = ()) -> None:
         self._clock = clock
         self._blocks: dict[tuple[str, str], Block] = {}
+        self.has_any = False
         self._networks: dict[tuple[int, int], _Table] = {}
         self._names: _Table = {}
         self._senders: _Table = {}
@@ -39,6 +41,7 @@ class Blocks:
             table, key = self._place(block.kind, block.value)
             table[key] = block.expires_at_ms
             self._blocks[block.kind, block.value] = block
+        self.has_any = bool(self._blocks)
 
     def replace(self, blocks: Iterable[Block]) -> None:
         """Block these and no others. What stays is not touched: there may be a hundred thousand."""
@@ -55,6 +58,7 @@ class Blocks:
                 table, key = self._place(kind, value)
                 del table[key]
                 count += self._is_on(block.expires_at_ms)
+        self.has_any = bool(self._blocks)
         return count
 
     def forget_expired(self) -> None:

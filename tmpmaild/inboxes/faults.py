@@ -35,7 +35,7 @@ class _Ordered(Struct):
 
 
 class Faults:
-    """The faults of all inboxes. Unless ``allowed``, none can be ordered.
+    """The faults of all inboxes, ``ordered``. Unless ``allowed``, none can be.
 
     Each is used up exactly as often as it was ordered, however many deliveries there are at once: ``take`` neither
     waits nor is called from threads.
@@ -43,16 +43,16 @@ class Faults:
 
     def __init__(self, *, allowed: bool) -> None:
         self.allowed = allowed
-        self._by_inbox: dict[str, _Ordered] = {}
+        self.ordered: dict[str, _Ordered] = {}
 
     def __len__(self) -> int:
-        return len(self._by_inbox)
+        return len(self.ordered)
 
     def allow(self, *, allowed: bool) -> None:
         """Take orders from now on, or drop all that there are."""
         self.allowed = allowed
         if not allowed:
-            self._by_inbox.clear()
+            self.ordered.clear()
 
     def ensure_possible(self, faults: Sequence[Fault], inbox_id: str = "") -> None:
         """Raise ``InvalidRequest`` if these cannot be ordered, for an inbox that there is or for a new one."""
@@ -60,7 +60,7 @@ class Faults:
             return
         if not self.allowed:
             raise InvalidRequest(("/faults", "expected none: this server is not set up for faults (smtp.faults)"))
-        if len(self._by_inbox) >= _MOST_INBOXES and inbox_id not in self._by_inbox:
+        if len(self.ordered) >= _MOST_INBOXES and inbox_id not in self.ordered:
             raise InvalidRequest(("/faults", f"expected none now: {_MOST_INBOXES} addresses have some already"))
         idle = [index for index, one in enumerate(faults) if one.reply is None and not one.delay_seconds]
         if idle:
@@ -69,13 +69,13 @@ class Faults:
     def order(self, inbox: Inbox, faults: Sequence[Fault]) -> None:
         """Set the faults of an inbox in place of those that it had."""
         if faults and self.allowed:
-            self._by_inbox[inbox.id] = _Ordered(inbox.expires_at_ms, list(faults))
+            self.ordered[inbox.id] = _Ordered(inbox.expires_at_ms, list(faults))
         else:
-            self._by_inbox.pop(inbox.id, None)
+            self.ordered.pop(inbox.id, None)
 
     def left(self, inbox_id: str) -> Sequence[Fault]:
         """Return the faults of an inbox that are still to come, each with how often."""
-        ordered = self._by_inbox.get(inbox_id)
+        ordered = self.ordered.get(inbox_id)
         return tuple(ordered.faults) if ordered else ()
 
     def has(self, inbox_ids: Iterable[object], step: Step) -> bool:
@@ -88,18 +88,16 @@ class Faults:
         if found is None:
             return None
         inbox_id, index = found
-        faults = self._by_inbox[inbox_id].faults
+        faults = self.ordered[inbox_id].faults
         fault = faults[index]
         faults[index : index + 1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
         if not faults:
-            del self._by_inbox[inbox_id]
+            del self.ordered[inbox_id]
         return fault
 
     def _find(self, inbox_ids: Iterable[object], step: Step) -> tuple[str, int] | None:
-        if not self._by_inbox:  # three times each mail, on nearly every server
-            return None
         for inbox_id in inbox_ids:
-            ordered = self._by_inbox.get(inbox_id) if isinstance(inbox_id, str) else None
+            ordered = self.ordered.get(inbox_id) if isinstance(inbox_id, str) else None
             for index, fault in enumerate(ordered.faults if ordered else ()):
                 if fault.at == step:
                     return str(inbox_id), index
@@ -107,13 +105,13 @@ class Faults:
 
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Drop the faults of inboxes that were deleted; note the new expiry of others."""
-        for change in changes if self._by_inbox else ():
+        for change in changes if self.ordered else ():
             if isinstance(change.notice, InboxDeleted):
-                self._by_inbox.pop(change.inbox_id, None)
-            elif isinstance(change.notice, ExpiryMoved) and change.inbox_id in self._by_inbox:
-                self._by_inbox[change.inbox_id].expires_at_ms = change.notice.expires_at_ms
+                self.ordered.pop(change.inbox_id, None)
+            elif isinstance(change.notice, ExpiryMoved) and change.inbox_id in self.ordered:
+                self.ordered[change.inbox_id].expires_at_ms = change.notice.expires_at_ms
 
     def forget_expired(self, now_ms: int) -> None:
         """Drop the faults of inboxes that have expired."""
-        for inbox_id in [key for key, ordered in self._by_inbox.items() if ordered.expires_at_ms <= now_ms]:
-            del self._by_inbox[inbox_id]
+        for inbox_id in [key for key, ordered in self.ordered.items() if ordered.expires_at_ms <= now_ms]:
+            del self.ordered[inbox_id]

@@ -23,15 +23,14 @@ _are_base64_characters = re.compile(rb"[A-Za-z0-9+/]*+={0,2}").fullmatch
 
 
 class Authentication:
-    """AUTH in one session: whether it is ``offered``, ``under_way`` (the next line is a response) or done.
+    """AUTH in one session where it is offered: whether it is ``under_way`` (the next line is a response) or done.
 
     ``mechanism`` is the one that has succeeded, "" before.
     """
 
-    __slots__ = ("_prompts", "_tried", "mechanism", "offered", "under_way")
+    __slots__ = ("_prompts", "_tried", "mechanism", "under_way")
 
-    def __init__(self, *, offered: bool) -> None:
-        self.offered = offered
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
@@ -42,7 +41,7 @@ class Authentication:
         self._prompts: tuple[Reply, ...] = ()  # those that have not been given
 
     def max_line_bytes(self, waiting: Input) -> int:
-        """Return how long the next line may be where AUTH is offered: a response is long, alone or behind AUTH."""
+        """Return how long the next line may be: a response is long, alone or behind AUTH."""
         return MAX_RESPONSE_BYTES if self.under_way or waiting.match(_is_auth) else MAX_LINE_BYTES
 
     def begin(self, argument: bytes) -> Reply:

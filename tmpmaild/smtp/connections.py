@@ -14,9 +14,9 @@ from tmpmaild.inboxes.refusals import Refusals
 from tmpmaild.peers import Networks, belongs, client_name
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
+from tmpmaild.smtp.bounds import Account, Memory
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.measures import SmtpMeasures
-from tmpmaild.smtp.memory import Account, Memory
 from tmpmaild.smtp.replies import Reply
 
 _DRAIN_SECONDS = 0.002
@@ -109,7 +109,8 @@ class Connections:
             self.measures.count_refused_connection("blocked")
             log.info("SMTP connection from %s refused: blocked", client)
             return replies.BLOCKED_CLIENT
-        return self._refusal(client, self._exceeded_limit(connection.remote_ip, client))
+        limit = self._exceeded_limit(connection.remote_ip, client)
+        return self._refusal(client, limit) if limit else None
 
     def admit_proxy(self, connection: Connection) -> Reply | None:
         """Count a trusted proxy's connection, whose client is not known yet; return the reply that refuses it.
@@ -119,12 +120,10 @@ class Connections:
         self.touch(connection)
         if self.stopping:
             return replies.STOPPING
-        return self._refusal(connection.remote_ip, "" if self._has_place() else "max_connections")
+        return None if self._has_place() else self._refusal(connection.remote_ip, "max_connections")
 
-    def _refusal(self, client: str, limit: str) -> Reply | None:
-        """Report that a limit, named by its key, refuses a client; none if it is ""."""
-        if not limit:
-            return None
+    def _refusal(self, client: str, limit: str) -> Reply:
+        """Report that a limit, named by its key, refuses a client; return the reply."""
         self.measures.count_refused_connection(limit)
         log.info("SMTP connection from %s refused: smtp.%s is reached", client, limit)
         return replies.TOO_MANY_CONNECTIONS
@@ -155,10 +154,11 @@ class Connections:
             return "new_connections_per_minute"
         return ""
 
-    def touch(self, connection: Connection) -> None:
-        """Note that a connection is active: it is the last to give way when places run out."""
-        self.open[connection] = self.loop.time()
+    def touch(self, connection: Connection) -> float:
+        """Note that a connection is active: it is the last to give way when places run out. Return the loop time."""
+        self.open[connection] = now = self.loop.time()
         self.open.move_to_end(connection)
+        return now
 
     def report(self, remote_ip: str, refusals: Iterable[tuple[str, Reply]]) -> None:
         """Count, log and keep what a client was refused, by its IP address: commands and replies."""

@@ -5,11 +5,11 @@ None, then send ``output``. A request is what only the session can answer; until
 read, and commands that the client has pipelined wait in order (RFC 2920). The verbs are in ``verbs.py``.
 """
 
-from tmpmaild.smtp import otherprotocols, replies
+from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
-from tmpmaild.smtp.lines import MAX_LINE_BYTES, LineTooLong, LineWithoutEnd
+from tmpmaild.smtp.lines import MAX_LINE_BYTES, OTHER_PROTOCOL, OTHER_PROTOCOL_AT_FIRST, LineTooLong, LineWithoutEnd
 from tmpmaild.smtp.replies import Reply
-from tmpmaild.smtp.requests import END_OF_MAIL, Data, DelayedReply, Mail, Recipient, Request, Sender
+from tmpmaild.smtp.requests import END_OF_MAIL, HANDSHAKE, Data, DelayedReply, Mail, Recipient, Request, Sender
 from tmpmaild.smtp.verbs import Verbs, shown
 
 MAX_OUTPUT_BYTES = 4 * 1024
@@ -38,7 +38,7 @@ class Conversation(Verbs):
         super().__init__(hostname, max_message_bytes=max_message_bytes, offers_tls=offers_tls, offers_auth=offers_auth)
         self._max_unknown_recipients = max_unknown_recipients
         self._request: Request | None = None
-        self._data: DataReader | None = None
+        self.data: DataReader | None = None
         self._undeliverable = replies.MESSAGE_TOO_BIG
         self._errors = 0
         self._unknown_recipients = 0
@@ -46,33 +46,33 @@ class Conversation(Verbs):
     @property
     def held_bytes(self) -> int:
         """How much of an unfinished mail is in memory."""
-        return self._data.held_bytes if self._data else 0
+        return self.data.held_bytes if self.data else 0
 
     @property
     def received_bytes(self) -> int:
         """How much of an unfinished mail has been received, held or not."""
-        return self._data.received_bytes if self._data else 0
+        return self.data.received_bytes if self.data else 0
 
     @property
     def in_transaction(self) -> bool:
         """Whether a sender was accepted, and no mail has come since."""
         return self._transaction is not None
 
-    @property
-    def offers(self) -> str:
-        """Whether AUTH and TLS were offered, for people."""
-        auth = "AUTH" if self._auth.offered else "no AUTH"
-        return f"it was offered {auth} and {'STARTTLS' if self._offers_tls else 'no STARTTLS'}"
-
-    @property
-    def receiving_data(self) -> bool:
-        """Whether a mail is on its way in."""
-        return self._data is not None
+    def departure(self, *, encrypted: bool) -> tuple[str, str] | None:
+        """Return after what a client left that was refused nothing, and why that may be; None if it missed nothing."""
+        if encrypted and not self.helo:  # some clients judge a certificate only then
+            return HANDSHAKE, "the client left after it; does it trust the certificate?"
+        if self.helo and self._proposed is None:
+            offered = f"{'AUTH' if self._auth else 'no AUTH'} and {'STARTTLS' if self._offers_tls else 'no STARTTLS'}"
+            return "EHLO", f"the client left without a mail; it was offered {offered}"
+        if self._transaction is not None and self._transaction.recipients:
+            return "DATA", "the client left before its mail was whole"
+        return None
 
     @property
     def draining(self) -> bool:
         """Whether a mail is coming in that is discarded."""
-        return self._data is not None and self._data.draining
+        return self.data is not None and self.data.draining
 
     @property
     def waiting_bytes(self) -> int:
@@ -87,8 +87,9 @@ class Conversation(Verbs):
         """Read on until there is a request. None: input, an answer or room in ``output`` is needed, or it is closed."""
         if self._request is not None:
             return None
-        while self._input.waiting_bytes and not self.closed and len(self.output) < MAX_OUTPUT_BYTES:
-            advanced = self._read_data(self._data) if self._data else self._read_command()
+        unread, output = self._input, self.output
+        while unread.position < len(unread.octets) and not self.closed and len(output) < MAX_OUTPUT_BYTES:
+            advanced = self._read_command() if self.data is None else self._read_data(self.data)
             if self._request is not None or not advanced:
                 return self._request
         return None
@@ -98,17 +99,20 @@ class Conversation(Verbs):
         request, self._request = self._request, None
         if self.closed:
             return
-        if isinstance(request, Mail):
-            self._transaction = None
-        elif isinstance(request, Recipient):
+        if isinstance(request, Recipient):
             reply = self._conclude(request, reply)
+        elif isinstance(request, Mail):
+            self._transaction = None
         elif isinstance(request, Sender) and reply.is_positive:
             self._transaction = self._proposed
         elif isinstance(request, Data) and reply.is_positive:
-            self._data = DataReader(self._max_message_bytes)
+            self.data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
-        self._say(reply, "" if reply.is_positive else str(request or ""))
-        self.closed = reply.code == _CLOSING_CODE
+        if reply.is_positive:
+            self.output += reply.octets
+        else:
+            self._say(reply, str(request or ""))
+            self.closed = reply.code == _CLOSING_CODE
 
     def _conclude(self, recipient: Recipient, reply: Reply) -> Reply:
         if reply is replies.RECIPIENT_OK:
@@ -123,36 +127,39 @@ class Conversation(Verbs):
     def tls_started(self) -> bytes:
         """Discard everything received in the clear, and return it; the next octet is encrypted (RFC 3207 §4.2)."""
         self._request = self._transaction = None
-        self._auth.reset()
+        if self._auth is not None:
+            self._auth.reset()
         self.helo = ""
         self.tls = True
         return self._input.take_all()
 
     def drop_mail(self, reply: Reply) -> None:
         """Discard the mail that is coming in, and send this reply at its end."""
-        if self._data is not None:
-            self._data.drop()
+        if self.data is not None:
+            self.data.drop()
             self._undeliverable = reply
 
     # From octets to commands and mails. Each step returns whether it can be repeated at once.
 
     def _read_command(self) -> bool:
-        auth = self._auth
-        refusal = None if auth.under_way else otherprotocols.refusal(self._input, greeted=bool(self.helo))
-        if refusal:
-            self.close(refusal)
-            return False
+        auth, waiting = self._auth, self._input
+        responds = auth is not None and auth.under_way
+        if not responds:
+            other = waiting.match(OTHER_PROTOCOL if self.helo else OTHER_PROTOCOL_AT_FIRST)
+            if other is not None:
+                self.close(replies.NOT_IMPLEMENTED if other["bdat"] else replies.UNKNOWN_COMMAND)
+                return False
         try:
-            line = self._input.take_line(auth.max_line_bytes(self._input) if auth.offered else MAX_LINE_BYTES)
+            line = waiting.take_line(MAX_LINE_BYTES if auth is None else auth.max_line_bytes(waiting))
         except LineTooLong:
-            self._react(auth.refuse_long_line(), b"")
+            self._react(replies.LINE_TOO_LONG if auth is None else auth.refuse_long_line(), b"")
             return True
         except LineWithoutEnd:
             self.close(replies.LINE_WITHOUT_END)
             return False
         if line is None:
             return False
-        if auth.under_way:
+        if auth is not None and responds:
             self._react(auth.respond(line), b"AUTH")
         else:
             self._react(self._command(line), line)
@@ -175,13 +182,15 @@ class Conversation(Verbs):
 
     def _end_data(self, result: bytes | Reply) -> None:
         """End the transaction: request that the mail is stored, or refuse it with a reply."""
-        self._data = None
+        self.data = None
         transaction = self._transaction
         assert transaction is not None
         if isinstance(result, bytes):
             greeting = "EHLO" if self._extended else "HELO"
             recipients = tuple(transaction.recipients)
-            self._request = Mail(transaction.sender, recipients, result, greeting, self._auth.mechanism)
+            self._request = Mail(
+                transaction.sender, recipients, result, greeting, self._auth.mechanism if self._auth else ""
+            )
         else:
             self._transaction = None
             self._say(result, END_OF_MAIL)

@@ -1,19 +1,20 @@
 """Answers the conversation's requests with ``InboxService``, and turns what it raises into replies."""
 
+import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 from aiosmtpd.smtp import Session
 
 from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.creating import Destination
+from tmpmaild.inboxes.faults import Step
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import AcceptedRecipient, Envelope, Handover
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.faults import Delay, suffer
 from tmpmaild.smtp.measures import SmtpMeasures
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Recipient
@@ -35,7 +36,22 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         self.greeting = ""
         self.auth = ""
         self.data_at_ms = 0
-        self.delay = Delay()
+        self._delay: asyncio.Future[Reply] | None = None
+
+    async def wait(self, seconds: float) -> Reply | None:
+        """Return None after so many seconds, or the reply with which ``end_wait`` was called before."""
+        self._delay = asyncio.get_running_loop().create_future()
+        try:
+            return await asyncio.wait_for(self._delay, seconds)
+        except TimeoutError:
+            return None
+        finally:
+            self._delay = None
+
+    def end_wait(self, reply: Reply) -> None:
+        """End the wait, if there is one, with a reply that is sent if the client still reads."""
+        if self._delay is not None and not self._delay.done():
+            self._delay.set_result(reply)
 
     def accept(self, forward_path: str, destination: Destination, at_ms: int) -> Reply:
         """Add a recipient and return the reply that says so."""
@@ -60,6 +76,7 @@ class Handler:
         clock: Callable[[], int],
     ) -> None:
         self._service = service
+        self._faults, self._blocks = service.faults, service.blocks
         self._measures = measures
         self.clock = clock
         self._creator = creator
@@ -68,7 +85,8 @@ class Handler:
         """Return, without waiting, whether a mail of this sender can be stored now."""
         try:
             # The client too: it may have been blocked since it connected.
-            if self._service.blocks.has_sender(reverse_path) or self._service.blocks.has_client(remote_ip):
+            blocks = self._blocks
+            if blocks.has_any and (blocks.has_sender(reverse_path) or blocks.has_client(remote_ip)):
                 return replies.BLOCKED_SENDER
             return replies.SENDER_OK if self._service.has_room() else replies.SYSTEM_FULL
         except Exception as error:  # noqa: BLE001 - logged there
@@ -80,7 +98,7 @@ class Handler:
             inbox_id = self._service.recipient_now(recipient.mailbox)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
-        if inbox_id is None or self._service.faults.has([inbox_id], "rcpt"):
+        if inbox_id is None or (self._faults.ordered and self._faults.has([inbox_id], "rcpt")):
             return None
         return envelope.accept(recipient.forward_path, inbox_id, self.clock())
 
@@ -91,7 +109,7 @@ class Handler:
             return replies.NOT_OURS
         try:
             destination = await self._service.recipient(mailbox)
-            refusal = await suffer(self._service.faults.take([destination], "rcpt"), envelope.delay)
+            refusal = await self._suffer([destination], "rcpt", envelope)
             return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
         except RequestError as error:
             return _refusal(error)
@@ -101,21 +119,30 @@ class Handler:
     @property
     def has_faults(self) -> bool:
         """Whether faults can be ordered."""
-        return self._service.faults.allowed
+        return self._faults.allowed
 
     def may_refuse_data(self, envelope: SmtpEnvelope) -> bool:
         """Return whether ``answer_data`` must be asked before the mail may come."""
-        return self._service.faults.has(envelope.destinations, "data")
+        return bool(self._faults.ordered) and self._faults.has(envelope.destinations, "data")
 
     async def answer_data(self, envelope: SmtpEnvelope, accept: Callable[[], Reply]) -> Reply:
         """Let the mail come as ``accept`` says, unless a refusal was ordered."""
-        return await suffer(self._service.faults.take(envelope.destinations, "data"), envelope.delay) or accept()
+        return await self._suffer(envelope.destinations, "data", envelope) or accept()
+
+    async def _suffer(self, destinations: Sequence[Destination], step: Step, envelope: SmtpEnvelope) -> Reply | None:
+        """Wait as long as a fault that was ordered says; return its reply, None where the delivery goes on."""
+        fault = self._faults.take(destinations, step)
+        if fault is None:
+            return None
+        ended = await envelope.wait(fault.delay_seconds) if fault.delay_seconds else None
+        if ended is not None or fault.reply is None:
+            return ended
+        return replies.ordered(fault.reply)
 
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
         assert isinstance(envelope.content, bytes)
-        refusal = await suffer(self._service.faults.take(envelope.destinations, "end"), envelope.delay)
-        if refusal is not None:
+        if self._faults.ordered and (refusal := await self._suffer(envelope.destinations, "end", envelope)):
             return refusal
         octets, begun = len(envelope.content), time.monotonic()
         reply = await self._store(session, envelope, envelope.content)

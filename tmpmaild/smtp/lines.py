@@ -1,9 +1,17 @@
-"""Finds command lines in a stream of octets and buffers the rest; no commands, no replies."""
+"""Finds command lines in a stream of octets and buffers the rest; no commands, no replies.
+
+Other protocols are recognised at the start of a line: nothing that follows may be run as a command. Such a line need
+not be complete: it may have no end, be too long or not be text.
+"""
 
 import re
 
 MAX_LINE_BYTES = 2048
 _MAX_DISCARDED_BYTES = 64 * 1024
+# A TLS hello; BDAT (RFC 3030), whose data follow without a reply; HTTP in the first line.
+_OTHER = rb"\x16\x03|(?P<bdat>(?i:BDAT)[^!-~])"
+OTHER_PROTOCOL = re.compile(_OTHER)
+OTHER_PROTOCOL_AT_FIRST = re.compile(_OTHER + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
 
 
 class LineTooLong(Exception):
@@ -15,41 +23,42 @@ class LineWithoutEnd(Exception):
 
 
 class Input:
-    """What a client has sent and has not been read; lines are taken from its start."""
+    """What a client has sent: ``octets``, read up to ``position``. Lines are taken from there."""
 
-    __slots__ = ("_discarded_bytes", "_octets", "_position")
+    __slots__ = ("_discarded_bytes", "octets", "position")
 
     def __init__(self) -> None:
-        self._octets = b""
-        self._position = 0
+        self.octets = b""
+        self.position = 0
         self._discarded_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """How much has not been taken."""
-        return len(self._octets) - self._position
+        return len(self.octets) - self.position
 
     def append(self, octets: bytes) -> None:
         """Take what the client has sent."""
-        rest = self._octets[self._position :]
-        self._octets = rest + octets if rest else octets
-        self._position = 0
+        if self.position < len(self.octets):
+            octets = self.octets[self.position :] + octets
+        self.octets = octets
+        self.position = 0
 
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
         """Match a pattern at the start of the next line, complete or not."""
-        return None if self._discarded_bytes else pattern.match(self._octets, self._position)
+        return None if self._discarded_bytes else pattern.match(self.octets, self.position)
 
     def take_line(self, max_bytes: int = MAX_LINE_BYTES) -> bytes | None:
         """Return the next line without its end, which may be a bare LF; None while it is not complete.
 
         Raises ``LineTooLong``, ``LineWithoutEnd``, at the same octet however the line was split into packets.
         """
-        end = self._octets.find(b"\n", self._position)
+        end = self.octets.find(b"\n", self.position)
         if end < 0:
             self._discard_overlong(max_bytes)
             return None
-        line = self._octets[self._position : end]
-        self._position = end + 1
+        line = self.octets[self.position : end]
+        self.position = end + 1
         if self._discarded_bytes or len(line) > max_bytes:
             self._discard(len(line))
             self._discarded_bytes = 0
@@ -58,8 +67,8 @@ class Input:
 
     def take_all(self) -> bytes:
         """Return everything; nothing is left."""
-        octets = self._octets[self._position :]
-        self._octets, self._position = b"", 0
+        octets = self.octets[self.position :]
+        self.octets, self.position = b"", 0
         return octets
 
     def _discard_overlong(self, max_bytes: int) -> None:

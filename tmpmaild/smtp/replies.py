@@ -21,15 +21,12 @@ class Reply(Struct, frozen=True, gc=False):
     code: int
     enhanced_status: str
     octets: bytes
+    is_positive: bool = True
+    """Whether the command was accepted."""
     is_mistake: bool = False
     """A client that can speak SMTP does not provoke it. A refused recipient is not a mistake."""
     is_ordered: bool = False
     """A tester has asked for it: it says nothing about the client, and its text is not ours to log."""
-
-    @property
-    def is_positive(self) -> bool:
-        """Whether the command was accepted."""
-        return self.code < _LOWEST_NEGATIVE
 
     def __str__(self) -> str:
         """Return the reply as text, without the last line end."""
@@ -38,7 +35,7 @@ class Reply(Struct, frozen=True, gc=False):
 
 def _reply(code: int, enhanced_status: str, text: str, *, is_mistake: bool = False) -> Reply:
     status = f"{code} {enhanced_status}".rstrip()
-    return Reply(code, enhanced_status, f"{status} {text}\r\n".encode(), is_mistake)
+    return Reply(code, enhanced_status, f"{status} {text}\r\n".encode(), code < _LOWEST_NEGATIVE, is_mistake)
 
 
 def _mistake(code: int, enhanced_status: str, text: str) -> Reply:
@@ -123,7 +120,13 @@ def stored(message_id: str) -> Reply:
 
 def ordered(text: str) -> Reply:
     """Return the reply of a fault: a code from 400 to 599 and a text."""
-    return Reply(int(text[:3]), "", f"{text}\r\n".encode(), is_ordered=True)
+    return Reply(int(text[:3]), "", f"{text}\r\n".encode(), is_positive=False, is_ordered=True)
+
+
+@lru_cache(maxsize=4)
+def greeting(hostname: str) -> bytes:
+    """Return the line with which the conversation begins (RFC 5321 §4.2)."""
+    return f"220 {hostname} ESMTP tmpmaild\r\n".encode()
 
 
 @lru_cache(maxsize=4)

@@ -9,6 +9,7 @@ from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.smtp.replies import Reply
 
 END_OF_MAIL = "the end of the mail"
+HANDSHAKE = "the TLS handshake"
 
 
 class Sender(Struct, frozen=True):

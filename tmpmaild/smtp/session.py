@@ -1,14 +1,30 @@
-"""What happens to an SMTP connection: octets come in, the client or the server ends it, or it takes too long.
+"""One SMTP connection: octets go to the conversation, its requests to the handler, its replies to the transport.
 
-How its requests are answered is in ``exchange.py``.
+aiosmtpd's ``SMTP`` is the base, for its Session and Envelope; its stream and its task are never started. The protocol
+is in ``conversation.py``, the decisions are in ``handler.py``.
 """
 
 import asyncio
-from typing import cast
+from collections.abc import Callable, Coroutine
+from functools import partial
+from ssl import SSLContext
+from typing import Any, ClassVar, cast
 
+from aiosmtpd.smtp import SMTP, Session
+
+from tmpmaild.peers import LOCAL
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.exchange import HANDSHAKE, MAX_UNSENT_BYTES, MAX_WAITING_BYTES, Exchange
+from tmpmaild.smtp.bounds import Pace
+from tmpmaild.smtp.connections import Connections
+from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
+from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
+from tmpmaild.smtp.handshake import shake_hands, terms
+from tmpmaild.smtp.proxyprotocol import Peer
+from tmpmaild.smtp.replies import Reply
+from tmpmaild.smtp.requests import HANDSHAKE, Data, DelayedReply, Mail, Recipient, Request, Sender, StartTls
 
+_MAX_BUFFERED_BYTES = 64 * 1024  # of replies that are not sent, and of input that is not read
+_REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
 # When places run out; in a transaction a client may be waiting for the one whose mail it forwards.
 _IDLE_AMONG_MANY_SECONDS = 2
@@ -18,19 +34,39 @@ _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
 
 
-class SmtpSession(Exchange):
+class SmtpSession(SMTP):
     """The protocol object of one connection, of the client that a proxy has named or of the peer.
 
     With ``tls_first``, a certificate, nothing is said before the TLS handshake (RFC 8314 §3.3).
     """
 
+    _transport: asyncio.Transport  # from connection_made on
+    _pace: Pace  # of the mail that is coming in
+    remote_ip = LOCAL
+    _waiting = _peer_done = _stopping = False
+    _unread_since: float | None = None
+    _handshake: asyncio.Task[Reply | None] | None = None
+
+    def __init__(
+        self, connections: Connections, handler: Handler, client: Peer | None, tls_first: SSLContext | None
+    ) -> None:
+        # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
+        self.loop = connections.loop
+        self._handler = handler
+        self._connections = connections
+        self._conversation = connections.new_conversation()
+        self._offered_tls = connections.tls or tls_first
+        self._envelope = SmtpEnvelope()
+        self._active_at = connections.loop.time()
+        self._client = client
+        self._tls_first = tls_first is not None
+
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet, or refuse the connection."""
-        self.transport = transport
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
+        self.transport = self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
         self.session = self._new_session()
         self.remote_ip = cast("tuple[str, int]", self.session.peer)[0]
         self._account = self._connections.new_account(self.remote_ip)
@@ -49,15 +85,15 @@ class SmtpSession(Exchange):
     def data_received(self, data: bytes) -> None:
         """Take octets; read them unless an answer is being waited for."""
         # An incomplete command is not activity: otherwise one octet at a time could keep a connection open for days.
-        if b"\n" in data or self._conversation.receiving_data:
-            self._active_at = self.loop.time()
-            self._connections.touch(self)
-        self._conversation.receive(data)
+        conversation = self._conversation
+        if b"\n" in data or conversation.data is not None:
+            self._active_at = self._connections.touch(self)
+        conversation.receive(data)
         if not self._waiting:
             self._pump()
-            if self._conversation.draining and not self._conversation.closed:
+            if conversation.data is not None and conversation.data.draining and not conversation.closed:
                 self._pause_drain()
-        elif self._conversation.waiting_bytes > MAX_WAITING_BYTES:
+        elif conversation.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
 
     def _pause_drain(self) -> None:
@@ -68,7 +104,7 @@ class SmtpSession(Exchange):
     def eof_received(self) -> bool:
         """Keep the connection open until a mail that is being stored is answered; nothing more will be received."""
         self._peer_done = True
-        self._envelope.delay.end(replies.TIMEOUT)
+        self._envelope.end_wait(replies.TIMEOUT)
         return self._waiting and not self._conversation.tls
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -77,23 +113,14 @@ class SmtpSession(Exchange):
         if self.transport is None:
             return
         self.transport = None
-        self._envelope.delay.end(replies.TIMEOUT)
+        self._envelope.end_wait(replies.TIMEOUT)
         self._conversation.closed = True
         if not self._waiting:
             self._account.release()
         self._connections.forget(self)
-        if self._connections.refused.wanted:
-            self._note_departure()
-
-    def _note_departure(self) -> None:
-        """Note a connection that brought no mail although nothing was refused: the client may have missed something."""
-        conversation, note = self._conversation, self._connections.refused.add
-        if self.session and self.session.ssl and not conversation.helo:  # some clients judge a certificate only then
-            note(self.remote_ip, HANDSHAKE, "the client left after it; does it trust the certificate?")
-        elif conversation.helo and self._envelope.mail_from is None:
-            note(self.remote_ip, "EHLO", f"the client left without a mail; {conversation.offers}")
-        elif conversation.in_transaction and self._envelope.destinations:
-            note(self.remote_ip, "DATA", "the client left before its mail was whole")
+        refused, encrypted = self._connections.refused, bool(self.session and self.session.ssl)
+        if refused.wanted and (missed := self._conversation.departure(encrypted=encrypted)):
+            refused.add(self.remote_ip, *missed)
 
     def pause_writing(self) -> None:
         """Read no more commands from a client that does not read its replies."""
@@ -111,8 +138,8 @@ class SmtpSession(Exchange):
     def stop(self) -> None:
         """Close the connection, after the answer to a mail that is being received or stored."""
         self._stopping = True
-        self._envelope.delay.end(replies.STOPPING)
-        if self._shaking_hands:  # no answer is due, and a handshake may never end
+        self._envelope.end_wait(replies.STOPPING)
+        if self._handshake and not self._handshake.done():  # no answer is due, and a handshake may never end
             self.abort()
         elif not self._busy:
             self._close(replies.STOPPING)
@@ -131,12 +158,12 @@ class SmtpSession(Exchange):
             self._transport.abort()
         elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
             self._close(replies.TIMEOUT)
-        elif self._conversation.receiving_data and now - self._pace.since > _RESERVED_SECONDS:
+        elif self._conversation.data is not None and now - self._pace.since > _RESERVED_SECONDS:
             self._account.keep(self._conversation.held_bytes)
 
     def give_way(self, now: float) -> bool:
         """Close the connection if the client has nothing under way and is idle; return whether it does so."""
-        if self._shaking_hands and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
+        if self._handshake and not self._handshake.done() and now - self._active_at >= _IDLE_AMONG_MANY_SECONDS:
             self.abort()
             return True
         limit_seconds = _IDLE_IN_TRANSACTION_SECONDS if self._conversation.in_transaction else _IDLE_AMONG_MANY_SECONDS
@@ -148,4 +175,176 @@ class SmtpSession(Exchange):
 
     def _trickles(self, now: float) -> bool:
         conversation = self._conversation
-        return conversation.receiving_data and self._pace.is_too_slow(now, conversation.received_bytes)
+        return conversation.data is not None and self._pace.is_too_slow(now, conversation.received_bytes)
+
+    # Between the conversation and the handler.
+
+    def _pump(self) -> None:
+        """Run the conversation until it needs input, an answer that takes time, or the client to read."""
+        conversation = self._conversation
+        try:
+            while not self._waiting and self._unread_since is None:
+                request = conversation.next_request()
+                if request is None:
+                    break
+                reply = self._ANSWERS[type(request)](self, request)
+                if reply is not None:
+                    conversation.answer(reply)
+        except Exception as error:  # noqa: BLE001 - logged there
+            conversation.close(our_fault(error))
+        if self._stopping and not self._busy:
+            conversation.close(replies.STOPPING)
+        if not self._waiting:
+            if conversation.data is not None or self._account.in_use:
+                self._settle_account()
+            if len(conversation.output) >= MAX_OUTPUT_BYTES:
+                self._waiting = True  # until other connections have had their turn
+                self.loop.call_soon(self._answered, None)
+        elif conversation.waiting_bytes > _MAX_BUFFERED_BYTES:
+            self._transport.pause_reading()
+        self._flush()
+
+    # One method for each kind of request; None means that the answer comes later.
+
+    def _answer_sender(self, request: Sender) -> Reply:
+        self._envelope = envelope = SmtpEnvelope()
+        envelope.mail_from, envelope.parameters = request.reverse_path, request.parameters
+        return self._handler.answer_sender(request.reverse_path, self.remote_ip)
+
+    def _answer_recipient(self, request: Recipient) -> Reply | None:
+        reply = self._handler.answer_recipient_now(self._envelope, request)
+        if reply is None:
+            self._wait_for(self._handler.answer_recipient(self._envelope, request))
+        return reply
+
+    def _answer_data(self, request: Data) -> Reply | None:
+        def accept() -> Reply:
+            self._pace = Pace(self._active_at)
+            self._envelope.data_at_ms = self._handler.clock()
+            return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
+
+        if not self._handler.may_refuse_data(self._envelope):
+            return accept()
+        self._wait_for(self._handler.answer_data(self._envelope, accept))
+        return None
+
+    def _answer_mail(self, request: Mail) -> Reply | None:
+        if not self._account.hold(len(request.content)):
+            return replies.SYSTEM_FULL
+        self._envelope.content = request.content
+        self._envelope.greeting, self._envelope.auth = request.greeting, request.auth
+        assert self.session is not None
+        self.session.host_name = self._conversation.helo
+        self._wait_for(self._handler.answer_mail(self.session, self._envelope))
+        return None
+
+    def _delay_reply(self, request: DelayedReply) -> None:
+        self._waiting = True
+        self.loop.call_later(_REPLY_DELAY_SECONDS, self._answered, request.reply)
+
+    def _answer_starttls(self, _: StartTls) -> None:
+        self._transport.pause_reading()  # before the reply: what the client sends after it is its TLS hello
+        self._flush()
+        self._handshake = self._wait_for(self._start_tls())
+
+    _ANSWERS: ClassVar[dict[type[Request], Callable[[Any, Any], Reply | None]]] = {
+        Sender: _answer_sender,
+        Recipient: _answer_recipient,
+        Data: _answer_data,
+        Mail: _answer_mail,
+        DelayedReply: _delay_reply,
+        StartTls: _answer_starttls,
+    }
+
+    def _wait_for(self, coroutine: Coroutine[Any, Any, Reply | None]) -> asyncio.Task[Reply | None]:
+        self._waiting = True
+        task = self.loop.create_task(coroutine)
+        self._connections.tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Reply | None]) -> None:
+        self._connections.tasks.discard(task)
+        if task.cancelled():
+            self._waiting = False
+            self.connection_lost(None)
+        else:
+            error = task.exception()
+            self._answered(our_fault(error) if error else task.result())
+
+    def _answered(self, reply: Reply | None) -> None:
+        self._waiting = False
+        self._envelope.content = None  # a connection may be open for hours after a mail of megabytes
+        if self.transport is None:
+            self._account.release()
+            return
+        conversation = self._conversation
+        if reply is not None:
+            conversation.answer(reply)
+        if self._stopping and not self._busy:
+            conversation.close(replies.STOPPING)
+        if conversation.closed:
+            self._flush()
+        self._go_on()
+        if self._peer_done and not self._waiting:
+            self._transport.close()
+
+    def _go_on(self) -> None:
+        if not (self._waiting or self._conversation.closed):
+            self._pump()
+            if not self._waiting and self._unread_since is None:
+                self._transport.resume_reading()
+
+    def _flush(self) -> None:
+        conversation = self._conversation
+        output = conversation.output
+        if conversation.refusals:
+            self._connections.report(self.remote_ip, conversation.refusals)
+            conversation.refusals.clear()
+        if output:
+            if not self._transport.is_closing():
+                self._transport.write(bytes(output))
+            output.clear()
+        if conversation.closed:
+            self._transport.close()
+            if self._unread_since is None:  # a close waits for the client to read its last replies
+                self._unread_since = self.loop.time()
+
+    def _settle_account(self) -> None:
+        if self._conversation.data is None:
+            self._account.release()
+        elif not self._account.hold(self._conversation.held_bytes):
+            self._conversation.drop_mail(replies.SYSTEM_FULL)
+
+    def _new_session(self) -> Session:
+        session = Session(self.loop)
+        peer = self._client or self._transport.get_extra_info("peername") or (LOCAL, 0)
+        session.peer = cast("Any", peer)  # typed as a str, which it never is
+        return session
+
+    async def _start_tls(self) -> None:
+        """Do the TLS handshake, and discard everything received in the clear (RFC 3207 §4.2)."""
+        context = self._connections.tls or self._offered_tls
+        assert context is not None
+        if self.transport is None or self._transport.is_closing():  # a handshake would never end on it
+            self.connection_lost(None)
+            return
+        octets = self._conversation.tls_started()  # now: commands may come with the end of the handshake
+        hello = octets if self._tls_first else b""  # after STARTTLS it is what was said in the clear
+        failed = partial(self._connections.refused.add, self.remote_ip, HANDSHAKE)
+        transport = await shake_hands(self._transport, self, context, hello, failed)
+        if transport is None:
+            self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
+            return
+        self.transport = self._transport = transport
+        transport.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
+        self.session = self._new_session()
+        self.session.ssl = terms(transport)
+
+    def _close(self, reply: Reply) -> None:
+        self._conversation.close(reply)
+        self._flush()
+
+    @property
+    def _busy(self) -> bool:
+        return self._waiting or self._conversation.data is not None

@@ -22,7 +22,7 @@ class Verbs:
     """The state that commands read and change, and the verbs (RFC 5321 §4.1.1)."""
 
     def __init__(self, hostname: str, *, max_message_bytes: int, offers_tls: bool, offers_auth: bool) -> None:
-        self.output = bytearray(f"220 {hostname} ESMTP tmpmaild\r\n".encode())
+        self.output = bytearray(replies.greeting(hostname))
         self.refusals: list[tuple[str, Reply]] = []
         self.closed = False
         self.helo = ""
@@ -30,7 +30,7 @@ class Verbs:
         self._hostname = hostname
         self._max_message_bytes = max_message_bytes
         self._offers_tls = offers_tls
-        self._auth = Authentication(offered=offers_auth)
+        self._auth = Authentication() if offers_auth else None
         self._input = Input()
         self._extended = False
         self._transaction: MailTransaction | None = None
@@ -44,7 +44,7 @@ class Verbs:
 
     def _say(self, reply: Reply, command: str = "") -> None:
         self.output += reply.octets
-        if not reply.is_positive and not reply.is_ordered:
+        if not (reply.is_positive or reply.is_ordered):
             self.refusals.append((command, reply))
 
     def _command(self, line: bytes) -> Reply | Request | None:
@@ -73,7 +73,7 @@ class Verbs:
             return replies.BAD_ARGUMENT
         self._greet(argument, extended=True)
         tls = self._offers_tls and not self.tls
-        return replies.ehlo(self._hostname, self._max_message_bytes, tls=tls, auth=self._auth.offered)
+        return replies.ehlo(self._hostname, self._max_message_bytes, tls=tls, auth=self._auth is not None)
 
     def HELO(self, argument: bytes) -> Reply:  # noqa: N802
         """Greet without extensions (RFC 5321 §4.1.1.1)."""
@@ -91,7 +91,7 @@ class Verbs:
         """Begin a transaction (RFC 5321 §4.1.1.2)."""
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
-        proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth.offered)
+        proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth is not None)
         if isinstance(proposed, Reply):
             return proposed
         self._proposed = proposed
@@ -155,7 +155,7 @@ class Verbs:
 
     def AUTH(self, argument: bytes) -> Reply:  # noqa: N802
         """Take any credentials (RFC 4954), or refuse: there are no accounts."""
-        if not self._auth.offered:
+        if self._auth is None:
             return replies.NOT_IMPLEMENTED
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE

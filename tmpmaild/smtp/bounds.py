@@ -1,6 +1,9 @@
-"""Limits on the memory of incoming mail: for all of it, for one client, and an allowance for each session."""
+"""Bounds of incoming mail: the memory of all of it, of a client's and of a session's, and how slowly it may come."""
 
 from collections import Counter
+
+_MEASURED_SECONDS = 300
+_MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
 
 ALLOWANCE_BYTES = 64 * 1024
 """What every session may hold in any case, so that small mail is received while large mail is refused."""
@@ -40,31 +43,37 @@ class Memory:
 
 
 class Account:
-    """What one session holds, and what it has reserved for the size that a sender declared."""
+    """What one session holds, and what it has reserved for the size that a sender declared.
 
-    __slots__ = ("_client", "_memory", "_reserved_bytes", "_taken_bytes")
+    ``in_use`` is false while there is nothing to return.
+    """
+
+    __slots__ = ("_client", "_memory", "_reserved_bytes", "_taken_bytes", "in_use")
 
     def __init__(self, memory: Memory, client: str | None) -> None:
         self._memory = memory
         self._client = client
         self._reserved_bytes = 0
         self._taken_bytes = 0
+        self.in_use = False
 
     def reserve(self, size_bytes: int) -> bool:
         """Reserve memory for a mail of this size; False if there is not enough."""
         self._reserved_bytes = size_bytes
+        self.in_use = True
         return self.hold(0)
 
     def hold(self, held_bytes: int) -> bool:
         """Account for this much of a mail; False if it is over a limit: the mail must then be discarded."""
-        wanted_bytes = max(held_bytes, self._reserved_bytes) - ALLOWANCE_BYTES
-        more_bytes = max(wanted_bytes, 0) - self._taken_bytes
+        wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
+        more_bytes = wanted_bytes - self._taken_bytes
         if not more_bytes:
             return True
         if not self._memory.take(self._client, more_bytes):
             self.release()
             return False
         self._taken_bytes += more_bytes
+        self.in_use = True
         return True
 
     def keep(self, held_bytes: int) -> None:
@@ -75,6 +84,27 @@ class Account:
     def release(self) -> None:
         """Return everything."""
         self._reserved_bytes = 0
+        self.in_use = False
         if self._taken_bytes:
             self._memory.take(self._client, -self._taken_bytes)
             self._taken_bytes = 0
+
+
+class Pace:
+    """The pace of one mail, from loop times and the octets received so far. ``since`` is when it was last measured."""
+
+    __slots__ = ("_bytes", "since")
+
+    def __init__(self, now: float) -> None:
+        self.since = now
+        self._bytes = 0
+
+    def is_too_slow(self, now: float, received_bytes: int) -> bool:
+        """Return whether the mail has trickled lately; asked more often, it is measured once in some minutes."""
+        seconds = now - self.since
+        if seconds <= _MEASURED_SECONDS:
+            return False
+        # Measured since the last time, not since DATA: a mail that comes fast at first could be stretched over a day.
+        more_bytes = received_bytes - self._bytes
+        self.since, self._bytes = now, received_bytes
+        return more_bytes < seconds * _MIN_BYTES_PER_SECOND
