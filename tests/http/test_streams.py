@@ -138,6 +138,18 @@ async def test_a_quiet_stream_shows_that_it_lives(world, serve, held, monkeypatc
         assert chunks == [b"retry: 10000\n\n", b":\n\n", b":\n\n", b":\n\n"]
 
 
+async def test_something_follows_an_event_soon_for_browsers_that_keep_its_end_until_then(world, serve, held):
+    async with serve(world.app()) as served, await served.connect() as connection:
+        await connection.send(f"GET /api/v1/addresses/{held['address']}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        stream = await Stream(connection).open()
+        await until(lambda: len(world.service._bus))
+        await world.deliver(held["address"])
+        with anyio.fail_after(streams.HEARTBEAT_SECONDS - 5):
+            while b"event: message" not in await stream._chunk():
+                pass
+            assert await stream._chunk() == b":\n\n"
+
+
 @pytest.mark.both_engines
 async def test_mail_wakes_only_the_streams_of_its_inbox(world, client, held, follow):
     other = await client.create()

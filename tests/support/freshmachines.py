@@ -10,6 +10,10 @@ import chroot_image
 ROOT = Path(__file__).parents[2]
 USER = "somebody"
 HOMES = {"root": "/root", USER: f"/home/{USER}"}
+# As every installer sets it up; debootstrap names the release alone.
+_MORE_SUITES = "".join(
+    f"deb http://deb.debian.org/{archive} main\n" for archive in ("debian-security {0}-security", "debian {0}-updates")
+)
 _MAKE_HOMES = f"useradd --create-home --shell /bin/bash {USER} && chmod 0700 {' '.join(HOMES.values())}"
 
 
@@ -50,6 +54,7 @@ def fresh(suite):
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, folder / "root"], check=True)
         try:
             machine = FreshMachine(folder / "root", folder / "bundle")
+            (folder / "root/etc/apt/sources.list.d/updates.list").write_text(_MORE_SUITES.format(suite))
             machine.must("root", _MAKE_HOMES)
             machine.must("root", "apt-get -qq update")
             yield machine

@@ -27,6 +27,8 @@ from tmpmaild.mail import addresses
 from tmpmaild.model import Message
 
 HEARTBEAT_SECONDS = 15
+# WebKitGTK 2.52 with libsoup 3.6 may keep all but the first 128 octets of a chunk to itself until the next one comes.
+_NEXT_SECONDS = 0.1
 _RETRY = b"retry: 10000\n\n"
 _HEARTBEAT = b":\n\n"
 _SLICE_BYTES = 64 * 1024
@@ -78,9 +80,10 @@ async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send
 
 async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
     yield _RETRY
+    events: Sequence[E] = ()
     try:
         while not source.has_ended:
-            events = await source.next(HEARTBEAT_SECONDS)
+            events = await source.next(_NEXT_SECONDS if events else HEARTBEAT_SECONDS)
             if not events:
                 yield _HEARTBEAT
             for event in events:
