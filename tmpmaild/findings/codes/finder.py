@@ -3,13 +3,13 @@
 A number is a code when words call it one. What calls it so is a noun ("code"), the more surely when something about
 verification stands near it; it names a number behind it ("your code is 1234"), before it ("1234 is your code") or
 alone in a line below, and only one. What something else names ("order no. 1234") is no code, whatever it looks like.
-Where no noun names any, or one only weakly, ``evidence.py`` judges how the numbers are set in the mail.
+Where no noun names any, or one only weakly, ``placement.py`` judges how the numbers are set in the mail.
 
 The looks are in ``shapes.py``, the words in ``words/codes.toml``, what each is worth in ``scores.py``; what a line says
 by itself is for ``lines.py`` and ``naming.py``.
 """
 
-from tmpmaild.findings.codes import evidence, naming, scores
+from tmpmaild.findings.codes import naming, placement, scores
 from tmpmaild.findings.codes.cues import NOUNS, Cue, Mark
 from tmpmaild.findings.codes.lines import Line, Mail, is_plain, touching
 from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
@@ -62,7 +62,7 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
             if confidence >= scores.LEAST:
                 found[shape.value] = max(confidence, found.get(shape.value, 0))
     if max(found.values(), default=0) < scores.WEAKLY_NAMED:
-        found = evidence.weigh(mail) or found
+        found = placement.weigh(mail) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
     listed = best_first[:1] + [item for item in best_first[1:] if _counts_besides(*item)]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)

@@ -133,7 +133,7 @@ def strength(name: str, cues: Mapping[str, frozenset[Cue]]) -> float:
     return 0
 
 
-# What the signs of ``evidence.py`` weigh together, at least 0, makes a number a code that no noun names.
+# What the signs of ``placement.py`` weigh together, at least 0, makes a number a code that no noun names.
 _WITHOUT_SIGNS = -2.75
 _EACH_WEIGHT = 0.04
 _MOST_BY_SIGNS = 0.7

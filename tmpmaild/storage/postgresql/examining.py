@@ -71,11 +71,6 @@ FROM pg_roles, pg_database, (
 ) AS used
 WHERE rolname = current_user AND datname = current_database()
 """
-_AS_THEY_ARE: Final = (
-    *("version", "standby_names", "standbys", "is_superuser", "is_owner", "may_create", "others_may_create"),
-    "others_may_connect",
-    *("has_tls", "is_remote", "daemons_connections", "database_bytes"),
-)
 
 
 def operator_mail(settings: PostgresqlSettings) -> OperatorMail:
@@ -135,7 +130,7 @@ async def _facts(connection: asyncpg.Connection) -> ServerFacts:
         schema_step=step,
         known_step=max(migrations()),
         schema_obstacle=obstacle,
-        **{name: row[name] for name in _AS_THEY_ARE},
+        **{name: value for name, value in row.items() if name in ServerFacts.__struct_fields__},
     )
 
 

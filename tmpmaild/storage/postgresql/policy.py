@@ -51,7 +51,7 @@ class PostgresPolicy:
         self._callbacks: list[Callable[[Sequence[Block]], None]] = []
         self._reading: asyncio.Task[None] | None = None
         self._is_stale = False
-        waker.on_blocks(self._read_again)
+        waker.on_blocks = self._read_again
 
     async def serve_domains(self, domains: Sequence[str], now_ms: int, until_ms: int) -> Mapping[str, int]:
         """See ``Policy``."""

@@ -60,7 +60,7 @@ class PostgresStorage(EngineStorage):
         self._counting: asyncio.Future[object] | None = None
         self._lost = asyncio.Event()
         writer.on_committed(waker.tell)
-        waker.on_back(writer.figures.forget_trouble)
+        waker.on_back = writer.figures.forget_trouble
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> SharedBuckets:
         """See ``Storage``."""

@@ -38,17 +38,20 @@ log = logging.getLogger(__name__)
 
 
 class Waker:
-    """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or ""."""
+    """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or "".
+
+    ``on_back`` is called when the database answers again, ``on_blocks`` when the blocks have been changed.
+    """
 
     def __init__(self, session: Session, clock: Callable[[], int]) -> None:
         self._session = session
         self._clock = clock
         self._callbacks: list[Callable[[Sequence[InboxChange]], None]] = []
         self._listened: Callable[[], Collection[str]] = tuple
-        self._missed: list[Callable[[], None]] = []
+        self._on_missed: Callable[[], None] = _nothing
         self.trouble = ""
-        self._on_back: list[Callable[[], None]] = []
-        self._on_blocks: list[Callable[[], None]] = []
+        self.on_back: Callable[[], None] = _nothing
+        self.on_blocks: Callable[[], None] = _nothing
         self._blocks_version: int | None = None
         self._words: dict[str, None] = {}
         self._doubted: list[InboxChange] = []
@@ -71,15 +74,7 @@ class Waker:
     def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
         """See ``Storage``."""
         self._listened = listened
-        self._missed.append(on_missed)
-
-    def on_back(self, callback: Callable[[], None]) -> None:
-        """Register ``callback``; it runs when the database answers again."""
-        self._on_back.append(callback)
-
-    def on_blocks(self, callback: Callable[[], None]) -> None:
-        """Register ``callback``; it runs when another daemon, or this one, has changed the blocks."""
-        self._on_blocks.append(callback)
+        self._on_missed = on_missed
 
     def tell_blocks(self) -> None:
         """Tell the others that this daemon has changed the blocks."""
@@ -153,7 +148,7 @@ class Waker:
             connection.add_termination_listener(lambda _: self._woken.set())
             self._listening_on = connection
             if not is_first:
-                self._tell_missed()
+                self._on_missed()
         return connection
 
     async def _send(self, connection: asyncpg.Connection) -> None:
@@ -184,12 +179,11 @@ class Waker:
         if self.trouble:
             self.trouble = ""
             log.info("the database is back")
-            for callback in self._on_back:
-                callback()
+            self.on_back()
 
     def _compare_blocks(self, version: int) -> None:
         if self._blocks_version is not None and version != self._blocks_version:
-            self._tell_blocks()
+            self.on_blocks()
         self._blocks_version = version
 
     def _hear(self, connection: asyncpg.Connection, pid: int, channel: str, payload: object) -> None:
@@ -198,9 +192,9 @@ class Waker:
             return
         words = str(payload).split()
         if MISSED in words:
-            self._tell_missed()
+            self._on_missed()
         if BLOCKS in words:
-            self._tell_blocks()
+            self.on_blocks()
         told = changes(words)
         if not self._doubted and all(change.notice is None for change in told):
             tell(self._callbacks, told)
@@ -208,7 +202,7 @@ class Waker:
             self._doubted += told
             self._woken.set()
         else:
-            self._tell_missed()
+            self._on_missed()
 
     async def _believe(self, connection: asyncpg.Connection) -> None:
         """Tell the changes that were heard and are so, in their order."""
@@ -217,7 +211,7 @@ class Waker:
             with deadline(connection, PROBE_SECONDS):
                 told = await true_ones(connection, told, self._clock())
         except FAILURES:
-            self._tell_missed()
+            self._on_missed()
             raise
         self._note(told)
         tell(self._callbacks, told)
@@ -231,13 +225,9 @@ class Waker:
             elif isinstance(change.notice, InboxDeleted):
                 self._seen.pop(key, None)
 
-    def _tell_blocks(self) -> None:
-        for callback in self._on_blocks:
-            callback()
 
-    def _tell_missed(self) -> None:
-        for missed in self._missed:
-            missed()
+def _nothing() -> None:
+    """Stand for what nobody has asked to be called for."""
 
 
 def _between(key: int, before: tuple[int, int] | None, now: tuple[int, int]) -> list[InboxChange]:

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import anyio
 
 from tmpmaild.errors import Stopping, StorageFull, StorageUnavailable
-from tmpmaild.storage.sqlite.database import READER_PRAGMAS
+from tmpmaild.storage.sqlite.database import open_to_read
 from tmpmaild.storage.sqlite.diskspace import DiskSpace
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
 from tmpmaild.storage.sqlite.writer import translate
@@ -90,13 +90,10 @@ class BackupMaker:
             raise StorageUnavailable(f"the copy cannot be made: {error.strerror or error}") from error
 
     def _fill(self, target: Path, stop: threading.Event) -> None:
-        uri = f"{self._path.absolute().as_uri()}?mode=ro"
         with (
-            closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as source,
+            closing(open_to_read(self._path)) as source,
             closing(sqlite3.connect(target, isolation_level=None)) as copy,
         ):
-            for statement in READER_PRAGMAS:
-                source.execute(statement)
             source.execute("BEGIN")  # else each commit of the writer would make it begin again
             (pages,) = source.execute("PRAGMA page_count").fetchone()
             source.execute("SELECT clean_stop FROM daemon").fetchone()

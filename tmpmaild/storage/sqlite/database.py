@@ -142,7 +142,7 @@ def check(path: Path, newest_version: int, difference: Callable[[sqlite3.Connect
     try:
         if not path.exists() or path.stat().st_size == 0:
             return
-        with closing(_open_to_look(path)) as connection:
+        with closing(open_to_read(path, immutable=not wal_of(path).exists())) as connection:
             version = check_identity(connection, path, newest_version)
             if what := difference(connection, version):
                 raise DatabaseError(obstacles.altered(path, what))
@@ -151,11 +151,16 @@ def check(path: Path, newest_version: int, difference: Callable[[sqlite3.Connect
         raise obstacles.refusal(path, error) from error
 
 
-def _open_to_look(path: Path) -> sqlite3.Connection:
-    # Read-only, so that closing does not checkpoint a left-over WAL into the file; and "immutable" where there is no
-    # WAL, so that none is created.
-    has_wal = path.with_name(path.name + "-wal").exists()
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable={int(not has_wal)}", uri=True)
+def open_to_read(file: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    """Open a file for reading only; ``immutable``, if it is not in use, keeps SQLite from creating a WAL for that.
+
+    Closing it does not checkpoint a left-over WAL into the file.
+    """
+    uri = f"{file.absolute().as_uri()}?mode=ro&immutable={int(immutable)}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    for statement in READER_PRAGMAS:
+        connection.execute(statement)
+    return connection
 
 
 def check_identity(connection: sqlite3.Connection, path: Path, newest_version: int) -> int:

@@ -12,7 +12,7 @@ from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary
 from tmpmaild.storage.operatormail import OperatorMail
 from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite import obstacles
-from tmpmaild.storage.sqlite.database import READER_PRAGMAS, check_identity, wal_of
+from tmpmaild.storage.sqlite.database import check_identity, open_to_read, wal_of
 from tmpmaild.storage.sqlite.messages import select_source
 from tmpmaild.storage.sqlite.migrate import migrations
 from tmpmaild.storage.sqlite.reading import select_page
@@ -77,10 +77,7 @@ def _outcome(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *,
 
 
 def _read(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, immutable: bool) -> T:
-    uri = f"{file.as_uri()}?mode=ro&immutable={int(immutable)}"
-    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
-        for statement in READER_PRAGMAS:
-            connection.execute(statement)
+    with closing(open_to_read(file, immutable=immutable)) as connection:
         connection.execute("BEGIN")
         _check_version(connection, path)
         return read(connection)

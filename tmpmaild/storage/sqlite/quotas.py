@@ -134,8 +134,6 @@ def creator_is_full(connection: sqlite3.Connection, creator_hash: bytes, limits:
 
 def operator_is_full(connection: sqlite3.Connection, limits: Limits) -> bool:
     """Return whether the operator's inbox is full."""
-    sql = "SELECT message_count >= ? OR stored_bytes > ? FROM inbox WHERE id = ?"
-    full_bytes = limits.operator_max_bytes - LEAST_STORED_BYTES
-    values = (limits.operator_max_messages, full_bytes, int(OPERATOR_INBOX_ID))
-    (full,) = connection.execute(sql, values).fetchone()
-    return bool(full)
+    quotas = InboxQuotas(limits)
+    quotas.load(connection, 0, [OPERATOR_INBOX_ID])
+    return quotas.change(OPERATOR_INBOX_ID).full
