@@ -170,6 +170,6 @@ async def test_an_inbox_that_is_over_goes_also_when_the_server_does_not_answer(t
 async def test_the_page_about_the_api_shows_where_the_service_is_and_leads_back_to_the_inbox(tab, expect):
     address = await tab.address()
     await tab.page.get_by_role("link", name="API").click()
-    await expect(tab.page.get_by_text(f"Base {tab.daemon.url}", exact=True)).to_be_visible()
-    await tab.page.get_by_role("link", name="Back to the inbox").click()
+    await expect(tab.page.get_by_text(f'curl -X POST "{tab.daemon.url}/api/v1/addresses"')).to_be_visible()
+    await tab.page.get_by_role("link", name="Inbox").click()
     assert await tab.address() == address
