@@ -84,7 +84,7 @@ def test_every_command_explains_itself(command):
         helped = command(name, "--help")
         assert helped.returncode == 0
         assert len(helped.stdout) > 60
-    assert command("version").stdout == "tmpmaild 0.1.0\n"
+    assert command("--version").stdout == "tmpmaild 0.1.0\n"
 
 
 def test_logs_name_no_address_and_no_content(start, command):
