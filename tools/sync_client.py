@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "tmpmaild/client"
-MADE = {"aio.py": "sync.py", "aiomail.py": "syncmail.py", "aiodriver.py": "syncdriver.py"}
+MADE = {"aio.py": "sync.py", "aiodriver.py": "syncdriver.py"}
 
 HEADER = "# Made from {source} by tools/sync_client.py: change that one, then run `make client`.\n"
 
@@ -19,7 +19,6 @@ SENTENCES = {
         "The client for code with ``await``": "The client for code without ``await``",
         "A client belongs to one event loop.": "Threads may share a client.",
     },
-    "aiomail.py": {"for code with ``await``": "for code without ``await``"},
     "aiodriver.py": {"for code with ``await``": "for code without ``await``"},
 }
 """Documentation that says something else of the client without ``await``."""
@@ -31,7 +30,7 @@ PATTERNS = {
     r"\bAwaitable\[([^\[\]]+)\]": r"\1",
     r"\bAsyncGenerator\[(.+), None\]": r"Generator[\1, None, None]",
     r"\bAsyncGenerator\b": "Generator",
-    r"\baio(?=driver\b|mail\b)": "sync",
+    r"\baio(?=driver\b)": "sync",
     r"\bAsync(?=[A-Z])": "",
     r"\basync_(?=[a-z])": "",
     r"\b__a(?=enter__|exit__)": "__",

@@ -13,7 +13,7 @@ def script():
     return runpy.run_path(str(_SCRIPT))
 
 
-@pytest.mark.parametrize("name", ["aio.py", "aiomail.py", "aiodriver.py"])
+@pytest.mark.parametrize("name", ["aio.py", "aiodriver.py"])
 def test_the_client_without_await_is_what_the_script_makes_of_the_other(script, name):
     made = (script["FOLDER"] / script["MADE"][name]).read_text()
     assert made == script["converted"](name, (script["FOLDER"] / name).read_text()), "run make client"

@@ -16,8 +16,7 @@ try:
 except ImportError as error:
     raise ImportError("the client needs httpx2: pip install httpx2") from error
 
-from tmpmaild.client.aio import AsyncClient, AsyncInbox
-from tmpmaild.client.aiomail import AsyncAttachment, AsyncMail
+from tmpmaild.client.aio import AsyncAttachment, AsyncClient, AsyncInbox, AsyncMail
 from tmpmaild.client.errors import (
     AddressExpired,
     AddressNotFound,
@@ -46,8 +45,8 @@ from tmpmaild.client.errors import (
     WaitTimeout,
 )
 from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
-from tmpmaild.client.sync import Client, Inbox
-from tmpmaild.client.syncmail import Attachment, Mail
+from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
+from tmpmaild.client.views import Filters
 from tmpmaild.client.wire import (
     Code,
     Details,
@@ -87,6 +86,7 @@ __all__ = [
     "Extended",
     "Fault",
     "FieldError",
+    "Filters",
     "Handover",
     "Inbox",
     "InternalError",

@@ -1,24 +1,23 @@
 # Made from aio.py by tools/sync_client.py: change that one, then run `make client`.
-"""The client for code without ``await``: the service and its inboxes. Mails are in ``syncmail.py``."""
+"""The client for code without ``await``: the service, its inboxes and their mails."""
 
 import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 import httpx2
 
 from tmpmaild.client import goals, transport
 from tmpmaild.client.goals import Pattern
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
-from tmpmaild.client.remote import Held, RemoteInbox, RemoteService
+from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.syncdriver import Driver
-from tmpmaild.client.syncmail import Mail
-from tmpmaild.client.views import InboxView, wanted
+from tmpmaild.client.views import AttachmentView, Filters, InboxView, MailView, Page, unsubscribe_link, wanted
 from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import Fault, Message, Refusal
+from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message, Refusal
 
 T = TypeVar("T")
 
@@ -108,23 +107,14 @@ class Inbox(InboxView):
         super().__init__(remote)
         self._driver = driver
 
-    def messages(
-        self,
-        *,
-        subject: str | None = None,
-        sender: str | None = None,
-        text: str | None = None,
-        has: "Held | Sequence[Held]" = (),
-        after: "Mail | str | None" = None,
-        limit: int | None = None,
-    ) -> list["Mail"]:
+    def messages(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> list["Mail"]:
         """Return the mails, newest first, at most ``limit``.
 
-        ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks in both and in
-        the text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them; ``after`` is a
-        mail or its id. Raises ValueError for anything else in ``has``.
+        Of the filters ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks
+        in both and in the text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them;
+        ``after`` is a mail or its id. Raises ValueError for anything else in ``has``.
         """
-        found = self._remote.messages(wanted(subject, sender, text, after, has), limit)
+        found = self._remote.messages(wanted(**filters), limit)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found)]
 
     def message(self, message_id: str) -> "Mail":
@@ -134,12 +124,8 @@ class Inbox(InboxView):
     def wait_for(
         self,
         *,
-        subject: str | None = None,
-        sender: str | None = None,
-        text: str | None = None,
-        has: "Held | Sequence[Held]" = (),
-        after: "Mail | str | None" = None,
         timeout: float = 60,
+        **filters: Unpack[Filters],
     ) -> "Mail":
         """Return the oldest mail that matches (as ``messages`` has it) and comes within ``timeout`` seconds.
 
@@ -147,58 +133,41 @@ class Inbox(InboxView):
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.MAIL, timeout)
+        found = Waiting(self._remote, wanted(**filters), goals.MAIL, timeout)
         return Mail(self._remote, self._driver.run(found.steps()), self._driver)
 
     def wait_for_messages(
         self,
         count: int,
         *,
-        subject: str | None = None,
-        sender: str | None = None,
-        text: str | None = None,
-        has: "Held | Sequence[Held]" = (),
-        after: "Mail | str | None" = None,
         timeout: float = 60,
+        **filters: Unpack[Filters],
     ) -> list["Mail"]:
         """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.several(count), timeout)
+        found = Waiting(self._remote, wanted(**filters), goals.several(count), timeout)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found.steps())]
 
-    def assert_no_mail(
-        self,
-        *,
-        within: float,
-        subject: str | None = None,
-        sender: str | None = None,
-        text: str | None = None,
-        has: "Held | Sequence[Held]" = (),
-        after: "Mail | str | None" = None,
-    ) -> None:
+    def assert_no_mail(self, *, within: float, **filters: Unpack[Filters]) -> None:
         """Wait ``within`` seconds. Raises ``UnexpectedMail``, an AssertionError, as soon as such a mail is there.
 
         What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
         ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
         """
-        unwanted = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.MAIL, within)
+        unwanted = Waiting(self._remote, wanted(**filters), goals.MAIL, within)
         self._driver.run(unwanted.ensure_none())
 
     def wait_for_code(
         self,
         *,
         pattern: Pattern | None = None,
-        subject: str | None = None,
-        sender: str | None = None,
-        text: str | None = None,
-        has: "Held | Sequence[Held]" = (),
-        after: "Mail | str | None" = None,
         timeout: float = 60,
+        **filters: Unpack[Filters],
     ) -> str:
         """Return the code of the oldest such mail that has one; else as ``wait_for``.
 
         ``pattern`` is a regular expression, as in ``Mail.get_code``.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.code(pattern), timeout)
+        found = Waiting(self._remote, wanted(**filters), goals.code(pattern), timeout)
         return self._driver.run(found.steps())
 
     def wait_for_link(
@@ -206,18 +175,14 @@ class Inbox(InboxView):
         *,
         link_text: Pattern | None = None,
         url: Pattern | None = None,
-        subject: str | None = None,
-        sender: str | None = None,
-        text: str | None = None,
-        has: "Held | Sequence[Held]" = (),
-        after: "Mail | str | None" = None,
         timeout: float = 60,
+        **filters: Unpack[Filters],
     ) -> str:
         """Return the link to follow (confidence 0.3 or more) in the oldest such mail with one; else as ``wait_for``.
 
         ``link_text`` and ``url`` choose the link, as in ``Mail.get_link``.
         """
-        found = Waiting(self._remote, wanted(subject, sender, text, after, has), goals.link(link_text, url), timeout)
+        found = Waiting(self._remote, wanted(**filters), goals.link(link_text, url), timeout)
         return self._driver.run(found.steps())
 
     def follow(self, after: "Mail | str | None" = None) -> Generator["Event[Mail]", None, None]:
@@ -228,7 +193,7 @@ class Inbox(InboxView):
         the ``Problem`` it was) when the service has been away for a minute. To stop earlier, close the generator, or
         its connection stays open: ``with closing(inbox.follow()) as events``.
         """
-        stream = ReconnectingStream(self._remote, wanted(None, None, None, after).after)
+        stream = ReconnectingStream(self._remote, wanted(after=after).after)
         with closing(self._driver.for_stream()) as driver:
             while (event := driver.run(stream.next())) is not None:
                 yield self._event(event)
@@ -254,3 +219,94 @@ class Inbox(InboxView):
 
     def _event(self, event: Event[Message]) -> "Event[Mail]":
         return Arrived(Mail(self._remote, event.mail, self._driver)) if isinstance(event, Arrived) else event
+
+
+class Mail(MailView):
+    """A mail in an inbox. What asks the service raises ``MessageNotFound`` when the mail was deleted."""
+
+    def __init__(self, remote: RemoteInbox, message: Message, driver: Driver) -> None:
+        super().__init__(remote, message)
+        self._driver = driver
+
+    @property
+    def html(self) -> str | None:
+        """The HTML part as it was received, or None; ``mail.html`` fetches it the first time."""
+        return self._html()
+
+    @property
+    def attachments(self) -> tuple["Attachment", ...]:
+        """The attachments, in order."""
+        items = self._message.attachments
+        return tuple(Attachment(self._remote, self.id, item, self._driver) for item in items)
+
+    @property
+    def unsubscribe_link(self) -> str | None:
+        """The link of List-Unsubscribe, https before http, or None; ``mail.unsubscribe_link`` fetches it."""
+        return self._unsubscribe_link()
+
+    def get_code(self, pattern: Pattern | None = None) -> str:
+        """Return the best code, or what a regular expression finds first: in the subject, else in the whole text.
+
+        Of an expression with a group it is what the first group matches; in a string ``^`` and ``$`` match at each
+        line. Raises ``NotInMail``, which shows the mail; ``re.error``.
+        """
+        if pattern is not None and self.truncated:
+            self.details()
+        return self._taken(goals.code(pattern))
+
+    def get_link(self, *, text: Pattern | None = None, url: Pattern | None = None) -> str:
+        """Return the URL of the link to follow, or of the best one whose text and URL contain this.
+
+        The link to follow is the best one, if its confidence is at least 0.3: an unlikely link is never returned.
+        ``text`` is compared in any case; both may be compiled regular expressions. Raises ``NotInMail``.
+        """
+        return self._taken(goals.link(text, url))
+
+    def get_attachment(self, name: str) -> "Attachment":
+        """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
+        return Attachment(self._remote, self.id, self._taken(goals.attachment(name)), self._driver)
+
+    def open(self, page: Page, *, remote_images: bool = False) -> None:
+        """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.
+
+        Images from elsewhere are loaded only with ``remote_images``. A link of the mail opens a page of its own:
+        ``page.expect_popup()``.
+        """
+        page.goto(self.view_url(remote_images=remote_images))
+
+    def view_url(self, *, remote_images: bool = False) -> str:
+        """Return a URL that shows the mail in any browser; it works for a minute, without a token."""
+        return self._driver.run(self._remote.view_url(self.id, remote_images=remote_images))
+
+    def details(self) -> Details:
+        """Return the headers, the HTML, the whole text. Fetched the first time."""
+        if self._details is None:
+            self._details = self._driver.run(self._remote.details(self.id))
+        return self._details
+
+    def raw(self) -> bytes:
+        """Return the source, octet by octet, below the service's ``Return-Path`` and ``Received``."""
+        return self._driver.run(self._remote.raw(self.id))
+
+    def delete(self) -> None:
+        """Delete it from its inbox."""
+        self._driver.run(self._remote.delete_message(self.id))
+
+    def _html(self) -> str | None:
+        details = self.details()
+        return details.html
+
+    def _unsubscribe_link(self) -> str | None:
+        return unsubscribe_link(self.details())
+
+
+class Attachment(AttachmentView):
+    """An attachment of a mail."""
+
+    def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: Driver) -> None:
+        super().__init__(remote, message_id, item)
+        self._driver = driver
+
+    def content(self) -> bytes:
+        """Return the content, decoded."""
+        return self._driver.run(self._remote.attachment(self._message_id, self._item.index))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol, TypedDict, TypeVar
 
 from msgspec.structs import replace
 
@@ -191,14 +191,30 @@ class AttachmentView:
         return f"<{type(self).__name__} {self.filename!r} {self.content_type} {self.size_bytes} bytes>"
 
 
+class Filters(TypedDict, total=False):
+    """Which mails are meant.
+
+    ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks in both and in the
+    text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them; ``after`` is a mail or
+    its id.
+    """
+
+    subject: str | None
+    sender: str | None
+    text: str | None
+    has: Held | Sequence[Held]
+    after: MailView | str | None
+
+
 def wanted(
-    subject: str | None,
-    sender: str | None,
-    text: str | None,
-    after: MailView | str | None,
+    *,
+    subject: str | None = None,
+    sender: str | None = None,
+    text: str | None = None,
     has: Held | Sequence[Held] = (),
+    after: MailView | str | None = None,
 ) -> Filter:
-    """Return the filter that a caller described; ``after`` is a mail or its id."""
+    """Return the filter that a caller described."""
     held = (has,) if isinstance(has, str) else tuple(has)
     return Filter(subject, sender, text, after.id if isinstance(after, MailView) else after, held)
 
