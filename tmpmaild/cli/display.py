@@ -1,15 +1,18 @@
 """How an inbox is shown while it is followed: to a person at a terminal, as plain lines, as JSON."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
-from tmpmaild.cli import console, records
+from tmpmaild.cli import console
 from tmpmaild.cli.console import cut, shown, wrapped
-from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended
+from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended, Mail
+from tmpmaild.times import rfc3339
 
 _TEXT_LINES = 6
 _ATTACHMENTS = 6
@@ -75,13 +78,13 @@ class JsonLines(Lines):
 
     def begin(self, opening: Opening) -> None:
         """Print the address."""
-        expires_at = records.timestamp(opening.expires_at)
+        expires_at = timestamp(opening.expires_at)
         members = {"address": opening.address, "expires_at": expires_at, "token": opening.token}
-        console.say(records.line({"event": "address", **members}))
+        console.say(json_line({"event": "address", **members}))
 
     def show(self, event: Event[AsyncMail]) -> None:
         """Print an event."""
-        console.say(records.line(records.event(event)))
+        console.say(json_line(_json_event(event)))
 
 
 class PlainLines(Lines):
@@ -90,7 +93,7 @@ class PlainLines(Lines):
     def begin(self, opening: Opening) -> None:
         """Print the address on a line of its own, then its expiry and its token."""
         console.say(shown(opening.address))
-        console.say(f"Expires: {records.timestamp(opening.expires_at)}")
+        console.say(f"Expires: {timestamp(opening.expires_at)}")
         if opening.shows_token and opening.token:
             console.say(f"Token: {shown(opening.token)}")
 
@@ -100,7 +103,7 @@ class PlainLines(Lines):
             case Arrived(mail):
                 console.write("".join(f"{line}\n" for line in self._lines(mail)) + "\n")
             case Extended(expires_at):
-                console.say(f"Expires: {records.timestamp(expires_at)}")
+                console.say(f"Expires: {timestamp(expires_at)}")
             case _:
                 console.say(_said(event))
 
@@ -110,7 +113,7 @@ class PlainLines(Lines):
             "Link": mail.link,
             "From": _sender(mail),
             "Subject": mail.subject,
-            "Received": records.timestamp(mail.received_at),
+            "Received": timestamp(mail.received_at),
             "Id": mail.id,
         }
         yield from (f"{name}: {shown(value)}" for name, value in fields.items() if value is not None)
@@ -233,3 +236,35 @@ def _said(event: Event[AsyncMail]) -> str:
             return f"A mail was deleted: {shown(message_id or '')}"
         case _:
             return "The address expired"
+
+
+def json_line(members: dict[str, Any]) -> str:
+    """Return one object; control characters are escaped."""
+    return json.dumps(members)
+
+
+def _json_event(happened: Event[AsyncMail]) -> dict[str, Any]:
+    """Return an event. ``deleted`` without an ``id`` is the end of the address, as is ``expired``."""
+    match happened:
+        case Arrived(arrived):
+            return {"event": "message", **json_mail(arrived)}
+        case Deleted(None):
+            return {"event": "deleted"}
+        case Deleted(message_id):
+            return {"event": "deleted", "id": message_id}
+        case Extended(expires_at):
+            return {"event": "extended", "expires_at": timestamp(expires_at)}
+        case Expired():
+            return {"event": "expired"}
+
+
+def json_mail(one: AsyncMail | Mail) -> dict[str, Any]:
+    """Return what lists of the API show of a mail, and the best ``code`` and ``link``."""
+    shown = msgspec.to_builtins(one._message)  # noqa: SLF001 - its members are named as in the API
+    found = {"body": one.text, "truncated": one.truncated, "received_at": timestamp(one.received_at)}
+    return {**shown, **found, "code": one.code, "link": one.link}
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a time as the API writes it (RFC 3339, UTC, milliseconds)."""
+    return rfc3339(round(moment.timestamp() * 1000))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from tmpmaild.cli import console, exits, records
+from tmpmaild.cli import console, display, exits
 from tmpmaild.cli.console import shown
 from tmpmaild.client import AddressNotFound, Client, Inbox, TmpmaildError
 
@@ -60,5 +60,5 @@ def _value(inbox: Inbox, wanted: Mapping[str, Any], output: WaitOutput, timeout_
     if mail.truncated:
         mail.details()
     if output is WaitOutput.JSON:
-        return records.line(records.mail(mail))
+        return display.json_line(display.json_mail(mail))
     return shown(mail.text, keep="\n\t").rstrip("\n")

@@ -1,6 +1,7 @@
 """What an operator may write as a value, and how it is parsed; ``settings.py`` says which key takes which kind."""
 
 import re
+from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
@@ -68,10 +69,6 @@ def _listen(text: str) -> str:
     return text
 
 
-def _optional_listen(text: str) -> str:
-    return _listen(text) if text else text
-
-
 def _control_listen(text: str) -> str:
     if text not in ("", "off") and not parse_endpoint(text).path:
         raise ValueError("commands are taken on a Unix socket only")
@@ -114,8 +111,6 @@ def _url(text: str) -> tuple[str, str]:
 
 
 def _public_url(text: str) -> str:
-    if not text:
-        return text
     origin, path = _url(text)
     if not origin.startswith(("http://", "https://")):
         raise ValueError("not http or https")
@@ -136,22 +131,6 @@ def _host(text: str) -> str:
         return hostnames.to_ascii(text)
 
 
-def _optional_host_name(text: str) -> str:
-    return hostnames.to_ascii(text) if text else text
-
-
-def _optional_path(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("no path holds NUL")
-    return text
-
-
-def _path(text: str) -> str:
-    if not text:
-        raise ValueError("empty")
-    return _optional_path(text)
-
-
 def _storage_bytes(value: int) -> int:
     if value != 0 and not MIB <= value <= _MAX_WHOLE:
         raise ValueError("out of range")
@@ -159,9 +138,19 @@ def _storage_bytes(value: int) -> int:
 
 
 def _database_url(text: str) -> str:
-    if text:
-        databaseurl.parse(text)
+    databaseurl.parse(text)
     return text
+
+
+def _path(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError("no path of a file")
+    return text
+
+
+def _or_empty(expected: str, parse: Callable[[str], str], *, secret: bool = False) -> Kind:
+    """Return the kind of a text that may be left empty."""
+    return Kind(f"{expected}, or an empty string", str, lambda text: parse(text) if text else text, secret=secret)
 
 
 def _share(value: float) -> float:
@@ -174,13 +163,13 @@ SWITCH = Kind("true or false", bool, bool)
 SHARE = Kind("a number above 0, at most 1", float, _share)
 STORAGE_BYTES = Kind(f"0, or a whole number of at least {MIB}", int, _storage_bytes)
 PATH = Kind("the path of a file", str, _path)
-OPTIONAL_PATH = Kind("the path of a file, or an empty string", str, _optional_path)
-DATABASE_URL = Kind("postgresql://[user@]host[:port][,…]/database, or an empty string", str, _database_url, secret=True)
-OPTIONAL_HOST_NAME = Kind("a host name, or an empty string", str, _optional_host_name)
-PUBLIC_URL = Kind("http(s)://host[:port][/path], or an empty string", str, _public_url)
+OPTIONAL_PATH = _or_empty("the path of a file", _path)
+DATABASE_URL = _or_empty("postgresql://[user@]host[:port][,…]/database", _database_url, secret=True)
+OPTIONAL_HOST_NAME = _or_empty("a host name", hostnames.to_ascii)
+PUBLIC_URL = _or_empty("http(s)://host[:port][/path]", _public_url)
 DOMAINS = Kind("a domain name", str, hostnames.to_ascii_or_wildcard, many=True, least=1)
 LISTENS = Kind("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
-OPTIONAL_LISTEN = Kind("host:port, [IPv6]:port or unix:PATH, or an empty string", str, _optional_listen)
+OPTIONAL_LISTEN = _or_empty("host:port, [IPv6]:port or unix:PATH", _listen)
 CONTROL_LISTEN = Kind("unix:PATH, off, or an empty string", str, _control_listen)
 OPTIONAL_TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True)
 TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True, least=1)
