@@ -39,6 +39,7 @@ STARTED_BY = {
     "node": "node",
 }  # programs, by the fixtures that start them
 WITHOUT_PEERS = {"client", "codes", "config", "host", "inboxes", "mail", "mcp_server"}  # folders of four thousand tests
+ONLY_WITH_PEERS = {"browser"}
 missing = functools.cache(lambda name: name in peers.missing([name]))
 
 
@@ -165,9 +166,29 @@ def pytest_configure(config):
     sys.dont_write_bytecode = False
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session):
+    """Let a worker send one message of a test, not five: that it has passed, or each part that did not pass.
+
+    Receiving them took as long as the shortest half of the tests. A report in XML is made of all of them.
+    """
+    plugins = session.config.pluginmanager.get_plugins()
+    for interactor in (plugin for plugin in plugins if type(plugin).__name__ == "WorkerInteractor"):
+        if not session.config.option.xmlpath:
+            interactor.sendevent = functools.partial(_send_what_matters, interactor.sendevent)
+
+
+def _send_what_matters(send, name, **given):
+    report = given.get("data", {})
+    if name in ("logstart", "logfinish") or (report.get("outcome"), report.get("when") == "call") == ("passed", False):
+        return
+    send(name, **given)
+
+
 def pytest_ignore_collect(collection_path, config):
-    """Look for tests that need other programs only where there are some."""
-    return True if config.option.markexpr == "needs" and collection_path.name in WITHOUT_PEERS else None
+    """Look for tests that need other programs only where there are some, and for others only where there are others."""
+    passed_over = {"needs": WITHOUT_PEERS, "not needs": ONLY_WITH_PEERS}.get(config.option.markexpr, ())
+    return True if collection_path.name in passed_over else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -205,7 +226,8 @@ def pytest_collection_modifyitems(config, items):
         names |= {STARTED_BY[name] for name in STARTED_BY.keys() & set(getattr(item, "fixturenames", ()))}
         if names:
             item.add_marker(pytest.mark.needs(*sorted(names)))
-        assert item.path.parent.name not in WITHOUT_PEERS or not item.get_closest_marker("needs"), item.nodeid
+        folders, is_marked = set(item.path.relative_to(DOOR.parent).parts), item.get_closest_marker("needs")
+        assert folders.isdisjoint(WITHOUT_PEERS if is_marked else ONLY_WITH_PEERS), item.nodeid
 
 
 @pytest.hookimpl(tryfirst=True)
