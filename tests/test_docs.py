@@ -164,7 +164,8 @@ def test_every_known_issue_says_what_helps_and_quotes_the_log_as_it_is():
     assert [test for path, test in held if f"def {test}(" not in (ROOT / path).read_text()] == []
     lines = [one for issue in issues for one in re.findall(r"\*\*Log line:\*\* (.+)", issue)]
     quoted = [text for line in lines for text in re.findall(r"`(.+?)`", line)]
-    trees = [ast.parse(path.read_text()) for path in (ROOT / "tmpmaild").rglob("*.py")]
+    sources = [path.read_text() for path in (ROOT / "tmpmaild").rglob("*.py")]
+    trees = [ast.parse(source) for source in sources if "log." in source]
     said = "\n".join(str(node.value) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
     assert len(quoted) > 2
     assert [text for text in quoted if text not in said] == []

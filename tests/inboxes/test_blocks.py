@@ -46,9 +46,9 @@ def test_a_list_that_is_read_again_is_compared_and_not_built_anew(clock):
     assert not known.has_client("10.0.0.1")
 
 
-def test_a_look_up_in_100_000_networks_looks_once_at_each_length_of_prefix(clock):
-    v4 = [("client", f"{IPv4Address((10 << 24) + 256 * number)}/24") for number in range(60_000)]
-    v6 = [("client", f"{IPv6Address((0x2001_0DB8 << 96) + (number << 64))}/64") for number in range(40_000)]
+def test_a_look_up_in_10_000_networks_looks_once_at_each_length_of_prefix(clock):
+    v4 = [("client", f"{IPv4Address((10 << 24) + 256 * number)}/24") for number in range(6000)]
+    v6 = [("client", f"{IPv6Address((0x2001_0DB8 << 96) + (number << 64))}/64") for number in range(4000)]
     known = blocking(clock, *v4, *v6, ("client", "198.51.100.7/32"))
 
     class Counting(dict):
