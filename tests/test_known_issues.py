@@ -3,13 +3,13 @@
 import inspect
 
 from tmpmaild.inboxes.faults import Faults
-from tmpmaild.smtp import exchange, server
+from tmpmaild.smtp import server, session
 
 MIB = 1 << 20
 
 
 def test_what_clients_that_do_not_read_may_hold_is_more_than_was_wanted():
-    held = exchange.MAX_WAITING_BYTES + exchange.MAX_UNSENT_BYTES
+    held = 2 * session._MAX_BUFFERED_BYTES  # of replies and of input
     assert 900 * held + 100 * MIB > 200 * MIB
 
 

@@ -12,7 +12,7 @@ from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
-from tmpmaild.storage.pages import Wanted
+from tmpmaild.storage.pages import Search
 
 LIFETIME_MS = 3_600_000
 
@@ -56,13 +56,13 @@ async def test_a_wait_passes_over_what_does_not_match(house):
 async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
     """Not at all of them again for each that comes."""
     looked_at = []
-    matches = Wanted.matches
+    matches = Search._matches
 
     def counted(self, *texts):
         looked_at.append(texts)
         return matches(self, *texts)
 
-    monkeypatch.setattr(Wanted, "matches", counted)
+    monkeypatch.setattr(Search, "_matches", counted)
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:

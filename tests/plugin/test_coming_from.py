@@ -9,6 +9,7 @@ import msgspec
 
 from tmpmaild import client as api
 from tmpmaild import pytest_plugin
+from tmpmaild.client.views import Filters
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import kinds_by_key
 from tmpmaild.errors import StartError
@@ -48,7 +49,13 @@ def is_call(code):
     member = inspect.getattr_static(OBJECTS[match[1]], match[2])
     if not match[3]:
         return isinstance(member, property)
-    return set(re.findall(r"\b(\w+)=", match[3])) <= inspect.signature(member).parameters.keys()
+    return set(re.findall(r"\b(\w+)=", match[3])) <= names_of(member)
+
+
+def names_of(member):
+    """Return what a call takes by name; the filters of mail are described in one place."""
+    taken = inspect.signature(member).parameters.keys()
+    return taken | Filters.__annotations__.keys() if "filters" in taken else taken
 
 
 def is_key(code):
@@ -68,7 +75,7 @@ def is_key(code):
 def is_name(code):
     """Know arguments of a wait, fixtures, ini keys, options and their variables, members of messages, classes."""
     if match := re.fullmatch(r"(\w+)=\w*", code):
-        return match[1] in inspect.signature(api.Inbox.wait_for).parameters
+        return match[1] in names_of(api.Inbox.wait_for)
     names = FIXTURES | SETTINGS | {name.upper() for name in SETTINGS} | OF_OTHERS
     members = {*schemas.FullMessageItem.__struct_fields__, *requests.ExtendRequest.__struct_fields__}
     return code in names | members or code.partition("(")[0] in api.__all__
