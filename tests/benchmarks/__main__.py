@@ -22,6 +22,7 @@ from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
 from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, seconds_from_dot
+from unknown import speak_of_the_unknown
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SENDERS = 50
@@ -65,6 +66,24 @@ def compare(title, ours, yardstick, measure, target):
     )
 
 
+def compare_cpu(title, ours, yardstick, deliver):
+    """As ``compare``, of the processor time a mail: it depends less on the machine than rates do."""
+
+    def cpu_per_mail(server):
+        before = server.cpu_seconds()
+        deliver(server)
+        return (server.cpu_seconds() - before) / MAILS_PER_ROUND * 1e6
+
+    pairs = [(cpu_per_mail(ours), cpu_per_mail(yardstick)) for _ in range(ROUNDS)]
+    ratios = sorted(mine / theirs for mine, theirs in pairs)
+    mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+    print(
+        f"{title:<44} {statistics.median(ratios):6.2f} ×   ({ratios[0]:.2f} to {ratios[-1]:.2f}; "
+        f"{mine:.0f} against {theirs:.0f} µs)",
+        flush=True,
+    )
+
+
 def speak_of_deliveries(folder):
     with Tmpmaild(folder / "deliveries") as ours, BareAiosmtpd() as yardstick, SmtpSink() as sink:
         for server in (ours, yardstick):
@@ -72,6 +91,7 @@ def speak_of_deliveries(folder):
         for kept, name in ((False, "new"), (True, "kept")):
             measure = partial(deliveries_per_second, kept=kept)
             compare(f"durable deliveries, {name} connections / aiosmtpd", ours, yardstick, measure, TARGETS[name])
+            compare_cpu(f"CPU a mail / bare aiosmtpd, {name} connections", ours, yardstick, measure)
             compare(f"  smtp-sink (C), {name} connections / aiosmtpd", sink, yardstick, measure, "-")
 
 
@@ -144,6 +164,7 @@ def speak_of_memory(folder):
 PARTS = {
     "deliveries": speak_of_deliveries,
     "commits": speak_of_group_commit,
+    "unknown": speak_of_the_unknown,
     "latency": speak_of_latency,
     "large": speak_of_large_mail,
     "reading": speak_of_reading,

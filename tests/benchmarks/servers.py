@@ -33,6 +33,11 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
 
+    def cpu_seconds(self):
+        """Return the processor time of all threads so far, user and system."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 SETTINGS = {
     "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
@@ -70,8 +75,8 @@ class BareAiosmtpd(Server):
 
     recipient = "a@example.com"
 
-    def __init__(self, script="bare_aiosmtpd.py"):
-        super().__init__([sys.executable, str(HERE / script)])
+    def __init__(self, script="bare_aiosmtpd.py", *, refuses=False):
+        super().__init__([sys.executable, str(HERE / script), *["refuses"] * refuses])
         self.smtp_port = self.process.stdout.readline().strip()
 
 

@@ -164,9 +164,10 @@ class Connections:
         """Count, log and keep what a client was refused, by its IP address: commands and replies."""
         for command, reply in refusals:
             self.measures.count_refusal(reply)
+            text = str(reply)
             if reply not in _NOT_REPORTED:
-                log.info("SMTP from %s refused: %s", remote_ip, reply)
-            self.refused.add(remote_ip, command, str(reply))
+                log.info("SMTP from %s refused: %s", remote_ip, text)
+            self.refused.add(remote_ip, command, text)
 
     def forget(self, connection: Connection) -> None:
         """Stop counting a connection that was closed."""

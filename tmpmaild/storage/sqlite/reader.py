@@ -70,15 +70,17 @@ async def connect(path: Path) -> aiosqlite.Connection:
 
 
 def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]]) -> list[Any]:
-    return [_read(connection, read) for read in reads]
+    # All in one transaction: its begin and its end cost as much as to find an inbox.
+    outcomes = [_read(connection, read) for read in reads]
+    if connection.in_transaction:
+        connection.execute("COMMIT")
+    return outcomes
 
 
 def _read(connection: sqlite3.Connection, read: Read[Any]) -> Any:
     try:
-        connection.execute("BEGIN")
-        try:
-            return read(connection)
-        finally:
-            connection.execute("COMMIT")
+        if not connection.in_transaction:  # an error may have ended it
+            connection.execute("BEGIN")
+        return read(connection)
     except Exception as error:  # noqa: BLE001 - it is set on the future of that read
         return error
