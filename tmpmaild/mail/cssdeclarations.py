@@ -23,6 +23,7 @@ MAX_ATTRIBUTE_CHARACTERS = 4096
 MAX_CHARACTERS = 128 * 1024  # of different attributes of one mail; tinycss2 takes half a second for so much
 _MAX_VALUE_CHARACTERS = 1000
 _MAX_DEPTH = 8
+
 UNITS: Final = names(
     "px em rem ex ch lh rlh pt pc in cm mm q vw vh vmin vmax svw svh lvw lvh dvw dvh fr deg grad rad turn"
 )
@@ -33,10 +34,12 @@ GRADIENTS: Final = names(
     "repeating-conic-gradient"
 )
 TRACKS: Final = names("repeat minmax fit-content")
+
 _FONTS = names("font font-family")
 _BACKGROUNDS = names("background background-image")
 _GRIDS = names("grid-column grid-row grid-template-columns grid-template-rows")
 _MAX_TRACK = 24  # a browser makes as many columns as it is told to
+
 _SEPARATORS = frozenset(",/")
 _SUMS = frozenset(",+-*/")
 _IDENT = re.compile(r"-?[A-Za-z_][A-Za-z0-9_-]{0,63}+")

@@ -22,6 +22,7 @@ PROBE_SECONDS: Final = 3.0
 
 HOST_SECONDS: Final = 2.0
 OLDEST_VERSION: Final = 15
+
 _SETTINGS: Final = {
     "application_name": "tmpmaild",
     # Every statement has an index to go by, and looks few rows up one by one. What the planner knows of tables that

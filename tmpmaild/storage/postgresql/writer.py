@@ -24,11 +24,15 @@ from tmpmaild.storage.postgresql.quotas import Usage
 
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
+
 _BYTES_PER_SECOND: Final = 2 * 1024 * 1024
 """Of a slow network: only a mail that is larger than a batch needs more time for it."""
+
 _MOST_MORE_SECONDS: Final = 50.0
 _WAITS: Final = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')"
+
 log = logging.getLogger(__name__)
+
 Clock = Callable[[], int]
 
 

@@ -1,4 +1,7 @@
-"""``Storage`` in one SQLite file: each method is an operation for the writer, or a function for the reader."""
+"""``Storage`` in one SQLite file: each method is an operation for the writer, or a function for the reader.
+
+What secrets permit is in memory: the process that has the file is the only one to ask.
+"""
 
 import asyncio
 import sqlite3
