@@ -170,11 +170,11 @@ def pytest_configure(config):
 def pytest_sessionstart(session):
     """Let a worker send one message of a test, not five: that it has passed, or each part that did not pass.
 
-    Receiving them took as long as the shortest half of the tests. A report in XML is made of all of them.
+    Receiving them took as long as the shortest half of the tests. A report in XML and a list of durations are made of all of them.
     """
     plugins = session.config.pluginmanager.get_plugins()
     for interactor in (plugin for plugin in plugins if type(plugin).__name__ == "WorkerInteractor"):
-        if not session.config.option.xmlpath:
+        if not (session.config.option.xmlpath or session.config.option.durations):
             interactor.sendevent = functools.partial(_send_what_matters, interactor.sendevent)
 
 

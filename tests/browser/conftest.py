@@ -131,15 +131,14 @@ def named_browser(launch):
 
 
 def pytest_generate_tests(metafunc):
-    """Run in other browsers too what is marked so: in the proofs, since each has a process for it that takes long to start.
+    """Run in other browsers too what is marked so.
 
     Only Chromium has touch, a clock that is set, requests that are answered by the test while the page is elsewhere, and
     Tab that does not lead on to the bars of the browser; WebKit's driver tells nothing of requests, complaints and new
     tabs, and has one profile.
     """
     if mark := metafunc.definition.get_closest_marker("browsers"):
-        others = [pytest.param(name, marks=pytest.mark.proof) for name in mark.args]
-        metafunc.parametrize("browser_name", ["chromium", *others])
+        metafunc.parametrize("browser_name", ["chromium", *mark.args])
 
 
 PATIENCE_MS = 30_000  # other tests have the processor too

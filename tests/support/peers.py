@@ -78,7 +78,7 @@ PEERS = {
 }
 
 
-ONLY_OF_PROOFS = ("firefox", "postfix", "webkit")
+ONLY_OF_PROOFS = ("postfix",)
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:
