@@ -1,6 +1,6 @@
 """Parsing a mail and storing it. Which inboxes it is for is decided in ``service.py``, before."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 import anyio.to_thread
@@ -42,23 +42,17 @@ class Deliverer:
         self._large = anyio.CapacityLimiter(2)
         self._heavy = anyio.Semaphore(1)
 
-    async def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+    def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> Awaitable[str]:
         """Parse a mail and store it in its live inboxes; return the first message id once it is on disk.
 
         Raises ``AddressNotFound`` when none of the inboxes is left, ``MailboxFull``, ``StorageFull``,
         ``StorageUnavailable``.
         """
-        if _is_quick(raw):
-            return await self._store(envelope, inbox_ids, raw, mime.parse(raw))
-        if len(raw) <= _HEAVY_BYTES:
-            return await self._parse_and_store(envelope, inbox_ids, raw)
-        async with self._heavy:
-            return await self._parse_and_store(envelope, inbox_ids, raw)
+        return (self._deliver if len(raw) <= _HEAVY_BYTES else self._deliver_in_turn)(envelope, inbox_ids, raw)
 
-    async def _parse_and_store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
-        parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
-        parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)
-        return await self._store(envelope, inbox_ids, raw, parsed)
+    async def _deliver_in_turn(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        async with self._heavy:
+            return await self._deliver(envelope, inbox_ids, raw)
 
     def _parse(self, raw: bytes) -> ParsedMail:
         parsed = mime.parse(raw)
@@ -68,7 +62,12 @@ class Deliverer:
             self._give_memory_back()
         return parsed
 
-    async def _store(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes, parsed: ParsedMail) -> str:
+    async def _deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
+        if _is_quick(raw):
+            parsed = mime.parse(raw)
+        else:
+            parsers = self._small if len(raw) <= _SMALL_BYTES else self._large
+            parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)
         mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
         try:
             return await self._storage.add_message(mail)

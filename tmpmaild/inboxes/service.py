@@ -1,6 +1,6 @@
 """The use cases: create an address, deliver mail to it, read the mail. No SMTP, no HTTP, no SQL."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -190,18 +190,23 @@ class InboxService:
             raise MailboxFull("the operator's inbox takes no more")
         return OPERATOR_INBOX_ID
 
-    async def deliver(
+    def deliver(
         self, envelope: Envelope, destinations: Sequence[Destination], raw: bytes, creator: str | None = None
-    ) -> str:
+    ) -> Awaitable[str]:
         """Store a mail in all of its inboxes that are live; it is on disk when the first one's message id is returned.
 
         ``creator`` is the client whose share pays for inboxes that the mail creates, None for nobody's. Raises
         ``AddressNotFound`` when no inbox is left, ``MailboxFull``, ``StorageFull``, ``StorageUnavailable``.
         """
-        if any(isinstance(destination, UnknownAddress) for destination in destinations):
-            envelope, inbox_ids = await self._factory.create_unknown(envelope, destinations, creator)
-        else:
-            inbox_ids = cast("Sequence[str]", destinations)
+        for destination in destinations:
+            if isinstance(destination, UnknownAddress):
+                return self._create_and_deliver(envelope, destinations, raw, creator)
+        return self._deliverer.deliver(envelope, cast("Sequence[str]", destinations), raw)
+
+    async def _create_and_deliver(
+        self, envelope: Envelope, destinations: Sequence[Destination], raw: bytes, creator: str | None
+    ) -> str:
+        envelope, inbox_ids = await self._factory.create_unknown(envelope, destinations, creator)
         return await self._deliverer.deliver(envelope, inbox_ids, raw)
 
     def forget_expired(self) -> None:

@@ -25,6 +25,7 @@ NO_FIELD = "Header lines that are no fields were skipped."
 _SCANNED_BYTES = 4 * MAX_HEADER_BYTES
 _BASE64_STEP_BYTES = 1024 * 1024
 
+_PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
 _FOLD = re.compile(r"\r?\n")
 _WORD_START = re.compile(r"=\?([^?\s]{0,80})\?([bBqQ])\?")
@@ -58,7 +59,8 @@ def split(block: bytes, warnings: dict[str, None], max_fields: int = MAX_FIELDS)
         if strange_at >= 0:
             warnings[NO_FIELD] = None
             strange_at = -1
-        value = _unfolded(match[2], warnings)
+        value = match[2]
+        value = _unfolded(value, warnings) if len(value) > _PLAIN_CHARACTERS or "\n" in value else value.strip(" \t\r")
         fields.append((match[1], value))
         room -= len(value) + len(match[1])
         position = match.end()

@@ -144,30 +144,28 @@ class Handler:
         assert isinstance(envelope.content, bytes)
         if self._faults.ordered and (refusal := await self._suffer(envelope.destinations, "end", envelope)):
             return refusal
-        octets, begun = len(envelope.content), time.monotonic()
-        reply = await self._store(session, envelope, envelope.content)
-        seconds = time.monotonic() - begun
-        self._measures.count_mail(reply, octets, seconds)
-        if reply.is_positive and log.isEnabledFor(logging.DEBUG):
-            log.debug("mail accepted: %s, %d octets, %.1f ms", reply, octets, seconds * 1000)
-        return reply
-
-    async def _store(self, session: Session, envelope: SmtpEnvelope, content: bytes) -> Reply:
-        stored_envelope = Envelope(
+        content, begun = envelope.content, time.monotonic()
+        remote_ip = session.peer[0] if session.peer else ""
+        stored = Envelope(
             sender=envelope.mail_from or "",
             recipients=tuple(envelope.rcpt_tos),
             helo=session.host_name or "",
-            remote_ip=session.peer[0] if session.peer else "",
+            remote_ip=remote_ip,
             tls=session.ssl is not None,
             session=_handover(session, envelope),
         )
         try:
-            creator = self._creator(stored_envelope.remote_ip)
-            return replies.stored(await self._service.deliver(stored_envelope, envelope.destinations, content, creator))
+            creator = self._creator(remote_ip)
+            reply = replies.stored(await self._service.deliver(stored, envelope.destinations, content, creator))
         except RequestError as error:
-            return _refusal(error)
+            reply = _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
-            return our_fault(error)
+            reply = our_fault(error)
+        seconds = time.monotonic() - begun
+        self._measures.count_mail(reply, len(content), seconds)
+        if reply.is_positive and log.isEnabledFor(logging.DEBUG):
+            log.debug("mail accepted: %s, %d octets, %.1f ms", reply, len(content), seconds * 1000)
+        return reply
 
 
 def _handover(session: Session, envelope: SmtpEnvelope) -> Handover:

@@ -12,7 +12,7 @@
   by every method, others where they are named.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import BinaryIO, Protocol
 
@@ -188,7 +188,7 @@ class Storage(Protocol):
         left out when they are more than ``up_to_bytes``.
         """
 
-    async def add_message(self, mail: NewMail) -> str:
+    def add_message(self, mail: NewMail) -> Awaitable[str]:
         """Store a mail for all of its inboxes or for none, and return its id in the first of them.
 
         Inboxes that have expired at the time of the commit are left out, and one named twice counts once.

@@ -1,6 +1,6 @@
 """What the storages of the engines do alike: their operations have the same names and are made of the same values."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 from tmpmaild.errors import MessageNotFound
@@ -80,9 +80,9 @@ class EngineStorage:
         """Read a page; with ``creator_hash`` only the inboxes of that creator."""
         raise NotImplementedError
 
-    async def add_message(self, mail: NewMail) -> str:
+    def add_message(self, mail: NewMail) -> Awaitable[str]:
         """See ``Storage``."""
-        message_id: str = await self._commits.submit(self._operations.add(mail))
+        message_id: Awaitable[str] = self._commits.submit(self._operations.add(mail))
         return message_id
 
     async def delete_message(self, inbox_id: str, message_id: str) -> None:

@@ -8,6 +8,7 @@ The session is one JSON text a mail, from which each inbox reads its own recipie
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import json
@@ -71,8 +72,14 @@ def body(mail: NewMail) -> str:
     return "" if isinstance(parsed, Verbatim) else parsed
 
 
-def _json(value: object) -> str:
-    return _encode(value).decode() if value else "[]"
+def _json(place: str) -> Callable[[NewMail], str]:
+    of = attrgetter(place)
+
+    def value(mail: NewMail) -> str:
+        values = of(mail)
+        return _encode(values).decode() if values else "[]"
+
+    return value
 
 
 def _session(mail: NewMail) -> str:
@@ -95,20 +102,20 @@ CONTENT: Final = (
     Column("size_bytes", "integer", lambda mail: len(mail.raw)),
     Column("body_at", "integer", _body_at),
     Column("body_bytes", "integer", _body_bytes),
-    Column("tls", "boolean", lambda mail: mail.envelope.tls),
+    Column("tls", "boolean", attrgetter("envelope.tls")),
     Column("sender", "text", lambda mail: mail.parsed.from_address or mail.envelope.sender),
-    Column("sender_name", "text", lambda mail: mail.parsed.from_name),
-    Column("subject", "text", lambda mail: mail.parsed.subject),
-    Column("attachments", "text", lambda mail: _json(mail.parsed.attachments)),
-    Column("envelope_from", "text", lambda mail: mail.envelope.sender),
-    Column("helo", "text", lambda mail: mail.envelope.helo),
-    Column("remote_ip", "text", lambda mail: mail.envelope.remote_ip),
+    Column("sender_name", "text", attrgetter("parsed.from_name")),
+    Column("subject", "text", attrgetter("parsed.subject")),
+    Column("attachments", "text", _json("parsed.attachments")),
+    Column("envelope_from", "text", attrgetter("envelope.sender")),
+    Column("helo", "text", attrgetter("envelope.helo")),
+    Column("remote_ip", "text", attrgetter("envelope.remote_ip")),
     Column("session", "text", _session),
-    Column("warnings", "text", lambda mail: _json(mail.parsed.warnings)),
-    Column("headers", "text", lambda mail: _json(mail.parsed.headers)),
+    Column("warnings", "text", _json("parsed.warnings")),
+    Column("headers", "text", _json("parsed.headers")),
     Column("body", "text", body),
-    Column("html", "text", lambda mail: mail.parsed.html),
-    Column("source", "bytea", lambda mail: mail.raw),
+    Column("html", "text", attrgetter("parsed.html")),
+    Column("source", "bytea", attrgetter("raw")),
 )
 """In the order of the tables. What an engine needs besides is in its ``layout.py`` or ``columns.py``."""
 

@@ -104,15 +104,11 @@ INSERTED = (
 def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, tuple[Any, ...]]:
     """Lay a mail out as the columns that follow ``MessageColumns``; the number is what it will take in the file."""
     texts = [_blob(recipients), *[value(mail) for value in _TEXT_VALUES]]
-    text_bytes = sum([_octets(text) for text in texts if text])
+    text_bytes = sum([len(one.encode() if isinstance(one, str) and not one.isascii() else one) for one in texts if one])
     filled_up_bytes = padding_bytes(text_bytes)
     cost_bytes = stored_bytes(text_bytes + filled_up_bytes)
     numbers = [value(mail) for value in _NUMBER_VALUES]
     return cost_bytes, (now_ms, *numbers, cost_bytes, *texts, filled_up_bytes)
-
-
-def _octets(text: str | bytes | bytearray) -> int:
-    return len(text) if text.isascii() or not isinstance(text, str) else len(text.encode())
 
 
 # SQLite keeps the values that a cached statement was last given. With a statement for each number of rows, the mail of
