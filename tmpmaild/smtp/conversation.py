@@ -37,6 +37,8 @@ class Conversation(Verbs):
     ) -> None:
         super().__init__(hostname, max_message_bytes=max_message_bytes, offers_tls=offers_tls, offers_auth=offers_auth)
         self._max_unknown_recipients = max_unknown_recipients
+        self.receive = self._input.append
+        """Take what the client has sent."""
         self._request: Request | None = None
         self.data: DataReader | None = None
         self._undeliverable = replies.MESSAGE_TOO_BIG
@@ -78,10 +80,6 @@ class Conversation(Verbs):
     def waiting_bytes(self) -> int:
         """How much input has not been read yet."""
         return self._input.waiting_bytes
-
-    def receive(self, octets: bytes) -> None:
-        """Take what the client has sent."""
-        self._input.append(octets)
 
     def next_request(self) -> Request | None:
         """Read on until there is a request. None: input, an answer or room in ``output`` is needed, or it is closed."""
@@ -162,7 +160,11 @@ class Conversation(Verbs):
         if auth is not None and responds:
             self._react(auth.respond(line), b"AUTH")
         else:
-            self._react(self._command(line), line)
+            result = self._command(line)
+            if isinstance(result, Reply):
+                self._react(result, line)
+            else:
+                self._request = result
         return True
 
     def _read_data(self, data: DataReader) -> bool:
@@ -195,15 +197,11 @@ class Conversation(Verbs):
             self._transaction = None
             self._say(result, END_OF_MAIL)
 
-    def _react(self, result: Reply | Request | None, line: bytes) -> None:
-        if result is None:
-            return
-        if not isinstance(result, Reply):
-            self._request = result
-        elif result.is_mistake:
-            self._refuse(result, shown(line))
+    def _react(self, reply: Reply, line: bytes) -> None:
+        if reply.is_mistake:
+            self._refuse(reply, shown(line))
         else:
-            self._say(result, "" if result.is_positive else shown(line))
+            self._say(reply, "" if reply.is_positive else shown(line))
 
     def _refuse(self, reply: Reply, command: str) -> None:
         """Count a mistake: after many the replies are delayed, after more the connection is closed."""

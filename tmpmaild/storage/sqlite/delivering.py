@@ -24,7 +24,7 @@ class AddMessage(Operation):
     @classmethod
     def is_one_statement(cls, operations: Sequence["AddMessage"]) -> bool:
         """Return whether all messages fit one INSERT; many recipients may make more."""
-        return sum(len(operation.mail.inbox_ids) for operation in operations) <= MAX_ROWS
+        return sum([len(operation.mail.inbox_ids) for operation in operations]) <= MAX_ROWS
 
     @classmethod
     def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:

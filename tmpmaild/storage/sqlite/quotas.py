@@ -100,8 +100,10 @@ class InboxQuotas:
     def charge(self, inbox_ids: Iterable[str], cost_bytes: int) -> bool:
         """Charge a mail of ``cost_bytes`` in the file to all of these inboxes, or to none if one is full: False."""
         holders = [holder for inbox_id in inbox_ids for holder in self._inboxes[inbox_id].holders]
-        fits = [holder.add(1, cost_bytes) for holder in holders]
-        if not all(fits):
+        fits = True
+        for holder in holders:
+            fits = holder.add(1, cost_bytes) and fits
+        if not fits:
             for holder in holders:
                 holder.add(-1, -cost_bytes)
             return False

@@ -137,7 +137,7 @@ class Writer:
 
     def _measure(self, operations: list[Operation], outcomes: list[Any]) -> None:
         found_no_room = any(isinstance(outcome, StorageFull) for outcome in outcomes)
-        moved_bytes = math.inf if found_no_room else sum(operation.size_bytes for operation in operations)
+        moved_bytes = math.inf if found_no_room else sum([operation.size_bytes for operation in operations])
         try:
             self._after_batch(moved_bytes)
         except (OSError, sqlite3.Error) as error:
