@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -39,6 +40,9 @@ from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
 from tmpmaild.storage.engines import open_storage
 from tmpmaild.times import rfc3339
+
+if TYPE_CHECKING:
+    from tmpmaild.senders.checker import Checker
 
 _GRACE_SECONDS = 3.0
 _MAX_METRICS_CONNECTIONS = 100
@@ -84,9 +88,10 @@ async def _run(config: Config, announce: Announce, read_again: ReadConfig) -> No
     async with _opened_storage(config, early) as storage:
         service = _service(storage, await _noted_rules(config, storage))
         service.blocks.add(await _known_blocks(config, storage))
+        checker = await _checker(config, storage, service)
         with controlsocket.bound(config, os.environ) as control:
             sockets = early or bind(config)
-            parts = _Parts(config, service, storage, tls, sockets=sockets, read_again=read_again)
+            parts = _Parts(config, service, storage, tls, checker, sockets=sockets, read_again=read_again)
             await _serve(parts, storage, sockets, control, announce)
         if storage.is_lost():
             raise DatabaseError(f"{roomsettings.storage(config).name}: gone while it was in use")
@@ -101,7 +106,7 @@ async def _serve(
             await tasks.start(process.watch, running, reload_wanted)
             await parts.start(sockets)
             await parts.control.start(control)
-            for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run):
+            for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run, *parts.checks):
                 tasks.start_soon(forever)
             tasks.start_soon(parts.reloading.reload_when, reload_wanted)
             tasks.start_soon(notify.keep_alive, os.environ)
@@ -126,6 +131,7 @@ class _Parts:
         service: InboxService,
         storage: Storage,
         tls: ssl.SSLContext | None,
+        checker: "Checker | None",
         *,
         sockets: Sockets,
         read_again: ReadConfig,
@@ -147,8 +153,12 @@ class _Parts:
         self.lag = process.LoopLag()
         self._web = HttpApp(self._service, roomsettings.http(config, names(sockets.http)), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
+        self.checks = [checker.run] if checker else []
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag)
-        measures = tuple(chain.from_iterable(part.measures() for part in measured))
+        measures = (
+            *chain.from_iterable(part.measures() for part in measured),
+            *(checker.measures() if checker else ()),
+        )
         metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))
@@ -249,6 +259,22 @@ async def _known_blocks(config: Config, storage: Storage) -> Sequence[Block]:
         return await storage.policy.blocks()
     except RequestError as error:
         raise StartError(f"{roomsettings.storage(config).name}: the blocks cannot be read: {error}") from error
+
+
+async def _checker(config: Config, storage: Storage, service: InboxService) -> "Checker | None":
+    """Return what checks senders, if the operator has named a resolver. Raises ``StartError``."""
+    if not config.senders.resolver:
+        return None
+    try:
+        from tmpmaild.senders.checker import Checker  # noqa: PLC0415 - needs the extra
+        from tmpmaild.senders.resolver import Resolver  # noqa: PLC0415 - needs the extra
+    except ImportError as error:
+        missing = f"senders.resolver needs more packages ({error.name} is missing)"
+        raise StartError(f"{missing}: {sys.executable} -m pip install 'tmpmaild[senders]'") from error
+    resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
+    checker = Checker(storage, resolver, config.senders.timeout_seconds, clock=storage.clock)
+    service.check_senders(checker.ask)
+    return checker
 
 
 def _service(storage: Storage, rules: Rules) -> InboxService:

@@ -7,6 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tmpmaild.verdicts import Authentication
+
 
 class Attachment(Struct, frozen=True, gc=False):
     """A part that is neither the text nor the HTML of a mail.
@@ -205,6 +207,12 @@ class ExpiryMoved(Struct, frozen=True):
     expires_at_ms: int
 
 
+class VerdictReached(Struct, frozen=True):
+    """It has been checked who sent a message."""
+
+    message_id: str
+
+
 class InboxChange(Struct, frozen=True):
     """What a commit did to an inbox. Of new mail it is only a wake-up: what came is read from storage.
 
@@ -215,7 +223,12 @@ class InboxChange(Struct, frozen=True):
     inbox_id: str
     full: bool
     share_full: bool = False
-    notice: MessageDeleted | InboxDeleted | ExpiryMoved | None = None
+    notice: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether something that was read of the inbox before may not be shown any more."""
+        return not (self.notice is None or isinstance(self.notice, VerdictReached))
 
 
 Held = Literal["code", "link", "attachment"]
@@ -249,7 +262,7 @@ class Page(Struct, frozen=True):
 class Message(Struct, frozen=True):
     """A message as a list shows it; ``recipient`` is the envelope's, as it was written.
 
-    Storage knows no findings.
+    ``authentication`` is None until it has been checked. Storage knows no findings.
     """
 
     id: str
@@ -263,6 +276,7 @@ class Message(Struct, frozen=True):
     size_bytes: int
     has_html: bool
     attachments: tuple[Attachment, ...]
+    authentication: Authentication | None = None
     findings: Findings = Findings()
 
 
@@ -320,6 +334,7 @@ class Source(Struct, frozen=True):
     envelope: Envelope
     size_bytes: int
     raw: bytes | None
+    authentication: Authentication | None = None
 
 
 class Listing(Struct, frozen=True):

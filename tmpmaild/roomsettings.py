@@ -28,6 +28,8 @@ NEED_RESTART: Final = (
     "storage.path",
     "storage.url",
     "storage.password_file",
+    "senders.resolver",
+    "senders.timeout_seconds",
 )
 _PAGE_REQUESTS_PER_MINUTE = 120
 

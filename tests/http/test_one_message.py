@@ -52,6 +52,7 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
         "reply_to": [{"address": "noreply@example.org", "name": ""}],
         "date": "2026-09-21T14:13:20.000Z",
         "message_id": "unique@example.org",
+        "authentication": None,
         "envelope": {
             "from": "sender@example.org",
             "to": "Chosen+tag@mail.example.com",

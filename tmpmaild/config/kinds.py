@@ -159,6 +159,12 @@ def _share(value: float) -> float:
     return float(value)
 
 
+def _resolver(text: str) -> str:
+    if text not in ("", "system"):
+        ip_address(parse_endpoint(text).host)
+    return text
+
+
 SWITCH = Kind("true or false", bool, bool)
 SHARE = Kind("a number above 0, at most 1", float, _share)
 STORAGE_BYTES = Kind(f"0, or a whole number of at least {MIB}", int, _storage_bytes)
@@ -175,4 +181,5 @@ OPTIONAL_TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=T
 TCP_LISTENS = Kind("host:port or [IPv6]:port", str, _tcp_listen, many=True, least=1)
 ORIGINS = Kind("scheme://host[:port]", str, _origin, many=True)
 HOSTS = Kind("a host name or an IP address, without port", str, _host, many=True)
+RESOLVER = Kind("an address and port such as 127.0.0.1:53, system, or an empty string", str, _resolver)
 NETWORKS = Kind("a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set", str, ip_network, many=True)

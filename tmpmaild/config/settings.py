@@ -74,6 +74,13 @@ class Storage(Struct, frozen=True, kw_only=True):
     max_bytes: Annotated[int, kinds.STORAGE_BYTES] = 0
 
 
+class Senders(Struct, frozen=True, kw_only=True):
+    """The section ``[senders]``; an empty ``resolver`` stands for no checks."""
+
+    resolver: Annotated[str, kinds.RESOLVER] = ""
+    timeout_seconds: Annotated[int, whole(1, 60)] = 5
+
+
 class Addresses(Struct, frozen=True, kw_only=True):
     """The section ``[addresses]``; ``max_lifetime_seconds`` is never below ``lifetime_seconds``."""
 
@@ -134,6 +141,7 @@ class Config(Struct, frozen=True, kw_only=True):
     smtp: Smtp = Smtp()
     storage: Storage = Storage()
     addresses: Addresses = Addresses()
+    senders: Senders = Senders()
     rate_limit: RateLimit = RateLimit()
     limits: Limits = Limits()
     expiry: Expiry = Expiry()

@@ -6,6 +6,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
+from tmpmaild.verdicts import Authentication
 
 Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
 Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]
@@ -85,6 +86,14 @@ class MessageItem(Struct, frozen=True, gc=False):
     attachments: list[AttachmentItem]
     codes: list[CodeItem]
     links: list[LinkItem]
+    authenticated: Annotated[
+        str | None,
+        Meta(
+            description="The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never"
+            " checked.",
+            examples=["shop.example"],
+        ),
+    ]
     truncated: Annotated[bool, Meta(description="Present and true where the body was cut to 1 KiB.")] | UnsetType = (
         UNSET
     )
@@ -147,6 +156,9 @@ class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
     date: Annotated[Time | None, Meta(description="What the Date field says.")]
     message_id: Annotated[str, Meta(description="The Message-ID field, without angle brackets.")]
     envelope: EnvelopeItem
+    authentication: Annotated[
+        Authentication | None, Meta(description="Null while it is not known, and where it is never checked.")
+    ]
     session: Annotated[SessionItem | None, Meta(description="Null for a mail that did not come over SMTP.")]
     raw_url: Path
     warnings: Annotated[list[str], Meta(description="Errors in the mail that the parser passed over.")]
@@ -197,6 +209,12 @@ class Deletion(Struct, frozen=True):
     """What was deleted: a message, or, without an id, the address."""
 
     id: MessageId | UnsetType = UNSET
+
+
+class Checked(Struct, frozen=True):
+    """The message of which it is known now who sent it."""
+
+    id: MessageId
 
 
 class Extension(Struct, frozen=True):

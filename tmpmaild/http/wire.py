@@ -55,12 +55,15 @@ class Wire:
             envelope=schemas.EnvelopeItem(
                 envelope.sender, envelope.recipients[0], envelope.helo, envelope.remote_ip, envelope.tls
             ),
+            authentication=full.message.authentication,
             session=_session(envelope, full.message.received_at_ms),
             raw_url=f"{self._message_path(address, full.message.id)}/raw",
             warnings=list(full.warnings),
         )
 
-    def event(self, address: str, event: Event, extendable_until_ms: Callable[[Inbox], int]) -> tuple[str, Struct]:
+    def event(  # noqa: PLR0911 - one for each event
+        self, address: str, event: Event, extendable_until_ms: Callable[[Inbox], int]
+    ) -> tuple[str, Struct]:
         """Return the name and the data of an event."""
         match event:
             case Message():
@@ -69,6 +72,8 @@ class Wire:
                 return "deleted", schemas.Deletion(event.message_id)
             case model.InboxDeleted():
                 return "deleted", schemas.Deletion()
+            case model.VerdictReached():
+                return "verdict", schemas.Checked(event.message_id)
             case model.ExpiryMoved():
                 return "extended", schemas.Extension(rfc3339(event.expires_at_ms))
             case BacklogShown():
@@ -121,6 +126,7 @@ class Wire:
             [self._attachment(address, message.id, attachment) for attachment in message.attachments],
             [schemas.CodeItem(code.value, code.confidence) for code in message.findings.codes],
             [schemas.LinkItem(link.href, link.text, link.confidence) for link in message.findings.links],
+            message.authentication.authenticated if message.authentication else None,
             truncated=True if message.truncated else UNSET,
         )
 

@@ -180,10 +180,10 @@ class FindingsCache(_Cache[str, Findings]):
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Drop deleted messages, and all messages of an inbox that was deleted or whose expiry has moved."""
         for change in changes:
-            self.generation += change.notice is not None
+            self.generation += change.is_loss
             if isinstance(change.notice, MessageDeleted):
                 self._drop(change.notice.message_id)
-            elif change.notice is not None:
+            elif change.is_loss:
                 self.forget(change.inbox_id)
 
 

@@ -1,5 +1,6 @@
 """Parsing a mail and storing it. Which inboxes it is for is decided in ``service.py``, before."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
@@ -7,7 +8,7 @@ import anyio.to_thread
 
 from tmpmaild.errors import AddressNotFound, MailboxFull
 from tmpmaild.inboxes.caches import RecipientCache
-from tmpmaild.mail import mime
+from tmpmaild.mail import addresses, mime
 from tmpmaild.model import Envelope, NewMail, ParsedMail
 from tmpmaild.storage.base import Storage
 
@@ -15,6 +16,9 @@ _PARSE_IN_LOOP_BYTES = 32 * 1024
 _PARSE_HTML_IN_LOOP_BYTES = 4 * 1024
 _SMALL_BYTES = 64 * 1024  # have a thread of their own, whatever larger mails cost
 _HEAVY_BYTES = 1024 * 1024  # larger mails go one at a time: parsing and storing one copies it several times
+Check = Callable[[str, str], bool]
+"""Has the message of an address checked soon as to who sent it; False if too many wait already."""
+
 _GIVE_BACK_MS = 1000  # not more often: what is given back must be fetched from the system again
 
 
@@ -41,6 +45,7 @@ class Deliverer:
         self._small = anyio.CapacityLimiter(1)
         self._large = anyio.CapacityLimiter(2)
         self._heavy = anyio.Semaphore(1)
+        self.check: Check | None = None
 
     def deliver(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> Awaitable[str]:
         """Parse a mail and store it in its live inboxes; return the first message id once it is on disk.
@@ -70,11 +75,21 @@ class Deliverer:
             parsed = await anyio.to_thread.run_sync(self._parse, raw, limiter=parsers)
         mail = NewMail(envelope=envelope, inbox_ids=tuple(inbox_ids), raw=raw, parsed=parsed)
         try:
-            return await self._storage.add_message(mail)
+            message_id = await self._storage.add_message(mail)
         except (AddressNotFound, MailboxFull):
             for inbox_id in inbox_ids:
                 self._recipients.forget(inbox_id)
             raise
+        if self.check is not None:
+            asyncio.get_running_loop().call_soon(_have_checked, self.check, envelope.recipients[0], message_id)
+        return message_id
+
+
+def _have_checked(check: Check, recipient: str, message_id: str) -> None:
+    """Ask for the check of a message, after its sender was answered; of several inboxes the others when looked at."""
+    address = addresses.canonical(recipient)
+    if address is not None:
+        check(address, message_id)
 
 
 def _is_quick(raw: bytes) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from tmpmaild.errors import Stopping
-from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
 
-Notice = MessageDeleted | InboxDeleted | ExpiryMoved
+Notice = MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached
 
 _MAX_NOTICES = 200
 

@@ -12,7 +12,7 @@ from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.events import Bus, Notice, Subscription, WakeUp
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.reading import MailReader
-from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, MessageDeleted, Page
+from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, Page
 
 # Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
 _MESSAGES_AT_ONCE = 10
@@ -31,7 +31,7 @@ class BacklogShown(Struct, frozen=True):
     inbox: Inbox
 
 
-Event = Message | MessageDeleted | ExpiryMoved | InboxDeleted | InboxExpired | BacklogShown
+Event = Message | Notice | InboxExpired | BacklogShown
 
 
 class Follower:

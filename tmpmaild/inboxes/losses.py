@@ -49,6 +49,6 @@ class Losses:
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Add the deletions and moved expiries of a commit; new mail is not a loss."""
         for change in changes:
-            if change.notice is not None:
+            if change.is_loss:
                 self.last.next = Loss(change)
                 self.last = self.last.next

@@ -14,14 +14,18 @@ from msgspec.structs import replace
 from tmpmaild.errors import AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.caches import ListingCache, page_characters
+from tmpmaild.inboxes.delivering import Check
 from tmpmaild.inboxes.filtering import filtered, is_filter
 from tmpmaild.inboxes.finding import Detector
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.mail import extracts, tracefields
-from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Page
+from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, Storage
+from tmpmaild.verdicts import unchecked
 
 T = TypeVar("T")
+
+_NOT_CHECKED = unchecked("none", "not checked")
 ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
 
 
@@ -47,6 +51,7 @@ class MailReader:
         self._listings = ListingCache(storage.is_fresh)
         self._detector = Detector(storage)
         self._extractors = anyio.CapacityLimiter(2)
+        self.check: Check | None = None
         storage.on_committed(self._on_committed)
 
     async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
@@ -110,12 +115,20 @@ class MailReader:
             found = await self._storage.list_messages(canonical, part, now_ms, self._access.permit(token, now_ms))
             if found is None:
                 raise AddressNotFound("no such address")
-            return replace(found, messages=await self._detector.add_findings(found.inbox, found.messages))
+            messages = [self._looked_at(canonical, message) for message in found.messages]
+            return replace(found, messages=await self._detector.add_findings(found.inbox, messages))
 
         listing = await (filtered(page, read) if is_filter(page) else read(page))
         listing = replace(listing, characters=page_characters(listing.messages))
-        self._listings.put(canonical, page, listing, generation)
+        if self.check is None or all(one.authentication not in (None, _NOT_CHECKED) for one in listing.messages):
+            self._listings.put(canonical, page, listing, generation)
         return listing
+
+    def _looked_at(self, address: str, message: Message) -> Message:
+        """Have a message checked that has no verdict yet, such as one from before a restart."""
+        if self.check is None or message.authentication is not None or self.check(address, message.id):
+            return message
+        return replace(message, authentication=_NOT_CHECKED)
 
     async def message(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
@@ -126,7 +139,7 @@ class MailReader:
         """
         since = self.last_loss
         inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
-        (message,) = await self._detector.add_findings(inbox, [full.message])
+        (message,) = await self._detector.add_findings(inbox, [self._looked_at(inbox.address, full.message)])
         details = await anyio.to_thread.run_sync(extracts.details, full.head)
         inbox = await self._access.confirm(inbox, message_id, since)
         return ShownMessage(inbox, replace(full, message=message), details)
@@ -159,7 +172,13 @@ class MailReader:
         since = self.last_loss
         inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
         await self.confirm(inbox, message_id, since)
-        return tracefields.fields(source, self.hostname), source.raw
+        trace = tracefields.fields(source, self.hostname)
+        if self.check is None:
+            return trace, source.raw
+        if source.authentication is None:
+            self.check(inbox.address, source.id)
+        raw = source.raw and tracefields.without_results_of(source.raw, self.hostname)
+        return tracefields.results(source, self.hostname) + trace, raw
 
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None

@@ -11,7 +11,7 @@ from tmpmaild.inboxes.access import Access, is_holder
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.caches import RecipientCache
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, UnknownAddress
-from tmpmaild.inboxes.delivering import Deliverer
+from tmpmaild.inboxes.delivering import Check, Deliverer
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.faults import Fault, Faults
 from tmpmaild.inboxes.following import Follower
@@ -61,6 +61,10 @@ class InboxService:
         storage.on_committed(self._on_committed)
         storage.watch(self._bus.listened, self._bus.overflow)
         storage.policy.watch_blocks(self.blocks.replace)
+
+    def check_senders(self, check: Check) -> None:
+        """Have new mail checked as to who sent it, and older mail when it is looked at."""
+        self._deliverer.check = self.mail.check = check
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""

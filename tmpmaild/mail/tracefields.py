@@ -1,12 +1,19 @@
 """The trace fields on top of a mail's source (RFC 5321 §4.4), made from the stored envelope when it is read."""
 
+import re
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 
 from tmpmaild import hostnames
-from tmpmaild.mail import addresses
+from tmpmaild.mail import addresses, addresslists
 from tmpmaild.model import Envelope, Source
+from tmpmaild.verdicts import DkimVerdict
+
+_RESULTS = re.compile(rb"^(authentication-results[ \t]*+):([^\n]*+(?:\n[ \t][^\n]*+)*)", re.IGNORECASE | re.MULTILINE)
+_PVALUE = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 
 
 def fields(source: Source, hostname: str) -> bytes:
@@ -24,6 +31,45 @@ def fields(source: Source, hostname: str) -> bytes:
         f"\t{f'for <{recipient}>' if recipient else ''}; {_date(source.received_at_ms)}",
     ]
     return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def results(source: Source, hostname: str) -> bytes:
+    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
+    found = source.authentication
+    if found is None:
+        return b""
+    by = "smtp.mailfrom" if source.envelope.sender else "smtp.helo"
+    methods = [_method("spf", found.spf.result, found.spf.reason, {by: found.spf.domain})]
+    methods += [
+        _method("dkim", one.result, one.reason, {"header.d": one.domain, "header.s": one.selector})
+        for one in found.dkim or (DkimVerdict("none"),)
+    ]
+    methods += [
+        _method("dmarc", found.dmarc.result, found.dmarc.reason, {"header.from": found.dmarc.domain}),
+        _method("arc", found.arc.result, found.arc.reason, {}),
+    ]
+    return "".join([f"Authentication-Results: {hostname}", *[f";\r\n\t{one}" for one in methods], "\r\n"]).encode()
+
+
+def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> str:
+    """Return a result; of what strangers wrote only what can do no harm in a header field."""
+    shown = "".join(_NOT_QUOTABLE.split(reason))
+    parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
+    return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
+
+
+def without_results_of(raw: bytes, hostname: str) -> bytes:
+    """Return a mail in which no ``Authentication-Results`` has our name: a field that does is renamed (RFC 8601 §5)."""
+    end = raw.find(b"\r\n\r\n")
+    header = raw if end < 0 else raw[:end]
+    return _RESULTS.sub(partial(_renamed, hostname.lower()), header) + raw[len(header) :]
+
+
+def _renamed(hostname: str, field: re.Match[bytes]) -> bytes:
+    value = addresslists.without_comments(field[2].decode("ascii", "surrogateescape"))
+    name = value.partition(";")[0].split()
+    is_ours = bool(name) and name[0].strip('"').lower() == hostname
+    return b"X-Claimed-" + field[0] if is_ours else field[0]
 
 
 def _path(text: str) -> str:

@@ -34,6 +34,7 @@ from tmpmaild.model import (
 )
 from tmpmaild.ratelimit import Buckets
 from tmpmaild.storage.settings import StorageLimits
+from tmpmaild.verdicts import Authentication
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
@@ -199,6 +200,12 @@ class Storage(Protocol):
         """Delete one message of an inbox. This works when the storage is full, and frees the space.
 
         Raises ``MessageNotFound``, and always for the operator's inbox.
+        """
+
+    async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
+        """Store what was found out about the sender of a message.
+
+        Raises ``MessageNotFound`` if the inbox has expired, holds no such message, or if it is known already.
         """
 
     async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:

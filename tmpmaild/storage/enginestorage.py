@@ -5,9 +5,11 @@ from typing import Any, NamedTuple, Protocol
 
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.model import Inbox, InboxPage, NewInbox, NewMail
+from tmpmaild.storage import rows
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
+from tmpmaild.verdicts import Authentication
 
 
 class Committing(Protocol):
@@ -26,6 +28,7 @@ class Operations(NamedTuple):
     create: Callable[[NewInbox, bytes, bytes | None], Any]
     add: Callable[[NewMail], Any]
     delete: Callable[[int, int], Any]
+    set_verdict: Callable[[int, int, str], Any]
     set_expiry: Callable[..., Any]
 
 
@@ -87,11 +90,19 @@ class EngineStorage:
 
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
         """See ``Storage``."""
+        await self._commits.submit(self._operations.delete(*self._place(inbox_id, message_id)))
+
+    async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
+        """See ``Storage``."""
+        place, text = self._place(inbox_id, message_id), rows.authentication(authentication)
+        await self._commits.submit(self._operations.set_verdict(*place, text))
+
+    def _place(self, inbox_id: str, message_id: str) -> tuple[int, int]:
         inbox_key = holders_inbox_key(inbox_id)
         key = self._message_key(message_id, inbox_key or 0)
         if inbox_key is None or key is None:
             raise MessageNotFound("no such message in this inbox")
-        await self._commits.submit(self._operations.delete(inbox_key, key))
+        return inbox_key, key
 
     def _message_key(self, message_id: str, inbox_key: int) -> int | None:
         return message_key(message_id, inbox_key if self._keys_by_inbox else 0)

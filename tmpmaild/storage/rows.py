@@ -27,12 +27,14 @@ from tmpmaild.model import (
     Source,
     Verbatim,
 )
+from tmpmaild.verdicts import Authentication
 
 HEAD_BYTES = 256 * 1024
 """How much of a source is read to show its header."""
 
 _encode = json.Encoder().encode
 decode_attachments = json.Decoder(tuple[Attachment, ...]).decode
+_decode_authentication = json.Decoder(Authentication).decode
 _decode_headers = json.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_warnings = json.Decoder(tuple[str, ...]).decode
 _decode_session = json.Decoder(tuple[str, str, str, str, str, int, tuple[tuple[str, str, int], ...]]).decode
@@ -98,6 +100,15 @@ def _session_for(text: str, inbox_id: str) -> Handover:
     return Handover(*stored[:-1], own)
 
 
+def authentication(verdict: Authentication) -> str:
+    """Return what was found out about a message as text to be stored, without NUL, which no text of PostgreSQL has."""
+    return _encode(verdict).decode()
+
+
+def _authentication(text: str | None) -> Authentication | None:
+    return None if text is None else _decode_authentication(text)
+
+
 CONTENT: Final = (
     Column("size_bytes", "integer", lambda mail: len(mail.raw)),
     Column("body_at", "integer", _body_at),
@@ -132,6 +143,7 @@ class ListedRow(NamedTuple):
     size_bytes: int
     has_html: bool
     attachments: str
+    authentication: str | None
     body_bytes: int
     body: str | None
 
@@ -149,6 +161,7 @@ class ListedRow(NamedTuple):
             size_bytes=self.size_bytes,
             has_html=bool(self.has_html),
             attachments=() if self.attachments == "[]" else decode_attachments(self.attachments),
+            authentication=_authentication(self.authentication),
         )
 
 
@@ -197,6 +210,7 @@ class SourceRow(NamedTuple):
     remote_ip: str
     tls: bool
     session: str
+    authentication: str | None
     size_bytes: int
     source: bytes | None
 
@@ -204,7 +218,8 @@ class SourceRow(NamedTuple):
         """Return the source of a message."""
         session = _session_for(self.session, "")
         envelope = Envelope(self.envelope_from, (self.recipient,), self.helo, self.remote_ip, bool(self.tls), session)
-        return Source(message_id, self.received_at_ms, envelope, self.size_bytes, self.source)
+        authentication = _authentication(self.authentication)
+        return Source(message_id, self.received_at_ms, envelope, self.size_bytes, self.source, authentication)
 
 
 def inbox_at(address: str, row: Sequence[Any]) -> Inbox:

@@ -14,7 +14,15 @@ from tmpmaild.errors import (
     RequestError,
     StorageFull,
 )
-from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
+from tmpmaild.model import (
+    NAME_HELD_MS,
+    ExpiryMoved,
+    InboxChange,
+    InboxDeleted,
+    MessageDeleted,
+    NewInbox,
+    VerdictReached,
+)
 from tmpmaild.storage.base import OPERATOR_MAIL_MS
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES, allowed
@@ -25,6 +33,7 @@ SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9
                              $11::integer[], $12::boolean[], $13::bytea[], $14::bytea[])
 """
 _DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
+_SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::text[])"
 _SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
 _TAKEN: Final = -1
 _SHARE_FULL: Final = -2
@@ -124,6 +133,28 @@ def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
         return MessageNotFound("no such message in this inbox")
     left.remove(place)
     return None
+
+
+@dataclass(eq=False)
+class SetVerdict(Operation):
+    """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
+
+    inbox_key: int
+    message_key: int
+    authentication: str
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["SetVerdict"]) -> list[Any]:
+        """Store them, and tell the inboxes."""
+        values = [(one.inbox_key, one.message_key, one.authentication) for one in operations]
+        stored = await batch.connection.fetchval(_SET_VERDICTS, batch.now_ms, *map(list, zip(*values, strict=True)))
+        outcomes: list[Any] = []
+        for (inbox_key, key, _), is_stored in zip(values, stored, strict=True):
+            if is_stored:
+                notice = VerdictReached(ids.inbox_message_id(inbox_key, key))
+                batch.changes.append(InboxChange(str(inbox_key), full=False, notice=notice))
+            outcomes.append(None if is_stored else MessageNotFound("no such message without a verdict in a live inbox"))
+        return outcomes
 
 
 @dataclass(eq=False)

@@ -54,6 +54,7 @@ def body_text(body: str | None, verbatim: bytes | None) -> str | None:
 _EXPRESSIONS = {
     "key": "m.key",
     "recipient": "m.recipient",
+    "authentication": "m.authentication",
     "has_html": "c.html IS NOT NULL AS has_html",
     "verbatim": "substr(c.source, c.body_at + 1, c.body_bytes) AS verbatim",
 }

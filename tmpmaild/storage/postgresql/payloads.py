@@ -9,7 +9,7 @@ from typing import Final
 
 import asyncpg
 
-from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
 from tmpmaild.storage.keys import message_key
 
 MISSED: Final = "!"
@@ -24,6 +24,7 @@ _SHARE_FULL: Final = "s"
 _MESSAGE_DELETED: Final = "-"
 _INBOX_DELETED: Final = "x"
 _EXPIRY_MOVED: Final = "@"
+_VERDICT_REACHED: Final = "v"
 _MAX_DIGITS: Final = 18  # fits into the server's bigint
 _LAST_TIME_MS: Final = 253_402_300_799_999  # of the year 9999, the last that can be written as text
 
@@ -47,6 +48,8 @@ def _notice(change: InboxChange) -> str:
             return f"{_MESSAGE_DELETED}{message_id}"
         case ExpiryMoved(expires_at_ms):
             return f"{_EXPIRY_MOVED}{expires_at_ms}"
+        case VerdictReached(message_id):
+            return f"{_VERDICT_REACHED}{message_id}"
         case InboxDeleted():
             return _INBOX_DELETED
         case _:
@@ -76,11 +79,13 @@ def _change(one: str) -> InboxChange | None:
     inbox_id, flags, notice = [*one.split(",", 2), "", ""][:3]
     if not _is_number(inbox_id):
         return None
-    told: MessageDeleted | InboxDeleted | ExpiryMoved | None = None
+    told: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
     if notice.startswith(_MESSAGE_DELETED):
         told = MessageDeleted(notice[1:])
     elif notice.startswith(_EXPIRY_MOVED) and _is_number(notice[1:]):
         told = ExpiryMoved(min(int(notice[1:]), _LAST_TIME_MS))
+    elif notice.startswith(_VERDICT_REACHED):
+        told = VerdictReached(notice[1:])
     elif notice == _INBOX_DELETED:
         told = InboxDeleted()
     return InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=told)
@@ -100,9 +105,9 @@ async def true_ones(connection: asyncpg.Connection, told: Sequence[InboxChange],
 
 
 def _message_key(change: InboxChange) -> int | None:
-    """Return the key of the message that a notice says was deleted; None if there is none in that inbox."""
-    deleted = change.notice.message_id if isinstance(change.notice, MessageDeleted) else ""
-    return message_key(deleted, int(change.inbox_id))
+    """Return the key of the message that a notice is of; None if there can be none in that inbox."""
+    message_id = change.notice.message_id if isinstance(change.notice, MessageDeleted | VerdictReached) else ""
+    return message_key(message_id, int(change.inbox_id))
 
 
 def _is_so(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> bool:
@@ -112,6 +117,8 @@ def _is_so(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> bool
         case MessageDeleted():
             key = _message_key(change)
             return key is not None and (row is None or key not in row["keys"])
+        case VerdictReached():
+            return row is not None and _message_key(change) in row["keys"]
         case ExpiryMoved(expires_at_ms):  # an inbox that has been moved again since, to later, is told of that too
             return row is not None and row["expires_at_ms"] <= expires_at_ms
         case InboxDeleted():

@@ -14,7 +14,7 @@ from tmpmaild.storage.commits import Batcher, OnCommitted
 from tmpmaild.storage.enginestorage import EngineStorage, Operations
 from tmpmaild.storage.keys import holders_inbox_key
 from tmpmaild.storage.pages import Between, is_search, searched
-from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, DeleteMessage, SetExpiry, Sweep
+from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, DeleteMessage, SetExpiry, SetVerdict, Sweep
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
@@ -45,7 +45,7 @@ class PostgresStorage(EngineStorage):
         clock: Clock,
         measures: Sequence[Measure],
     ) -> None:
-        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetExpiry)
+        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry)
         super().__init__(writer, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self.policy = PostgresPolicy(writer, readers, waker)
         self.sharing = sharing

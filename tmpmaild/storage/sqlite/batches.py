@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from tmpmaild import ids
-from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted
+from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
 from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.quotas import InboxQuotas
 
@@ -62,7 +62,7 @@ class Batch:
         self.last_message_key = key = ids.next_key(self.last_message_key, self.now_ms)
         return key
 
-    def tell(self, inbox_key: int, notice: MessageDeleted | ExpiryMoved) -> None:
+    def tell(self, inbox_key: int, notice: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
         """Report a change other than new mail, with the state of the inbox read from the tables."""
         quotas, inbox_id = self.state.quotas, str(inbox_key)
         quotas.forget()

@@ -10,9 +10,17 @@ from typing import ClassVar, NamedTuple
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, RequestError
-from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
+from tmpmaild.model import (
+    NAME_HELD_MS,
+    ExpiryMoved,
+    InboxChange,
+    InboxDeleted,
+    MessageDeleted,
+    NewInbox,
+    VerdictReached,
+)
 from tmpmaild.storage.sqlite.batches import MAX_BATCH_BYTES, Batch, Operation
-from tmpmaild.storage.sqlite.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, slot
+from tmpmaild.storage.sqlite.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, padding_bytes, slot
 from tmpmaild.storage.sqlite.quotas import creator_is_full
 
 
@@ -150,6 +158,29 @@ class DeleteMessage(Operation):
         batch.state.unerased = True
         delete_messages(batch, [MessageRow(*row)])
         batch.tell(self.inbox_key, MessageDeleted(ids.message_id(self.message_key)))
+        return None
+
+
+@dataclass(eq=False)
+class SetVerdict(Operation):
+    """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
+
+    changes: ClassVar[bool] = False
+    inbox_key: int
+    message_key: int
+    authentication: str
+
+    def apply(self, batch: Batch) -> RequestError | None:
+        """Store it, and tell the inbox."""
+        sql = (
+            "INSERT OR IGNORE INTO verdict SELECT m.id, ?, ?, zeroblob(?) FROM message AS m JOIN inbox AS i"
+            " ON i.id = m.inbox_id WHERE m.id = ? AND +m.inbox_id = ? AND +i.swept = 0 AND i.expires_at_ms > ?"
+        )
+        text = (self.authentication, padding_bytes(len(self.authentication.encode())))
+        cursor = batch.connection.execute(sql, (FILLER, *text, self.message_key, self.inbox_key, batch.now_ms))
+        if not cursor.rowcount:
+            return MessageNotFound("no such message without a verdict in a live inbox")
+        batch.tell(self.inbox_key, VerdictReached(ids.message_id(self.message_key)))
         return None
 
 

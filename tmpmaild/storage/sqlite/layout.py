@@ -152,6 +152,7 @@ def _insert_sql(rows: int) -> str:
 _EXPRESSIONS = {
     "key": "m.id",
     "recipient": "CAST(substr(c.recipients, m.recipient_at + 1, m.recipient_bytes) AS TEXT)",
+    "authentication": "(SELECT v.authentication FROM verdict AS v WHERE v.id = m.id)",
 }
 
 

@@ -24,7 +24,7 @@ from tmpmaild.storage.pages import Between, is_search, searched
 from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.batches import Pause
-from tmpmaild.storage.sqlite.changing import CreateInbox, DeleteMessage, SetExpiry
+from tmpmaild.storage.sqlite.changing import CreateInbox, DeleteMessage, SetExpiry, SetVerdict
 from tmpmaild.storage.sqlite.delivering import AddMessage
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring, sensible_cap_bytes
 from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
@@ -82,7 +82,7 @@ class SqliteStorage(EngineStorage):
         clock: Clock,
         limits: Limits,
     ) -> None:
-        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetExpiry)
+        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry)
         super().__init__(writer, operations, hash_key=hash_key, clock=clock)
         self.policy = SqlitePolicy(writer, reader)
         self._writer = writer

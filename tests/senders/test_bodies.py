@@ -1,0 +1,37 @@
+"""The body is hashed as dkimpy would canonicalize it, in time that grows with its size only."""
+
+import hashlib
+import time
+
+import dkim.canonicalization
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmpmaild.senders import bodies
+
+PIECES = st.sampled_from([b"\r\n", b" ", b"\t", b"\r", b"x", b"word", b"  \t", b"\r\n\r\n", b"\0"])
+
+
+@pytest.mark.parametrize("relaxed", [True, False])
+@given(pieces=st.lists(PIECES, max_size=40), size=st.integers(1, 9), most=st.none() | st.integers(0, 60))
+def test_a_body_in_pieces_is_that_of_dkimpy(relaxed, pieces, size, most):
+    body = b"".join(pieces) + b"end\r\n"
+    rules = dkim.canonicalization.Relaxed if relaxed else dkim.canonicalization.Simple
+    for whole in (body, b"\r\n".join([*pieces, b""]), b"\r\n" * len(pieces)):
+        canonical = rules.canonicalize_body(whole)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bodies, "_PIECE_BYTES", size)
+            found = bodies.digest(b"head" + whole, 4, relaxed=relaxed, most=most)
+        assert found == (hashlib.sha256(canonical[:most]).digest(), len(canonical))
+
+
+@pytest.mark.parametrize("unit", [b" ", b"\r\n", b" \r\n", b"\t ", b"\r", b"x \r"])
+def test_a_body_made_to_be_slow_takes_time_by_its_size(unit):
+    def seconds(size):
+        begun = time.process_time()
+        bodies.digest(unit * (size // len(unit)), 0, relaxed=True, most=None)
+        return time.process_time() - begun
+
+    seconds(100_000)
+    assert seconds(4_000_000) < 12 * max(seconds(1_000_000), 0.005)

@@ -1,0 +1,173 @@
+"""The queue of checks: bounded, and quiet where the message, its inbox or the resolver has gone."""
+
+from contextlib import asynccontextmanager, closing
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
+from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.model import Page, VerdictReached
+from tmpmaild.senders import checker
+from tmpmaild.senders.checker import Checker
+from tmpmaild.senders.resolver import Resolver
+from zones import silent, text_record
+
+from .conftest import RAW, envelope
+
+ZONE = text_record("shop.example", "v=spf1 ip4:192.0.2.1 -all") + text_record(
+    "_dmarc.shop.example", "v=DMARC1; p=reject"
+)
+LIFETIME_MS = 3_600_000
+
+
+class House:
+    """A service over a storage, and the checker of its mail."""
+
+    def __init__(self, storage, place, clock, timeout_seconds=20) -> None:
+        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, hostname="mx.example.com")
+        self.clock, self.storage, self.told = clock, storage, []
+        self.service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
+        self.checker = Checker(storage, Resolver(place), timeout_seconds, clock=clock)
+        storage.on_committed(lambda changes: self.told.extend(one.notice for one in changes if one.notice))
+
+    async def create(self, name):
+        inbox, _ = await self.service.create(NewAddress(local_part=name), None)
+        return inbox.address
+
+    async def deliver(self, *addresses, raw=RAW):
+        inbox_ids = [await self.service.recipient(Mailbox(*address.split("@"))) for address in addresses]
+        return await self.service.deliver(replace(envelope(), recipients=addresses), inbox_ids, raw)
+
+    async def shown(self, address):
+        return [one.authentication for one in (await self.service.mail.list(address, Page())).messages]
+
+    async def verdict(self, address):
+        with anyio.fail_after(30):
+            while (found := (await self.shown(address))[0]) is None:
+                await anyio.sleep(0.01)
+        return found
+
+    @asynccontextmanager
+    async def checking(self):
+        self.service.check_senders(self.checker.ask)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.checker.run)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def done(self):
+        """Return when nothing waits and nothing is being checked."""
+        with anyio.fail_after(30):
+            while self.checker._wanted:
+                await anyio.sleep(0.01)
+
+
+@pytest.fixture
+async def house(store, zones, clock):
+    zones.set(ZONE)
+    async with store.open(clock, max_bytes=1 << 30) as storage:
+        yield House(storage, zones.place, clock)
+
+
+@pytest.fixture
+async def deaf(store, clock):
+    """Return a house whose resolver never answers."""
+    with closing(silent()) as dead:
+        async with store.open(clock, max_bytes=1 << 30) as storage:
+            yield House(storage, f"127.0.0.1:{dead.getsockname()[1]}", clock, timeout_seconds=1)
+
+
+@pytest.mark.both_engines
+async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(house):
+    address = await house.create("ada")
+    async with house.checking():
+        message_id = await house.deliver(address)
+        found = await house.verdict(address)
+    assert (found.authenticated, found.spf.result, found.dmarc.policy) == ("shop.example", "pass", "reject")
+    assert [one.name for one in found.dns] == ["shop.example", "_dmarc.shop.example"]
+    assert house.told == [VerdictReached(message_id)]
+
+
+@pytest.mark.both_engines
+async def test_mail_of_before_and_for_others_is_checked_when_it_is_looked_at(house):
+    ada, bob = await house.create("ada"), await house.create("bob")
+    await house.deliver(ada, bob)
+    async with house.checking():
+        for address in (ada, bob):
+            assert (await house.verdict(address)).authenticated == "shop.example"
+        message = (await house.service.mail.list(ada, Page())).messages[0]
+        shown = await house.service.mail.message(ada, message.id)
+        assert shown.full.message == message
+        trace, _ = await house.service.mail.source(ada, message.id)
+        assert trace.startswith(b"Authentication-Results: mx.example.com;\r\n\tspf=pass ")
+
+
+@pytest.mark.both_engines
+async def test_nothing_is_stored_or_shown_of_an_inbox_that_ended_before_the_answer_came(house, zones):
+    deleted, ended, expired = [await house.create(name) for name in ("deleted", "ended", "expired")]
+    answers = anyio.Event()
+
+    def late(wire):
+        anyio.from_thread.run(answers.wait, token=token)
+        return wire
+
+    token = anyio.lowlevel.current_token()
+    zones.spoil = late
+    async with house.checking():
+        message_id = await house.deliver(deleted)
+        await house.deliver(ended)
+        await house.deliver(expired)
+        with anyio.fail_after(30):
+            while house.checker._queue.qsize() or not zones.asked:
+                await anyio.sleep(0.01)
+        await house.service.delete_message(deleted, message_id, "token")
+        await house.service.delete(ended, "token")
+        house.clock.advance(ms=LIFETIME_MS)
+        answers.set()
+        await house.done()
+    assert not [one for one in house.told if isinstance(one, VerdictReached)]
+
+
+async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
+    house = deaf
+    address = await house.create("ada")
+    house.checker._queue = type(house.checker._queue)(2)
+    house.service.check_senders(house.checker.ask)
+    for _ in range(3):
+        await house.deliver(address)
+    found = await house.shown(address)
+    assert [one and (one.spf.result, one.spf.reason) for one in found] == [("none", "not checked"), None, None]
+    async with house.checking():
+        await house.done()
+        with anyio.fail_after(30):
+            while not all(one and one.spf.result == "temperror" for one in await house.shown(address)):
+                await anyio.sleep(0.05)
+
+
+async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
+    address = await deaf.create("ada")
+    async with deaf.checking():
+        await deaf.deliver(address)
+        found = await deaf.verdict(address)
+        assert (found.spf.result, found.dmarc.result) == ("temperror", "temperror")
+        assert found.spf.reason.endswith("no answer in time")
+        for _ in range(20):
+            await deaf.deliver(address)
+        begun = anyio.current_time()
+    assert anyio.current_time() - begun < 5
+
+
+async def test_mail_of_any_size_is_checked(house, signer, zones):
+    zones.set(ZONE + signer.zone)
+    address = await house.create("ada")
+    async with house.checking():
+        await house.deliver(address, raw=signer.sign(RAW + b"0123456789 \r\n" * 300_000))
+        assert [one.result for one in (await house.verdict(address)).dkim] == ["pass"]
+
+
+def test_the_bounds_are_those_of_the_documentation():
+    assert (checker._TASKS, checker._MOST_QUEUED) == (8, 256)

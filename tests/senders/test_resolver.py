@@ -1,0 +1,115 @@
+"""What the resolver says is kept for a while; one that is slow, silent or lies costs no more than the deadline."""
+
+import time
+from contextlib import closing
+
+import pytest
+
+from tmpmaild.senders import resolver
+from tmpmaild.senders.resolver import Answer, Resolver, Unresolved
+from zones import silent, text_record
+
+
+def soon(seconds=20):
+    return time.monotonic() + seconds
+
+
+def test_each_kind_of_record_is_read(zones, lookup):
+    zones.set(
+        "x.example. 60 IN A 192.0.2.1\nx.example. 60 IN AAAA 2001:db8::1\nx.example. 60 IN MX 5 mx.example.\n"
+        "1.2.0.192.in-addr.arpa. 60 IN PTR x.example.\nalias.example. 60 IN CNAME x.example.\n"
+        + text_record("x.example", "a" * 300)
+    )
+    asked = [
+        ("x.example", "A"),
+        ("x.example", "AAAA"),
+        ("x.example.", "MX"),
+        ("1.2.0.192.in-addr.arpa", "PTR"),
+        ("alias.example", "TXT"),
+    ]
+    questions = lookup()
+    found = [questions.ask(*one).values for one in asked]
+    assert found == [("192.0.2.1",), ("2001:db8::1",), ((5, "mx.example"),), ("x.example",), (b"a" * 300,)]
+    assert questions.ask("x.example", "PTR") == Answer((), exists=True)
+    for name in ("none.example", "x" * 64 + ".example", "a..example", "x." * 200):
+        assert questions.ask(name, "A") == Answer((), exists=False)
+    assert [one.answer for one in questions.shown[-5:-2]] == ["no records of this type", "no such name", "no such name"]
+
+
+def test_answers_are_kept_for_their_time(zones, monkeypatch):
+    now = [1000.0]
+    asking = Resolver(zones.place)
+    zones.set(text_record("short.example", "a", ttl=1) + text_record("long.example", "a", ttl=99_999))
+    asking.ask("warm.example", "TXT", soon())
+    monkeypatch.setattr(resolver.time, "monotonic", lambda: now[0])
+
+    def questions(name):
+        before = len(zones.asked)
+        asking.ask(name, "TXT", now[0] + 20)
+        return len(zones.asked) - before
+
+    for name, kept in (("short.example", 10), ("long.example", 3600)):
+        assert questions(name) == 1
+        now[0] += kept - 0.5
+        assert questions(name.upper() + ".") == 0
+        now[0] += 1
+        assert questions(name) == 1
+
+
+def test_no_more_names_are_kept_than_are_allowed(zones, monkeypatch):
+    monkeypatch.setattr(resolver, "_MOST_NAMES", 3)
+    asking = Resolver(zones.place)
+    for number in range(10):
+        asking.ask(f"n{number}.example", "A", soon())
+    assert len(asking._known) == 3
+    zones.set(text_record("big.example", "x" * 5000))
+    assert asking.ask("big.example", "TXT", soon()).values == (b"x" * 5000,)
+    assert ("big.example", "TXT") not in asking._known
+
+
+def _with_id(wire):
+    return bytes([wire[0] ^ 1]) + wire[1:]
+
+
+@pytest.mark.parametrize("spoil", [lambda _: None, _with_id], ids=["never", "wrong id"])
+def test_what_does_not_answer_takes_no_longer_than_the_deadline(zones, spoil):
+    zones.spoil = spoil
+    begun = time.monotonic()
+    with pytest.raises(Unresolved, match="no answer in time"):
+        Resolver(zones.place).ask("x.example", "TXT", soon(0.3))
+    assert 0.25 < time.monotonic() - begun < 5
+
+
+def test_a_dead_resolver_is_given_up_when_the_daemon_stops():
+    with closing(silent()) as dead:
+        asking = Resolver(f"127.0.0.1:{dead.getsockname()[1]}")
+        asking.close()
+        with pytest.raises(Unresolved):
+            asking.ask("x.example", "TXT", soon())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda wire: wire[:20], lambda wire: wire[:3] + bytes([wire[3] | 2]) + wire[4:]],
+    ids=["broken", "SERVFAIL"],
+)
+def test_what_is_no_answer_is_an_error_that_may_pass(zones, spoil):
+    zones.set(text_record("x.example", "a"))
+    zones.spoil = spoil
+    with pytest.raises(Unresolved):
+        Resolver(zones.place).ask("x.example", "TXT", soon(1))
+
+
+def test_an_answer_of_64_kb_by_tcp_is_refused(zones):
+    zones.set("".join(text_record("x.example", f"{number:05}" * 400) for number in range(32)))
+    with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
+        Resolver(zones.place).ask("x.example", "TXT", soon())
+
+
+def test_one_check_asks_a_hundred_questions_at_most(zones, lookup):
+    questions = lookup()
+    for number in range(100):
+        questions.ask(f"n{number}.example", "A")
+    with pytest.raises(Unresolved, match="more than 100 questions"):
+        questions.ask("one-more.example", "A")
+    assert len(questions.shown) == 24

@@ -1,0 +1,206 @@
+"""DKIM and ARC: what real signers do passes, what was broken fails with the reason, what attacks costs little."""
+
+import re
+import time
+
+import dkim
+import pytest
+
+from tmpmaild.senders import signatures
+from tmpmaild.verdicts import ArcVerdict
+from zones import text_record
+
+from .conftest import RAW, Signer
+
+FOLDED = b"From: a@shop.example\r\nSubject: a  b\r\n\tc \r\nX:y\r\n\r\nOne  two \r\n\r\n three\t\r\n\r\n\r\n"
+UTF8 = "From: Zoë <a@shop.example>\r\nSubject: Grüße\r\n\r\nÄrger\r\n".encode()
+RFC6376_KEY = (
+    "v=DKIM1; p=MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDwIRP/UC3SBsEmGqZ9ZJW3/DkMoGeLnQg1fWn7/zYtIxN2SnFCjxOCKG9v3b4jYfcTNh"
+    "5ijSsq631uBItLa7od+v/RtdC2UzJ1lWT947qR+Rcac2gbto/NMqJ0fzfVjH4OuKhitdY9tf6mcwGjaNBcWToIMmPSPDdQPNUYckcQ2QIDAQAB"
+)
+
+
+@pytest.fixture
+def checked(zones, signer, lookup):
+    """Return a function that checks a mail whose signer's key is published."""
+    zones.set(signer.zone)
+
+    def check(raw, zone=None, **more):
+        if zone is not None:
+            zones.set(zone)
+        return signatures.check(raw, lookup(**more))
+
+    return check
+
+
+def only(result):
+    (one,), _ = result
+    return one
+
+
+@pytest.mark.parametrize(
+    "raw", [RAW, FOLDED, UTF8, b"From: a@shop.example\r\n\r\n", RAW.replace(b"\r\n\r\n", b"\r\n" * 9)]
+)
+@pytest.mark.parametrize("header", [b"relaxed", b"simple"])
+@pytest.mark.parametrize("body", [b"relaxed", b"simple"])
+def test_a_signature_passes(checked, signer, raw, header, body):
+    found = only(checked(signer.sign(raw, canonicalize=(header, body))))
+    assert (found.result, found.domain, found.selector, found.reason) == ("pass", "shop.example", "s1", "")
+
+
+def test_ed25519_passes(checked, ed25519_signer):
+    assert only(checked(ed25519_signer.sign(), ed25519_signer.zone)).result == "pass"
+
+
+def test_the_example_of_rfc_8463_passes(checked):
+    raw = (
+        b"DKIM-Signature: v=1; a=ed25519-sha256; c=relaxed/relaxed;\r\n d=football.example.com; i=@football.example.com;\r\n"
+        b" q=dns/txt; s=brisbane; t=1528637909; h=from : to :\r\n subject : date : message-id : from : subject : date;\r\n"
+        b" bh=2jUSOH9NhtVGCQWNr9BrIAPreKQjO6Sn7XIkfJVOzv8=;\r\n b=/gCrinpcQOoIfuHNQIbq4pgh9kyIK3AQUdt9OdqQehSwhEIug4D11Bus\r\n"
+        b" Fa3bT3FY5OsU7ZbnKELq+eXdp1Q1Dw==\r\nFrom: Joe SixPack <joe@football.example.com>\r\n"
+        b"To: Suzie Q <suzie@shopping.example.net>\r\nSubject: Is dinner ready?\r\n"
+        b"Date: Fri, 11 Jul 2003 21:00:37 -0700 (PDT)\r\nMessage-ID: <20030712040037.46341.5F8J@football.example.com>\r\n\r\n"
+        b"Hi.\r\n\r\nWe lost the game.  Are you hungry yet?\r\n\r\nJoe.\r\n"
+    )
+    key = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+    assert only(checked(raw, text_record("brisbane._domainkey.football.example.com", key))).result == "pass"
+
+
+def test_several_signatures_are_checked_each_for_itself(checked, signer, ed25519_signer):
+    raw = signer.sign(selector=b"other") + b""
+    both = raw[: -len(RAW)] + signer.sign()
+    found, _ = checked(both)
+    assert [(one.selector, one.result) for one in found] == [("other", "permerror"), ("s1", "pass")]
+    assert found[0].reason == "no key at other._domainkey.shop.example."
+
+
+def _resigned(pattern, replacement, raw):
+    return re.sub(pattern, replacement, raw, count=1)
+
+
+BROKEN = {
+    "body": (lambda raw: raw + b"More.\r\n", "fail", "the body was changed"),
+    "header": (lambda raw: raw.replace(b"hello", b"goodbye"), "fail", "the signature is not that of"),
+    "added from": (lambda raw: b"From: evil@shop.example\r\n" + raw, "fail", "the signature is not that of"),
+    "bh is no base64": (lambda raw: _resigned(rb"bh=[^;]+", b"bh=!!!", raw), "permerror", ""),
+    "no selector": (lambda raw: _resigned(rb"; s=s1", b"", raw), "permerror", "missing s="),
+    "unknown algorithm": (lambda raw: _resigned(rb"rsa-sha256", b"rsa-md5", raw), "permerror", "unknown signature"),
+    "twice a tag": (lambda raw: _resigned(rb"; s=s1", b"; s=s1; s=s1", raw), "permerror", ""),
+    "d of 10 kB": (
+        lambda raw: _resigned(rb"d=shop", b"d=" + b"x" * 10_000, raw),
+        "permerror",
+        "the signature is too long",
+    ),
+    "d of long labels": (lambda raw: re.sub(rb"([di])=@?shop", rb"\1=" + b"x" * 99, raw), "permerror", ""),
+    "long space": (lambda raw: _resigned(rb" d=", b" " * 7000 + b" d=", raw), "permerror", "the signature is too long"),
+    "no From signed": (lambda raw: _resigned(rb"h=[^;]+", b"h=subject", raw), "permerror", "h= does not name"),
+    "many names": (lambda raw: _resigned(rb"h=[^;]+", b"h=from" + b":x" * 999, raw), "permerror", "h= names more"),
+    "l beyond the body": (lambda raw: _resigned(rb"; l=\d+", b"; l=999", raw), "permerror", "l=999 is more than"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_signature_tells_why(checked, signer, name):
+    broken, result, reason = BROKEN[name]
+    found = only(checked(broken(signer.sign(length=name.startswith("l ")))))
+    assert found.result == result
+    assert found.reason.startswith(reason), found.reason
+
+
+def test_what_l_leaves_unsigned_is_no_pass(checked, signer):
+    signed = signer.sign(length=True)
+    assert only(checked(signed)).result == "pass"
+    found = only(checked(signed + b"Advertisement.\r\n"))
+    assert (found.result, found.reason) == ("policy", "l=11 leaves 16 octets of the body unsigned")
+    assert only(checked(signed.replace(b"hello", b"goodbye") + b"Advertisement.\r\n")).result == "fail"
+
+
+def test_an_expired_signature_and_sha1_are_no_pass(checked, signer):
+    signed = _resigned(rb"; s=s1", b"; x=1500000000; s=s1", signer.sign())
+    assert (only(checked(signed)).result, only(checked(signed)).reason) == ("fail", "the signature has expired (x=)")
+    assert only(checked(signer.sign(signature_algorithm=b"rsa-sha1"))).result == "policy"
+
+
+def _key(record):
+    return text_record("s1._domainkey.shop.example", record)
+
+
+KEYS = {
+    "test mode": (lambda key: _key(f"v=DKIM1; t=s:y; p={key}"), "pass", "the key is in test mode (t=y)"),
+    "revoked": (lambda _: _key("v=DKIM1; p="), "permerror", "the key was revoked (p= is empty)"),
+    "no base64": (lambda _: _key("v=DKIM1; p=!!"), "permerror", "the key cannot be read"),
+    "of 16 kB": (lambda _: _key("v=DKIM1; p=" + "A" * 16_000), "permerror", "the key record has 16011 octets"),
+    "of 1 bit": (lambda _: _key("v=DKIM1; p=MAYCAQECAQM="), "permerror", ""),
+    "of modulus 0": (lambda _: _key("v=DKIM1; p=MAYCAQACAQM="), "permerror", ""),
+    "another kind": (
+        lambda _: _key("v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="),
+        "permerror",
+        "a= wants",
+    ),
+    "another version": (lambda key: _key(f"v=DKIM2; p={key}"), "permerror", "the key cannot be read: bad version"),
+    "in 200 strings": (
+        lambda key: (
+            "s1._domainkey.shop.example. 60 IN TXT "
+            + " ".join(f'"{key[at : at + 2]}"' for at in range(0, len(key), 2)).replace('"', '"v=DKIM1; p=', 1)
+            + "\n"
+        ),
+        "pass",
+        "",
+    ),
+    "an alias in a circle": (
+        lambda _: (
+            "s1._domainkey.shop.example. 60 IN CNAME b.example.\nb.example. 60 IN CNAME s1._domainkey.shop.example.\n"
+        ),
+        "temperror",
+        "TXT of s1._domainkey.shop.example.",
+    ),
+    "none": (lambda _: "", "permerror", "no key at s1._domainkey.shop.example."),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_key_that_is_not_as_it_should_be_tells_why(checked, signer, name):
+    record, result, reason = KEYS[name]
+    found = only(checked(signer.sign(), record(signer.public)))
+    assert found.result == result
+    assert found.reason.startswith(reason), found.reason
+
+
+@pytest.mark.parametrize(("bits", "result"), [(1024, "pass"), (4096, "pass"), (4104, "permerror")])
+def test_rsa_keys_have_at_most_4096_bits(checked, bits, result):
+    signer = Signer(bits)
+    assert only(checked(signer.sign(), signer.zone)).result == result
+
+
+def test_only_the_first_five_of_a_thousand_signatures_are_checked(checked, signer, zones):
+    signature = signer.sign(RAW)[: -len(RAW)]
+    many = b"".join(b"DKIM-Signature: v=1; d=n%d.example\r\n" % number for number in range(900))
+    found, _ = checked(signature * 4 + many + RAW)
+    assert [one.result for one in found] == ["pass"] * 4 + ["permerror", "none"]
+    assert found[-1].reason == "899 more signatures were not checked"
+    assert len(zones.asked) == 1
+
+
+def test_a_header_that_attacks_costs_little(checked):
+    begun = time.process_time()
+    for header in (
+        b"DKIM-Signature: v=1\r\n" * 20_000,
+        b"DKIM-Signature: a" + b"\r\n b" * 100_000 + b"\r\n",
+        b" x\r\nDKIM-Signature: v=1\r\n",
+    ):
+        found, _ = checked(header + RAW)
+        assert [one.result for one in found] == ["permerror"]
+    assert time.process_time() - begun < 2
+
+
+def test_a_mail_without_signatures_asks_nothing(checked, zones):
+    assert checked(RAW) == ((), ArcVerdict("none"))
+    assert zones.asked == []
+
+
+def test_a_chain_is_checked(checked, signer):
+    results = b"Authentication-Results: list.example; spf=pass; arc=none\r\n"
+    sealed = b"".join(dkim.arc_sign(results + RAW, b"s1", b"shop.example", signer.key, b"list.example")) + RAW
+    assert checked(sealed) == ((), ArcVerdict("pass"))
+    assert checked(sealed + b"More.\r\n")[1].result == "fail"
+    assert checked(sealed, "")[1].result == "fail"

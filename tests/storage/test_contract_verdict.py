@@ -1,0 +1,73 @@
+"""What every storage engine promises of the verdict on a message: only the ``Storage`` protocol is known here."""
+
+import pytest
+
+from tmpmaild import ids
+from tmpmaild.errors import MessageNotFound
+from tmpmaild.model import InboxChange, Page, VerdictReached
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.verdicts import ArcVerdict, Authentication, DkimVerdict, DmarcVerdict, DnsAnswer, SpfVerdict, unchecked
+
+from .conftest import LIFETIME_MS
+
+VERDICT = Authentication(
+    SpfVerdict("pass", "bücher.example"),
+    (DkimVerdict("fail", "bücher.example", "s1", "bad \0 signature"),),
+    DmarcVerdict("pass", "reject", "bücher.example"),
+    ArcVerdict("none"),
+    (DnsAnswer("bücher.example", "TXT", "v=spf1 " + "🙂" * 9000),),
+)
+
+
+async def _read(engine, name, message_id):
+    address = f"{name}@mail.example.com"
+    (listed,) = [one for one in await engine.messages(name, Page()) if one.id == message_id]
+    _, full = await engine.storage.read_message(address, message_id, engine.clock())
+    _, source = await engine.storage.read_source(address, message_id, engine.clock())
+    assert listed.authentication == full.message.authentication == source.authentication
+    return listed.authentication
+
+
+async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
+    told = []
+    engine.storage.on_committed(told.extend)
+    inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
+    message_id = await engine.add(inbox, other)
+    await engine.add(inbox)
+    assert await _read(engine, "ada", message_id) is None
+    told.clear()
+    await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    assert await _read(engine, "ada", message_id) == VERDICT
+    assert told == [InboxChange(inbox.id, full=False, notice=VerdictReached(message_id))]
+    assert [one.authentication for one in await engine.messages("bob", Page())] == [None]
+    with pytest.raises(MessageNotFound):
+        await engine.storage.set_authentication(inbox.id, message_id, unchecked("none", "late"))
+    assert await _read(engine, "ada", message_id) == VERDICT
+    assert len(told) == 1
+
+
+async def test_a_verdict_stays_with_a_message_whose_inbox_lives_longer(engine):
+    inbox = await engine.inbox("ada")
+    message_id = await engine.add(inbox)
+    await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    await engine.move(inbox, engine.clock() + 5 * LIFETIME_MS)
+    assert await _read(engine, "ada", message_id) == VERDICT
+
+
+async def test_nothing_is_stored_for_a_message_or_an_inbox_that_has_ended(engine):
+    gone, ended, expired = [await engine.inbox(name) for name in ("gone", "ended", "expired")]
+    stored = [await engine.add(inbox) for inbox in (gone, ended, expired)]
+    await engine.delete(gone, stored[0])
+    await engine.end(ended)
+    told = []
+    engine.storage.on_committed(told.extend)
+    wrong = [(gone, stored[0]), (ended, stored[1]), (gone, stored[2]), (gone, ids.message_id(1)), (gone, "x")]
+    for inbox, message_id in wrong:
+        with pytest.raises(MessageNotFound):
+            await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
+    engine.clock.advance(ms=LIFETIME_MS)
+    with pytest.raises(MessageNotFound):
+        await engine.storage.set_authentication(expired.id, stored[2], VERDICT)
+    with pytest.raises(MessageNotFound):
+        await engine.storage.set_authentication(OPERATOR_INBOX_ID, stored[2], VERDICT)
+    assert told == []

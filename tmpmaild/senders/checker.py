@@ -1,0 +1,119 @@
+"""Checks mails after they are stored: a few at a time, in threads, from a bounded queue.
+
+What does not fit the queue, and what was left when the daemon ended, is checked when it is looked at.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from threading import Lock
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from tmpmaild.errors import RequestError
+from tmpmaild.measures import Count, Gauge, Histogram, Measure
+from tmpmaild.model import Source
+from tmpmaild.senders import dmarc, signatures, spf
+from tmpmaild.senders.resolver import Lookup, Resolver
+from tmpmaild.storage.base import ANY_SIZE, Storage
+from tmpmaild.verdicts import Authentication
+
+_TASKS: Final = 8
+_MOST_QUEUED: Final = 256
+_HEAVY_BYTES: Final = 1024 * 1024  # larger mails go one at a time
+log = logging.getLogger(__name__)
+
+
+class Checker:
+    """Checks who sent messages, and stores what was found. ``clock`` gives Unix milliseconds."""
+
+    def __init__(self, storage: Storage, resolver: Resolver, timeout_seconds: int, *, clock: Callable[[], int]) -> None:
+        self._storage = storage
+        self._resolver = resolver
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        # One thread computes while the others wait for the DNS: eight would keep the event loop from running.
+        self._turn = Lock()
+        self._threads = anyio.CapacityLimiter(_TASKS)
+        self._heavy = anyio.Lock()
+        self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MOST_QUEUED)
+        self._wanted: set[str] = set()
+        self._checks = Count("senders_checks_total", "Checks, by what they say of DMARC.", ("result",))
+        self._left_out = Count("senders_left_out_total", "Mails that found the queue full.")
+        self._took = Histogram("senders_check_seconds", "How long a check took.")
+        self._waiting = Gauge("senders_waiting", "Mails that wait for their check.", self._queue.qsize)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        return (self._checks, self._left_out, self._took, self._waiting, *self._resolver.measures())
+
+    def ask(self, address: str, message_id: str) -> bool:
+        """Have a message checked soon; False if too many wait already."""
+        if message_id in self._wanted:
+            return True
+        try:
+            self._queue.put_nowait((address, message_id))
+        except asyncio.QueueFull:
+            self._left_out.add()
+            return False
+        self._wanted.add(message_id)
+        return True
+
+    async def run(self) -> None:
+        """Check what is asked for, until cancelled."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(_TASKS):
+                    tasks.start_soon(self._work)
+        finally:
+            self._resolver.close()
+
+    async def _work(self) -> None:
+        while True:
+            address, message_id = await self._queue.get()
+            try:
+                await self._check_stored(address, message_id)
+            except RequestError as error:  # it has ended, or the storage is full or away: the next look asks again
+                log.debug("no verdict is stored: %s", error)
+            except Exception:
+                log.exception("checking a sender failed")
+            finally:
+                self._wanted.discard(message_id)
+
+    async def _check_stored(self, address: str, message_id: str) -> None:
+        source = await self._read(address, message_id, _HEAVY_BYTES)
+        if source is None:
+            return
+        async with self._heavy if source[1].raw is None else nullcontext():
+            if source[1].raw is None:
+                source = await self._read(address, message_id, ANY_SIZE)
+            if source is not None:
+                found = await anyio.to_thread.run_sync(
+                    self._check, source[1], limiter=self._threads, abandon_on_cancel=True
+                )
+                await self._storage.set_authentication(source[0], message_id, found)
+
+    async def _read(self, address: str, message_id: str, up_to_bytes: int) -> tuple[str, Source] | None:
+        """Return the id of the inbox and the message; None if they have ended, or it was checked."""
+        now_ms = self._clock()
+        found = await self._storage.read_source(address, message_id, now_ms, up_to_bytes=up_to_bytes)
+        inbox, source = found or (None, None)
+        if inbox is None or inbox.expires_at_ms <= now_ms or source is None or source.authentication:
+            return None
+        return inbox.id, source
+
+    def _check(self, source: Source) -> Authentication:
+        begun = time.monotonic()
+        raw = source.raw or b""
+        with self._turn:
+            lookup = Lookup(self._resolver, self._timeout_seconds, self._turn)
+            by_spf = spf.check(source.envelope, lookup)
+            by_dkim, chain = signatures.check(raw, lookup)
+            by_dmarc = dmarc.check(raw, by_spf, by_dkim, lookup)
+            self._checks.add(by_dmarc.result)
+            self._took.observe(time.monotonic() - begun)
+        return Authentication(by_spf, by_dkim, by_dmarc, chain, tuple(lookup.shown))

@@ -1,0 +1,171 @@
+"""Asks the operator's resolver. Answers are kept for a while; what one check may ask is bounded in number and time."""
+
+import time
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+import dns.exception
+import dns.name
+import dns.rdatatype
+import dns.resolver
+
+from tmpmaild.measures import Count, Measure
+from tmpmaild.verdicts import DnsAnswer
+
+SYSTEM: Final = "system"
+_TRY_SECONDS: Final = 1.5
+_LEAST_KEPT_SECONDS: Final = 10
+_MOST_KEPT_SECONDS: Final = 3600
+_MOST_NAMES: Final = 4096
+_MOST_KEPT_BYTES: Final = 4096  # of one answer
+_MOST_BYTES: Final = 16 * 1024
+_MOST_QUESTIONS: Final = 100  # RFC 7208 allows ten terms with up to ten names each
+_MOST_SHOWN: Final = 24
+_SHOWN_CHARACTERS: Final = 300
+_UDP_BYTES: Final = 1232
+
+
+class Unresolved(Exception):
+    """There was no answer, for a reason that may pass."""
+
+
+class Answer(NamedTuple):
+    """The values of the records of a type; ``exists`` says whether the name has records of any type."""
+
+    values: tuple[Any, ...]
+    exists: bool
+
+
+class Resolver:
+    """The resolver at ``host:port``, or that of the machine with ``SYSTEM``; used in any thread until ``close``."""
+
+    def __init__(self, place: str) -> None:
+        self._stub = dns.resolver.Resolver(configure=place == SYSTEM)
+        if place != SYSTEM:
+            host, _, port = place.rpartition(":")
+            self._stub.nameservers, self._stub.port = [host.strip("[]")], int(port)
+        self._stub.timeout = self._stub.lifetime = _TRY_SECONDS
+        self._stub.use_edns(0, 0, _UDP_BYTES)
+        self._known: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
+        self._lock = Lock()
+        self._closed = False
+        self._questions = Count("senders_dns_questions_total", "Questions to the resolver of senders.resolver.")
+        self._errors = Count("senders_dns_errors_total", "Questions that the resolver did not answer.")
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        return (self._questions, self._errors)
+
+    def close(self) -> None:
+        """Give up all questions within a second or two."""
+        self._closed = True
+
+    def ask(self, name: str, kind: str, deadline: float) -> Answer:
+        """Return the records of a name, until ``deadline`` of the monotonic clock. Raises ``Unresolved``."""
+        key = (name.lower().rstrip("."), kind)
+        with self._lock:
+            until, answer = self._known.get(key, (0.0, Answer((), exists=False)))
+        if time.monotonic() < until:
+            return answer
+        answer, kept_seconds = self._asked(name, kind, deadline)
+        if _octets(answer) <= _MOST_KEPT_BYTES:
+            with self._lock:
+                self._known[key] = (time.monotonic() + kept_seconds, answer)
+                self._known.move_to_end(key)
+                if len(self._known) > _MOST_NAMES:
+                    self._known.popitem(last=False)
+        return answer
+
+    def _asked(self, name: str, kind: str, deadline: float) -> tuple[Answer, float]:
+        self._questions.add()
+        while not self._closed and (left_seconds := deadline - time.monotonic()) > 0:
+            try:
+                lifetime = min(left_seconds, _TRY_SECONDS)
+                found = self._stub.resolve(name, kind, raise_on_no_answer=False, lifetime=lifetime, search=False)
+            except dns.resolver.LifetimeTimeout:
+                continue
+            except dns.resolver.NXDOMAIN as error:
+                (response,) = error.kwargs["responses"].values()
+                return Answer((), exists=False), _kept_seconds(response)
+            except (dns.name.LabelTooLong, dns.name.NameTooLong, dns.name.EmptyLabel, UnicodeError):
+                return Answer((), exists=False), _LEAST_KEPT_SECONDS  # no such name can be
+            except dns.exception.DNSException as error:
+                self._errors.add()
+                raise Unresolved(f"{kind} of {name[:100]}: {_reason(error)}") from error
+            values = tuple(_value(record) for record in found)
+            answer = Answer(values, exists=True)
+            if _octets(answer) > _MOST_BYTES:
+                raise Unresolved(f"{kind} of {name[:100]}: the answer has more than {_MOST_BYTES} octets")
+            return answer, _kept_seconds(found.response)
+        self._errors.add()
+        raise Unresolved(f"{kind} of {name[:100]}: no answer in time")
+
+
+def _value(record: Any) -> Any:
+    match record.rdtype:
+        case dns.rdatatype.TXT:
+            return b"".join(record.strings)
+        case dns.rdatatype.MX:
+            return (record.preference, record.exchange.to_text(omit_final_dot=True))
+        case dns.rdatatype.PTR:
+            return record.target.to_text(omit_final_dot=True)
+    return record.address
+
+
+def _octets(answer: Answer) -> int:
+    return sum(len(value) for value in answer.values) if answer.values else 0
+
+
+def _kept_seconds(response: Any) -> float:
+    ttl: int = response.resolve_chaining().minimum_ttl
+    return min(max(ttl, _LEAST_KEPT_SECONDS), _MOST_KEPT_SECONDS)
+
+
+def _reason(error: dns.exception.DNSException) -> str:
+    """Return what the resolver said, such as SERVFAIL, or what was wrong with its answer."""
+    errors = error.kwargs.get("errors") if isinstance(error, dns.resolver.NoNameservers) else None
+    return str(errors[-1][3] if errors else error or type(error).__name__)[:100]
+
+
+class Lookup:
+    """The questions of one check. ``turn`` is held by the thread that checks, and released while it waits."""
+
+    def __init__(self, resolver: Resolver, seconds: float, turn: Lock) -> None:
+        self._resolver = resolver
+        self._deadline = time.monotonic() + seconds
+        self._turn = turn
+        self._questions = 0
+        self.shown: list[DnsAnswer] = []
+
+    def ask(self, name: str, kind: str) -> Answer:
+        """Return the records of a name. Raises ``Unresolved``."""
+        self._questions += 1
+        if self._questions > _MOST_QUESTIONS:
+            raise Unresolved(f"more than {_MOST_QUESTIONS} questions to the DNS")
+        self._turn.release()
+        try:
+            answer = self._resolver.ask(name, kind, self._deadline)
+        except Unresolved as error:
+            self._show(name, kind, str(error))
+            raise
+        finally:
+            self._turn.acquire()
+        nothing = "no records of this type" if answer.exists else "no such name"
+        self._show(name, kind, "\n".join(map(_as_text, answer.values)) or nothing)
+        return answer
+
+    def _show(self, name: str, kind: str, text: str) -> None:
+        if len(self.shown) < _MOST_SHOWN:
+            self.shown.append(DnsAnswer(printable(name), kind, printable(text, _SHOWN_CHARACTERS)))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def printable(text: str, most: int = 200) -> str:
+    """Return what a stranger wrote without control characters and lone surrogates, cut."""
+    return "".join(one if one.isprintable() or one == "\n" else "\N{REPLACEMENT CHARACTER}" for one in text[:most])
