@@ -225,11 +225,6 @@ class InboxChange(Struct, frozen=True):
     share_full: bool = False
     notice: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
 
-    @property
-    def is_loss(self) -> bool:
-        """Whether something that was read of the inbox before may not be shown any more."""
-        return not (self.notice is None or isinstance(self.notice, VerdictReached))
-
 
 Held = Literal["code", "link", "attachment"]
 """What a message may be asked to have: a detected code, a detected link, an attachment that is not ``inline``."""

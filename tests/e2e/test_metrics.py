@@ -23,7 +23,7 @@ def ask(url, method="GET"):
 
 @pytest.fixture
 def daemon(start):
-    return start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0")
+    return start(TMPMAILD_METRICS__LISTEN="127.0.0.1:0", TMPMAILD_SENDERS__RESOLVER="127.0.0.1:9")
 
 
 def url_of_metrics(daemon):

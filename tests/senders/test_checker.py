@@ -4,8 +4,10 @@ from contextlib import asynccontextmanager, closing
 
 import anyio
 import pytest
+from blockbuster import blockbuster_ctx
 from msgspec.structs import replace
 
+from signing import RAW
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
@@ -16,7 +18,7 @@ from tmpmaild.senders.checker import Checker
 from tmpmaild.senders.resolver import Resolver
 from zones import silent, text_record
 
-from .conftest import RAW, envelope
+from .conftest import envelope
 
 ZONE = text_record("shop.example", "v=spf1 ip4:192.0.2.1 -all") + text_record(
     "_dmarc.shop.example", "v=DMARC1; p=reject"
@@ -84,9 +86,10 @@ async def deaf(store, clock):
 @pytest.mark.both_engines
 async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(house):
     address = await house.create("ada")
-    async with house.checking():
-        message_id = await house.deliver(address)
-        found = await house.verdict(address)
+    with blockbuster_ctx("tmpmaild"):
+        async with house.checking():
+            message_id = await house.deliver(address)
+            found = await house.verdict(address)
     assert (found.authenticated, found.spf.result, found.dmarc.policy) == ("shop.example", "pass", "reject")
     assert [one.name for one in found.dns] == ["shop.example", "_dmarc.shop.example"]
     assert house.told == [VerdictReached(message_id)]

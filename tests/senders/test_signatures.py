@@ -6,11 +6,10 @@ import time
 import dkim
 import pytest
 
+from signing import RAW, Signer
 from tmpmaild.senders import signatures
 from tmpmaild.verdicts import ArcVerdict
 from zones import text_record
-
-from .conftest import RAW, Signer
 
 FOLDED = b"From: a@shop.example\r\nSubject: a  b\r\n\tc \r\nX:y\r\n\r\nOne  two \r\n\r\n three\t\r\n\r\n\r\n"
 UTF8 = "From: Zoë <a@shop.example>\r\nSubject: Grüße\r\n\r\nÄrger\r\n".encode()

@@ -203,8 +203,9 @@ OPERATIONS = (
         tag="Events",
         summary="Follow an address",
         description="Server-Sent Events. `message` has an id and the list form of the message; `deleted` names a "
-        "message, or nothing when the address was deleted; `extended` has the new `expires_at`; `expired` is the end. "
-        "A client that reconnects with `Last-Event-ID` gets every message once. A body over 64 KiB is cut to 1 KiB. "
+        "message, or nothing when the address was deleted; `extended` has the new `expires_at`; `verdict` names a "
+        "message of which it is known now who sent it; `expired` is the end. A client that reconnects with "
+        "`Last-Event-ID` gets every message once. A body over 64 KiB is cut to 1 KiB. "
         "With `has` other messages are left out.",
         query=StreamQuery,
         headers=("Last-Event-ID",),

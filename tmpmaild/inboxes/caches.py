@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from tmpmaild.inboxes.losses import is_loss
 from tmpmaild.model import (
     Attachment,
     ExpiryMoved,
@@ -180,10 +181,10 @@ class FindingsCache(_Cache[str, Findings]):
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Drop deleted messages, and all messages of an inbox that was deleted or whose expiry has moved."""
         for change in changes:
-            self.generation += change.is_loss
+            self.generation += is_loss(change)
             if isinstance(change.notice, MessageDeleted):
                 self._drop(change.notice.message_id)
-            elif change.is_loss:
+            elif is_loss(change):
                 self.forget(change.inbox_id)
 
 

@@ -6,7 +6,12 @@ nothing has to be released: a loss stays in memory only while somebody holds an 
 
 from collections.abc import Iterator, Sequence
 
-from tmpmaild.model import InboxChange, MessageDeleted
+from tmpmaild.model import InboxChange, MessageDeleted, VerdictReached
+
+
+def is_loss(change: InboxChange) -> bool:
+    """Return whether something that was read of the inbox before may not be shown any more."""
+    return not (change.notice is None or isinstance(change.notice, VerdictReached))
 
 
 class Loss:
@@ -49,6 +54,6 @@ class Losses:
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Add the deletions and moved expiries of a commit; new mail is not a loss."""
         for change in changes:
-            if change.is_loss:
+            if is_loss(change):
                 self.last.next = Loss(change)
                 self.last = self.last.next

@@ -15,6 +15,12 @@ export interface AddressResource {
   faults?: FaultItem[];
 }
 
+/** Whether the chain of those who handed the mail on holds (RFC 8617). */
+export interface ArcVerdict {
+  result: string;
+  reason?: string;
+}
+
 /** What is known of an attachment; size and hash are of its decoded content. */
 export interface AttachmentItem {
   index: number;
@@ -27,6 +33,15 @@ export interface AttachmentItem {
   content_id: string | null;
   /** A path below the path of the server's public URL, never with a host. */
   url: string;
+}
+
+/** Who sent a mail, so far as the DNS can tell; results are the words of RFC 8601. */
+export interface Authentication {
+  spf: SpfVerdict;
+  dkim: DkimVerdict[];
+  dmarc: DmarcVerdict;
+  arc: ArcVerdict;
+  dns?: DnsAnswer[];
 }
 
 /** A one-time password or verification code, as a reader would type it. */
@@ -47,6 +62,29 @@ export interface CreateRequest {
   expires_in_seconds?: number;
   /** For the next mails, in place of those before; where the operator has set `smtp.faults`. */
   faults?: FaultItem[];
+}
+
+/** Whether a signature holds (RFC 6376, RFC 8463). */
+export interface DkimVerdict {
+  result: string;
+  domain?: string;
+  selector?: string;
+  reason?: string;
+}
+
+/** Whether the domain of the From field vouches for the mail (RFC 7489); `policy` is what it asks for if not. */
+export interface DmarcVerdict {
+  result: string;
+  policy?: string;
+  domain?: string;
+  reason?: string;
+}
+
+/** What the resolver said to a question: the records as text, one a line, or why there are none. */
+export interface DnsAnswer {
+  name: string;
+  type: string;
+  answer: string;
 }
 
 /** The problem document (RFC 9457 §3); `code` is stable, `title` and `detail` are for people. */
@@ -137,6 +175,8 @@ export interface FullMessageItem {
   attachments: AttachmentItem[];
   codes: CodeItem[];
   links: LinkItem[];
+  /** The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never checked. */
+  authenticated: string | null;
   /** Present and true where the body was cut to 1 KiB. */
   truncated?: boolean;
   /** As received: never put it into a page as it is. */
@@ -150,6 +190,8 @@ export interface FullMessageItem {
   /** The Message-ID field, without angle brackets. */
   message_id: string;
   envelope: EnvelopeItem;
+  /** Null while it is not known, and where it is never checked. */
+  authentication: Authentication | null;
   /** Null for a mail that did not come over SMTP. */
   session: SessionItem | null;
   /** A path below the path of the server's public URL, never with a host. */
@@ -181,6 +223,8 @@ export interface MessageItem {
   attachments: AttachmentItem[];
   codes: CodeItem[];
   links: LinkItem[];
+  /** The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never checked. */
+  authenticated: string | null;
   /** Present and true where the body was cut to 1 KiB. */
   truncated?: boolean;
 }
@@ -237,6 +281,13 @@ export interface SessionRecipient {
   /** As the sender wrote it, tag included. */
   address: string;
   accepted_at: string;
+}
+
+/** Whether the client may send for the domain of MAIL FROM, or of HELO for the null path (RFC 7208). */
+export interface SpfVerdict {
+  result: string;
+  domain?: string;
+  reason?: string;
 }
 
 /** Where the sanitised HTML of one message can be viewed for a minute. */

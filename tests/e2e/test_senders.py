@@ -1,0 +1,129 @@
+"""Who sent a mail, through the whole daemon and a resolver of our own."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from signing import RAW, Signer
+from zones import Zones, text_record, wait_until
+
+DMARC = text_record("_dmarc.shop.example", "v=DMARC1; p=reject")
+FORGED = b"Authentication-Results: (ours) MX.mail.example.com;\r\n dmarc=pass header.from=bank.example\r\n"
+
+
+@pytest.fixture
+def zones():
+    with Zones(DMARC + text_record("shop.example", "v=spf1 ip4:127.0.0.1 -all")) as served:
+        yield served
+
+
+@pytest.fixture
+def checking(start, zones):
+    """Return a function that starts a daemon that asks the resolver, unless it is told otherwise."""
+
+    def started(**settings):
+        settings = {"TMPMAILD_SENDERS__RESOLVER": zones.place, **settings}
+        return start(
+            TMPMAILD_SMTP__HOSTNAME="mx.mail.example.com", TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE="0", **settings
+        )
+
+    return started
+
+
+def verdict(daemon, address):
+    """Return the newest message when its sender has been checked."""
+
+    def found():
+        newest = daemon.messages(address)[0]
+        message = daemon.request(f"/api/v1/addresses/{address}/messages/{newest['id']}").json
+        return message if message["authentication"] else None
+
+    return wait_until(found)
+
+
+def source(daemon, message):
+    with urllib.request.urlopen(daemon.url + message["raw_url"], timeout=30) as answer:
+        return answer.read()
+
+
+@pytest.mark.both_engines
+def test_a_signed_mail_is_proven_and_a_forged_result_is_not_believed(checking, zones):
+    signer = Signer()
+    zones.set(DMARC + signer.zone)
+    daemon = checking()
+    address = daemon.create()
+    daemon.deliver_octets(address, FORGED + signer.sign(), sender="bounce@shop.example")
+    message = verdict(daemon, address)
+    assert daemon.messages(address)[0]["authenticated"] == message["authenticated"] == "shop.example"
+    found = message["authentication"]
+    assert found["spf"] == {"result": "none", "domain": "shop.example", "reason": ""}
+    assert found["dkim"] == [{"result": "pass", "domain": "shop.example", "selector": "s1", "reason": ""}]
+    assert found["dmarc"] == {"result": "pass", "policy": "reject", "domain": "shop.example", "reason": ""}
+    assert found["arc"] == {"result": "none", "reason": ""}
+    assert found["dns"][-1] == {"name": "_dmarc.shop.example", "type": "TXT", "answer": "v=DMARC1; p=reject"}
+    raw = source(daemon, message)
+    assert raw.startswith(
+        b"Authentication-Results: mx.mail.example.com;\r\n\tspf=none smtp.mailfrom=shop.example;\r\n"
+        b"\tdkim=pass header.d=shop.example header.s=s1;\r\n\tdmarc=pass header.from=shop.example;\r\n\tarc=none\r\nReturn-Path: "
+    )
+    assert b"X-Claimed-" + FORGED in raw
+    assert daemon.errors() == ""
+
+
+def test_the_stream_tells_when_it_is_known_and_mail_of_before_a_restart_is_checked_at_the_first_look(checking, zones):
+    daemon = checking(TMPMAILD_SENDERS__TIMEOUT_SECONDS="60")
+    address = daemon.create()
+    zones.spoil = lambda _: None
+    daemon.deliver_octets(address, RAW, sender="bounce@shop.example")
+    assert daemon.messages(address)[0]["authenticated"] is None
+    begun = time.monotonic()
+    daemon.restart()
+    assert time.monotonic() - begun < 25
+    zones.spoil = lambda wire: wire
+    with urllib.request.urlopen(f"{daemon.url}/api/v1/addresses/{address}/events", timeout=30) as stream:
+        read = []
+        while "event: verdict\n" not in read:
+            read.append(stream.readline().decode())
+        told = json.loads(stream.readline().decode().removeprefix("data: "))
+    message = verdict(daemon, address)
+    assert (told, message["authenticated"]) == ({"id": message["id"]}, "shop.example")
+
+
+def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
+    daemon = checking(TMPMAILD_SENDERS__RESOLVER="")
+    address = daemon.create()
+    daemon.deliver_octets(address, FORGED + RAW, sender="bounce@shop.example")
+    (listed,) = daemon.messages(address)
+    message = daemon.request(f"/api/v1/addresses/{address}/messages/{listed['id']}").json
+    assert (listed["authenticated"], message["authentication"], zones.asked) == (None, None, [])
+    assert source(daemon, message).endswith(FORGED + RAW)
+    code = "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'dns', 'dkim', 'spf', 'tmpmaild.senders'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_missing_extra_is_named_with_what_to_install(tmp_path):
+    code = "import sys; sys.modules['spf'] = None; from tmpmaild.cli.main import main; main(['serve', '--temporary'])"
+    settings = {
+        "TMPMAILD_SENDERS__RESOLVER": "system",
+        "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
+        "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
+    }
+    from daemons import environment
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment(**settings),
+    )
+    assert done.returncode != 0
+    wanted = (
+        f"senders.resolver needs more packages (spf is missing): {sys.executable} -m pip install 'tmpmaild[senders]'"
+    )
+    assert wanted in done.stderr
