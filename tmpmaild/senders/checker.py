@@ -17,7 +17,7 @@ import anyio.to_thread
 from tmpmaild.errors import RequestError
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.model import Source
-from tmpmaild.senders import dmarc, signatures, spf
+from tmpmaild.senders import dmarc, sendinghosts, signatures
 from tmpmaild.senders.resolver import Lookup, Resolver
 from tmpmaild.storage.base import ANY_SIZE, Storage
 from tmpmaild.verdicts import Authentication
@@ -111,7 +111,7 @@ class Checker:
         raw = source.raw or b""
         with self._turn:
             lookup = Lookup(self._resolver, self._timeout_seconds, self._turn)
-            by_spf = spf.check(source.envelope, lookup)
+            by_spf = sendinghosts.check(source.envelope, lookup)
             by_dkim, chain = signatures.check(raw, lookup)
             by_dmarc = dmarc.check(raw, by_spf, by_dkim, lookup)
             self._checks.add(by_dmarc.result)
