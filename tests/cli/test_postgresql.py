@@ -163,7 +163,7 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
     cluster.execute("DROP ROLE IF EXISTS stranger")
     cluster.execute("CREATE ROLE stranger LOGIN")
     cluster.execute(f"REVOKE CONNECT ON DATABASE {closed} FROM PUBLIC")
-    newer = "INSERT INTO schema_step SELECT 2, 'later', 2, shape FROM schema_step"
+    newer = "INSERT INTO schema_step SELECT 3, 'later', 3, shape FROM schema_step WHERE number = 2"
     cluster.execute(newer, database=name)
     missing = "postgresql://me:hunter2@127.0.0.1:1/mail?sslmode=verify-full&sslrootcert=/nowhere.pem"
     cases = {
@@ -174,7 +174,7 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
             name, "stranger:hunter2"
         ): "the role has not enough rights (permission denied for table schema_step)",
         cluster.url(closed, "stranger:hunter2"): "permission denied for database",
-        cluster.url(name, "tmpmaild:hunter2"): "the schema is of a newer tmpmaild (step 2), this one knows step 1",
+        cluster.url(name, "tmpmaild:hunter2"): "the schema is of a newer tmpmaild (step 3), this one knows step 2",
     }
     for url, expected in cases.items():
         for command in ("serve", "doctor"):
