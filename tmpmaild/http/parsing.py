@@ -69,6 +69,9 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
 
 def read_query(parameters: QueryParams, struct: type[T]) -> T:
     """Read parameters; unknown ones are ignored. Raises ``InvalidRequest``."""
+    if not parameters:
+        plain: T = _without_any(struct)
+        return plain
     kinds = _kinds(struct)
     given: dict[str, Any] = {name: parameters[name] for name in kinds if name in parameters}
     for name, text in given.items():
@@ -77,6 +80,12 @@ def read_query(parameters: QueryParams, struct: type[T]) -> T:
         elif kinds[name].base is int and is_number(text):
             given[name] = int(text)
     return _checked(given, struct, prefix="")
+
+
+@lru_cache
+def _without_any(struct: type[T]) -> T:
+    """Return what most requests ask for."""
+    return _checked({}, struct, prefix="")
 
 
 def _checked(given: dict[str, Any], struct: type[T], prefix: str = "/") -> T:
