@@ -226,8 +226,8 @@ class InboxChange(Struct, frozen=True):
     notice: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
 
 
-Held = Literal["code", "link", "attachment"]
-"""What a message may be asked to have: a detected code, a detected link, an attachment that is not ``inline``."""
+Held = Literal["code", "link", "attachment", "verdict"]
+"""What a message may be asked to have: a detected code or link, an attachment that is not ``inline``, a verdict."""
 
 SEARCHED_CHARACTERS = 64 * 1024
 """How much of a body a search looks at."""

@@ -201,7 +201,7 @@ def test_mails_are_kept_by_what_they_have(inbox, world):
     assert [mail.id for mail in inbox.messages(has=["code"])] == [code]
     assert inbox.messages(has=["code", "attachment"]) == []
     assert inbox.wait_for(has="code", timeout=5).id == code
-    with pytest.raises(ValueError, match="has takes code, link, attachment, not 'codes'"):
+    with pytest.raises(ValueError, match="has takes code, link, attachment, verdict, not 'codes'"):
         inbox.messages(has="codes")
     with pytest.raises(api.WaitTimeout, match="no mail with a link and an attachment came"):
         inbox.wait_for(has=["link", "attachment"], timeout=0)

@@ -1,6 +1,7 @@
 """Who sent a mail, through the whole daemon and a resolver of our own."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ import urllib.request
 import pytest
 
 from signing import RAW, Signer
+from tmpmaild.client import Client, InvalidRequest, NotAuthenticated
 from zones import Zones, text_record, wait_until
 
 DMARC = text_record("_dmarc.shop.example", "v=DMARC1; p=reject")
@@ -127,3 +129,49 @@ def test_a_missing_extra_is_named_with_what_to_install(tmp_path):
         f"senders.resolver needs more packages (spf is missing): {sys.executable} -m pip install 'tmpmaild[senders]'"
     )
     assert wanted in done.stderr
+
+
+def test_the_client_waits_for_the_verdict_and_a_claim_that_does_not_hold_fails_with_what_the_dns_said(
+    checking, command
+):
+    daemon = checking()
+    address = daemon.create()
+    daemon.deliver_octets(address, RAW, sender="bounce@shop.example")
+    with Client(daemon.url) as client:
+        mail = client.inbox(address).wait_for(verdict=True, timeout=30)
+        mail.assert_authenticated("Shop.example")
+        with pytest.raises(NotAuthenticated) as caught:
+            mail.assert_authenticated("bank.example")
+        assert str(caught.value).splitlines() == [
+            "the mail is not proven to be from bank.example",
+            "DMARC: pass domain=shop.example policy=reject",
+            "SPF: pass domain=shop.example (ip4:127.0.0.1)",
+            "DKIM: no signature",
+            "DNS: shop.example TXT: v=spf1 ip4:127.0.0.1 -all",
+            "DNS: _dmarc.shop.example TXT: v=DMARC1; p=reject",
+        ]
+    done = command("wait", address, "--verdict", "--json", "--server", daemon.url)
+    assert json.loads(done.stdout)["authenticated"] == mail.authenticated == "shop.example"
+
+
+def test_the_client_says_what_is_needed_where_nothing_is_checked(checking):
+    daemon = checking(TMPMAILD_SENDERS__RESOLVER="")
+    address = daemon.create()
+    daemon.deliver_octets(address, RAW)
+    with Client(daemon.url) as client:
+        (mail,) = client.inbox(address).messages()
+        with pytest.raises(NotAuthenticated, match=r"the service needs senders\.resolver"):
+            mail.assert_authenticated("shop.example")
+        with pytest.raises(InvalidRequest):
+            client.inbox(address).wait_for(verdict=True, timeout=5)
+
+
+def test_doctor_asks_the_resolver_and_says_how_fast_it_was(zones, command, tmp_path):
+    for place, kind, text in (
+        (zones.place, "ok", r"answered in \d+ ms"),
+        ("127.0.0.1:1", "problem", "MX of mail.example.com: "),
+    ):
+        done = command("doctor", "--json", TMPMAILD_SENDERS__RESOLVER=place, TMPMAILD_SENDERS__TIMEOUT_SECONDS="1")
+        (found,) = [one for one in json.loads(done.stdout)["results"] if one["check"] == "senders.resolver"]
+        assert found["level"] == kind
+        assert re.search(text, found["text"])

@@ -156,7 +156,7 @@ async def test_what_has_a_code_is_found_page_by_page_however_much_has_none(world
 
 async def test_what_has_to_be_had_is_named_when_it_is_unknown(client, inbox):
     (error,) = (await client.get(path(inbox, "?has=codes"))).json()["errors"]
-    assert error == {"pointer": "has", "detail": "expected up to three of code, link and attachment"}
+    assert error == {"pointer": "has", "detail": "expected up to four of code, link, attachment and verdict"}
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox)
         ],
         *[(f"{name}={value}", name) for name in ("before", "after") for value in ("", "x", "msg_", "msg_" + "!" * 26)],
         *[(f"order={value}", "order") for value in ("", "ASC", "newest")],
-        *[(query, "has") for query in ("has=", "has=codes", "has=code,link", "has=code&has=x", "&has=link" * 4)],
+        *[(query, "has") for query in ("has=", "has=codes", "has=code,link", "has=code&has=x", "&has=link" * 5)],
     ],
 )
 async def test_an_impossible_value_is_invalid(client, inbox, query, parameter):

@@ -193,5 +193,5 @@ async def test_a_wish_of_what_messages_have_is_checked(client):
     (error,) = answer.json()["errors"]
     assert error == {
         "pointer": "/inboxes/0/has",
-        "detail": "expected up to three of code, link and attachment",
+        "detail": "expected up to four of code, link, attachment and verdict",
     }

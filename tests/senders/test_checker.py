@@ -8,11 +8,12 @@ from blockbuster import blockbuster_ctx
 from msgspec.structs import replace
 
 from signing import RAW
+from tmpmaild.errors import InvalidRequest
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Page, VerdictReached
+from tmpmaild.model import Message, Page, VerdictReached
 from tmpmaild.senders import checker
 from tmpmaild.senders.checker import Checker
 from tmpmaild.senders.resolver import Resolver
@@ -174,3 +175,42 @@ async def test_mail_of_any_size_is_checked(house, signer, zones):
 
 def test_the_bounds_are_those_of_the_documentation():
     assert (checker._TASKS, checker._MOST_QUEUED) == (8, 256)
+
+
+WITH_VERDICT = frozenset({"verdict"})
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("ascending", [True, False])
+async def test_a_wait_for_a_verdict_returns_the_mail_when_it_is_known(house, zones, ascending):
+    address = await house.create("ada")
+    zones.spoil = lambda _: None
+    page = Page(has=WITH_VERDICT, ascending=ascending, subject="hello")
+    async with house.checking():
+        message_id = await house.deliver(address)
+        assert (await house.service.follower.wait(address, page, None, 0.05)).messages == ()
+        zones.spoil = lambda wire: wire
+        (message,) = (await house.service.follower.wait(address, page, None, 30)).messages
+    assert (message.id, message.authentication.authenticated) == (message_id, "shop.example")
+
+
+@pytest.mark.both_engines
+async def test_a_stream_of_mails_with_a_verdict_shows_each_once_in_their_order(house, zones):
+    address = await house.create("ada")
+    shown = []
+    async with house.checking(), house.service.follower.follow(address, None, None, has=WITH_VERDICT) as following:
+        sent = [await house.deliver(address) for _ in range(5)]
+        with anyio.fail_after(30):
+            while len(shown) < 5:
+                shown += [one for one in await following.next(5) if isinstance(one, Message)]
+    assert [one.id for one in shown] == sent
+    assert all(one.authentication for one in shown)
+
+
+async def test_a_verdict_cannot_be_asked_for_where_none_is_made(house):
+    address = await house.create("ada")
+    with pytest.raises(InvalidRequest):
+        await house.service.mail.list(address, Page(has=WITH_VERDICT))
+    with pytest.raises(InvalidRequest):
+        async with house.service.follower.follow(address, None, None, has=WITH_VERDICT):
+            pass

@@ -112,8 +112,12 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 @click.option("--from", "sender", metavar="TEXT", help="Only a mail with this in its sender's address or name.")
 @click.option("--text", metavar="TEXT", help="Only a mail with this in its subject, sender or text.")
 @click.option(
-    "--has", type=click.Choice(["code", "link", "attachment"]), multiple=True, help="Only a mail with such; repeatable."
+    "--has",
+    type=click.Choice(["code", "link", "attachment", "verdict"]),
+    multiple=True,
+    help="Only a mail with such; repeatable.",
 )
+@click.option("--verdict", is_flag=True, help="Only a mail of which it is known who sent it (authenticated in --json).")
 @click.option("--after", metavar="ID", help="Only a mail that came after the one with this id.")
 @click.option("--code", is_flag=True, help="Print the code of the first mail that has one.")
 @click.option("--link", is_flag=True, help="Print the link to follow in the first mail that has one.")

@@ -29,6 +29,7 @@ from tmpmaild.client.errors import (
     InternalError,
     InvalidRequest,
     MessageNotFound,
+    NotAuthenticated,
     NotFound,
     NotInMail,
     NotTmpmaild,
@@ -48,6 +49,7 @@ from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Exten
 from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
 from tmpmaild.client.views import Filters
 from tmpmaild.client.wire import (
+    Authentication,
     Code,
     Details,
     Envelope,
@@ -72,6 +74,7 @@ __all__ = [
     "AsyncInbox",
     "AsyncMail",
     "Attachment",
+    "Authentication",
     "BadHost",
     "Blocked",
     "Busy",
@@ -95,6 +98,7 @@ __all__ = [
     "Mail",
     "Message",
     "MessageNotFound",
+    "NotAuthenticated",
     "NotFound",
     "NotInMail",
     "NotTmpmaild",

@@ -71,6 +71,10 @@ class UnexpectedMail(TmpmaildError, AssertionError):
     """A mail came although none was to come."""
 
 
+class NotAuthenticated(TmpmaildError, AssertionError):
+    """It is not proven that the mail is from a domain. The message says why, with the DNS answers."""
+
+
 class NotInMail(TmpmaildError, LookupError):
     """The mail has no such code, link or attachment. The message shows the beginning of its text."""
 

@@ -18,8 +18,8 @@ _MAX_REPEATING_SECONDS = 60
 _UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
-Held = Literal["code", "link", "attachment"]
-_HELD: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "an attachment"}
+Held = Literal["code", "link", "attachment", "verdict"]
+_HELD: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "an attachment", "verdict": "a verdict"}
 
 
 def urlencoded(query: Mapping[str, object]) -> str:

@@ -15,7 +15,16 @@ from tmpmaild.client.goals import Pattern
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.syncdriver import Driver
-from tmpmaild.client.views import AttachmentView, Filters, InboxView, MailView, Page, unsubscribe_link, wanted
+from tmpmaild.client.views import (
+    AttachmentView,
+    Filters,
+    InboxView,
+    MailView,
+    Page,
+    ensure_authenticated,
+    unsubscribe_link,
+    wanted,
+)
 from tmpmaild.client.waiting import Waiting
 from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message, Refusal
 
@@ -283,6 +292,14 @@ class Mail(MailView):
         if self._details is None:
             self._details = self._driver.run(self._remote.details(self.id))
         return self._details
+
+    def assert_authenticated(self, domain: str) -> None:
+        """Return if it is proven that the mail is from ``domain`` (DMARC).
+
+        Raises ``NotAuthenticated``, an AssertionError, which says why not, with the DNS answers that the service saw.
+        """
+        details = self._driver.run(self._remote.details(self.id))
+        ensure_authenticated(details.authentication, domain)
 
     def raw(self) -> bytes:
         """Return the source, octet by octet, below the service's ``Return-Path`` and ``Received``."""

@@ -8,10 +8,10 @@ from typing import Protocol, TypedDict, TypeVar
 
 from msgspec.structs import replace
 
-from tmpmaild.client.errors import NotInMail, listing, printable
+from tmpmaild.client.errors import NotAuthenticated, NotInMail, listing, printable
 from tmpmaild.client.goals import Goal
 from tmpmaild.client.remote import Filter, Held, RemoteInbox
-from tmpmaild.client.wire import AttachmentItem, Code, Details, Link, Message
+from tmpmaild.client.wire import AttachmentItem, Authentication, Code, Details, Link, Message
 
 T = TypeVar("T")
 
@@ -116,6 +116,11 @@ class MailView:
         return self._message.has_html
 
     @property
+    def authenticated(self) -> str | None:
+        """The domain that it is proven to be from (DMARC), as of when the mail was read; None if it is not."""
+        return self._message.authenticated
+
+    @property
     def codes(self) -> tuple[Code, ...]:
         """The one-time passwords and verification codes in it, best first."""
         return self._message.codes
@@ -196,7 +201,7 @@ class Filters(TypedDict, total=False):
 
     ``subject`` and ``sender`` (address or name) keep what contains them, in any case, ``text`` looks in both and in the
     text; ``has`` is "code", "link", "attachment" (one that is not inline) or several of them; ``after`` is a mail or
-    its id.
+    its id. With ``verdict`` only mails of which it is known who sent them.
     """
 
     subject: str | None
@@ -204,6 +209,7 @@ class Filters(TypedDict, total=False):
     text: str | None
     has: Held | Sequence[Held]
     after: MailView | str | None
+    verdict: bool
 
 
 def wanted(
@@ -213,10 +219,22 @@ def wanted(
     text: str | None = None,
     has: Held | Sequence[Held] = (),
     after: MailView | str | None = None,
+    verdict: bool = False,
 ) -> Filter:
     """Return the filter that a caller described."""
-    held = (has,) if isinstance(has, str) else tuple(has)
+    held: tuple[Held, ...] = (has,) if isinstance(has, str) else tuple(has)
+    held += ("verdict",) if verdict else ()
     return Filter(subject, sender, text, after.id if isinstance(after, MailView) else after, held)
+
+
+def ensure_authenticated(found: Authentication | None, domain: str) -> None:
+    """Return if a mail is proven to be from a domain. Raises ``NotAuthenticated``."""
+    if found is None:
+        raise NotAuthenticated(
+            "it is not known yet who sent the mail: wait for it with verdict=True (the service needs senders.resolver)"
+        )
+    if found.dmarc.result != "pass" or found.dmarc.domain != domain.lower():
+        raise NotAuthenticated(f"the mail is not proven to be from {domain}\n{found}")
 
 
 def unsubscribe_link(details: Details) -> str | None:

@@ -80,6 +80,7 @@ class Message(Struct, frozen=True):
     attachments: tuple[AttachmentItem, ...] = ()
     codes: tuple[Code, ...] = ()
     links: tuple[Link, ...] = ()
+    authenticated: str | None = None
     truncated: bool = False
 
     @property
@@ -142,12 +143,50 @@ class Handover(Struct, frozen=True):
     committed_at: Time | None = None
 
 
+class Verdict(Struct, frozen=True):
+    """What one method says of the sender: the word of RFC 8601, and why. Not every method fills every field."""
+
+    result: str
+    domain: str = ""
+    selector: str = ""
+    policy: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        named = {"domain": self.domain, "selector": self.selector, "policy": self.policy}
+        shown = "".join(f" {name}={value}" for name, value in named.items() if value)
+        return f"{self.result}{shown}{f' ({self.reason})' if self.reason else ''}"
+
+
+class DnsAnswer(Struct, frozen=True):
+    """What the service's resolver said to a question."""
+
+    name: str
+    type: str
+    answer: str = ""
+
+
+class Authentication(Struct, frozen=True):
+    """Who sent a mail, so far as the DNS can tell; ``dns`` are the answers that the service saw."""
+
+    spf: Verdict
+    dkim: tuple[Verdict, ...]
+    dmarc: Verdict
+    arc: Verdict
+    dns: tuple[DnsAnswer, ...] = ()
+
+    def __str__(self) -> str:
+        signed = [f"DKIM: {one}" for one in self.dkim] or ["DKIM: no signature"]
+        asked = [f"DNS: {one.name} {one.type}: {one.answer}" for one in self.dns]
+        return "\n".join([f"DMARC: {self.dmarc}", f"SPF: {self.spf}", *signed, *asked])
+
+
 class Details(Struct, frozen=True):
     """What only a message that is asked for alone shows; its ``text`` is never cut.
 
     ``html`` is as it was received (None without), ``headers`` are pairs of name and decoded value, in order, ``date``
     is what the Date field says, ``warnings`` tell what the parser had to forgive.
-    ``session`` is None where the mail did not come over SMTP.
+    ``session`` is None where the mail did not come over SMTP, ``authentication`` until it is known who sent it.
     """
 
     text: str = field(name="body", default="")
@@ -159,6 +198,7 @@ class Details(Struct, frozen=True):
     message_id: str = ""
     envelope: Envelope = Envelope()
     session: Handover | None = None
+    authentication: Authentication | None = None
     warnings: tuple[str, ...] = ()
 
 

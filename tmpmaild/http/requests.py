@@ -30,10 +30,10 @@ MessageId = Annotated[
 Has = Annotated[
     list[Held],
     Meta(
-        description="What a message must have: codes, links, an attachment that is not inline.",
-        max_length=3,
+        description="What a message must have: a code, a link, an attachment that is not inline, a verdict.",
+        max_length=4,
         examples=[["code"]],
-        extra={"expected": "up to three of code, link and attachment"},
+        extra={"expected": "up to four of code, link, attachment and verdict"},
     ),
 ]
 

@@ -46,6 +46,7 @@ class _Filtering:
         self._has_more = False
         self._searched_to: str | None = None
         self._looked_to: str | None = None
+        self._is_waiting = False
 
     def next_part(self) -> Page:
         """Return which messages to look at next."""
@@ -60,7 +61,9 @@ class _Filtering:
         if looked_at:
             self._looked_to = part.messages[looked_at - 1].id
             self._rest = rest_of(self._bounded(), self._looked_to)
-        self._has_more = looked_at > 0 and (part.has_more or looked_at < len(part.messages))
+        if self._is_waiting:
+            self._searched_to = None
+        self._has_more = not self._is_waiting and looked_at > 0 and (part.has_more or looked_at < len(part.messages))
         has_room = len(self._kept) < self._page.limit and self._rest.other_characters > 0
         self.ended = not self._has_more or not has_room or self._left == 0
 
@@ -69,8 +72,13 @@ class _Filtering:
         for number, message in enumerate(messages):
             if len(self._kept) == self._page.limit:
                 return number
-            if _has_all(message, self._page):
+            if not _has_all(message, self._page):
+                continue
+            if "verdict" not in self._page.has or message.authentication is not None:
                 self._kept.append(message)
+            elif self._page.ascending:  # its verdict comes: nothing that follows may go before
+                self._is_waiting = True
+                return number
         return len(messages)
 
     def _bounded(self) -> Page:

@@ -12,7 +12,7 @@ from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.events import Bus, Notice, Subscription, WakeUp
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.reading import MailReader
-from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, Page
+from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, Page, VerdictReached
 
 # Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
 _MESSAGES_AT_ONCE = 10
@@ -61,6 +61,8 @@ class Follower:
                 if listing.has_more:
                     continue
                 await subscription.wait(min(left_seconds, seconds_until(listing.inbox.expires_at_ms, self._clock())))
+                if "verdict" in page.has:  # of a message that was looked at without one
+                    looking = _Looking(page)
 
     @asynccontextmanager
     async def follow(
@@ -78,6 +80,7 @@ class Follower:
         ``shared`` is what the listener sleeps on if this is one of several inboxes; then ``BacklogShown`` is an event.
         """
         inbox = await self._access.find(address, token)
+        self._mail.ensure_possible(has)
         with self._bus.subscribe(inbox.id, shared) as subscription:
             page = replace(_EVENTS, after=after, has=has)
             following = Following(self._mail, subscription, inbox, page=page, token=token, clock=self._clock)
@@ -162,6 +165,8 @@ class Following:
         for notice in notices:
             if isinstance(notice, ExpiryMoved):
                 self._expires_at_ms = notice.expires_at_ms
+            elif isinstance(notice, VerdictReached):
+                self.has_unread = True
         self.has_ended = InboxDeleted() in notices
         return notices
 

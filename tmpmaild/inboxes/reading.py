@@ -3,7 +3,7 @@
 What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
 import anyio
@@ -11,7 +11,7 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tmpmaild.errors import AddressNotFound, MessageNotFound
+from tmpmaild.errors import AddressNotFound, InvalidRequest, MessageNotFound
 from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.caches import ListingCache, page_characters
 from tmpmaild.inboxes.delivering import Check
@@ -19,7 +19,7 @@ from tmpmaild.inboxes.filtering import filtered, is_filter
 from tmpmaild.inboxes.finding import Detector
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.mail import extracts, tracefields
-from tmpmaild.model import Attachment, Details, FullMessage, Inbox, InboxChange, Listing, Message, Page
+from tmpmaild.model import Attachment, Details, FullMessage, Held, Inbox, InboxChange, Listing, Message, Page
 from tmpmaild.storage.base import ANY_SIZE, Storage
 from tmpmaild.verdicts import unchecked
 
@@ -108,7 +108,13 @@ class MailReader:
             if listing.messages or not listing.has_more or listing.looked_to:
                 return listing
 
+    def ensure_possible(self, has: Collection[Held]) -> None:
+        """Return if messages can have all of this here. Raises ``InvalidRequest``."""
+        if "verdict" in has and self.check is None:
+            raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
+
     async def _read_once(self, canonical: str, page: Page, token: str | None) -> Listing:
+        self.ensure_possible(page.has)
         generation, now_ms = self._listings.generation, self._clock()
 
         async def read(part: Page) -> Listing:

@@ -155,8 +155,8 @@ export interface FollowedInbox {
   token?: string;
   /** Resume after this message. */
   after?: string;
-  /** What a message must have: codes, links, an attachment that is not inline. */
-  has?: ("attachment" | "code" | "link")[];
+  /** What a message must have: a code, a link, an attachment that is not inline, a verdict. */
+  has?: ("attachment" | "code" | "link" | "verdict")[];
 }
 
 /** One message with all its parts. */

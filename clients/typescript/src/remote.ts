@@ -8,7 +8,7 @@ export const MAX_PAGE = 100;
 const MAX_CONTENT_BYTES = 512 * 1024 * 1024;
 
 /** What a mail can be asked to have. */
-export type Has = "code" | "link" | "attachment";
+export type Has = "code" | "link" | "attachment" | "verdict";
 
 /** Which mails are meant: parts of the subject, of the sender's address or name, of any text; and after which. */
 export interface Query {

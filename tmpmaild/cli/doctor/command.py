@@ -35,7 +35,8 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
     """Check configuration, machine and service, and print the DNS records to publish.
 
     One line for each check: ok, warning or problem, and what to do. Nothing is changed, and without --dns no other
-    machine is connected to but that of storage.url. Exit codes: 0 no problem, 1 at least one problem, 2 wrong usage.
+    machine is connected to but those of storage.url and senders.resolver. Exit codes: 0 no problem, 1 at least one
+    problem, 2 wrong usage.
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")
@@ -77,6 +78,7 @@ def _examine(config: Config) -> Iterator[Result]:
     yield from files.check(config, running)
     yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
     yield machine.clock()
+    yield from machine.resolver(config)
     yield from certificate.check(config, hostname)
     yield from reaching.check(config, hostname)
 

@@ -3,6 +3,8 @@
 import ctypes
 import re
 import shutil
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tmpmaild.storage.sqlite.database import wal_of
 from tmpmaild.storage.sqlite.diskspace import disk_reserve_bytes, sensible_cap_bytes
 
 _MIB = 1 << 20
+_RESOLVER = "senders.resolver"
 _CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
 _TIME_ERROR = 5  # of adjtimex(2): the clock is not synchronised
 _TIMEX_BYTES = 512  # more than struct timex has anywhere
@@ -29,6 +32,26 @@ def clock() -> Result:
     if state == _TIME_ERROR:
         return warning(_CLOCK, "not synchronised", "apt install systemd-timesyncd, or chrony")
     return ok(_CLOCK, "whether it is synchronised cannot be told here" if state < 0 else "synchronised")
+
+
+def resolver(config: Config) -> Iterator[Result]:
+    """Ask the resolver that checks go by, if there is one, and say how long that took."""
+    place = config.senders.resolver
+    if not place:
+        return
+    try:
+        from tmpmaild.senders.resolver import Resolver, Unresolved  # noqa: PLC0415 - needs the extra
+    except ImportError as error:
+        install = f"{sys.executable} -m pip install 'tmpmaild[senders]'"
+        yield problem(_RESOLVER, f"{error.name} is missing: the service does not start", install)
+        return
+    begun = time.monotonic()
+    try:
+        Resolver(place).ask(config.domains[0].removeprefix("*."), "MX", begun + config.senders.timeout_seconds)
+    except Unresolved as error:
+        yield problem(_RESOLVER, f"{place}: {error}", "correct senders.resolver, or start the resolver")
+        return
+    yield ok(_RESOLVER, f"{place} answered in {(time.monotonic() - begun) * 1000:.0f} ms")
 
 
 def space(settings: SqliteSettings) -> Result:
