@@ -122,7 +122,7 @@ def test_without_trustme_tls_says_what_to_install(tmp_path, monkeypatch):
 
 def test_a_file_may_name_a_database_server_but_no_other_file(tmp_path):
     for in_file, is_ours in [({"storage.url": "postgresql://a@b/c"}, False), ({"storage.path": "x"}, True), ({}, True)]:
-        environment = embedded._environment(tmp_path, embedded.Wanted(), None, in_file)
+        environment = embedded._environment(tmp_path, embedded.Wanted(), None, in_file, None)
         ours = {"TMPMAILD_STORAGE__PATH": str(tmp_path / "tmpmaild.db")} if is_ours else {}
         assert {name: value for name, value in environment.items() if "STORAGE" in name} == ours
 

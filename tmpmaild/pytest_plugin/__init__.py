@@ -35,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("tmpmaild_domain", domain, type="args", default=[])
     file = "A configuration file for the embedded daemon, relative to this ini file."
     parser.addini("tmpmaild_config", file, default="")
+    dns = "A master file of DNS zones, relative to this ini file, by which the embedded daemon checks who sent a mail."
+    parser.addini("tmpmaild_dns", dns, default="")
     tls = "The embedded daemon offers TLS, with a certificate of its own (needs trustme)."
     parser.addini("tmpmaild_tls", tls, type="bool", default=False)
     unknown = "The embedded daemon creates unknown addresses on their first mail (smtp.accept_unknown)."

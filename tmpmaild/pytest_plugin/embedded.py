@@ -7,13 +7,16 @@ import sys
 import threading
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from tmpmaild.pytest_plugin.services import NoService, Service, smtp_server
+
+if TYPE_CHECKING:
+    from tmpmaild.pytest_plugin.zones import Zones
 
 _START_SECONDS = 30
 _STOP_SECONDS = 10
@@ -47,18 +50,21 @@ class Wanted(NamedTuple):
     config_file: Path | None = None
     accept_unknown: bool = False
     has_tls: bool = False
+    zone_file: Path | None = None
     ini: str = "pytest.ini"
 
 
 def wanted(config: pytest.Config) -> Wanted:
     """Return what the ini keys say. A relative file is meant from the folder of the ini file."""
-    file_name = config.getini("tmpmaild_config").strip()
+    folder = config.inipath.parent if config.inipath else config.rootpath
+    file_name, zone_name = (config.getini(key).strip() for key in ("tmpmaild_config", "tmpmaild_dns"))
     given = (item.split(",") for item in config.getini("tmpmaild_domain"))
     return Wanted(
         tuple(domain for domains in given for domain in domains if domain),
-        (config.inipath.parent if config.inipath else config.rootpath) / file_name if file_name else None,
+        folder / file_name if file_name else None,
         accept_unknown=config.getini("tmpmaild_accept_unknown"),
         has_tls=config.getini("tmpmaild_tls"),
+        zone_file=folder / zone_name if zone_name else None,
         ini=str(config.inipath),
     )
 
@@ -90,6 +96,20 @@ def issued(folder: Path) -> Tls:
     return tls
 
 
+def served_zones(file: Path) -> "Zones":
+    """Serve the zones of a master file. Raises ``NoService``."""
+    try:
+        from dns.exception import DNSException  # noqa: PLC0415 - an extra
+
+        from tmpmaild.pytest_plugin.zones import Zones  # noqa: PLC0415 - needs the extra
+    except ImportError:
+        raise NoService("tmpmaild_dns needs more packages: pip install 'tmpmaild[senders]'") from None
+    try:
+        return Zones(file.read_text("utf-8"))
+    except (OSError, ValueError, DNSException) as error:
+        raise NoService(f"tmpmaild_dns: {file}: {error}") from error
+
+
 @contextmanager
 def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
     """Run a daemon, its database and its log in a folder. Raises ``NoService`` if it does not start."""
@@ -104,11 +124,12 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
     log = folder / "stderr.txt"
     # A process group of its own: ctrl-C must not stop it before the inboxes are deleted. Its stdin ends when we do.
     with (
+        served_zones(wanted.zone_file) if wanted.zone_file else nullcontext() as zones,
         log.open("wb") as stderr,
         subprocess.Popen(  # noqa: S603 - our interpreter, our program
             [sys.executable, "-P", "-m", "tmpmaild", "serve", "--stop-with-stdin", "--config", config_file],
             cwd=folder,
-            env=_environment(folder, wanted, tls, in_file),
+            env=_environment(folder, wanted, tls, in_file, zones),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -166,7 +187,9 @@ class _Running(NamedTuple):
         return self.log.read_text(errors="replace")[-_MAX_LOG_CHARACTERS:]
 
 
-def _environment(folder: Path, wanted: Wanted, tls: Tls | None, in_file: Mapping[str, object]) -> dict[str, str]:
+def _environment(
+    folder: Path, wanted: Wanted, tls: Tls | None, in_file: Mapping[str, object], zones: "Zones | None"
+) -> dict[str, str]:
     """Return the machine's environment with our settings: those of the file go before defaults, nothing before ours."""
     defaults = _DEFAULTS if tls is None else _DEFAULTS | {"smtp.tls_listen": "127.0.0.1:0"}
     settings = {key: value for key, value in defaults.items() if key not in in_file}
@@ -175,6 +198,8 @@ def _environment(folder: Path, wanted: Wanted, tls: Tls | None, in_file: Mapping
         settings["storage.path"] = str(folder / "tmpmaild.db")
     if wanted.domains:
         settings["domains"] = ",".join(wanted.domains)
+    if zones is not None:
+        settings["senders.resolver"] = zones.place
     if wanted.accept_unknown:
         settings["smtp.accept_unknown"] = "create"
     if tls is not None:

@@ -1,0 +1,44 @@
+"""``tmpmaild_dns``: the example of its page, and its mistakes."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tmpmaild.pytest_plugin import embedded
+from tmpmaild.pytest_plugin.services import NoService
+
+PAGE = (Path(__file__).parents[2] / "docs/testing/senders.md").read_text()
+INI, ZONES, SHOP, TEST, FAILURE = re.findall(r"```\w+\n(.*?)```", PAGE, re.DOTALL)
+OTHER_KEY = (
+    "\n\ndef test_with_another_key(inbox, tmpmail_smtp):\n"
+    """
+    shop.welcome(inbox.address, tmpmail_smtp, b"A" * 43 + b"=")
+    inbox.wait_for(verdict=True).assert_authenticated("shop.example")
+"""
+)
+
+
+def test_the_example_of_the_page_passes_and_fails_as_it_says(run, tmp_path):
+    (tmp_path / "zones.txt").write_text(ZONES)
+    (tmp_path / "shop.py").write_text(SHOP)
+    status, text = run(tests=TEST + OTHER_KEY, ini=f"{INI.partition(chr(10))[2]}pythonpath = .\n")
+    assert (status, "1 failed, 1 passed" in text) == (1, True), text
+    for line in FAILURE.splitlines():
+        assert line in text
+
+
+def _mistake(zone_file):
+    with pytest.raises(NoService) as caught:
+        embedded.served_zones(zone_file)
+    return str(caught.value)
+
+
+def test_what_is_wrong_with_the_file_is_told(tmp_path, monkeypatch):
+    file = tmp_path / "zones.txt"
+    assert _mistake(file).startswith(f"tmpmaild_dns: {file}: ")
+    file.write_text("shop.example. 60 IN TXT\n")
+    assert _mistake(file).startswith(f"tmpmaild_dns: {file}: ")
+    monkeypatch.setitem(sys.modules, "dns.exception", None)
+    assert _mistake(file) == "tmpmaild_dns needs more packages: pip install 'tmpmaild[senders]'"
