@@ -26,6 +26,8 @@ class _Query(spf.query):  # type: ignore[misc]
         try:
             values = self.lookup.ask(name, qtype).values
         except Unresolved as error:
+            if qtype == "PTR":  # such a failure is no match (§5.5)
+                return []
             raise spf.TempError(str(error)) from error
         if not values and not ignore_void:
             self.void_lookups += 1
@@ -56,7 +58,7 @@ def check(envelope: Envelope, lookup: Lookup) -> SpfVerdict:
         return SpfVerdict("none", domain, "the address of the client is not known")
     sender = f"{local_part}@{domain}" if envelope.sender else ""
     try:
-        query = _Query(client, sender, domain, querytime=0)
+        query = _Query(client, sender, envelope.helo if sender else domain, querytime=0)
         query.lookup = lookup
         result, _, explanation = query.check()
     except spf.PermError as error:  # of the address of the client
