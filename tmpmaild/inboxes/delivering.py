@@ -8,7 +8,7 @@ import anyio.to_thread
 
 from tmpmaild.errors import AddressNotFound, MailboxFull
 from tmpmaild.inboxes.caches import RecipientCache
-from tmpmaild.mail import addresses, mime
+from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail, ParsedMail
 from tmpmaild.storage.base import Storage
 
@@ -81,15 +81,9 @@ class Deliverer:
                 self._recipients.forget(inbox_id)
             raise
         if self.check is not None:
-            asyncio.get_running_loop().call_soon(_have_checked, self.check, envelope.recipients[0], message_id)
+            # After its sender was answered. In the other inboxes of the mail it is checked when it is looked at.
+            asyncio.get_running_loop().call_soon(self.check, envelope.recipients[0], message_id)
         return message_id
-
-
-def _have_checked(check: Check, recipient: str, message_id: str) -> None:
-    """Ask for the check of a message, after its sender was answered; of several inboxes the others when looked at."""
-    address = addresses.canonical(recipient)
-    if address is not None:
-        check(address, message_id)
 
 
 def _is_quick(raw: bytes) -> bool:

@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from tmpmaild.errors import RequestError
+from tmpmaild.mail import addresses
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.model import Source
 from tmpmaild.senders import dmarc, sendinghosts, signatures
@@ -52,7 +53,7 @@ class Checker:
         return (self._checks, self._left_out, self._took, self._waiting, *self._resolver.measures())
 
     def ask(self, address: str, message_id: str) -> bool:
-        """Have a message checked soon; False if too many wait already."""
+        """Have the message of an address, however that is written, checked soon; False if too many wait already."""
         if message_id in self._wanted:
             return True
         try:
@@ -99,8 +100,10 @@ class Checker:
 
     async def _read(self, address: str, message_id: str, up_to_bytes: int) -> tuple[str, Source] | None:
         """Return the id of the inbox and the message; None if they have ended, or it was checked."""
-        now_ms = self._clock()
-        found = await self._storage.read_source(address, message_id, now_ms, up_to_bytes=up_to_bytes)
+        now_ms, canonical = self._clock(), addresses.canonical(address)
+        if canonical is None:
+            return None
+        found = await self._storage.read_source(canonical, message_id, now_ms, up_to_bytes=up_to_bytes)
         inbox, source = found or (None, None)
         if inbox is None or inbox.expires_at_ms <= now_ms or source is None or source.authentication:
             return None

@@ -26,14 +26,26 @@ class _Query(spf.query):  # type: ignore[misc]
         try:
             values = self.lookup.ask(name, qtype).values
         except Unresolved as error:
-            if qtype == "PTR":  # such a failure is no match (§5.5)
-                return []
             raise spf.TempError(str(error)) from error
         if not values and not ignore_void:
             self.void_lookups += 1
             if self.void_lookups > spf.MAX_VOID_LOOKUPS:
                 raise spf.PermError(f"more than {spf.MAX_VOID_LOOKUPS} lookups found nothing")
         return [_text(value) for value in values] if qtype == "TXT" else list(values)
+
+    def validated_ptrs(self) -> list[str]:
+        """Return the names of the client that lead back to it; what fails on the way is no match (§5.5)."""
+        try:
+            names = self.dns_ptr(self.i)[: spf.MAX_PTR]
+        except spf.TempError:
+            return []
+        return [name for name in names if self._leads_here(name)]
+
+    def _leads_here(self, name: str) -> bool:
+        try:
+            return bool(self.cidrmatch(self.dns_a(name, self.A), self.cidrmax))
+        except spf.TempError:
+            return False
 
     def get_explanation(self, spec: object) -> None:
         """Ask for no explanation: it would be another question, for words that a stranger chose."""
