@@ -44,11 +44,12 @@ class Deleted(BaseModel, frozen=True):
 
 
 class Heading(BaseModel, frozen=True):
-    """A mail without its text; the id is ours."""
+    """A mail without its text; the id is ours. ``authenticated`` is the domain that the sender is proven to be of."""
 
     id: str
     received_at: str
     sender: str
+    authenticated: str | None
     sender_name: str
     subject: str
 
@@ -115,6 +116,7 @@ def heading(mail: AsyncMail) -> Heading:
         id=mail.id,
         received_at=mail.received_at.isoformat(timespec="seconds"),
         sender=line(mail.sender, _MAX_LINE),
+        authenticated=mail.authenticated and line(mail.authenticated, _MAX_LINE),
         sender_name=line(mail.sender_name, _MAX_LINE),
         subject=line(mail.subject, _MAX_LINE),
     )

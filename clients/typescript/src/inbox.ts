@@ -18,7 +18,7 @@ export interface Filter {
   text?: string;
   /** Only what came after this mail (or its id). */
   after?: Mail | string;
-  /** Only mails with a code, a link, an attachment; or with all that are listed. */
+  /** Only mails with a code, a link, an attachment, a verdict on who sent it; or with all that are listed. */
   has?: Has | readonly Has[];
 }
 

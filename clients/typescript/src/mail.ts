@@ -52,6 +52,11 @@ export class Mail {
     return this.#message.from_name;
   }
 
+  /** The domain that it is proven to be from (DMARC), as of when the mail was read; null if it is not. */
+  get authenticated(): string | null {
+    return this.#message.authenticated ?? null;
+  }
+
   /** The address it was sent to as its sender wrote it, a tag included. */
   get recipient(): string {
     return this.#message.to;
