@@ -46,11 +46,11 @@ def test_settings_from_the_environment_are_keys_of_the_configuration():
     assert set(keys) <= set(kinds_by_key())
 
 
-def test_a_database_server_can_be_named_by_a_variable_alone():
+def test_a_database_server_and_a_resolver_can_be_named_by_a_variable_alone():
     given = {name: value for name, value in ENV.items() if name.startswith("TMPMAILD_")}
     config = configfile.load(None, {**given, "TMPMAILD_STORAGE__URL": "postgresql://tmpmaild@db.example.org/tmpmaild"})
     assert config.storage.url
-    assert any(name == "RUN" and "[postgresql]" in rest for name, rest in STEPS)
+    assert any(name == "RUN" and "[postgresql,senders]" in rest for name, rest in STEPS)
 
 
 def test_who_caddy_says_a_client_is_counts_and_nobody_else():

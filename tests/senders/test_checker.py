@@ -87,10 +87,9 @@ async def deaf(store, clock):
 @pytest.mark.both_engines
 async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(house):
     address = await house.create("ada")
-    with blockbuster_ctx("tmpmaild"):
-        async with house.checking():
-            message_id = await house.deliver(address)
-            found = await house.verdict(address)
+    async with house.checking():
+        message_id = await house.deliver(address)
+        found = await house.verdict(address)
     assert (found.authenticated, found.spf.result, found.dmarc.policy) == ("shop.example", "pass", "reject")
     assert [one.name for one in found.dns] == ["shop.example", "_dmarc.shop.example"]
     assert house.told == [VerdictReached(message_id)]
@@ -163,6 +162,14 @@ async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
             await deaf.deliver(address)
         begun = anyio.current_time()
     assert anyio.current_time() - begun < 5
+
+
+async def test_no_check_blocks_the_event_loop(house):
+    address = await house.create("ada")
+    with blockbuster_ctx("tmpmaild"):
+        async with house.checking():
+            await house.deliver(address)
+            assert (await house.verdict(address)).authenticated == "shop.example"
 
 
 async def test_mail_of_any_size_is_checked(house, signer, zones):
