@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from tmpmaild import __version__, hostnames, roomsettings
+from tmpmaild import __version__, hostnames, roomsettings, senders
 from tmpmaild.commands import Command
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, RequestError, StartError
@@ -270,7 +270,7 @@ async def _checker(config: Config, storage: Storage, service: InboxService) -> "
         from tmpmaild.senders.resolver import Resolver  # noqa: PLC0415 - needs the extra
     except ImportError as error:
         missing = f"senders.resolver needs more packages ({error.name} is missing)"
-        raise StartError(f"{missing}: {sys.executable} -m pip install 'tmpmaild[senders]'") from error
+        raise StartError(f"{missing}: {sys.executable} -m pip install {senders.PACKAGES}") from error
     resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
     checker = Checker(storage, resolver, config.senders.timeout_seconds, clock=storage.clock)
     service.check_senders(checker.ask)

@@ -103,7 +103,7 @@ def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
     message = daemon.request(f"/api/v1/addresses/{address}/messages/{listed['id']}").json
     assert (listed["authenticated"], message["authentication"], zones.asked) == (None, None, [])
     assert source(daemon, message).endswith(FORGED + RAW)
-    code = "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'dns', 'dkim', 'spf', 'tmpmaild.senders'} & set(sys.modules))"
+    code = "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'dns', 'dkim', 'spf', 'tmpmaild.senders.checker'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
@@ -126,7 +126,8 @@ def test_a_missing_extra_is_named_with_what_to_install(tmp_path):
     )
     assert done.returncode != 0
     wanted = (
-        f"senders.resolver needs more packages (spf is missing): {sys.executable} -m pip install 'tmpmaild[senders]'"
+        f"senders.resolver needs more packages (spf is missing): {sys.executable} -m pip install "
+        "'dkimpy[ed25519]' dnspython publicsuffixlist pyspf"
     )
     assert wanted in done.stderr
 

@@ -41,4 +41,4 @@ def test_what_is_wrong_with_the_file_is_told(tmp_path, monkeypatch):
     file.write_text("shop.example. 60 IN TXT\n")
     assert _mistake(file).startswith(f"tmpmaild_dns: {file}: ")
     monkeypatch.setitem(sys.modules, "dns.exception", None)
-    assert _mistake(file) == "tmpmaild_dns needs more packages: pip install 'tmpmaild[senders]'"
+    assert _mistake(file) == "tmpmaild_dns needs pip install 'dkimpy[ed25519]' dnspython publicsuffixlist pyspf"

@@ -103,7 +103,7 @@ def served_zones(file: Path) -> "Zones":
 
         from tmpmaild.pytest_plugin.zones import Zones  # noqa: PLC0415 - needs the extra
     except ImportError:
-        raise NoService("tmpmaild_dns needs more packages: pip install 'tmpmaild[senders]'") from None
+        raise NoService("tmpmaild_dns needs pip install 'dkimpy[ed25519]' dnspython publicsuffixlist pyspf") from None
     try:
         return Zones(file.read_text("utf-8"))
     except (OSError, ValueError, DNSException) as error:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tmpmaild import senders
 from tmpmaild.cli.doctor.results import Result, ok, problem, warning
 from tmpmaild.cli.doctor.service import Running
 from tmpmaild.config.settings import Config
@@ -42,7 +43,7 @@ def resolver(config: Config) -> Iterator[Result]:
     try:
         from tmpmaild.senders.resolver import Resolver, Unresolved  # noqa: PLC0415 - needs the extra
     except ImportError as error:
-        install = f"{sys.executable} -m pip install 'tmpmaild[senders]'"
+        install = f"{sys.executable} -m pip install {senders.PACKAGES}"
         yield problem(_RESOLVER, f"{error.name} is missing: the service does not start", install)
         return
     begun = time.monotonic()
