@@ -339,8 +339,15 @@ async def test_a_retry_does_not_wait_for_its_time(tab, mortal_daemon):
 @pytest.fixture
 async def buffered(tab):
     """Stand for a proxy that keeps a stream back until it ends."""
-    await tab.page.route("**/events", lambda _route: None)
-    return tab
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    await tab.page.route("**/events", hold)
+    yield tab
+    for route in held:  # else Playwright waits with each, until it is noticed somewhere else
+        await route.abort()
 
 
 async def test_waits_take_the_place_of_a_stream_that_a_proxy_keeps_back_and_a_retry_gives_it_another_chance(

@@ -183,7 +183,7 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
             assert (done.returncode == 0, expected in said) == (False, True), (command, said)
             assert "hunter2" not in said
             assert "Traceback" not in said
-    cluster.execute("DELETE FROM schema_step WHERE number = 2", database=name)
+    cluster.execute("DELETE FROM schema_step WHERE number = 3", database=name)
     for command in ("status", "postmaster"):
         for url, expected in {
             cluster.url(other): "it has no tables of tmpmaild yet; tmpmaild migrate creates them",
