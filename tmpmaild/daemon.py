@@ -106,7 +106,7 @@ async def _serve(
             await tasks.start(process.watch, running, reload_wanted)
             await parts.start(sockets)
             await parts.control.start(control)
-            for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run, *parts.checks):
+            for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run, *(one.run for one in parts.checkers)):
                 tasks.start_soon(forever)
             tasks.start_soon(parts.reloading.reload_when, reload_wanted)
             tasks.start_soon(notify.keep_alive, os.environ)
@@ -153,12 +153,10 @@ class _Parts:
         self.lag = process.LoopLag()
         self._web = HttpApp(self._service, roomsettings.http(config, names(sockets.http)), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
-        self.checks = [checker.run] if checker else []
+        self.checkers = [checker] if checker else []
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag)
-        measures = (
-            *chain.from_iterable(part.measures() for part in measured),
-            *(checker.measures() if checker else ()),
-        )
+        known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
+        measures = tuple(chain.from_iterable(known))
         metrics = Exposition(measures)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))

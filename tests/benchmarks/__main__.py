@@ -21,7 +21,7 @@ from pathlib import Path
 from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
-from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, seconds_from_dot
+from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, compared, seconds_from_dot
 from unknown import speak_of_the_unknown
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
@@ -57,13 +57,8 @@ def requests_per_second(server):
 def compare(title, ours, yardstick, measure, target):
     """Measure both in turn and print the ratio of each pair of neighbours."""
     pairs = [(measure(ours), measure(yardstick)) for _ in range(ROUNDS)]
-    ratios = sorted(mine / theirs for mine, theirs in pairs)
-    mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(
-        f"{title:<44} {statistics.median(ratios):6.2f} ×   ({ratios[0]:.2f} to {ratios[-1]:.2f}; "
-        f"{mine:,.0f}/s against {theirs:,.0f}/s; wanted {target} ×)",
-        flush=True,
-    )
+    ratios, mine, theirs = compared(pairs)
+    print(f"{title:<44} {ratios}; {mine:,.0f}/s against {theirs:,.0f}/s; wanted {target} ×)", flush=True)
 
 
 def compare_cpu(title, ours, yardstick, deliver):
@@ -75,13 +70,8 @@ def compare_cpu(title, ours, yardstick, deliver):
         return (server.cpu_seconds() - before) / MAILS_PER_ROUND * 1e6
 
     pairs = [(cpu_per_mail(ours), cpu_per_mail(yardstick)) for _ in range(ROUNDS)]
-    ratios = sorted(mine / theirs for mine, theirs in pairs)
-    mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(
-        f"{title:<44} {statistics.median(ratios):6.2f} ×   ({ratios[0]:.2f} to {ratios[-1]:.2f}; "
-        f"{mine:.0f} against {theirs:.0f} µs)",
-        flush=True,
-    )
+    ratios, mine, theirs = compared(pairs)
+    print(f"{title:<44} {ratios}; {mine:.0f} against {theirs:.0f} µs)", flush=True)
 
 
 def speak_of_deliveries(folder):

@@ -5,7 +5,6 @@ neighbours. User and system are from /proc, so that the database's writing count
 """
 
 import os
-import statistics
 import subprocess
 import sys
 import tarfile
@@ -14,7 +13,7 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 
-from servers import Tmpmaild
+from servers import Tmpmaild, compared
 
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
 MAILS = 4000
@@ -55,11 +54,9 @@ def main():
             for server in (now, earlier):
                 cpu_per_mail(server, kept=kept)
             pairs = [(cpu_per_mail(now, kept=kept), cpu_per_mail(earlier, kept=kept)) for _ in range(ROUNDS)]
-            ratios = sorted(mine / theirs for mine, theirs in pairs)
-            mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+            ratios, mine, theirs = compared(pairs)
             print(
-                f"CPU a mail, {title} connections: {statistics.median(ratios):.2f} × {commit} "
-                f"({ratios[0]:.2f} to {ratios[-1]:.2f}; {mine:.0f} against {theirs:.0f} µs; {ROUNDS} pairs)",
+                f"CPU a mail / {commit}, {title} connections {ratios}; {mine:.0f} against {theirs:.0f} µs; {ROUNDS} pairs)",
                 flush=True,
             )
 

@@ -12,7 +12,7 @@ import subprocess
 import time
 from contextlib import closing
 
-from servers import MAIL_BYTES, Tmpmaild, seconds_from_dot
+from servers import MAIL_BYTES, Tmpmaild, compared, seconds_from_dot
 
 LIVE_INBOXES = tuple(int(number) for number in os.environ.get("SCALE_INBOXES", "1000,50000,200000").split(","))
 STORED_MAILS = int(os.environ.get("SCALE_MAILS", "300000"))
@@ -88,11 +88,10 @@ def _compare(title, large, folder):
     with Scaled(folder) as small:
         small.fill(SMALL_INBOXES)
         pairs = [(large.deliver(MAILS_PER_ROUND), small.deliver(MAILS_PER_ROUND)) for _ in range(ROUNDS)]
-    ratios = sorted(ours / theirs for ours, theirs in pairs)
-    ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratios, ours, theirs = compared(pairs)
     print(
-        f"{title:<44} {statistics.median(ratios):6.2f} ×   ({ratios[0]:.2f} to {ratios[-1]:.2f}; {ours:,.0f}/s against "
-        f"{theirs:,.0f}/s with {small.inboxes:,} inboxes at most; wanted {TARGETS['decline']} ×)",
+        f"{title:<44} {ratios}; {ours:,.0f}/s against {theirs:,.0f}/s with {small.inboxes:,} inboxes at most; "
+        f"wanted {TARGETS['decline']} ×)",
         flush=True,
     )
 

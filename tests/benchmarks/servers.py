@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -104,6 +105,13 @@ class BareHypercorn(Server):
     def __init__(self):
         super().__init__([sys.executable, str(HERE / "bare_hypercorn.py")])
         self.read_url = f"http://127.0.0.1:{self.process.stdout.readline().strip()}/"
+
+
+def compared(pairs):
+    """Return the ratios of pairs as text, median and range, and the median of each side."""
+    ratios = sorted(mine / theirs for mine, theirs in pairs)
+    mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return f"{statistics.median(ratios):6.2f} ×   ({ratios[0]:.2f} to {ratios[-1]:.2f}", mine, theirs
 
 
 def seconds_from_dot(client, recipient):

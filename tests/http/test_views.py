@@ -115,6 +115,19 @@ async def test_a_page_is_made_once_for_its_path_and_its_first_look(world, client
     assert (await client.get(url)).body == first.body
 
 
+async def test_pages_are_kept_up_to_a_bound(world, client, held, monkeypatch):
+    message_id = await world.deliver(held["address"], RAW)
+    for _ in range(6):
+        await view(client, held["address"], message_id)
+    (one, *others) = world.service.viewer._pages.values()
+    assert len(others) == 3
+    world.service.viewer._pages.clear()
+    monkeypatch.setattr(viewing, "_MAX_PAGE_CHARACTERS", 2 * len(one.html) + 1)
+    for _ in range(6):
+        await view(client, held["address"], message_id)
+    assert len(world.service.viewer._pages) == 2
+
+
 async def test_a_page_that_nobody_asks_for_is_not_kept(world, client, held, monkeypatch):
     monkeypatch.setattr(viewing, "_PAGE_SECONDS", 0)
     message_id = await world.deliver(held["address"], RAW)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from growth import assert_linear
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Envelope, Handover, Source
 
@@ -134,3 +135,26 @@ def test_whatever_the_envelope_says_there_are_two_fields_and_the_mail_below_is_u
     assert max(map(len, lines)) < 998
     assert not re.search(rb"[\r\n\0]", b"".join(lines))
     above.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "is_renamed"),
+    [
+        (b"Authentication-Results: mx.example.com; spf=pass", True),
+        (b'authentication-results\t:\r\n (a (b)) "MX.example.com" 1; spf=pass', True),
+        (b"Authentication-Results: (mx.example.com) mx.example.org; spf=pass", False),
+        (b"Authentication-Results: mx.example.org; x=mx.example.com", False),
+        (b"X-Authentication-Results: mx.example.com; spf=pass", False),
+        (b"Authentication-Results: " + b"(a)" * 1000 + b"mx.example.com; spf=pass", True),  # whose it is, nobody reads
+    ],
+)
+def test_results_that_claim_to_be_ours_are_renamed(field, is_renamed):
+    raw = b"Subject: one\r\n" + field + b"\r\n\r\nAuthentication-Results: mx.example.com; in=body\r\n"
+    found = tracefields.without_results_of(raw, "mx.example.com")
+    assert found == (raw.replace(field, b"X-Claimed-" + field) if is_renamed else raw)
+
+
+@pytest.mark.parametrize("piece", [b"(", b"(a)", b"\r\nAuthentication-Results: mx.example.com;", b"\r\n (", b"a:b\r\n"])
+def test_a_header_made_to_be_slow_takes_time_by_its_size(piece):
+    data = b"Authentication-Results:" + piece * (400_000 // len(piece))
+    assert_linear(lambda raw: tracefields.without_results_of(raw, "mx.example.com"), data)

@@ -53,7 +53,9 @@ class Deliverer:
         Raises ``AddressNotFound`` when none of the inboxes is left, ``MailboxFull``, ``StorageFull``,
         ``StorageUnavailable``.
         """
-        return (self._deliver if len(raw) <= _HEAVY_BYTES else self._deliver_in_turn)(envelope, inbox_ids, raw)
+        if len(raw) > _HEAVY_BYTES:
+            return self._deliver_in_turn(envelope, inbox_ids, raw)
+        return self._deliver(envelope, inbox_ids, raw)
 
     async def _deliver_in_turn(self, envelope: Envelope, inbox_ids: Sequence[str], raw: bytes) -> str:
         async with self._heavy:

@@ -177,14 +177,15 @@ class MailReader:
         """
         since = self.last_loss
         inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
+        trace, raw = tracefields.fields(source, self.hostname), source.raw
+        if self.check is not None:
+            if source.authentication is None:
+                self.check(inbox.address, source.id)
+            trace = tracefields.results(source, self.hostname) + trace
+            if raw is not None:
+                raw = await anyio.to_thread.run_sync(tracefields.without_results_of, raw, self.hostname)
         await self.confirm(inbox, message_id, since)
-        trace = tracefields.fields(source, self.hostname)
-        if self.check is None:
-            return trace, source.raw
-        if source.authentication is None:
-            self.check(inbox.address, source.id)
-        raw = source.raw and tracefields.without_results_of(source.raw, self.hostname)
-        return tracefields.results(source, self.hostname) + trace, raw
+        return trace, raw
 
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None

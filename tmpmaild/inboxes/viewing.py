@@ -22,6 +22,7 @@ from tmpmaild.times import rfc3339
 LIFETIME_MS = 60_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
 _MAX_PAGES = 4
+_MAX_PAGE_CHARACTERS = 8 * 1024 * 1024  # of all of them
 _PAGE_SECONDS = 5
 
 
@@ -97,7 +98,8 @@ class Viewer:
 
     def _keep(self, secret: str, view: View) -> None:
         """Keep a page for the request that mostly follows at once, and no longer."""
-        if len(self._pages) < _MAX_PAGES:
+        characters = len(view.html) + sum(len(page.html) for page in self._pages.values())
+        if len(self._pages) < _MAX_PAGES and characters <= _MAX_PAGE_CHARACTERS:
             self._pages[secret] = view
             asyncio.get_running_loop().call_later(_PAGE_SECONDS, self._pages.pop, secret, None)
 

@@ -20,7 +20,7 @@ _MOST_ALIASES = 20
 class Zones(ExitStack):
     """Serves ``text`` by UDP and TCP on a free port of 127.0.0.1, in threads, until it is closed.
 
-    Raises ``dns.exception.DNSException`` if that is no master file.
+    Raises ``dns.exception.DNSException`` if that is not a master file.
     """
 
     def __init__(self, text: str) -> None:

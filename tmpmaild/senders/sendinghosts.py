@@ -34,7 +34,7 @@ class _Query(spf.query):  # type: ignore[misc]
         return [_text(value) for value in values] if qtype == "TXT" else list(values)
 
     def validated_ptrs(self) -> list[str]:
-        """Return the names of the client that lead back to it; what fails on the way is no match (§5.5)."""
+        """Return the names of the client that lead back to it; what fails on the way does not (§5.5)."""
         try:
             names = self.dns_ptr(self.i)[: spf.MAX_PTR]
         except spf.TempError:

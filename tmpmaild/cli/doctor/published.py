@@ -61,7 +61,7 @@ def _text(record: object) -> str:
 
 
 def compare(records: Iterable[Record], hostname: str, resolver: Dns) -> Iterator[Result]:
-    """Say of each record whether it is published; those of one name and type together."""
+    """Tell whether each record is published; those of one name and type together."""
     values: dict[tuple[str, str], list[str]] = {}
     for record in records:
         values.setdefault((record.name, record.type), []).append(record.value)

@@ -112,7 +112,7 @@ class Pause(Operation):
 
 
 def run(kind: type[Operation], batch: Batch, operations: Sequence[Operation]) -> list[Any]:
-    """Run operations of one class; whoever calls it begins and ends the transaction."""
+    """Run operations of one class; the caller begins and ends the transaction."""
     with batch.state.changing() if kind.changes else nullcontext():
         outcomes = kind.run(batch, operations)
     assert len(outcomes) == len(operations)  # or a future would never be completed

@@ -72,8 +72,11 @@ async def connect(path: Path) -> aiosqlite.Connection:
 def _read_all(connection: sqlite3.Connection, reads: list[Read[Any]]) -> list[Any]:
     # All in one transaction: its begin and its end cost as much as to find an inbox.
     outcomes = [_read(connection, read) for read in reads]
-    if connection.in_transaction:
-        connection.execute("COMMIT")
+    try:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        return [error] * len(reads)
     return outcomes
 
 
