@@ -124,8 +124,8 @@ async def test_a_deletion_that_nobody_told_is_not_found(two, monkeypatch, databa
     async with two() as (first, second):
         inbox = await first.inbox("ada")
         ear = Ear(second.storage, inbox.id)
+        await ear.hears(lambda ear: of(inbox) in ear.changes)  # looked at once, so that a difference can be seen
         await first.add(inbox)
-        await ear.hears(lambda ear: of(inbox) in ear.changes)
         raw = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
         await raw.execute("DELETE FROM message WHERE inbox_id = $1", int(inbox.id))
         moved_to_ms = inbox.expires_at_ms + 1
