@@ -1,0 +1,201 @@
+"""Where webhooks may lead: the operator's rules, the URLs of holders, and the addresses of names. Nothing is looked up.
+
+A rule is a host name, ``*.`` and a host name (every name below it, at any depth, but not itself), or a network, each
+with a port or for 80 and 443. A URL names a host that a rule has. A name must also lead to a public address, or to one
+in a network that a rule has for that port.
+"""
+
+import re
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+from msgspec import Struct
+
+from tmpmaild import hostnames
+from tmpmaild.peers import Network
+
+MOST_URL_CHARACTERS: Final = 2048
+_WEB_PORTS: Final = {"http": 80, "https": 443}
+_MOST_PORT: Final = 65_535
+
+_RULE = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?").fullmatch
+# RFC 3986 §3, without what a webhook has no use for: user information and a fragment.
+_URL = re.compile(
+    r"(?i:(https?)://)(?:\[([0-9A-Fa-f:.]+)\]|([^\x00-\x20/?#@:\[\]\\]+))(?::([0-9]{1,5}))?"
+    r"(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?"
+).fullmatch
+# What browsers and inet_aton(3) read as an IPv4 address in another notation: decimal, octal, hexadecimal, short.
+_ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)").fullmatch
+
+# The registries of special addresses (RFC 6890), as a list of our own: what Python calls global depends on its version.
+_NOT_PUBLIC: Final = tuple(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8",
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "168.63.129.16/32",  # the metadata of Azure: an address that looks public
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.88.99.0/24",  # a relay of 6to4
+            "192.168.0.0/16",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "224.0.0.0/3",  # multicast, reserved, broadcast
+            "2001::/23",  # Teredo, ORCHID, benchmarks: for protocols
+            "2001:db8::/32",
+            "2002::/16",  # 6to4 holds an IPv4 address
+            "3fff::/20",
+        ),
+    )
+)
+# Everything else of IPv6 is the machine, the link, private, multicast, or holds an IPv4 address: mapped, NAT64.
+_GLOBAL_UNICAST: Final = ip_network("2000::/3")
+
+
+class Rule(Struct, frozen=True):
+    """A target that the operator allows: ``name``, perhaps a wildcard, or ``network``; ``port`` 0 is 80 and 443."""
+
+    name: str = ""
+    network: Network | None = None
+    port: int = 0
+
+    def has_port(self, port: int) -> bool:
+        """Return whether it is for a port."""
+        return port == self.port if self.port else port in _WEB_PORTS.values()
+
+    def has_name(self, name: str) -> bool:
+        """Return whether it is for a host name."""
+        if self.name.startswith(hostnames.WILDCARD):
+            return name.endswith(self.name[1:])
+        return bool(name) and name == self.name
+
+
+class Target(Struct, frozen=True):
+    """What a URL names; ``host`` is a name in lower case with A-labels, or an address. ``path`` has the query."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the host is an address, not a name."""
+        return ":" in self.host or _ENDS_IN_A_NUMBER(self.host) is not None
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the field Host has them (RFC 9110 §7.2)."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _WEB_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL in its normal form."""
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+
+def parse_rule(text: str) -> Rule:
+    """Read ``name``, ``*.name`` or a network, each with ``:port`` or without; raises ValueError.
+
+    An IPv6 network with a port is in brackets: ``[2001:db8::/32]:8443``.
+    """
+    match = (text, None, None) if text.count(":") > 1 and not text.startswith("[") else _rule_parts(text)
+    v6, other, digits = match
+    port = int(digits or 0)
+    if port > _MOST_PORT or (digits and not port):
+        raise ValueError("no such port")
+    host = v6 or other or ""
+    if v6 or "/" in host or _ENDS_IN_A_NUMBER(host):
+        return Rule(network=ip_network(host), port=port)
+    return Rule(name=hostnames.to_ascii_or_wildcard(host), port=port)
+
+
+def _rule_parts(text: str) -> tuple[str | None, str | None, str | None]:
+    match = _RULE(text)
+    if match is None:
+        raise ValueError("not a name or a network")
+    v6, other, digits = match.groups()
+    return v6, other, digits
+
+
+def parse_url(text: str) -> Target:
+    """Take the URL of a webhook apart; raises ValueError with a sentence that says what is wrong."""
+    if len(text) > MOST_URL_CHARACTERS:
+        raise ValueError(f"it has more than {MOST_URL_CHARACTERS} characters")
+    match = _URL(text)
+    if match is None:
+        raise ValueError(_mistake(text))
+    scheme, v6, host, digits, path, query = match.groups()
+    scheme = scheme.lower()
+    port = int(digits or _WEB_PORTS[scheme])
+    if not 0 < port <= _MOST_PORT:
+        raise ValueError("there is no such port")
+    return Target(scheme, _host(v6, host), port, (path or "/") + (query or ""))
+
+
+def _mistake(text: str) -> str:
+    scheme, _, rest = text.partition("://")
+    authority = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
+    if scheme.lower() not in _WEB_PORTS or not authority:
+        return "it does not begin with http:// or https:// and a host"
+    if "@" in authority:
+        return "it has user information"
+    return "it has a fragment" if "#" in rest else "it is not a URL as RFC 3986 has it"
+
+
+def _host(v6: str | None, host: str) -> str:
+    try:
+        if v6:
+            return str(IPv6Address(v6))
+        if _ENDS_IN_A_NUMBER(host):
+            return str(IPv4Address(host))  # which refuses 127.1, 2130706433, 0x7f.0.0.1 and 0177.0.0.1
+    except ValueError:
+        raise ValueError("its host looks like an address, but is none in the usual notation") from None
+    try:
+        return hostnames.to_ascii(host)
+    except ValueError:
+        raise ValueError("its host is not a host name") from None
+
+
+def refusal(rules: Iterable[Rule], target: Target) -> str:
+    """Return why no rule is for a URL, as a sentence without a subject, "" if one is."""
+    if target.is_address:
+        found = [rule for rule in rules if _has_address(rule, target.host)]
+    else:
+        found = [rule for rule in rules if rule.has_name(target.host)]
+    if not found:
+        return "leads to a host that the operator does not allow"
+    if not any(rule.has_port(target.port) for rule in found):
+        return "leads to a port that the operator does not allow"
+    return ""
+
+
+def permits_address(rules: Iterable[Rule], target: Target, address: str) -> bool:
+    """Return whether a connection for a permitted URL may go to an address that its host has now."""
+    if any(rule.has_port(target.port) and _has_address(rule, address) for rule in rules):
+        return True
+    return not target.is_address and is_public(address)
+
+
+def is_public(address: str) -> bool:
+    """Return whether an address is one of the public internet, and not one that holds another address."""
+    ip = ip_address(address)
+    if "%" in address or (isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST):
+        return False
+    return not any(ip in network for network in _NOT_PUBLIC if network.version == ip.version)
+
+
+def _has_address(rule: Rule, address: str) -> bool:
+    if rule.network is None or "%" in address:
+        return False
+    ip = ip_address(address)
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return ip in rule.network or (mapped is not None and mapped in rule.network)
