@@ -208,9 +208,11 @@ class ExpiryMoved(Struct, frozen=True):
 
 
 class VerdictReached(Struct, frozen=True):
-    """It has been checked who sent a message."""
+    """It has been checked who sent a message; ``dmarc`` and ``authenticated`` are as in its ``Authentication``."""
 
     message_id: str
+    dmarc: str = ""
+    authenticated: str | None = None
 
 
 class InboxChange(Struct, frozen=True):
@@ -337,8 +339,7 @@ class Listing(Struct, frozen=True):
 
     ``searched_to`` is the id that a search went up to: what comes later is all above it. None where none was made.
     ``looked_to`` is the last message that was looked at, where there may be others between the page and the next one;
-    such a page may be short or empty although there is another. Storage leaves it out.
-    ``characters`` is roughly how large the page is as JSON. Storage does not count them.
+    such a page may be short or empty. ``characters`` is roughly how large it is as JSON. Storage leaves out both.
     """
 
     inbox: Inbox

@@ -60,7 +60,9 @@ def test_a_signed_mail_is_proven_and_a_forged_result_is_not_believed(checking, z
     address = daemon.create()
     daemon.deliver_octets(address, FORGED + signer.sign(), sender="bounce@shop.example")
     message = verdict(daemon, address)
-    assert daemon.messages(address)[0]["authenticated"] == message["authenticated"] == "shop.example"
+    (listed,) = daemon.messages(address)
+    assert listed["authenticated"] == message["authenticated"] == "shop.example"
+    assert listed["dmarc"] == message["dmarc"] == "pass"
     found = message["authentication"]
     assert found["spf"] == {"result": "none", "domain": "shop.example", "reason": ""}
     assert found["dkim"] == [{"result": "pass", "domain": "shop.example", "selector": "s1", "reason": ""}]
@@ -92,7 +94,10 @@ def test_the_stream_tells_when_it_is_known_and_mail_of_before_a_restart_is_check
             read.append(stream.readline().decode())
         told = json.loads(stream.readline().decode().removeprefix("data: "))
     message = verdict(daemon, address)
-    assert (told, message["authenticated"]) == ({"id": message["id"]}, "shop.example")
+    assert (told, message["authenticated"]) == (
+        {"id": message["id"], "dmarc": "pass", "authenticated": "shop.example"},
+        "shop.example",
+    )
 
 
 def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
@@ -101,7 +106,7 @@ def test_without_a_resolver_nothing_is_checked_asked_or_loaded(checking, zones):
     daemon.deliver_octets(address, FORGED + RAW, sender="bounce@shop.example")
     (listed,) = daemon.messages(address)
     message = daemon.request(f"/api/v1/addresses/{address}/messages/{listed['id']}").json
-    assert (listed["authenticated"], message["authentication"], zones.asked) == (None, None, [])
+    assert (listed["authenticated"], listed["dmarc"], message["authentication"], zones.asked) == (None, None, None, [])
     assert source(daemon, message).endswith(FORGED + RAW)
     code = "import tmpmaild.cli.main, tmpmaild.daemon, sys; print({'dns', 'dkim', 'spf', 'tmpmaild.senders.checker'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

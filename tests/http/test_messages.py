@@ -75,6 +75,7 @@ async def test_a_message_shows_exactly_these_fields(world, client, inbox):
         "codes": [],
         "links": [],
         "authenticated": None,
+        "dmarc": None,
     }
     assert message["body"].rstrip("\n") == "line one\nline two"
 

@@ -92,7 +92,7 @@ async def test_a_mail_is_checked_after_it_was_stored_and_its_inbox_is_told(house
         found = await house.verdict(address)
     assert (found.authenticated, found.spf.result, found.dmarc.policy) == ("shop.example", "pass", "reject")
     assert [one.name for one in found.dns] == ["shop.example", "_dmarc.shop.example"]
-    assert house.told == [VerdictReached(message_id)]
+    assert house.told == [VerdictReached(message_id, "pass", "shop.example")]
 
 
 @pytest.mark.both_engines

@@ -38,7 +38,7 @@ async def test_a_verdict_is_read_wherever_its_message_is_and_told_once(engine):
     told.clear()
     await engine.storage.set_authentication(inbox.id, message_id, VERDICT)
     assert await _read(engine, "ada", message_id) == VERDICT
-    assert told == [InboxChange(inbox.id, full=False, notice=VerdictReached(message_id))]
+    assert told == [InboxChange(inbox.id, full=False, notice=VerdictReached(message_id, "pass", "bücher.example"))]
     assert [one.authentication for one in await engine.messages("bob", Page())] == [None]
     with pytest.raises(MessageNotFound):
         await engine.storage.set_authentication(inbox.id, message_id, unchecked("none", "late"))

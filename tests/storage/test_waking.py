@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 
-from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
 from tmpmaild.storage.postgresql import engine, payloads, waking
 from tmpmaild.times import rfc3339
+from tmpmaild.verdicts import DmarcVerdict, unchecked
 
 from .conftest import Engine, postgresql_settings
 
@@ -77,7 +79,18 @@ async def test_another_daemon_hears_every_kind_of_change_in_order(two):
         assert own.changes == expected
 
 
-async def test_a_false_end_is_not_believed_whoever_tells_it(two, database):
+async def test_what_a_verdict_is_another_daemon_reads_from_the_database(two):
+    async with two() as (first, second):
+        inbox = await first.inbox("ada")
+        message = await first.add(inbox)
+        ear = Ear(second.storage)
+        found = replace(unchecked("none", ""), dmarc=DmarcVerdict("pass", "reject", "shop.example"))
+        await first.storage.set_authentication(inbox.id, message, found)
+        expected = of(inbox, notice=VerdictReached(message, "pass", "shop.example"))
+        await ear.hears(lambda ear: expected in ear.changes)
+
+
+async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, database):
     async with two() as (first, second):
         inbox, other = await first.inbox("ada"), await first.inbox("bob")
         message = await first.add(inbox)
@@ -87,6 +100,7 @@ async def test_a_false_end_is_not_believed_whoever_tells_it(two, database):
             f"{inbox.id},f,x",
             f"{inbox.id},,-{message}",
             f"{inbox.id},,-msg_0forged",
+            f"{inbox.id},,v{message}",
             f"{inbox.id},,@{inbox.expires_at_ms - 1000}",
             f"{inbox.id},,@{'9' * 40}",
             f"{'9' * 40},,x",

@@ -94,6 +94,14 @@ class MessageItem(Struct, frozen=True, gc=False):
             examples=["shop.example"],
         ),
     ]
+    dmarc: Annotated[
+        str | None,
+        Meta(
+            description="What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not"
+            " known yet, or never checked.",
+            examples=["pass"],
+        ),
+    ]
     truncated: Annotated[bool, Meta(description="Present and true where the body was cut to 1 KiB.")] | UnsetType = (
         UNSET
     )
@@ -212,9 +220,11 @@ class Deletion(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """The message of which it is known now who sent it."""
+    """The message of which it is known now who sent it; the other members are those of the message."""
 
     id: MessageId
+    dmarc: str
+    authenticated: str | None
 
 
 class Extension(Struct, frozen=True):

@@ -73,7 +73,7 @@ class Wire:
             case model.InboxDeleted():
                 return "deleted", schemas.Deletion()
             case model.VerdictReached():
-                return "verdict", schemas.Checked(event.message_id)
+                return "verdict", schemas.Checked(event.message_id, event.dmarc, event.authenticated)
             case model.ExpiryMoved():
                 return "extended", schemas.Extension(rfc3339(event.expires_at_ms))
             case BacklogShown():
@@ -127,6 +127,7 @@ class Wire:
             [schemas.CodeItem(code.value, code.confidence) for code in message.findings.codes],
             [schemas.LinkItem(link.href, link.text, link.confidence) for link in message.findings.links],
             message.authentication.authenticated if message.authentication else None,
+            message.authentication.dmarc.result if message.authentication else None,
             truncated=True if message.truncated else UNSET,
         )
 

@@ -26,6 +26,7 @@ from tmpmaild.model import (
     NewMail,
     Source,
     Verbatim,
+    VerdictReached,
 )
 from tmpmaild.verdicts import Authentication
 
@@ -103,6 +104,12 @@ def _session_for(text: str, inbox_id: str) -> Handover:
 def authentication(verdict: Authentication) -> str:
     """Return what was found out about a message as text to be stored, without NUL, which no text of PostgreSQL has."""
     return _encode(verdict).decode()
+
+
+def verdict_reached(message_id: str, stored: str) -> VerdictReached:
+    """Return what is told of a message when its verdict, as it is stored, has been."""
+    found = _decode_authentication(stored)
+    return VerdictReached(message_id, found.dmarc.result, found.authenticated)
 
 
 def _authentication(text: str | None) -> Authentication | None:

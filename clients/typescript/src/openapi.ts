@@ -177,6 +177,8 @@ export interface FullMessageItem {
   links: LinkItem[];
   /** The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never checked. */
   authenticated: string | null;
+  /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
+  dmarc: string | null;
   /** Present and true where the body was cut to 1 KiB. */
   truncated?: boolean;
   /** As received: never put it into a page as it is. */
@@ -225,6 +227,8 @@ export interface MessageItem {
   links: LinkItem[];
   /** The domain of the From field if it is proven (DMARC); null if not, or not known yet, or never checked. */
   authenticated: string | null;
+  /** What DMARC says of the From field: `pass`, `fail`, `none` or `temperror`; null if it is not known yet, or never checked. */
+  dmarc: string | null;
   /** Present and true where the body was cut to 1 KiB. */
   truncated?: boolean;
 }

@@ -21,12 +21,12 @@ from tmpmaild.model import (
     InboxDeleted,
     MessageDeleted,
     NewInbox,
-    VerdictReached,
 )
 from tmpmaild.storage.base import OPERATOR_MAIL_MS
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES, allowed
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
+from tmpmaild.storage.rows import verdict_reached
 
 _CREATE: Final = """
 SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
@@ -149,9 +149,9 @@ class SetVerdict(Operation):
         values = [(one.inbox_key, one.message_key, one.authentication) for one in operations]
         stored = await batch.connection.fetchval(_SET_VERDICTS, batch.now_ms, *map(list, zip(*values, strict=True)))
         outcomes: list[Any] = []
-        for (inbox_key, key, _), is_stored in zip(values, stored, strict=True):
+        for (inbox_key, key, text), is_stored in zip(values, stored, strict=True):
             if is_stored:
-                notice = VerdictReached(ids.inbox_message_id(inbox_key, key))
+                notice = verdict_reached(ids.inbox_message_id(inbox_key, key), text)
                 batch.changes.append(InboxChange(str(inbox_key), full=False, notice=notice))
             outcomes.append(None if is_stored else MessageNotFound("no such message without a verdict in a live inbox"))
         return outcomes

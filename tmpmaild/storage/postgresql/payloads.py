@@ -1,16 +1,19 @@
 """Changes of inboxes as text, as one daemon tells them to the others: ids and times only, nothing of a mail.
 
 Any role that may connect can send such a text. So what is heard of an end is held against the database, and what is not
-so there is left out: a false end would be believed by followers, who then look no more.
+so there is left out: a false end would be believed by followers, who then look no more. What a
+verdict says is read there too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import asyncpg
+from msgspec.structs import replace
 
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
 from tmpmaild.storage.keys import message_key
+from tmpmaild.storage.rows import verdict_reached
 
 MISSED: Final = "!"
 """In place of a change: some could not be told."""
@@ -29,10 +32,10 @@ _MAX_DIGITS: Final = 18  # fits into the server's bigint
 _LAST_TIME_MS: Final = 253_402_300_799_999  # of the year 9999, the last that can be written as text
 
 _STATES: Final = """
-SELECT i.id, i.expires_at_ms, ARRAY(
-    SELECT key FROM message WHERE inbox_id = i.id AND slot = i.slot AND key = ANY($2::bigint[])
-) AS keys
-FROM inbox AS i WHERE i.id = ANY($1::bigint[])
+SELECT i.id, i.expires_at_ms, m.keys, m.verdicts FROM inbox AS i CROSS JOIN LATERAL (
+    SELECT array_agg(key) AS keys, array_agg(authentication) AS verdicts
+    FROM message WHERE inbox_id = i.id AND slot = i.slot AND key = ANY($2::bigint[])
+) AS m WHERE i.id = ANY($1::bigint[])
 """
 
 
@@ -97,11 +100,16 @@ def _is_number(text: str) -> bool:
 
 
 async def true_ones(connection: asyncpg.Connection, told: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
-    """Return the changes that are so: all without a notice, and of the others those that the database confirms."""
+    """Return the changes that are so: all without a notice, and of the others those that the database confirms.
+
+    Verdicts are those of the database.
+    """
     doubted = [int(change.inbox_id) for change in told if change.notice is not None]
     keys = [key for change in told if (key := _message_key(change)) is not None]
     rows = {row["id"]: row for row in await connection.fetch(_STATES, doubted, keys)}
-    return [change for change in told if _is_so(change, rows.get(int(change.inbox_id)), now_ms)]
+    return [
+        _with_verdict(change, row) for change in told if _is_so(change, row := rows.get(int(change.inbox_id)), now_ms)
+    ]
 
 
 def _message_key(change: InboxChange) -> int | None:
@@ -110,15 +118,29 @@ def _message_key(change: InboxChange) -> int | None:
     return message_key(message_id, int(change.inbox_id))
 
 
+def _verdicts(row: asyncpg.Record) -> dict[int | None, str | None]:
+    """Return the verdicts on the messages that are there, by their keys."""
+    return dict(zip(row["keys"] or (), row["verdicts"] or (), strict=True))
+
+
+def _with_verdict(change: InboxChange, row: asyncpg.Record | None) -> InboxChange:
+    """Return a change that is so, with the verdict that it tells of."""
+    match change.notice:
+        case VerdictReached(message_id) if row is not None:
+            return replace(change, notice=verdict_reached(message_id, _verdicts(row)[_message_key(change)] or ""))
+        case _:
+            return change
+
+
 def _is_so(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> bool:
     match change.notice:
         case None:
             return True
         case MessageDeleted():
             key = _message_key(change)
-            return key is not None and (row is None or key not in row["keys"])
+            return key is not None and (row is None or key not in _verdicts(row))
         case VerdictReached():
-            return row is not None and _message_key(change) in row["keys"]
+            return row is not None and _verdicts(row).get(_message_key(change)) is not None
         case ExpiryMoved(expires_at_ms):  # an inbox that has been moved again since, to later, is told of that too
             return row is not None and row["expires_at_ms"] <= expires_at_ms
         case InboxDeleted():

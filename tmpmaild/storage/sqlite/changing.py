@@ -17,8 +17,8 @@ from tmpmaild.model import (
     InboxDeleted,
     MessageDeleted,
     NewInbox,
-    VerdictReached,
 )
+from tmpmaild.storage.rows import verdict_reached
 from tmpmaild.storage.sqlite.batches import MAX_BATCH_BYTES, Batch, Operation
 from tmpmaild.storage.sqlite.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, padding_bytes, slot
 from tmpmaild.storage.sqlite.quotas import creator_is_full
@@ -180,7 +180,7 @@ class SetVerdict(Operation):
         cursor = batch.connection.execute(sql, (FILLER, *text, self.message_key, self.inbox_key, batch.now_ms))
         if not cursor.rowcount:
             return MessageNotFound("no such message without a verdict in a live inbox")
-        batch.tell(self.inbox_key, VerdictReached(ids.message_id(self.message_key)))
+        batch.tell(self.inbox_key, verdict_reached(ids.message_id(self.message_key), self.authentication))
         return None
 
 
