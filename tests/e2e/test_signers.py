@@ -1,0 +1,146 @@
+"""Mails as real signers sign them, through the whole daemon and a resolver: each passes, and what was done to it is told."""
+
+import pytest
+import signers
+
+from daemons import NO_LIMITS
+from zones import Zones, text_record, wait_until
+
+PLAIN = b"From: Shop <a@%s>\r\nTo: b@x.example\r\nSubject: hello\r\n\r\nThe body.\r\n"
+UTF_8 = "From: Zoë <zoë@%s>\r\nTo: b@x.example\r\nSubject: hello, Grüße\r\n\r\nThe body: Ärger\r\n".encode()
+PARTS = (
+    b"From: Shop\r\n\t<a@%s>\r\nTo:  b@x.example  \r\nSubject: hello,\r\n\tfolded  twice\r\n \r\nX-Empty:\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed;\r\n boundary="--=_ x"\r\n\r\nA preamble. \t\r\n----=_ x\r\n\r\nThe body. \r\n\t\r\n'
+    b"----=_ x\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: 8bit\r\n\r\n<p>\xe4\t <b>x</b>\r\n----=_ x--\r\n \r\n\r\n\r\n"
+)
+RIGHT, WRONG, GONE = DOMAINS = ("right.example", "wrong.example", "gone.example")
+OTHER_BODY = "the body was changed after it was signed (bh= is another hash)"
+OTHER_HEADER = "the signature is not that of this header and key"
+CHANGES = {
+    "as it was signed": (RIGHT, (b"", b""), ("pass", "")),
+    "one octet of the body": (RIGHT, (b"The body", b"The bodY"), ("fail", OTHER_BODY)),
+    "one octet of the subject": (RIGHT, (b"Subject: hello", b"Subject: hellO"), ("fail", OTHER_HEADER)),
+    "another key": (WRONG, (b"", b""), ("fail", OTHER_HEADER)),
+    "a key that was removed": (GONE, (b"", b""), ("permerror", "no key")),
+}
+
+
+def of(mail, domain):
+    return mail.replace(b"%s", domain.encode())
+
+
+def dkimpy(keys, _):
+    """Yield formats of a signer: a name, and mails of the domains."""
+    for algorithm, header, body, mail in (
+        (b"rsa-sha256", b"relaxed", b"relaxed", PARTS),
+        (b"rsa-sha256", b"simple", b"simple", PARTS),
+        (b"rsa-sha256", b"relaxed", b"simple", UTF_8),
+        (b"rsa-sha256", b"simple", b"relaxed", UTF_8),
+        (b"ed25519-sha256", b"relaxed", b"relaxed", UTF_8),
+        (b"ed25519-sha256", b"simple", b"simple", PARTS),
+    ):
+        way = {"signature_algorithm": algorithm, "canonicalize": (header, body)}
+        mails = [signers.by_dkimpy(keys, domain, of(mail, domain), **way) for domain in DOMAINS]
+        yield f"{algorithm.decode()} {header.decode()}/{body.decode()}", mails
+
+
+def opendkim(keys, _):
+    parts = PARTS.replace(b"To:  ", b"To: ")  # the mode takes all white space there
+    for key, way, mail in (
+        ("rsa", {"Canonicalization": "relaxed/relaxed"}, UTF_8),
+        ("rsa", {"Canonicalization": "simple/simple"}, parts),
+        ("rsa", {"Canonicalization": "relaxed/simple", "OversignHeaders": "From,Subject,To,Reply-To"}, PARTS),
+        ("rsa", {"Canonicalization": "simple/relaxed", "SignatureTTL": "3600"}, parts),
+        ("ed", {"Canonicalization": "relaxed/relaxed", "OversignHeaders": "From"}, PARTS),
+        ("ed", {"Canonicalization": "relaxed/simple"}, UTF_8),  # simple/… of Ed25519 it cannot verify itself
+    ):
+        mails = [signers.by_opendkim(keys, domain, of(mail, domain), key, **way) for domain in DOMAINS]
+        yield f"{key} {way}", mails
+
+
+def rspamd(keys, folder):
+    with signers.rspamd(keys, DOMAINS, folder) as sign:
+        for name, mail in {"plain": PLAIN, "8-bit": UTF_8.replace("zoë".encode(), b"zoe"), "parts": PARTS}.items():
+            yield f"rsa and ed25519, oversigned, {name}", [sign(of(mail, domain)) for domain in DOMAINS]
+
+
+def nodemailer(keys, _):
+    given = {"to": "b@x.example", "subject": "hello", "text": "The body."}
+    formats = {
+        "text": given,
+        "folded": {**given, "subject": "hello, " * 20, "text": "The body: Ärger"},
+        "an attachment": {
+            **given,
+            "html": "<p>The body <b>ä",
+            "attachments": [{"filename": "ä.txt", "content": "ä" * 200}],
+        },
+        "some fields": {**given, "dkim": {"headerFieldNames": "from:subject", "skipFields": "message-id:date"}},
+    }
+    mails = [{**one, "from": f"Zoë <a@{domain}>"} for one in formats.values() for domain in DOMAINS]
+    signed = signers.by_nodemailer(keys, mails)
+    for number, name in enumerate(formats):
+        yield name, signed[3 * number : 3 * number + 3]
+
+
+@pytest.fixture
+def keys(tmp_path):
+    return signers.Keys(tmp_path)
+
+
+@pytest.fixture
+def checked(start, keys, tmp_path):
+    """Return a function that delivers mails and returns what was found of each, in their order."""
+    (tmp_path / "other").mkdir()
+    zone = keys.zone(RIGHT) + signers.Keys(tmp_path / "other").zone(WRONG)
+    zone += "".join(text_record(f"_dmarc.{domain}", "v=DMARC1; p=reject") for domain in DOMAINS)
+    with Zones(zone) as served:
+        daemon = start(TMPMAILD_SENDERS__RESOLVER=served.place, **NO_LIMITS)
+
+        def check(mails):
+            address = daemon.create()
+            daemon.deliver_octets(address, *mails)
+            ids = [one["id"] for one in daemon.messages(address, "?order=asc&limit=100")]
+            return [wait_until(lambda path=f"/api/v1/addresses/{address}/messages/{one}": found(path)) for one in ids]
+
+        def found(path):
+            return daemon.request(path).json["authentication"]
+
+        yield check
+
+
+def told(found):
+    """Return what all signatures of a mail have in common: result, and reason without the name of the key."""
+    (same,) = {(one["result"], one["reason"].partition(" at ")[0]) for one in found["dkim"]}
+    return same, found["dmarc"]["result"]
+
+
+@pytest.mark.parametrize(
+    "signer",
+    [
+        dkimpy,
+        *(pytest.param(one, marks=pytest.mark.needs(one.__name__)) for one in (opendkim, rspamd)),
+        pytest.param(nodemailer, marks=pytest.mark.needs("node")),
+    ],
+)
+def test_what_it_signs_passes_and_what_was_changed_is_told(checked, keys, tmp_path, signer):
+    mails, expected = {}, {}
+    for name, signed in signer(keys, tmp_path):
+        for change, (domain, octets, verdict) in CHANGES.items():
+            mails[name, change] = signed[DOMAINS.index(domain)].replace(*octets, 1)
+            expected[name, change] = verdict, "pass" if verdict[0] == "pass" else "fail"
+    assert dict(zip(mails, map(told, checked(mails.values())), strict=True)) == expected
+    assert len(expected) >= 3 * len(CHANGES)
+
+
+@pytest.mark.needs("opendkim")
+def test_a_signature_of_opendkim_that_has_expired_or_covers_a_part_is_told(checked, keys, tmp_path):
+    (tmp_path / "everybody").write_text("*")
+    part = {"BodyLengthDB": f"refile:{tmp_path}/everybody", "Canonicalization": "relaxed/relaxed"}
+    expired = signers.by_opendkim(keys, RIGHT, of(PARTS, RIGHT), SignatureTTL="-40000")
+    covered = signers.by_opendkim(keys, RIGHT, of(PLAIN, RIGHT), **part)
+    found = checked([expired, covered, covered + b"An advertisement.\r\n"])
+    assert [told(one) for one in found] == [
+        (("fail", "the signature has expired (x=)"), "fail"),
+        (("pass", ""), "pass"),
+        (("policy", "l=11 leaves 19 octets of the body unsigned"), "fail"),
+    ]

@@ -1,0 +1,137 @@
+"""Foreign programs that sign mails as they do in production: opendkim, rspamd and nodemailer, each with keys of a ``Keys``."""
+
+import json
+import re
+import subprocess
+from base64 import b64decode, b64encode
+from contextlib import contextmanager
+from pathlib import Path
+
+import dkim
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+
+from peers import which
+from zones import text_record, wait_until
+
+NODE_MODULES = Path(__file__).parents[2] / "clients/typescript/node_modules"
+_PLAIN = serialization.NoEncryption()
+_PEM, _RAW = serialization.Encoding.PEM, serialization.Encoding.Raw
+
+
+class Keys:
+    """A pair of keys, of RSA and Ed25519, in files as each program wants them; their selectors are rsa and ed."""
+
+    def __init__(self, folder) -> None:
+        self._rsa, self._ed = rsa.generate_private_key(65537, 2048), ed25519.Ed25519PrivateKey.generate()
+        seed, public = self._ed.private_bytes_raw(), self._ed.public_key().public_bytes_raw()
+        self.rsa_pem = self._rsa.private_bytes(_PEM, serialization.PrivateFormat.TraditionalOpenSSL, _PLAIN)
+        self.ed_seed = b64encode(seed)
+        self.files = {
+            "rsa": self.rsa_pem,
+            "ed": self._ed.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, _PLAIN),
+            "ed.rspamd": b64encode(seed + public),
+        }
+        self.folder = folder
+        for name, octets in self.files.items():
+            (folder / name).write_bytes(octets)
+
+    def zone(self, domain):
+        """Return the records that publish both keys."""
+        der = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        records = {
+            "rsa": b64encode(self._rsa.public_key().public_bytes(*der)),
+            "ed": b64encode(self._ed.public_key().public_bytes_raw()),
+        }
+        kinds = {"rsa": "rsa", "ed": "ed25519"}
+        return "".join(
+            text_record(f"{name}._domainkey.{domain}", f"v=DKIM1; k={kinds[name]}; p={key.decode()}")
+            for name, key in records.items()
+        )
+
+
+def by_dkimpy(keys, domain, raw, **more):
+    """Return a mail as dkimpy signs it; with ``ed25519`` as its algorithm by that key."""
+    is_ed = more.get("signature_algorithm") == b"ed25519-sha256"
+    key, selector = (keys.ed_seed, b"ed") if is_ed else (keys.rsa_pem, b"rsa")
+    return dkim.sign(raw, selector, domain.encode(), key, **more) + raw
+
+
+def by_opendkim(keys, domain, raw, key="rsa", **settings):
+    """Return a mail as opendkim signs it with these settings, which it shows in the mode that tries a configuration."""
+    folder = keys.folder
+    (folder / "mail").write_bytes(raw)
+    fixed = {"Mode": "s", "Domain": domain, "Selector": key, "KeyFile": folder / key, "RequireSafeKeys": "no"}
+    algorithm = {"SignatureAlgorithm": "ed25519-sha256"} if key == "ed" else {}
+    lines = [f"{name} {value}\n" for name, value in {**fixed, **algorithm, **settings}.items()]
+    (folder / "opendkim.conf").write_text("".join(lines))
+    command = [which("opendkim"), "-x", folder / "opendkim.conf", "-t", folder / "mail", "-vv"]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=30)
+    (value,) = re.findall(rb"hname='DKIM-Signature' hvalue='([^']+)'", done.stdout)
+    return b"DKIM-Signature: " + value.replace(b"\n", b"\r\n") + b"\r\n" + raw
+
+
+_RSPAMD = """
+options {{ filters = "dkim"; url_tld = "{folder}/tld"; tempdir = "{folder}"; pidfile = "{folder}/pid"; hs_cache_dir = "{folder}" }}
+logging {{ type = "console"; level = "error" }}
+worker "normal" {{ bind_socket = "{folder}/rspamd.sock mode=0600"; count = 1 }}
+modules {{ path = "/usr/share/rspamd/plugins/dkim_signing.lua" }}
+dkim {{ sign_headers = "(o)from:(o)subject:(x)to:mime-version:content-type" }}
+dkim_signing {{
+  sign_authenticated = true; allow_username_mismatch = true; use_esld = false;
+  domain {{ {domains} }}
+}}
+"""
+_SELECTORS = '"{domain}" {{ selectors = [{{ selector = rsa; path = "{folder}/rsa" }}, {{ selector = ed; path = "{folder}/ed.rspamd" }}] }}'
+
+
+@contextmanager
+def rspamd(keys, domains, folder):
+    """Yield a function that returns a mail as rspamd signs it with both keys, for the domain of its From field."""
+    (folder / "tld").write_text("example\n")  # with all there are it starts for ten seconds
+    listed = " ".join(_SELECTORS.format(domain=domain, folder=keys.folder) for domain in domains)
+    (folder / "rspamd.conf").write_text(_RSPAMD.format(folder=folder, domains=listed))
+    command = [which("rspamd"), "--no-fork", "--insecure", "--config", folder / "rspamd.conf"]
+    place = folder / "rspamd.sock"
+    with (folder / "rspamd.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            wait_until(place.exists)
+            yield lambda raw: _by_rspamd(place, raw)
+        finally:
+            process.terminate()
+
+
+def _by_rspamd(place, raw):
+    done = subprocess.run(
+        [which("rspamc"), "--connect", place, "--user", "a", "--mime"], input=raw, capture_output=True, check=True
+    )
+    return done.stdout
+
+
+_NODEMAILER = """
+const { createTransport } = require("nodemailer");
+const mails = JSON.parse(require("fs").readFileSync(0));
+const transport = createTransport({ streamTransport: true, buffer: true, newline: "windows" });
+Promise.all(mails.map((mail) => transport.sendMail(mail))).then((sent) => {
+  console.log(JSON.stringify(sent.map((one) => one.message.toString("base64"))));
+});
+"""
+
+
+def by_nodemailer(keys, mails):
+    """Return mails as nodemailer composes and signs them: what ``sendMail`` is given, with the key for the domain of each."""
+    for mail in mails:
+        domain = mail["from"].rpartition("@")[2].rstrip(">")
+        mail["dkim"] = mail.get("dkim", {}) | {
+            "domainName": domain,
+            "keySelector": "rsa",
+            "privateKey": keys.rsa_pem.decode(),
+        }
+    done = subprocess.run(
+        ["node", "--eval", _NODEMAILER],
+        input=json.dumps(mails).encode(),
+        cwd=NODE_MODULES,
+        capture_output=True,
+        check=True,
+    )
+    return [b64decode(one) for one in json.loads(done.stdout)]
