@@ -99,7 +99,8 @@ def test_a_good_configuration_is_called_good(command, tmp_path):
 
 
 def test_migrate_says_what_it_did(command):
-    assert command("migrate").stdout == "applied 0001_initial\napplied 0002_verdict\ntmpmaild.db: migrated\n"
+    applied = "applied 0001_initial\napplied 0002_verdict\napplied 0003_webhook\n"
+    assert command("migrate").stdout == f"{applied}tmpmaild.db: migrated\n"
     assert command("migrate").stdout == "tmpmaild.db: up to date\n"
 
 

@@ -66,6 +66,11 @@ SHAPES = (
         only_with=r"i\.id BETWEEN address\.id \* 12 AND address\.id \* 12 \+ 11",
     ),
     Shape(r"SEARCH \w+ USING INDEX message_by_inbox \(inbox_id=\? AND rowid=\?\)", "a row for each value"),
+    Shape(
+        r"SEARCH w USING INTEGER PRIMARY KEY \(rowid>\?\)",
+        "a page of webhooks",
+        only_with=r"ORDER BY w\.inbox_id LIMIT :limit",
+    ),
     Shape(r"SEARCH message", "the last row of the table", only_with=r"\bmax\(id\)"),
     Shape(r"SCAN json_each VIRTUAL TABLE INDEX \d+:.*", "a list that was handed over, or that of one mail"),
     Shape(

@@ -7,6 +7,7 @@ from crowd import MARKED, marked_mail, marks, prove_erasure
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import Page
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES
+from tmpmaild.webhookmodel import Webhook
 
 from .conftest import new_mail
 
@@ -133,6 +134,40 @@ async def test_what_is_deleted_while_the_files_are_erased_is_erased_by_the_next_
         for message_id in message_ids:
             await asyncio.gather(engine.storage.erase(), engine.delete(inbox, message_id))
         assert await swept_marks(engine, path, clock) == set()
+
+
+async def test_a_webhook_that_was_replaced_or_taken_away_is_in_no_file_after_the_next_sweep(open_engine, path, clock):
+    async with open_engine() as engine:
+        inboxes = [await engine.inbox(f"box{number}") for number in range(40)]
+        for number, inbox in enumerate(inboxes):
+            await _set_webhook(engine, inbox, mark(number) * (number + 1))
+        await engine.sweep()
+        for number, inbox in enumerate(inboxes[:30]):
+            await (engine.end(inbox) if number < 10 else _set_webhook(engine, inbox, mark(100 + number) * 400))
+        for number, inbox in enumerate(inboxes[20:25]):
+            taken = await engine.storage.take_webhook(inbox.id, clock(), clock() + 1)
+            if number % 2:
+                await engine.storage.settle_webhook(taken, None)
+            else:
+                await engine.storage.set_webhook(inbox.id, None, clock())
+        assert await swept_marks(engine, path, clock) == {*range(110, 120), *range(125, 130), *range(30, 40)}
+
+
+async def _set_webhook(engine, inbox, text):
+    webhook = Webhook(f"https://hooks.example/{text}", frozenset({"message"}), frozenset(), text)
+    await engine.storage.set_webhook(inbox.id, webhook, engine.clock())
+
+
+async def test_the_text_of_a_webhook_stands_in_overflow_pages_only(open_engine, path):
+    async with open_engine() as engine:
+        for length in range(0, 4200, 40):
+            await _set_webhook(engine, await engine.inbox(f"box{length}"), mark(1) + "x" * (length // 2))
+        await engine.sweep()
+        octets = path.read_bytes()
+    pages = [octets[start : start + PAGE_BYTES] for start in range(0, len(octets), PAGE_BYTES)]
+    leaves = [page for page in pages if page[0] == 0x0D]
+    assert len(leaves) > 10
+    assert [page for page in leaves if MARKED.search(page)] == []
 
 
 async def test_text_of_any_length_stands_in_overflow_pages_only(open_engine, path):

@@ -11,7 +11,9 @@ from tmpmaild.storage.postgresql.messages import select_message, select_texts
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import select_inboxes, select_messages
 from tmpmaild.storage.postgresql.searching import PostgresSearch
+from tmpmaild.storage.postgresql.webhooks import SettleWebhook, SetWebhook, TakeWebhook, select_webhooks
 from tmpmaild.storage.postgresql.writer import Batch
+from tmpmaild.storage.webhookrows import SettledRow
 
 from .conftest import new_mail, postgresql_settings
 
@@ -19,7 +21,7 @@ INBOXES = 2000
 DELIVERIES = 10  # to one inbox, besides one to each
 ROWS = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
-WHERE relname ~ '^(inbox|creator|message|content|block)' AND relname !~ '^usage'
+WHERE relname ~ '^(inbox|creator|message|content|block|webhook)' AND relname !~ '^usage'
 """
 FILL = """
 INSERT INTO inbox (name_hash, address, created_at_ms, expires_at_ms, slot, private, creator, message_count, last_key, swept)
@@ -33,6 +35,8 @@ INSERT INTO message SELECT slot, id, last_key, id, 'x' FROM inbox WHERE id > 1;
 INSERT INTO content (slot, id, copies, stored_bytes, received_at_ms, size_bytes, body_bytes, tls, sender, sender_name, subject,
                      attachments, envelope_from, helo, remote_ip, session, warnings, headers, body, source)
     SELECT slot, id, 1, 5000, 1, 1, 1, false, 's', 'n', 'x', '[]', 'e', 'h', 'i', '[]', '[]', '[]', 'x', 'x' FROM inbox WHERE id > 1;
+INSERT INTO webhook SELECT id, 1, 0, 0, 0, 0, NULL, '', '{"url":"","events":[],"has":[],"secret":""}'
+    FROM inbox WHERE NOT swept AND id > 1;
 INSERT INTO block SELECT 'name', n::text, 1, n + 1800000000000 FROM generate_series(1, 2000) AS n;
 SELECT setval('content_id', 1000000);
 """
@@ -88,6 +92,13 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
         "delete": lambda client: DeleteMessage.run(batch(client), [DeleteMessage(57, 56)]),
         "end": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock())]),
         "move": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock(), clock() + 2 * SLOT_MS)]),
+        "set a webhook": lambda client: SetWebhook.run(batch(client), [SetWebhook(57, clock(), 1, "{}")]),
+        "take webhooks": lambda client: TakeWebhook.run(
+            batch(client), [TakeWebhook(number, clock(), clock() + 1) for number in (57, 58, 59)]
+        ),
+        "settle webhooks": lambda client: SettleWebhook.run(
+            batch(client), [SettleWebhook(SettledRow(number, 1, next_at_ms=1)) for number in (57, 58, 59)]
+        ),
         "domains": lambda client: client.fetchval("SELECT count_usage(1, 0, 0, 0)"),
     }
     rows = {what: await counted(one) for what, one in work.items()}
@@ -103,6 +114,7 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
         "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000),
         "texts": lambda client: select_texts(client, 58, [57], 100),
         "search": lambda client: PostgresSearch(lookup, Page(text="x")).go_on(client),
+        "webhook": lambda client: select_webhooks(client, 56, 1),
         "inboxes": lambda client: select_inboxes(client, between=live_between(clock(), ""), creator_hash=None),
     }
     rows = {what: await counted(one) for what, one in work.items()}

@@ -5,8 +5,11 @@ import random
 import re
 from collections import Counter
 
+from msgspec.structs import replace
+
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.model import NAME_HELD_MS, Attachment, Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.webhookmodel import Webhook
 
 LONGEST_MS = 60_000
 TOMBSTONE_BYTES = 250  # with its share of two indexes
@@ -46,7 +49,20 @@ class Crowd:
         inbox = await self.storage.create_inbox(
             NewInbox(address, now_ms, self.expires_at_ms[number], private=False, token_hash=b"t" * 32, creator=mark)
         )
+        if number % 3 == 0:
+            await self.have_a_webhook(inbox, mark)
         await self.storage.add_message(marked_mail(inbox, mark, self.rng))
+
+    async def have_a_webhook(self, inbox, mark):
+        """Set a webhook once or twice, after which it may have been called, or be taken away."""
+        for _ in range(self.rng.randrange(1, 3)):
+            url = f"https://{mark}.example/{mark * self.rng.choice([1, 20, 170])}"
+            webhook = Webhook(url, frozenset({"message"}), frozenset(), mark)
+            await self.storage.set_webhook(inbox.id, webhook, self.clock())
+        taken = await self.storage.take_webhook(inbox.id, self.clock(), self.clock() + 1)
+        if self.rng.randrange(2):
+            state = replace(taken.state, failures=self.rng.randrange(500), result="timeout")
+            await self.storage.settle_webhook(taken, self.rng.choice([state, None]))
 
     async def come_and_go(self):
         numbers = list(range(self.size))

@@ -35,6 +35,7 @@ from tmpmaild.model import (
 from tmpmaild.ratelimit import Buckets
 from tmpmaild.storage.settings import StorageLimits
 from tmpmaild.verdicts import Authentication
+from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 OPERATOR_INBOX_ID = "1"
 """The inbox of postmaster and abuse: it always exists, no address finds it, and its limits and lifetime are its own."""
@@ -217,6 +218,31 @@ class Storage(Protocol):
 
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
         """Set when an inbox expires. Raises as ``delete_inbox``."""
+
+    async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
+        """Set the webhook of an inbox in place of the one before, or take it away. Raises as ``delete_inbox``.
+
+        A new one has been told of all messages that are stored at the commit. It goes with its inbox, when the sweep
+        deletes that. ``on_committed`` is not told.
+        """
+
+    async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
+        """Read the webhook of an inbox, which may be any text; None if it has none."""
+
+    async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
+        """Read webhooks in the order in which their inboxes were created, those after the inbox with this id."""
+
+    async def take_webhook(self, inbox_id: str, now_ms: int, until_ms: int) -> StoredWebhook | None:
+        """Lease a webhook that is due at ``now_ms``, also if its inbox has expired; None if it is not, or is gone.
+
+        It is due again at ``until_ms``, unless it is settled before. Of several daemons one gets it.
+        """
+
+    async def settle_webhook(self, taken: StoredWebhook, state: WebhookState | None) -> bool:
+        """Store how far the calls have come and when it is due again, or take the webhook away.
+
+        False, and nothing has changed, if it was set anew or taken by another daemon since, or is gone.
+        """
 
     async def sweep(self, now_ms: int) -> bool:
         """Delete a small bounded amount of what has expired at ``now_ms``; True when there may be more.

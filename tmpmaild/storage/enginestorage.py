@@ -1,6 +1,7 @@
 """What the storages of the engines do alike: their operations have the same names and are made of the same values."""
 
-from collections.abc import Awaitable, Callable
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tmpmaild.errors import MessageNotFound
@@ -9,7 +10,9 @@ from tmpmaild.storage import rows
 from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
+from tmpmaild.storage.webhookrows import MAX_VERSION, SettledRow, WebhookRow, settled, text
 from tmpmaild.verdicts import Authentication
+from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 
 class Committing(Protocol):
@@ -30,6 +33,9 @@ class Operations(NamedTuple):
     delete: Callable[[int, int], Any]
     set_verdict: Callable[[int, int, str], Any]
     set_expiry: Callable[..., Any]
+    set_webhook: Callable[[int, int, int, str | None], Any]
+    take_webhook: Callable[[int, int, int], Any]
+    settle_webhook: Callable[[SettledRow], Any]
 
 
 class EngineStorage:
@@ -116,3 +122,40 @@ class EngineStorage:
         inbox_key = changeable_inbox_key(inbox_id)
         await self._make_place(expires_at_ms, now_ms)
         await self._commits.submit(self._operations.set_expiry(inbox_key, now_ms, expires_at_ms))
+
+    async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
+        """See ``Storage``."""
+        values = (changeable_inbox_key(inbox_id), now_ms, secrets.randbelow(MAX_VERSION))
+        await self._commits.submit(self._operations.set_webhook(*values, None if webhook is None else text(webhook)))
+
+    async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        rows = await self._select_webhooks(inbox_key - 1, 1) if inbox_key else ()
+        return next((self._webhook(row) for row in rows if row.inbox_key == inbox_key), None)
+
+    async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
+        """See ``Storage``."""
+        return [self._webhook(row) for row in await self._select_webhooks(int(after or 0), limit)]
+
+    def _webhook(self, row: WebhookRow) -> StoredWebhook:
+        return row.stored(keys_by_inbox=self._keys_by_inbox)
+
+    async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
+        """Read the webhooks of the inboxes whose keys follow."""
+        raise NotImplementedError
+
+    async def take_webhook(self, inbox_id: str, now_ms: int, until_ms: int) -> StoredWebhook | None:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return None
+        version = await self._commits.submit(self._operations.take_webhook(inbox_key, now_ms, until_ms))
+        taken = None if version is None else await self.read_webhook(inbox_id)
+        return taken if taken is not None and taken.version == version else None
+
+    async def settle_webhook(self, taken: StoredWebhook, state: WebhookState | None) -> bool:
+        """See ``Storage``."""
+        row = settled(taken, state, keys_by_inbox=self._keys_by_inbox)
+        is_stored: bool = await self._commits.submit(self._operations.settle_webhook(row))
+        return is_stored

@@ -157,6 +157,13 @@ class SetVerdict(Operation):
         return outcomes
 
 
+def refusal(result: int | None) -> RequestError | None:
+    """Return why an inbox could not be changed: it has expired, or has been forgotten."""
+    if result == _NO_INBOX:
+        return AddressNotFound("no such inbox")
+    return None if result is None else AddressExpired(result)
+
+
 @dataclass(eq=False)
 class SetExpiry(Operation):
     """Set when an inbox expires; without ``expires_at_ms`` it ends now.
@@ -179,10 +186,9 @@ class SetExpiry(Operation):
         values = (usage.shard, now_ms, allowed(usage.limits), self.inbox_key, ends_at_ms, new_slot)
         found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
         usage.note(found["totals"])
-        if found["refusal"] == _NO_INBOX:
-            return AddressNotFound("no such inbox")
-        if found["refusal"] is not None:
-            return AddressExpired(found["refusal"])
+        refused = refusal(found["refusal"])
+        if refused is not None:
+            return refused
         if expires_at_ms is None:  # "full" means that it accepts no mail
             change = InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted())
         else:

@@ -25,8 +25,10 @@ from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, selec
 from tmpmaild.storage.postgresql.searching import PostgresSearch
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.waking import Waker
+from tmpmaild.storage.postgresql.webhooks import SettleWebhook, SetWebhook, TakeWebhook, select_webhooks
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 from tmpmaild.storage.settings import StorageLimits
+from tmpmaild.storage.webhookrows import WebhookRow
 
 
 class PostgresStorage(EngineStorage):
@@ -45,7 +47,8 @@ class PostgresStorage(EngineStorage):
         clock: Clock,
         measures: Sequence[Measure],
     ) -> None:
-        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry)
+        webhooks = (SetWebhook, TakeWebhook, SettleWebhook)
+        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
         super().__init__(writer, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self.policy = PostgresPolicy(writer, readers, waker)
         self.sharing = sharing
@@ -98,6 +101,9 @@ class PostgresStorage(EngineStorage):
 
     async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
         return await self._readers.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
+
+    async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
+        return await self._readers.run(partial(select_webhooks, after=after, limit=limit))
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""

@@ -184,6 +184,18 @@ class SetVerdict(Operation):
         return None
 
 
+def refusal(batch: Batch, inbox_key: int, now_ms: int) -> RequestError | None:
+    """Return why an inbox cannot be changed: it has expired, or has been forgotten."""
+    sql = "SELECT expires_at_ms, swept FROM inbox WHERE id = ?"
+    row = batch.connection.execute(sql, (inbox_key,)).fetchone()
+    if row is None:
+        return AddressNotFound("no such inbox")
+    expires_at_ms, swept = row
+    # An inbox that expired while the operation was queued may have lost mail to a sweep.
+    now_ms = max(now_ms, batch.now_ms)
+    return AddressExpired(min(expires_at_ms, now_ms)) if swept or expires_at_ms <= now_ms else None
+
+
 @dataclass(eq=False)
 class SetExpiry(Operation):
     """Set when an inbox expires; without ``expires_at_ms`` it ends now, and the sweep deletes it.
@@ -197,17 +209,11 @@ class SetExpiry(Operation):
 
     def apply(self, batch: Batch) -> RequestError | None:
         """Set the expiry of the inbox if it is alive."""
-        execute = batch.connection.execute
-        row = execute("SELECT expires_at_ms, swept FROM inbox WHERE id = ?", (self.inbox_key,)).fetchone()
-        if row is None:
-            return AddressNotFound("no such inbox")
-        old_expires_at_ms, swept = row
-        # An inbox that expired while this operation was queued may have lost mail to a sweep.
-        now_ms = max(self.now_ms, batch.now_ms)
-        if swept or old_expires_at_ms <= now_ms:
-            return AddressExpired(min(old_expires_at_ms, now_ms))
+        refused = refusal(batch, self.inbox_key, self.now_ms)
+        if refused is not None:
+            return refused
         ends_at_ms = self.now_ms if self.expires_at_ms is None else self.expires_at_ms
-        execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (ends_at_ms, self.inbox_key))
+        batch.connection.execute("UPDATE inbox SET expires_at_ms = ? WHERE id = ?", (ends_at_ms, self.inbox_key))
         if self.expires_at_ms is None:  # "full" means that it accepts no mail
             batch.changes.append(InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted()))
         else:

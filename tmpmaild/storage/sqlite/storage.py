@@ -34,7 +34,9 @@ from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import select_inbox, select_inboxes, select_messages
 from tmpmaild.storage.sqlite.searching import SqliteSearch
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_pace
+from tmpmaild.storage.sqlite.webhooks import SettleWebhook, SetWebhook, TakeWebhook, select_webhooks
 from tmpmaild.storage.sqlite.writer import Clock, Writer
+from tmpmaild.storage.webhookrows import WebhookRow
 
 _MAX_SECRETS: Final = 10_000
 
@@ -82,7 +84,8 @@ class SqliteStorage(EngineStorage):
         clock: Clock,
         limits: Limits,
     ) -> None:
-        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry)
+        webhooks = (SetWebhook, TakeWebhook, SettleWebhook)
+        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
         super().__init__(writer, operations, hash_key=hash_key, clock=clock)
         self.policy = SqlitePolicy(writer, reader)
         self._writer = writer
@@ -161,6 +164,9 @@ class SqliteStorage(EngineStorage):
 
     async def _select_inboxes(self, between: Between, creator_hash: bytes | None) -> InboxPage:
         return await self._reader.run(partial(select_inboxes, between=between, creator_hash=creator_hash))
+
+    async def _select_webhooks(self, after: int, limit: int) -> Sequence[WebhookRow]:
+        return await self._reader.run(partial(select_webhooks, after=after, limit=limit))
 
     async def operator_is_full(self) -> bool:
         """See ``Storage``."""

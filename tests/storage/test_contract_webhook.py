@@ -1,0 +1,252 @@
+"""What every storage engine promises of webhooks: only the ``Storage`` protocol is known here."""
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from tmpmaild import ids
+from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
+from tmpmaild.model import Page
+from tmpmaild.storage.base import OPERATOR_INBOX_ID
+from tmpmaild.webhookmodel import Webhook, WebhookState
+
+from .conftest import LIFETIME_MS, NO_INBOX_IDS, fill_up, until_full
+
+WEBHOOK = Webhook("https://hooks.example.org/ü?a=1", frozenset({"message", "expired"}), frozenset({"code"}), "whsec_x")
+OTHER = Webhook("http://10.0.0.1:8080/" + "🙂" * 1200, frozenset({"verdict"}), frozenset(), "whsec_" + "y" * 40)
+LEASE_MS = 15_000
+
+
+async def _set(engine, inbox, webhook=WEBHOOK):
+    await engine.storage.set_webhook(inbox.id, webhook, engine.clock())
+    return await engine.storage.read_webhook(inbox.id)
+
+
+async def _take(engine, inbox):
+    return await engine.storage.take_webhook(inbox.id, engine.clock(), engine.clock() + LEASE_MS)
+
+
+async def _waiting(engine, name, stored):
+    """Return the subjects of the messages of which the target has not been told."""
+    return await engine.subjects(name, Page(after=stored.state.told_message_id, ascending=True))
+
+
+async def test_a_webhook_is_read_as_it_was_set_until_it_is_taken_away(engine):
+    inbox, plain = await engine.inbox("ada"), await engine.inbox("bob")
+    for webhook in (WEBHOOK, OTHER):
+        stored = await _set(engine, inbox, webhook)
+        assert (stored.inbox_id, stored.address, stored.expires_at_ms) == (inbox.id, inbox.address, inbox.expires_at_ms)
+        assert stored.webhook == webhook
+        position = stored.newest_message_id
+        assert stored.state == WebhookState(position, position)
+    assert await engine.storage.read_webhook(plain.id) is None
+    assert await _set(engine, inbox, None) is None
+    assert await _set(engine, inbox, None) is None
+    for inbox_id in NO_INBOX_IDS:
+        assert await engine.storage.read_webhook(inbox_id) is None
+        assert await engine.storage.take_webhook(inbox_id, engine.clock(), engine.clock() + 1) is None
+
+
+async def test_a_new_webhook_is_told_of_what_comes_after_it_was_set_and_of_all_of_that(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
+    await engine.add(inbox, subject="before")
+    engine.clock.advance(ms=-5000)  # a clock that steps back makes no difference
+    stored = await _set(engine, inbox)
+    assert await _waiting(engine, "ada", stored) == []
+    await engine.add(other)
+    again = await engine.storage.read_webhook(inbox.id)
+    assert again.newest_message_id <= again.state.told_message_id
+    newest = [await engine.add(inbox, other, subject=subject) for subject in ("first", "second")][-1]
+    stored = await engine.storage.read_webhook(inbox.id)
+    assert await _waiting(engine, "ada", stored) == ["first", "second"]
+    assert stored.newest_message_id == newest > stored.state.told_message_id
+
+
+async def test_messages_that_come_while_webhooks_are_set_are_before_or_after_it(engine):
+    inbox = await engine.inbox("ada")
+    work = [engine.add(inbox, subject=str(number)) for number in range(20)]
+    work.insert(10, engine.storage.set_webhook(inbox.id, WEBHOOK, engine.clock()))
+    await asyncio.gather(*work)
+    stored = await engine.storage.read_webhook(inbox.id)
+    assert await _waiting(engine, "ada", stored) == [str(number) for number in range(10, 20)]
+    assert stored.newest_message_id == (await engine.messages("ada", Page(limit=1)))[0].id
+
+
+async def test_what_has_been_told_may_be_deleted_and_nothing_waits_then(engine):
+    inbox = await engine.inbox("ada")
+    taken = await _set(engine, inbox)
+    message_id = await engine.add(inbox)
+    newest = (await engine.storage.read_webhook(inbox.id)).newest_message_id
+    await engine.delete(inbox, message_id)
+    assert await engine.storage.settle_webhook(taken, WebhookState(newest, taken.state.told_verdict_id))
+    stored = await engine.storage.read_webhook(inbox.id)
+    assert stored.newest_message_id <= stored.state.told_message_id == message_id
+    await engine.add(inbox, subject="later")
+    assert await _waiting(engine, "ada", stored) == ["later"]
+
+
+async def test_pages_of_webhooks_are_in_the_order_of_inboxes_and_hold_those_that_have_expired(engine):
+    inboxes = [await engine.inbox(f"box{number}", lifetime_ms=LIFETIME_MS + number) for number in range(7)]
+    for inbox in inboxes[::2]:
+        await _set(engine, inbox)
+    engine.clock.advance(ms=LIFETIME_MS)
+    pages = [await engine.storage.list_webhooks(limit=3)]
+    pages.append(await engine.storage.list_webhooks(pages[0][-1].inbox_id, limit=3))
+    assert [[stored.address for stored in page] for page in pages] == [
+        [inbox.address for inbox in inboxes[:5:2]],
+        [inboxes[6].address],
+    ]
+    assert pages[0][0] == await engine.storage.read_webhook(inboxes[0].id)
+    assert list(await engine.storage.list_webhooks(inboxes[6].id)) == []
+
+
+async def test_a_webhook_is_leased_to_one_until_the_lease_ends_or_it_is_settled(engine):
+    inbox = await engine.inbox("ada")
+    stored = await _set(engine, inbox)
+    results = await asyncio.gather(*(_take(engine, inbox) for _ in range(5)))
+    (taken,) = [one for one in results if one is not None]
+    assert taken.version != stored.version
+    assert taken.state == replace(stored.state, next_at_ms=engine.clock() + LEASE_MS)
+    engine.clock.advance(ms=LEASE_MS - 1)
+    assert await _take(engine, inbox) is None
+    engine.clock.advance(ms=1)
+    again = await _take(engine, inbox)
+    assert not await engine.storage.settle_webhook(taken, stored.state)
+    assert not await engine.storage.settle_webhook(taken, None)
+    assert await engine.storage.settle_webhook(again, stored.state)
+    assert await _take(engine, inbox) is not None
+
+
+async def test_what_has_become_of_a_call_is_stored_as_long_as_the_webhook_is_the_same(engine):
+    inbox = await engine.inbox("ada")
+    await _set(engine, inbox)
+    message_id = await engine.add(inbox)
+    taken = await _take(engine, inbox)
+    state = WebhookState(message_id, message_id, 3, engine.clock() + 30_000, engine.clock(), "503")
+    assert await engine.storage.settle_webhook(taken, state)
+    assert await engine.storage.settle_webhook(taken, state)  # whose answer was lost
+    stored = await engine.storage.read_webhook(inbox.id)
+    assert (stored.state, stored.webhook) == (state, WEBHOOK)
+    assert await _take(engine, inbox) is None
+    await _set(engine, inbox, OTHER)
+    assert not await engine.storage.settle_webhook(taken, None)
+    stored = await engine.storage.read_webhook(inbox.id)
+    assert (stored.state.failures, stored.state.result, stored.webhook) == (0, "", OTHER)
+
+
+async def test_many_are_settled_at_once_each_for_itself(engine):
+    inboxes = [await engine.inbox(f"box{number}") for number in range(6)]
+    for inbox in inboxes:
+        await _set(engine, inbox)
+    taken = await asyncio.gather(*(_take(engine, inbox) for inbox in reversed(inboxes)))
+    await _set(engine, inboxes[0], OTHER)
+    message = ids.message_id(7)
+    states = [WebhookState(message, message, number, result=str(number)) for number in range(1, 6)]
+    work = map(engine.storage.settle_webhook, taken, [None, *states])
+    assert await asyncio.gather(*work) == [True] * 5 + [False]
+    left = await engine.storage.list_webhooks()
+    assert [(stored.state.failures, stored.state.result) for stored in left] == [
+        (0, ""),
+        *[(number, str(number)) for number in (4, 3, 2, 1)],
+    ]
+
+
+async def test_a_webhook_that_is_taken_away_after_a_call_is_gone(engine):
+    inbox = await engine.inbox("ada")
+    await _set(engine, inbox)
+    assert await engine.storage.settle_webhook(await _take(engine, inbox), None)
+    assert await engine.storage.read_webhook(inbox.id) is None
+    assert await _take(engine, inbox) is None
+
+
+@pytest.mark.parametrize("webhook", [WEBHOOK, None])
+async def test_an_inbox_that_has_ended_gets_no_webhook_and_keeps_its_own_until_it_is_swept(engine, webhook):
+    ended, expired = await engine.inbox("ended"), await engine.inbox("expired")
+    for inbox in (ended, expired):
+        await _set(engine, inbox, OTHER)
+    await engine.end(ended)
+    engine.clock.advance(ms=LIFETIME_MS)
+    for inbox in (ended, expired):
+        with pytest.raises(AddressExpired):
+            await engine.storage.set_webhook(inbox.id, webhook, engine.clock() - 1)
+        taken = await _take(engine, inbox)
+        assert taken.expires_at_ms <= engine.clock()
+        assert await engine.storage.settle_webhook(taken, replace(taken.state, failures=1))
+        assert (await engine.storage.read_webhook(inbox.id)).webhook == OTHER
+    await engine.sweep()
+    assert list(await engine.storage.list_webhooks()) == []
+    for inbox in (ended, expired):
+        assert await engine.storage.read_webhook(inbox.id) is None
+        assert not await engine.storage.settle_webhook(taken, taken.state)
+
+
+async def test_no_other_inbox_gets_a_webhook(engine):
+    for inbox_id in (OPERATOR_INBOX_ID, *NO_INBOX_IDS):
+        with pytest.raises(AddressNotFound):
+            await engine.storage.set_webhook(inbox_id, WEBHOOK, engine.clock())
+
+
+async def test_setting_and_ending_at_once_leave_no_webhook_after_the_sweep(engine):
+    inboxes = [await engine.inbox(f"box{number}") for number in range(8)]
+    work = [
+        one
+        for inbox in inboxes
+        for one in (engine.storage.set_webhook(inbox.id, WEBHOOK, engine.clock()), engine.end(inbox))
+    ]
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    assert {type(one) for one in outcomes if one is not None} <= {AddressExpired}
+    await engine.sweep()
+    assert list(await engine.storage.list_webhooks()) == []
+
+
+async def test_the_last_of_two_that_are_set_at_once_is_there_as_a_whole(engine):
+    inbox = await engine.inbox("ada")
+    webhooks = [replace(OTHER, url=f"{OTHER.url}{number}", secret=f"whsec_{number}") for number in range(8)]
+    await asyncio.gather(*(engine.storage.set_webhook(inbox.id, one, engine.clock()) for one in webhooks))
+    assert (await engine.storage.read_webhook(inbox.id)).webhook in webhooks
+
+
+async def test_a_webhook_takes_no_room_from_the_mail_of_its_inbox(open_engine):
+    async with open_engine(max_bytes_per_inbox=100_000) as engine:
+        plain, told = await engine.inbox("plain"), await engine.inbox("told")
+        await _set(engine, told, OTHER)
+        assert await fill_up(engine, plain) == await fill_up(engine, told) > 0
+        stored = await _take(engine, told)
+        assert await engine.storage.settle_webhook(stored, replace(stored.state, failures=1, result="timeout"))
+
+
+async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(open_engine):
+    async with open_engine(max_bytes=1024 * 1024, max_share_per_creator=1.0, max_messages_per_inbox=0) as engine:
+        inbox, others = await engine.inbox("ada"), [await engine.inbox(f"box{number}") for number in range(20)]
+        for other in others:
+            await _set(engine, other)
+        await until_full(lambda _: engine.add(inbox, body="x" * 3000))
+        for other in others:
+            stored = await _take(engine, other)
+            failed = WebhookState(
+                ids.message_id(1 << 62), ids.message_id(1 << 62), 300, 1 << 46, 1 << 46, "unreachable"
+            )
+            assert await engine.storage.settle_webhook(stored, failed)
+        for other in others:
+            assert await _set(engine, other, None) is None
+
+
+async def test_nothing_of_a_webhook_is_told_to_those_who_hear_of_commits(engine):
+    told = []
+    engine.storage.on_committed(told.extend)
+    inbox = await engine.inbox("ada")
+    await _set(engine, inbox)
+    await engine.storage.settle_webhook(await _take(engine, inbox), None)
+    assert told == []
+
+
+async def test_a_webhook_is_still_there_after_a_restart(open_engine):
+    async with open_engine() as engine:
+        inbox = await engine.inbox("ada")
+        before = await _set(engine, inbox)
+    async with open_engine() as engine:
+        assert await engine.storage.read_webhook(inbox.id) == before
+        assert isinstance(await engine.add(inbox), str)
+        with pytest.raises(RequestError):
+            await engine.storage.set_webhook("999", None, engine.clock())

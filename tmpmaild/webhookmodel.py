@@ -1,0 +1,53 @@
+"""The webhook of an inbox: who is called of what, and how far the calls have come. No behaviour."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tmpmaild.model import Held
+
+WebhookEvent = Literal["message", "verdict", "expired"]
+
+
+class Webhook(Struct, frozen=True):
+    """Where the holder of an inbox wants to be called, and of what.
+
+    A message counts if it has all of ``has``. ``secret`` signs the calls; it is told to nobody but who set the webhook.
+    """
+
+    url: str
+    events: frozenset[WebhookEvent]
+    has: frozenset[Held]
+    secret: str
+
+
+class WebhookState(Struct, frozen=True):
+    """How far the calls have come.
+
+    ``told_message_id`` is the last message of which the target was told that it has come, ``told_verdict_id`` that it
+    is known who sent it; a message with that id need not exist. ``failures`` are those in a row. No call is made before
+    ``next_at_ms``. ``result`` of the last call is its status, or why there is none; "" and None before the first.
+    """
+
+    told_message_id: str
+    told_verdict_id: str
+    failures: int = 0
+    next_at_ms: int = 0
+    called_at_ms: int | None = None
+    result: str = ""
+
+
+class StoredWebhook(Struct, frozen=True):
+    """A webhook and its inbox, which may have expired.
+
+    ``newest_message_id``: no message of the inbox is above it, and none that comes later is at or below it. ``version``
+    tells one webhook and one lease from the next.
+    """
+
+    inbox_id: str
+    address: str
+    expires_at_ms: int
+    version: int
+    webhook: Webhook
+    state: WebhookState
+    newest_message_id: str
