@@ -1,0 +1,63 @@
+"""A target of webhooks on loopback: it keeps what it is told, and answers as a test wants."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+OK = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+
+class Told(NamedTuple):
+    """One request."""
+
+    line: str
+    fields: dict
+    body: bytes
+
+
+class Receiver:
+    """What a target has been told so far. ``answer`` is called with the request and a writer, or is what is sent."""
+
+    def __init__(self, answer=OK):
+        self.answer = answer
+        self.told = []
+        self.connections = 0
+        self._news = asyncio.Condition()
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            line, *fields = head.strip().split("\r\n")
+            fields = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
+            told = Told(line, fields, await reader.readexactly(int(fields["content-length"])))
+            async with self._news:
+                self.told.append(told)
+                self._news.notify_all()
+            if callable(self.answer):
+                await self.answer(told, writer)
+            else:
+                writer.write(self.answer)
+            await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def wait(self, count):
+        """Return all requests once there are so many."""
+        async with asyncio.timeout(30), self._news:
+            await self._news.wait_for(lambda: len(self.told) >= count)
+        return self.told
+
+
+@asynccontextmanager
+async def receiving(answer=OK, *, host="127.0.0.1", port=0, tls=None):
+    """Yield a receiver; ``port`` is where it listens."""
+    receiver = Receiver(answer)
+    server = await asyncio.start_server(receiver.serve, host, port, ssl=tls)
+    receiver.port = server.sockets[0].getsockname()[1]
+    try:
+        yield receiver
+    finally:
+        server.close()

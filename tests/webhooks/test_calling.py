@@ -1,0 +1,270 @@
+"""One call over real connections: what a target gets, and what it can do to us, which is next to nothing."""
+
+import asyncio
+import socket
+import ssl
+import threading
+
+import pytest
+from receivers import receiving
+
+import certificates
+from tmpmaild.webhooks.calling import Caller, Outcome
+from tmpmaild.webhooktargets import parse_rule, parse_url
+
+pytestmark = pytest.mark.both_loops
+BODY = b'{"type":"message.received"}'
+
+
+def rules(*texts):
+    return tuple(map(parse_rule, texts))
+
+
+async def call(url, *allowed, caller=None, body=BODY):
+    caller = caller or Caller()
+    return await caller.call(rules(*allowed), parse_url(url), [("webhook-id", "evt_1")], body)
+
+
+def resolving(*answers):
+    """Return what resolves any name to the answers, one call after the other, and the names that were asked for."""
+    asked, left = [], list(answers)
+
+    def resolve(host, port):
+        asked.append(host)
+        return left.pop(0)
+
+    return resolve, asked
+
+
+async def call_loopback(receiver, **more):
+    return await call(f"http://127.0.0.1:{receiver.port}/in?a=b", f"127.0.0.0/8:{receiver.port}", **more)
+
+
+async def test_a_target_is_told_by_one_post():
+    async with receiving() as receiver:
+        assert await call_loopback(receiver) == Outcome(204)
+    (told,) = receiver.told
+    assert told.line == "POST /in?a=b HTTP/1.1"
+    assert told.fields == {
+        "host": f"127.0.0.1:{receiver.port}",
+        "content-length": str(len(BODY)),
+        "connection": "close",
+        "webhook-id": "evt_1",
+    }
+    assert told.body == BODY
+
+
+async def test_what_can_be_retried_later_says_when():
+    async with receiving(b"HTTP/1.1 429 Slow Down\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n") as receiver:
+        assert await call_loopback(receiver) == Outcome(429, retry_after="120")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_no_redirect_is_followed(status):
+    async with receiving() as inside, receiving() as receiver:
+        to = f"http://127.0.0.1:{inside.port}/latest/meta-data/"
+        receiver.answer = f"HTTP/1.1 {status} Over There\r\nLocation: {to}\r\n\r\n".encode()
+        allowed = [f"127.0.0.0/8:{one.port}" for one in (inside, receiver)]
+        assert await call(f"http://127.0.0.1:{receiver.port}/", *allowed) == Outcome(status)
+        assert inside.connections == 0
+
+
+async def test_no_proxy_of_the_environment_is_asked(monkeypatch):
+    async with receiving() as proxy, receiving() as receiver:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        assert (await call_loopback(receiver)).status == 204
+        assert proxy.connections == 0
+
+
+async def test_a_name_that_leads_elsewhere_at_the_next_look_gets_no_connection():
+    """DNS rebinding: each call asks once, and connects to the address that it has checked, not to a name."""
+    resolve, asked = resolving(["127.0.0.2"], ["127.0.0.1"])
+    async with receiving(host="127.0.0.2") as allowed, receiving(port=allowed.port) as inside:
+        places = (f"hooks.example.org:{allowed.port}", f"127.0.0.2/32:{allowed.port}")
+        caller, url = Caller(resolve=resolve), f"http://hooks.example.org:{allowed.port}/"
+        assert [await call(url, *places, caller=caller) for _ in range(2)] == [
+            Outcome(204),
+            Outcome(reason="not-allowed"),
+        ]
+        assert (allowed.connections, inside.connections) == (1, 0)
+    assert asked == ["hooks.example.org"] * 2
+    assert allowed.told[0].fields["host"] == f"hooks.example.org:{allowed.port}"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "::1", "0.0.0.0", "::"])
+async def test_a_name_that_leads_to_this_machine_gets_no_connection(address):
+    async with receiving() as inside:
+        caller = Caller(resolve=resolving([address])[0])
+        allowed = f"*.example.org:{inside.port}"
+        outcome = await call(f"http://a.example.org:{inside.port}/", allowed, caller=caller)
+        assert outcome == Outcome(reason="not-allowed")
+        assert inside.connections == 0
+
+
+async def test_of_several_addresses_only_those_that_are_allowed_are_tried():
+    async with receiving() as inside, receiving(host="127.0.0.2", port=inside.port) as allowed:
+        caller = Caller(resolve=resolving(["127.0.0.1", "127.0.0.2"])[0])
+        places = (f"hooks.example.org:{inside.port}", f"127.0.0.2/32:{inside.port}")
+        assert (await call(f"http://hooks.example.org:{inside.port}/", *places, caller=caller)).status == 204
+        assert (inside.connections, allowed.connections) == (0, 1)
+
+
+async def test_an_address_that_refuses_leaves_its_turn_to_the_next():
+    async with receiving(host="127.0.0.2") as receiver:
+        caller = Caller(resolve=resolving(["127.0.0.3", "127.0.0.2"])[0])
+        places = (f"hooks.example.org:{receiver.port}", f"127.0.0.0/8:{receiver.port}")
+        assert (await call(f"http://hooks.example.org:{receiver.port}/", *places, caller=caller)).status == 204
+
+
+async def test_a_url_that_the_operator_no_longer_allows_is_not_looked_up():
+    resolve, asked = resolving(["127.0.0.1"])
+    outcome = await call("https://hooks.example.org/", "other.example", caller=Caller(resolve=resolve))
+    assert (outcome, asked) == (Outcome(reason="not-allowed"), [])
+
+
+async def test_the_daemon_does_not_call_itself():
+    async with receiving(host="0.0.0.0") as ours:
+        caller = Caller(lambda: {ours.port}, resolve=resolving(["127.0.0.1"])[0])
+        allowed = (f"127.0.0.0/8:{ours.port}", f"mail.example.com:{ours.port}")
+        for host in ("127.0.0.1", "127.0.0.9", "mail.example.com"):
+            outcome = await call(f"http://{host}:{ours.port}/", *allowed, caller=caller)
+            assert outcome == Outcome(reason="not-allowed")
+        assert ours.told == []
+
+
+async def test_a_million_octets_of_header_are_not_read():
+    async def flood(_, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * 1_000_000 + b"\r\n\r\n")
+
+    async with receiving(flood) as receiver:
+        assert await call_loopback(receiver) == Outcome(reason="protocol")
+
+
+async def test_a_status_that_only_announces_another_is_bounded_too():
+    async with receiving(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000) as receiver:
+        assert await call_loopback(receiver) == Outcome(reason="protocol")
+
+
+async def test_an_endless_body_is_left_unread():
+    sent = 0
+
+    async def flood(_, writer):
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            writer.write(b"a" * 65_536)
+            await writer.drain()
+            sent += 65_536
+
+    async with receiving(flood) as receiver:
+        assert await call_loopback(receiver) == Outcome(200)
+    assert sent < 32 << 20  # what the kernel takes in between
+
+
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"220 mail.example.com ESMTP\r\n\r\n", b"\0" * 100])
+async def test_what_does_not_speak_http_is_an_error_of_protocol(answer):
+    async with receiving(answer) as receiver:
+        assert await call_loopback(receiver) == Outcome(reason="protocol")
+
+
+async def test_a_connection_that_ends_without_an_answer_is_an_error():
+    async with receiving(b"HTTP/1.1 200 OK\r\n") as receiver:
+        assert await call_loopback(receiver) == Outcome(reason="connection")
+    assert await call_loopback(receiver) == Outcome(reason="connection")  # nobody listens any more
+
+
+async def test_a_target_that_never_answers_costs_the_time_of_one_call():
+    async def stay_silent(*_):
+        await asyncio.Event().wait()
+
+    async with receiving(stay_silent) as receiver:
+        assert await call_loopback(receiver, caller=Caller(call_seconds=0.2)) == Outcome(reason="timeout")
+
+
+async def test_a_target_that_reads_nothing_costs_no_more():
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        port = deaf.getsockname()[1]
+        caller = Caller(call_seconds=0.2)
+        outcome = await call(f"http://127.0.0.1:{port}/", f"127.0.0.1:{port}", caller=caller, body=b"a" * (16 << 20))
+    assert outcome == Outcome(reason="timeout")
+
+
+async def test_a_name_server_that_never_answers_holds_one_thread_a_name():
+    answered = threading.Event()
+    threads = []
+
+    def resolve(*_):
+        threads.append(threading.current_thread())
+        answered.wait(30)
+        return []
+
+    caller = Caller(resolve=resolve, call_seconds=0.2)
+    try:
+        calls = [call("https://hooks.example.org/", "hooks.example.org", caller=caller) for _ in range(3)]
+        assert set(await asyncio.gather(*calls)) == {Outcome(reason="timeout")}
+        assert len(threads) == 1
+        assert threads[0].daemon  # so that it does not keep the process from ending
+    finally:
+        answered.set()
+
+
+async def test_a_name_that_does_not_exist_is_an_error_of_dns():
+    def resolve(*_):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    outcome = await call("https://hooks.example.org/", "hooks.example.org", caller=Caller(resolve=resolve))
+    assert outcome == Outcome(reason="dns")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("certificates")
+    certificates.make(made, "hooks.example.org", "127.0.0.1")
+    return made
+
+
+@pytest.fixture
+def tls(folder):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return context
+
+
+def trusting(folder):
+    return Caller(resolve=lambda *_: ["127.0.0.1"], trust=lambda: ssl.create_default_context(cafile=folder / "ca.pem"))
+
+
+@pytest.mark.parametrize(
+    ("host", "wanted"),
+    [
+        ("hooks.example.org", Outcome(204)),
+        ("127.0.0.1", Outcome(204)),
+        ("other.example.org", Outcome(reason="tls")),
+    ],
+)
+async def test_the_certificate_must_be_for_the_host_of_the_url(folder, tls, host, wanted):
+    async with receiving(tls=tls) as receiver:
+        allowed = (f"*.example.org:{receiver.port}", f"127.0.0.1:{receiver.port}")
+        assert await call(f"https://{host}:{receiver.port}/", *allowed, caller=trusting(folder)) == wanted
+        assert len(receiver.told) == wanted.is_good
+
+
+async def test_a_certificate_of_an_unknown_authority_is_refused(folder, tls):
+    async with receiving(tls=tls) as receiver:
+        caller = Caller(resolve=lambda *_: ["127.0.0.1"])
+        allowed = (f"*.example.org:{receiver.port}", f"127.0.0.1:{receiver.port}")
+        url = f"https://hooks.example.org:{receiver.port}/"
+        assert await call(url, *allowed, caller=caller) == Outcome(reason="tls")
+        assert receiver.told == []
+
+
+async def test_a_target_that_resets_the_connection_after_tls_is_an_error(folder, tls):
+    async def reset(_, writer):
+        writer.transport.abort()
+
+    async with receiving(reset, tls=tls) as receiver:
+        outcome = await call(
+            f"https://127.0.0.1:{receiver.port}/", f"127.0.0.1:{receiver.port}", caller=trusting(folder)
+        )
+        assert outcome == Outcome(reason="connection")
