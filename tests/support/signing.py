@@ -1,6 +1,7 @@
 """Mails that are signed with keys of ours, and the zones that publish these."""
 
 from base64 import b64encode
+from pathlib import Path
 
 import dkim
 from cryptography.hazmat.primitives import serialization
@@ -10,6 +11,7 @@ from nacl.signing import SigningKey
 
 from zones import text_record
 
+KEYS = Path(__file__).parents[1] / "senders"  # large ones, which take seconds to draw; of no use to anybody
 RAW = b"From: Shop <a@shop.example>\r\nTo: b@x.example\r\nSubject: hello\r\n\r\nThe body.\r\n"
 
 
@@ -17,7 +19,11 @@ class Signer:
     """Signs mails for shop.example; ``zone`` publishes its key."""
 
     def __init__(self, bits=1024, tags="v=DKIM1; k=rsa; ") -> None:
-        key = rsa.generate_private_key(65537, bits)
+        drawn = KEYS / f"rsa{bits}.pem"
+        if drawn.exists():
+            key = serialization.load_pem_private_key(drawn.read_bytes(), password=None)
+        else:
+            key = rsa.generate_private_key(65537, bits)
         plain = serialization.NoEncryption()
         self.key = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
         public = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
