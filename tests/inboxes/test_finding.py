@@ -10,6 +10,7 @@ from growth import SLACK_SECONDS, assert_within, cpu_seconds
 from tmpmaild.inboxes import caches, finding
 from tmpmaild.inboxes.caches import FindingsCache, findings_characters
 from tmpmaild.inboxes.finding import Detector
+from tmpmaild.mail import htmltext
 from tmpmaild.model import (
     Code,
     ExpiryMoved,
@@ -73,6 +74,16 @@ async def test_html_and_a_cut_text_are_read_for_it():
     assert [link.href for link in html.findings.links] == ["https://example.org/verify"]
     assert [code.value for code in text.findings.codes] == ["481516"]
     assert shelf.reads == [["msg_1", "msg_2"]]
+
+
+async def test_html_is_made_text_of_once_for_codes_and_links(monkeypatch):
+    made, to_text = [], htmltext.to_text
+    monkeypatch.setattr(htmltext, "to_text", lambda html: made.append(html) or to_text(html))
+    html = "<p>See https://example.org/verify for more</p>"
+    shelf = Shelf(Texts("msg_1", "", html))
+    (completed,) = await Detector(shelf).add_findings(inbox(), [message("msg_1", "", has_html=True)])
+    assert [link.href for link in completed.findings.links] == ["https://example.org/verify"]
+    assert made == [html]
 
 
 async def test_small_mail_does_not_wait_for_large_mail_of_others():

@@ -5,7 +5,7 @@ how HTML is read is in htmltext.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum, auto
 from itertools import chain, islice
 from typing import NamedTuple
@@ -78,17 +78,17 @@ class _Found(NamedTuple):
     text: str
 
 
-def find(body: str, html: str) -> tuple[Link, ...]:
+def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text) -> tuple[Link, ...]:
     """Return the links of a mail to http and https addresses, at most MAX_LINKS, each address once.
 
     Best first, else in the order of the mail: links of the HTML, addresses in its text, addresses in the text part.
     Addresses have no text of their own; those that a link of the HTML has or shows are left out. So is an address over
-    MAX_HREF_CHARACTERS. The time it takes is in proportion to the length of the texts.
+    MAX_HREF_CHARACTERS. The time it takes is in proportion to the length of the texts. ``to_text`` may remember.
     """
     anchors = list(islice(_of_html(html), _LOOKED_AT)) if html else []
     shown = {_trimmed("".join(anchor.href.split())) for anchor in anchors}
     shown |= {_trimmed(match[0]) for anchor in anchors for match in _ADDRESS.finditer(anchor.text)}
-    texts = (htmltext.to_text(html) if _BARE.search(html) else "", body)
+    texts = (to_text(html) if _BARE.search(html) else "", body)
     bare = (one for text in texts for one in _of_text(text) if one.href not in shown)
     links = _behind_tokens(_links(chain(anchors, bare)))
     return tuple(sorted(links, key=lambda link: -link.confidence))

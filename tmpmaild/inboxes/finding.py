@@ -5,6 +5,7 @@ What a code or a link looks like is defined in ``findings/``.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 import anyio
 import anyio.to_thread
@@ -90,11 +91,12 @@ def _findings_or_none(subject: str, texts: Texts) -> Findings:
 
 
 def _findings(subject: str, texts: Texts) -> Findings:
+    to_text = cache(htmltext.to_text)  # once, for codes and links
     found = codes.find(subject, texts.body)
     if not found and texts.html:  # the text part may only say that the mail is to be read as HTML
-        text = htmltext.to_text(texts.html)
+        text = to_text(texts.html)
         found = () if text == texts.body else codes.find(subject, text)
-    return Findings(found, tuple(_bounded(links.find(texts.body, texts.html))))
+    return Findings(found, tuple(_bounded(links.find(texts.body, texts.html, to_text))))
 
 
 def _bounded(found: Iterable[Link]) -> Iterator[Link]:
