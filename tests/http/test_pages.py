@@ -69,7 +69,7 @@ def without_comments(name, text):
 def test_the_inbox_is_small():
     """Its code and style, that is; comments, markup and words come on top."""
     counted = {name: text for name, text in (MODULES | STYLES).items() if name != DOCS_STYLE}
-    assert sum(len(without_comments(name, text).encode()) for name, text in counted.items()) < 145_000
+    assert sum(len(without_comments(name, text).encode()) for name, text in counted.items()) < 146_000
 
 
 def test_a_page_load_fetches_little():

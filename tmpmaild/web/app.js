@@ -39,6 +39,7 @@ const inboxes = new Inboxes(api, {
   shown: onShown,
   left: onLeft,
   messages: onMessages,
+  judged: onJudged,
   deleted: onDeleted,
   restored: onRestored,
   extended: onExtended,
@@ -124,6 +125,11 @@ function onMessages(added, news) {
   if (wide.matches || !reading.id) arrived.add(list.rowsOf(news));
   tellOf(news, (message) => reading.read(message));
   if (wide.matches && !reading.id && !document.hidden) reading.show(news.at(-1));
+}
+
+function onJudged(message) {
+  list.redraw(message);
+  if (reading.id === message.id) reader.judge();
 }
 
 function onElsewhere(news, inbox) {

@@ -19,6 +19,7 @@ export const TIMINGS = {
 const MEANINGS = {
   message: (message) => ({ messages: [message] }),
   inbox: (about) => ({ about }),
+  verdict: (verdict) => ({ verdict }),
   deleted: ({ id }) => (id ? { deleted: id } : { gone: "deleted" }),
   extended: ({ expires_at }) => ({ extended: expires_at }),
   expired: () => ({ gone: "expired" }),
@@ -26,7 +27,7 @@ const MEANINGS = {
   limited: () => ({ limited: true }),
 };
 
-// Tells `{ address, … }` with `messages`, `about`, `deleted`, `extended` or `gone`; `{ state }`; and `{}` as a sign of life.
+// Tells `{ address, … }` with `messages`, `about`, `verdict`, `deleted`, `extended` or `gone`; `{ state }`; and `{}` as a sign of life.
 export class Following {
   #given;
   #state = {};

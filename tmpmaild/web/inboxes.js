@@ -9,7 +9,7 @@ const PAGE_MESSAGES = 100; // the most that the server lists at once
 const NOTHING = new Mailbox();
 
 // `on` has a function for each thing that happens. To the shown inbox: shown(inbox) and left(), messages(added, news),
-// deleted(id), restored(messages), extended(inbox), seen(id), gone(reason, inbox), after which the next one may be shown. To any:
+// judged(message), deleted(id), restored(messages), extended(inbox), seen(id), gone(reason, inbox), after which the next one may be shown. To any:
 // elsewhere(news, inbox) for mail to one that is not shown, changed(), and state(state) as live.js says.
 export class Inboxes {
   #api;
@@ -25,6 +25,7 @@ export class Inboxes {
       messages: (messages, address) => this.#arrive(messages, address),
       about: (about, address) => (this.#learn(about, address), this.#compare(about.message_count, address)),
       seen: (id, address) => this.#with(address, (entry) => this.#takeSeen(entry, id)),
+      verdict: (found, address) => this.#with(address, (entry) => this.#judge(entry, found)),
       deleted: (id, address) => this.#with(address, (entry) => this.#drop(entry, id)),
       extended: (expires_at, address) => this.#learn({ expires_at }, address),
       gone: (reason, address) => this.#with(address, (entry) => this.#end(entry, reason)),
@@ -249,6 +250,12 @@ export class Inboxes {
   #takeSeen(entry, id) {
     this.#renew(entry, update(entry.inbox.address, { seen: [id] }) ?? entry.inbox);
     this.#on.changed();
+  }
+
+  #judge(entry, found) {
+    const message = entry.mailbox.find(found.id);
+    if (message) Object.assign(message, found);
+    if (message && entry === this.#shown) this.#on.judged(message);
   }
 
   // What was deleted while nobody listened is still here: then the server has fewer messages. One tab asks which for all.

@@ -3,6 +3,7 @@
 import { h, icon, plain } from "./dom.js";
 import { found } from "./findings.js";
 import { senderOf, subjectOf } from "./sender.js";
+import { verdictInBrief } from "./verdict.js";
 import { fullTime, t, timeOfDay } from "./words.js";
 
 const SNIPPET_CHARACTERS = 140;
@@ -51,6 +52,13 @@ export class List {
     row?.remove();
     this.#rows.delete(id);
     this.#messages.delete(id);
+  }
+
+  // Draw what is known now of who sent a message.
+  redraw(message) {
+    const snippet = this.#rows.get(message.id)?.querySelector(".snippet");
+    snippet?.querySelector(".verdict")?.remove();
+    snippet?.prepend(verdictInBrief(message));
   }
 
   clear() {
@@ -153,7 +161,7 @@ export class List {
         files > 0 && h("span.soft", icon("file"), h("span.unseen", t("files", { n: files }))),
         h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, timeOfDay(received_at)),
         h("span.subject", { dir: "auto" }, subjectOf(message)),
-        h("span.snippet.small", { dir: "auto" }, snippet)),
+        h("span.snippet.small", { dir: "auto" }, verdictInBrief(message), snippet)),
       found(message, this.#actions.copy, { brief: true }));
   }
 

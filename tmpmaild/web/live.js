@@ -4,12 +4,12 @@
 import { channel, locks } from "./browser.js";
 import { Following, TIMINGS } from "./following.js";
 
-const EVENTS = ["messages", "about", "seen", "deleted", "extended", "gone", "state"];
+const EVENTS = ["messages", "about", "seen", "verdict", "deleted", "extended", "gone", "state"];
 
 // `inboxes()` returns `{ address, token, messages, expiresAt }` for each inbox, the most important one first, the messages
 // newest first. `on` has a function for each of EVENTS, called with what is told and the address: messages(list),
-// about(what the API says of the address), seen(id), deleted(id), extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without
-// an address, state({ name: "" | "connecting" | "live" | "lost" | "limited", retryAtMs }). Tabs share what has the same `name`.
+// about(what the API says of the address), seen(id), verdict(what the API says of a message now), deleted(id),
+// extended(expiresAt), gone("expired" | "deleted" | "unknown") and, without an address, state({ name: "" | "connecting" | "live" | "lost" | "limited", retryAtMs }). Tabs share what has the same `name`.
 export class Live {
   #given;
   #timings;

@@ -1,11 +1,12 @@
 // Shows one message: what it was sent for, then as HTML, as text, its headers or its source.
 
 import { Attachments } from "./attachments.js";
-import { button, h, icon, plain, save } from "./dom.js";
+import { button, h, icon, plain, redraw, save } from "./dom.js";
 import { found, leave } from "./findings.js";
 import { applyMode, blockedNote, frameOf, isDark, setDark } from "./frame.js";
 import { Pane } from "./pane.js";
 import { partsOf, subjectOf } from "./sender.js";
+import { verdictOf } from "./verdict.js";
 import { fullTime, t } from "./words.js";
 
 const SHOWN_CHARACTERS = 100_000; // five times as many, all links, took 3.5 s to draw
@@ -70,6 +71,11 @@ export class Reader {
     this.#element.replaceChildren();
   }
 
+  // It is known now who sent the message.
+  judge() {
+    redraw(this.#element.querySelector(".proof"), "summary", [this.#verdict()]);
+  }
+
   // The service is back: draw what could not be drawn.
   heal() {
     this.#panes?.get(this.#mode)?.heal();
@@ -117,11 +123,16 @@ export class Reader {
     return h("header",
       h("h1", { id: "reader-title", tabindex: -1, dir: "auto" }, subjectOf(this.#message)),
       button("", t("whole-subject"), { class: "quiet small whole", hidden: true, "aria-expanded": "false", click: (event) => this.#unfold(event) }),
-      h("p.from",
+      h("div.from",
         h("b", { dir: "auto" }, name), address && h("span.soft", { dir: "auto" }, address),
         claim && h("span.claim", icon("warn"), h("span", { dir: "auto" }, t("calls-itself", { name: claim }))),
+        h("div.proof", { role: "status" }, this.#verdict()),
         plain(to) !== this.#inbox.address && h("span.soft.small", { dir: "auto" }, t("to", { to: plain(to) })),
         h("time.soft.small", { datetime: received_at }, fullTime(received_at))));
+  }
+
+  #verdict() {
+    return verdictOf(this.#message, () => this.#full(), this.#actions.attempt);
   }
 
   // A long subject is cut after three lines, with a button for the rest.
@@ -192,10 +203,11 @@ export class Reader {
     else leave(url).click();
   }
 
-  // Return the message with all that the list does not say of it.
+  // Return the message with all that the list does not say of it; what was read before the verdict does not have that.
   async #full() {
     const message = this.#message;
-    const whole = this.#whole ?? (await this.#api.message(this.#inbox, message.id));
+    const known = message.dmarc && !this.#whole?.authentication ? undefined : this.#whole;
+    const whole = known ?? (await this.#api.message(this.#inbox, message.id));
     if (message === this.#message) this.#whole = whole;
     return whole;
   }

@@ -1,0 +1,98 @@
+"""What the inbox says of who sent a mail: nothing where nobody checks, else as soon as it is known."""
+
+from threading import Event
+
+import pytest
+
+from daemons import NO_LIMITS
+from zones import Zones, text_record
+
+from .test_access import OVERFLOWING
+
+BROWSERS = ("chromium", "firefox", "webkit")  # a domain each: the answers of the DNS are kept for a while
+ZONE = "".join(
+    text_record(f"_dmarc.{name}.example", "v=DMARC1; p=reject") + text_record(f"{name}.example", f"v=spf1 {sends} -all")
+    for name, sends in (("bank", "ip4:192.0.2.1"), *((name, "ip4:127.0.0.1") for name in BROWSERS))
+)
+PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True, "locale": "de-DE"}
+
+
+@pytest.fixture(scope="session")
+def zones():
+    with Zones(ZONE) as served:
+        yield served
+
+
+@pytest.fixture
+def daemon(share_daemon, zones):
+    return share_daemon("checking", **NO_LIMITS, TMPMAILD_SENDERS__RESOLVER=zones.place)
+
+
+class Sender:
+    """Sends mail by our host to an inbox; that host is the one of ``domain``, whatever the mail says."""
+
+    def __init__(self, daemon, inbox, domain):
+        self.daemon, self.inbox, self.domain = daemon, inbox, domain
+
+    def send(self, subject, author=None):
+        raw = f"From: Shop <shop@{author or self.domain}>\r\nTo: {self.inbox.address}\r\nSubject: {subject}\r\n\r\nText.\r\n"
+        self.daemon.deliver_octets(self.inbox.address, raw.encode(), sender=f"bounce@{self.domain}")
+
+
+@pytest.fixture
+def sender(daemon, inbox, browser_name):
+    return Sender(daemon, inbox, f"{browser_name}.example")
+
+
+@pytest.fixture
+def answering(zones, monkeypatch):
+    """Return an event that the resolver waits for."""
+    answering = Event()
+    monkeypatch.setattr(zones, "spoil", lambda wire: wire if answering.wait(20) else None)
+    return answering
+
+
+@pytest.mark.browsers("firefox", "webkit")
+async def test_it_is_said_by_the_sender_and_in_the_list_as_soon_as_it_is_known(open_inbox, answering, sender, expect):
+    ours = sender.domain
+    tab = await open_inbox(sender.inbox)
+    sender.send("ours")
+    await tab.open("ours")
+    verdict = tab.reader.get_by_role("status")
+    await expect(verdict).to_be_empty()
+    answering.set()
+    await expect(verdict).to_have_text(f"Signed by {ours}")
+    await expect(tab.row("ours")).to_contain_text(f"Signed by {ours}Text.")
+    await verdict.get_by_text("Signed by").click()
+    await expect(verdict.locator("dl > div").last).to_have_text("ARCnone")
+    assert await verdict.locator("dl > div").all_text_contents() == [
+        f"SPFpass · {ours} · ip4:127.0.0.1",
+        "DKIMnone",
+        f"DMARCpass · {ours} · p=reject",
+        "ARCnone",
+    ]
+    sender.send("theirs", "bank.example")
+    sender.send("anybody's", "nobody.example")
+    await tab.open("anybody's")
+    await expect(verdict).to_have_text("Not proven")
+    await tab.open("theirs")
+    await expect(verdict).to_have_text("Not from bank.example, as it claims")
+    await expect(tab.row("theirs")).to_contain_text("Not from bank.exampleText.")
+    await tab.page.reload()
+    await expect(tab.list.locator(".verdict")).to_have_text(
+        ["Not proven", "Not from bank.example", f"Signed by {ours}"]
+    )
+
+
+async def test_in_german_at_320_pixels_a_long_name_that_does_not_hold_fits_with_all_of_the_reasons(
+    open_inbox, sender, expect
+):
+    sender.send("fremd", f"{'filiale-im-bahnhof.' * 5}bank.example")
+    tab = await open_inbox(sender.inbox, **PHONE)
+    await tab.row("fremd").click()
+    verdict = tab.reader.get_by_role("status")
+    await expect(verdict).to_contain_text("Nicht von")
+    await expect(verdict).to_contain_text("bank.example, wie behauptet")
+    await verdict.locator("summary").click()
+    await expect(verdict.get_by_text("p=reject")).to_be_visible()
+    assert await tab.page.evaluate(OVERFLOWING) == []
