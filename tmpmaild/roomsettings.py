@@ -84,6 +84,7 @@ def rules(config: Config, retired: Mapping[str, int]) -> Rules:
         retired=retired,
         faults=config.smtp.faults,
         keep_refusals=config.smtp.keep_refusals,
+        webhooks=config.webhooks.allow,
     )
 
 

@@ -29,6 +29,7 @@ from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.webhooktargets import parse_rule
 
 LIFETIME_MS = 3_600_000
 PLAIN = b"Subject: hello\r\n\r\nbody\r\n"
@@ -132,6 +133,7 @@ async def _service(path, clock):
                 lifetime_ms=LIFETIME_MS,
                 max_lifetime_ms=2 * LIFETIME_MS,
                 faults=True,
+                webhooks=(parse_rule("hooks.example.org"),),
             ),
             clock=clock,
             choice=chosen.choice,

@@ -76,6 +76,22 @@ def test_faults_are_ordered_and_what_is_left_of_them_is_shown(client):
     assert inbox.faults() == []
 
 
+def test_a_webhook_is_set_with_a_secret_and_taken_away(client):
+    inbox = client.create()
+    assert inbox.webhook() is None
+    wanted = api.Webhook("https://hooks.example.org/", events=("message", "expired"), has=("code",))
+    made = inbox.set_webhook(wanted)
+    assert made.secret.startswith("whsec_")
+    assert made.secret not in repr(made)
+    assert inbox.webhook() == wanted
+    assert inbox.set_webhook(inbox.webhook()).secret != made.secret
+    with pytest.raises(api.InvalidRequest) as refused:
+        inbox.set_webhook(api.Webhook("https://other.example/"))
+    assert [one.pointer for one in refused.value.errors] == ["/webhook/url"]
+    assert inbox.set_webhook(None) is None
+    assert inbox.webhook() is None
+
+
 def test_one_mail_is_read_by_its_id_and_its_text_is_whole(client, inbox, world):
     message_id = world.deliver(inbox.address, b"Subject: long\r\n\r\n" + 5000 * b"line\r\n")
     mail = inbox.message(message_id)

@@ -142,6 +142,7 @@ def open_world(store, clock):
         max_lifetime_ms=0,
         faults=False,
         keep_refusals=False,
+        webhooks=(),
         **limits,
     ):
         without_limits = {
@@ -162,6 +163,7 @@ def open_world(store, clock):
                     max_lifetime_ms=max_lifetime_ms,
                     faults=faults,
                     keep_refusals=keep_refusals,
+                    webhooks=webhooks,
                 ),
                 clock=clock,
                 choice=chosen.choice,

@@ -44,6 +44,7 @@ from tmpmaild.client.errors import (
     Unauthorized,
     UnexpectedMail,
     WaitTimeout,
+    WebhooksOff,
 )
 from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
 from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
@@ -60,6 +61,8 @@ from tmpmaild.client.wire import (
     Person,
     Refusal,
     SessionRecipient,
+    Webhook,
+    WebhookCall,
 )
 
 del _httpx2
@@ -116,4 +119,7 @@ __all__ = [
     "Unauthorized",
     "UnexpectedMail",
     "WaitTimeout",
+    "Webhook",
+    "WebhookCall",
+    "WebhooksOff",
 ]

@@ -131,6 +131,10 @@ class Blocked(Problem):
     """The operator has blocked this client."""
 
 
+class WebhooksOff(Problem):
+    """The operator allows no webhooks (``webhooks.allow``)."""
+
+
 class AddressTaken(Problem):
     """The name is in use, or was in the last 24 hours."""
 

@@ -11,7 +11,18 @@ from msgspec import Struct
 from tmpmaild.client.actions import READ_SECONDS, Ask, OpenStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.answers import checked, decoded, next_page_query, not_tmpmaild
 from tmpmaild.client.errors import RateLimited, printable
-from tmpmaild.client.wire import Address, Details, DomainList, Fault, Message, MessageList, Refusal, RefusalList, View
+from tmpmaild.client.wire import (
+    Address,
+    Details,
+    DomainList,
+    Fault,
+    Message,
+    MessageList,
+    Refusal,
+    RefusalList,
+    View,
+    Webhook,
+)
 
 MAX_PAGE = 100
 _MAX_REPEATING_SECONDS = 60
@@ -179,6 +190,14 @@ class RemoteInbox:
     def faults(self) -> Steps[list[Fault]]:
         """Return the faults that are still to come."""
         return list(decoded((yield from self._ask("GET")), Address).faults)
+
+    def set_webhook(self, webhook: Webhook | None) -> Steps[Webhook | None]:
+        """Set the webhook in place of the one before, or take it away; return it with its secret."""
+        return decoded((yield from self._ask("PATCH", body={"webhook": webhook})), Address).webhook
+
+    def webhook(self) -> Steps[Webhook | None]:
+        """Return the webhook without its secret."""
+        return decoded((yield from self._ask("GET")), Address).webhook
 
     def delete(self) -> Steps[None]:
         """Delete the address."""

@@ -26,7 +26,7 @@ from tmpmaild.client.views import (
     wanted,
 )
 from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message, Refusal
+from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 
 T = TypeVar("T")
 
@@ -221,6 +221,18 @@ class Inbox(InboxView):
     def faults(self) -> list[Fault]:
         """Return the faults that are still to come, each with how often."""
         return self._driver.run(self._remote.faults())
+
+    def set_webhook(self, webhook: Webhook | None) -> Webhook | None:
+        """Have a URL called when something happens here, in place of the one before; None ends that.
+
+        Returns the webhook with its ``secret``, which is told only now. Raises ``InvalidRequest`` if the operator does
+        not allow the URL, ``WebhooksOff`` if none.
+        """
+        return self._driver.run(self._remote.set_webhook(webhook))
+
+    def webhook(self) -> Webhook | None:
+        """Return the webhook and how its calls go, without its secret; None if there is none."""
+        return self._driver.run(self._remote.webhook())
 
     def delete(self) -> None:
         """Delete the address and its mail."""

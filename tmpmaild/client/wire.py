@@ -21,13 +21,40 @@ class Fault(Struct, frozen=True, omit_defaults=True):
     delay_seconds: float = 0
 
 
+class WebhookCall(Struct, frozen=True):
+    """The last call of a webhook; ``result`` is the status of the answer, or why there was none."""
+
+    at: Time
+    result: str = ""
+
+
+class Webhook(Struct, frozen=True, omit_defaults=True):
+    """Who is called when something happens: ``events`` are "message", "verdict" and "expired".
+
+    A message counts if it has all of ``has`` ("code", "link", "attachment"). The service fills in the rest, ``secret``
+    (which signs the calls) only when the webhook is set. ``failures`` are those in a row.
+    """
+
+    url: str
+    events: tuple[str, ...] = ("message",)
+    has: tuple[str, ...] = ()
+    secret: str | None = None
+    failures: int = 0
+    last_call: WebhookCall | None = None
+    next_call_at: Time | None = None
+
+    def __repr__(self) -> str:
+        return f"Webhook({self.url!r}, events={self.events!r}, has={self.has!r}, failures={self.failures})"
+
+
 class Address(Struct, frozen=True):
-    """An address; ``token`` only in the answer to create, ``faults`` only where the service allows them."""
+    """An address; ``token`` only in the answer to create, ``faults`` and ``webhook`` only where they are allowed."""
 
     address: str
     expires_at: Time
     token: str | None = None
     faults: tuple[Fault, ...] = ()
+    webhook: Webhook | None = None
     created_at: Time | None = None
 
     def __repr__(self) -> str:

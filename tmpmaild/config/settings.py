@@ -14,7 +14,7 @@ from typing import Annotated, Final, TypeVar, get_type_hints
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from tmpmaild import hostnames
+from tmpmaild import hostnames, webhooktargets
 from tmpmaild.checks import Kind
 from tmpmaild.config import kinds
 from tmpmaild.config.kinds import MIB, one_of, whole
@@ -81,6 +81,12 @@ class Senders(Struct, frozen=True, kw_only=True):
     timeout_seconds: Annotated[int, whole(1, 60)] = 5
 
 
+class Webhooks(Struct, frozen=True, kw_only=True):
+    """The section ``[webhooks]``; without anything in ``allow`` there are none."""
+
+    allow: Annotated[tuple[webhooktargets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
+
+
 class Addresses(Struct, frozen=True, kw_only=True):
     """The section ``[addresses]``; ``max_lifetime_seconds`` is never below ``lifetime_seconds``."""
 
@@ -142,6 +148,7 @@ class Config(Struct, frozen=True, kw_only=True):
     storage: Storage = Storage()
     addresses: Addresses = Addresses()
     senders: Senders = Senders()
+    webhooks: Webhooks = Webhooks()
     rate_limit: RateLimit = RateLimit()
     limits: Limits = Limits()
     expiry: Expiry = Expiry()

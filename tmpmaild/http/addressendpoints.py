@@ -1,7 +1,7 @@
 """The endpoints of addresses: each reads a request, calls the service and makes the answer."""
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,14 +10,17 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.answers import JsonResponse
 from tmpmaild.http.parsing import read_body
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import CreateRequest, ExtendRequest, fault_items, faults
+from tmpmaild.http.requests import CreateRequest, ExtendRequest, WebhookRequest, fault_items, faults
 from tmpmaild.http.resource import body, client, holder_token, token
-from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList
+from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, WebhookItem
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox
 from tmpmaild.times import rfc3339
+from tmpmaild.webhookmodel import Webhook, WebhookState
+
+_NOT_CALLED = WebhookState("", "")
 
 
 class AddressEndpoints:
@@ -39,27 +42,29 @@ class AddressEndpoints:
             private=asked.private,
             lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
             faults=faults(asked.faults),
+            webhook=self._webhook(asked.webhook) or None,
         )
         inbox, key = await self._service.create(wanted, None if who.exempt else who.name)
-        resource = replace(self._resource(inbox, key), token=key)
+        resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
         return JsonResponse(msgspec.json.encode(resource), 201, {"Location": self._wire.address_path(inbox.address)})
 
     async def show(self, request: Request) -> Response:
         """Return an address: when it expires, how many messages it has."""
         key = token(request)
         inbox = await self._service.find(request.path_params["address"], key)
-        return JsonResponse(msgspec.json.encode(self._resource(inbox, key)))
+        return JsonResponse(msgspec.json.encode(await self._resource(inbox, key)))
 
     async def extend(self, request: Request) -> Response:
-        """Set the expiry of an address, or its faults."""
+        """Set the expiry of an address, its faults, or its webhook."""
         address, key = request.path_params["address"], holder_token(request)
         wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest)
         seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
         wanted_faults = None if wanted.faults is UNSET else faults(wanted.faults)
-        if seconds is None and wanted_faults is None:
+        webhook = self._webhook(wanted.webhook)
+        if seconds is None and wanted_faults is None and webhook is UNSET:
             raise InvalidRequest(("/expires_in_seconds", "expected a number of 1 or more, found nothing"))
-        inbox = await self._service.change(address, key, seconds, wanted_faults)
-        return JsonResponse(msgspec.json.encode(self._resource(inbox, key)))
+        inbox = await self._service.change(address, key, seconds, wanted_faults, webhook)
+        return JsonResponse(msgspec.json.encode(await self._resource(inbox, key, webhook)))
 
     async def delete(self, request: Request) -> Response:
         """Delete an address and its mail."""
@@ -80,8 +85,28 @@ class AddressEndpoints:
         items = [RefusalItem(rfc3339(one.at_ms), one.client, one.command, one.reason) for one in refusals.newest()]
         return JsonResponse(msgspec.json.encode(RefusalList(items)))
 
-    def _resource(self, inbox: Inbox, key: str | None) -> AddressResource:
-        """Return an address as the holder of a token sees it."""
+    def _webhook(self, asked: WebhookRequest | UnsetType | None) -> Webhook | UnsetType | None:
+        """Return the webhook that is to be set, with a new secret."""
+        if not isinstance(asked, WebhookRequest):
+            return asked
+        if not self._service.webhooks.allowed:
+            raise BadRequest("webhooks-off", "")
+        return self._service.make_webhook(asked.url, asked.events, asked.has)
+
+    async def _resource(
+        self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
+    ) -> AddressResource:
+        """Return an address as the holder of a token sees it; a webhook that was set with its secret."""
         resource = self._wire.address(inbox, self._service.extendable_until_ms(inbox))
         left = self._service.faults_left(inbox, key)
-        return resource if left is None else replace(resource, faults=fault_items(left))
+        if left is not None:
+            resource = replace(resource, faults=fault_items(left))
+        if not self._service.shows_webhook(inbox, key):
+            return resource
+        return replace(resource, webhook=await self._shown_webhook(inbox, set_now))
+
+    async def _shown_webhook(self, inbox: Inbox, set_now: Webhook | UnsetType | None) -> WebhookItem | None:
+        if isinstance(set_now, UnsetType):
+            stored = await self._service.webhooks.read(inbox)
+            return self._wire.webhook(stored.webhook, stored.state) if stored else None
+        return replace(self._wire.webhook(set_now, _NOT_CALLED), secret=set_now.secret) if set_now else None

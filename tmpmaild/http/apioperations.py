@@ -71,7 +71,15 @@ OPERATIONS = (
         security="none",
         body=CreateRequest,
         answer=Answer(201, "The address, with its token.", AddressResource, headers=("Location",)),
-        problems=("blocked", "address-taken", "storage-full", "storage-unavailable", *_OF_BODY, *_OF_API),
+        problems=(
+            "blocked",
+            "webhooks-off",
+            "address-taken",
+            "storage-full",
+            "storage-unavailable",
+            *_OF_BODY,
+            *_OF_API,
+        ),
     ),
     Operation(
         id="getAddress",
@@ -88,13 +96,13 @@ OPERATIONS = (
         method="PATCH",
         path=_ADDRESS,
         tag="Addresses",
-        summary="Extend or shorten an address, or set its faults",
+        summary="Extend or shorten an address, set its faults or its webhook",
         description="The operator sets how long an address may live; by default 60 minutes. Where the operator "
-        "allows it, `faults` make the next mails fail.",
+        "allows it, `faults` make the next mails fail, and `webhook` is called when something happens.",
         security="required",
         body=ExtendRequest,
         answer=Answer(200, "The address.", AddressResource),
-        problems=("storage-full", *_OF_BODY, *_OF_ADDRESS),
+        problems=("webhooks-off", "storage-full", *_OF_BODY, *_OF_ADDRESS),
     ),
     Operation(
         id="deleteAddress",

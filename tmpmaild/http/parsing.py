@@ -18,7 +18,7 @@ T = TypeVar("T", bound=Struct)
 
 
 class _Kind(Kind, frozen=True):
-    """What a member takes; a list says how many, and a list of objects what each of these is."""
+    """What a member takes; a list says how many, an object or a list of them what each of these is."""
 
     item: type[Struct] | None = None
     most: int = 0
@@ -51,6 +51,8 @@ def _members(octets: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, Any
 def _decoded(raw: msgspec.Raw, kind: _Kind) -> Any:
     """Decode a member; for JSON that is not a value in Python, such as 1e999, return one that fits no kind."""
     try:
+        if kind.item is not None and not kind.most:
+            return None if bytes(raw).strip() == b"null" else _item(raw, kind.item)
         if kind.item is not None:
             return [_item(one, kind.item) for one in msgspec.json.decode(raw, type=list[msgspec.Raw])]
         value = msgspec.json.decode(raw)
@@ -104,7 +106,9 @@ def _errors(given: dict[str, Any], struct: type[Struct], prefix: str) -> Iterato
 
 
 def _errors_of_items(found: object, kind: _Kind, place: str) -> Iterator[tuple[str, str]]:
-    """Return what is wrong with the items of a list, if its length is not."""
+    """Return what is wrong with an object, or with the items of a list if its length is not."""
+    if kind.item is not None and not kind.most and isinstance(found, dict):
+        yield from _errors(found, kind.item, f"{place}/")
     if kind.item is None or not isinstance(found, list) or len(found) > kind.most:
         return
     for index, members in enumerate(found):
@@ -132,6 +136,9 @@ def _kind(hint: Any, *, required: bool) -> _Kind:
     assert described.extra is not None
     base = int if isinstance(described.type, msgspec.inspect.IntType) else object
     kind = _Kind(described.extra["expected"], base, partial(msgspec.convert, type=hint), required=required)
+    if isinstance(described.type, msgspec.inspect.UnionType):  # an object or null
+        structs = [one.cls for one in described.type.types if isinstance(one, msgspec.inspect.StructType)]
+        return replace(kind, item=structs[0])
     if not isinstance(described.type, msgspec.inspect.ListType):
         return kind
     of = described.type.item_type

@@ -44,6 +44,7 @@ PROBLEMS: dict[str, Problem] = {
         "A web page of another origin sent this. http.cors_origins names the origins that may; behind a proxy that "
         "changes the Host header http.public_url names the server's own.",
     ),
+    "webhooks-off": Problem(403, "Webhooks off", "The operator allows no webhooks (webhooks.allow)."),
     "blocked": Problem(403, "Blocked", "The operator gives no addresses to this client."),
     "address-not-found": Problem(404, "Address not found", "There is no such address, or not for you."),
     "message-not-found": Problem(404, "Message not found", "This inbox holds no message with that id."),

@@ -11,6 +11,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.inboxes.faults import MOST_FAULTS, Fault, Step
 from tmpmaild.model import Held, Page
+from tmpmaild.webhookmodel import WebhookEvent
+from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
 
 EXAMPLE_DOMAIN = "mail.example.com"
 """Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""
@@ -98,6 +100,48 @@ Faults = Annotated[
 ]
 
 
+class WebhookRequest(Struct, frozen=True):
+    """Who is called when something happens to an address."""
+
+    url: Annotated[
+        str,
+        Meta(
+            max_length=MOST_URL_CHARACTERS,
+            description="Where the operator allows it; without user information and fragment.",
+            examples=["https://hooks.example.org/mail"],
+            extra={"expected": f"a string of up to {MOST_URL_CHARACTERS} characters"},
+        ),
+    ]
+    events: Annotated[
+        list[WebhookEvent],
+        Meta(
+            min_length=1,
+            max_length=3,
+            description="A message has come, it is known who sent one, the address has ended; default `message`.",
+            examples=[["message", "expired"]],
+            extra={"expected": "one to three of message, verdict and expired"},
+        ),
+    ] = field(default_factory=lambda: ["message"])
+    has: Annotated[
+        list[Literal["code", "link", "attachment"]],
+        Meta(
+            max_length=3,
+            description="Only messages that have all of these.",
+            examples=[["code"]],
+            extra={"expected": "up to three of code, link and attachment"},
+        ),
+    ] = []
+
+
+NewWebhook = Annotated[
+    WebhookRequest | None,
+    Meta(
+        description="In place of the one before; null ends it. Where the operator has set `webhooks.allow`.",
+        extra={"expected": "an object or null"},
+    ),
+]
+
+
 class CreateRequest(Struct, frozen=True):
     """Wishes for a new address; all are optional."""
 
@@ -120,15 +164,17 @@ class CreateRequest(Struct, frozen=True):
         | UnsetType
     ) = UNSET
     faults: Faults | UnsetType = UNSET
+    webhook: NewWebhook | UnsetType = UNSET
 
 
 class ExtendRequest(Struct, frozen=True):
-    """When an address is to end, or which faults it is to have; at least one of them."""
+    """When an address is to end, which faults it is to have, and who is called; at least one of them."""
 
     expires_in_seconds: (
         Annotated[int, _number(1, None, "Counted from now; shortening is allowed.", 1800)] | UnsetType
     ) = UNSET
     faults: Faults | UnsetType = UNSET
+    webhook: NewWebhook | UnsetType = UNSET
 
 
 class ViewRequest(Struct, frozen=True):

@@ -6,7 +6,9 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
+from tmpmaild.model import Held
 from tmpmaild.verdicts import Authentication
+from tmpmaild.webhookmodel import WebhookEvent
 
 Time = Annotated[str, Meta(examples=["2026-11-21T03:00:00.000Z"], extra_json_schema={"format": "date-time"})]
 Path = Annotated[str, Meta(description="A path below the path of the server's public URL, never with a host.")]
@@ -22,8 +24,33 @@ HeaderField = Annotated[
 ]
 
 
+class WebhookCall(Struct, frozen=True):
+    """The last call of a webhook."""
+
+    at: Time
+    result: Annotated[str, Meta(description="The status of the answer, or why there was none.", examples=["204"])]
+
+
+class WebhookItem(Struct, frozen=True):
+    """Who is called when something happens to an address, and how the calls go."""
+
+    url: Annotated[str, Meta(examples=["https://hooks.example.org/mail"])]
+    events: list[WebhookEvent]
+    has: list[Held]
+    failures: Annotated[int, Meta(description="Calls in a row that have failed.", examples=[0])]
+    last_call: WebhookCall | None
+    next_call_at: Annotated[Time | None, Meta(description="Null unless the last call has failed.")]
+    secret: (
+        Annotated[
+            str,
+            Meta(description="Signs the calls. Only in the answer to the request that set it.", examples=["whsec_…"]),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
 class AddressResource(Struct, frozen=True):
-    """An address; ``token`` only in the answer to create, ``faults`` only for the holder where they are allowed."""
+    """An address; ``token`` only in the answer to create, the last two members only for the holder where allowed."""
 
     address: Annotated[str, Meta(examples=[f"k7m3wq9xt2ab@{EXAMPLE_DOMAIN}"])]
     created_at: Time
@@ -37,6 +64,10 @@ class AddressResource(Struct, frozen=True):
             list[FaultItem],
             Meta(description="The faults that are still to come; with the token, if the operator allows."),
         ]
+        | UnsetType
+    ) = UNSET
+    webhook: (
+        Annotated[WebhookItem | None, Meta(description="Who is called; with the token, if the operator allows.")]
         | UnsetType
     ) = UNSET
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import get_args
 from urllib.parse import quote
 
 from msgspec import UNSET, Struct
@@ -14,6 +15,7 @@ from tmpmaild.inboxes.reading import ShownMessage
 from tmpmaild.inboxes.viewing import Grant
 from tmpmaild.model import Envelope, Inbox, Listing, Message, Page
 from tmpmaild.times import rfc3339
+from tmpmaild.webhookmodel import Webhook, WebhookEvent, WebhookState
 
 _time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same times again
 
@@ -33,6 +35,18 @@ class Wire:
             extendable_until=rfc3339(extendable_until_ms),
             private=inbox.private,
             message_count=inbox.message_count,
+        )
+
+    def webhook(self, webhook: Webhook, state: WebhookState) -> schemas.WebhookItem:
+        """Return a webhook without its secret."""
+        called_at_ms = state.called_at_ms
+        return schemas.WebhookItem(
+            webhook.url,
+            [one for one in get_args(WebhookEvent) if one in webhook.events],
+            sorted(webhook.has),
+            state.failures,
+            None if called_at_ms is None else schemas.WebhookCall(rfc3339(called_at_ms), state.result),
+            rfc3339(state.next_at_ms) if state.failures else None,
         )
 
     def message_list(self, listing: Listing) -> schemas.MessageList:

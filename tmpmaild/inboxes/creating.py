@@ -14,6 +14,7 @@ from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import LocalPartError, Mailbox
 from tmpmaild.model import Envelope, Inbox, NewInbox
 from tmpmaild.storage.base import Storage
+from tmpmaild.webhookmodel import Webhook
 
 _RANDOM_NAME_TRIES = 5
 
@@ -36,6 +37,7 @@ class NewAddress(Struct, frozen=True):
     private: bool = False
     lifetime_seconds: int | None = None
     faults: tuple[Fault, ...] = ()
+    webhook: Webhook | None = None
 
 
 class AddressFactory:

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from tmpmaild import webhooktargets
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.hostnames import Domains, domains, to_ascii
 from tmpmaild.model import Inbox
@@ -17,7 +18,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     until a time for those that it has. ``hostname`` is our name in the ``Received`` lines of sources. An address may
     live up to ``max_lifetime_ms`` after its creation, if that is more than ``lifetime_ms``. With ``accept_unknown``
     mail to an address that never existed creates it. With ``faults`` holders of addresses may order faults. With
-    ``keep_refusals`` everybody may read what SMTP clients were refused.
+    ``keep_refusals`` everybody may read what SMTP clients were refused. ``webhooks`` says where those may lead.
     """
 
     domains: tuple[str, ...]
@@ -29,6 +30,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     retired: Mapping[str, int] = {}
     faults: bool = False
     keep_refusals: bool = False
+    webhooks: tuple[webhooktargets.Rule, ...] = ()
 
     @property
     def longest_lifetime_ms(self) -> int:

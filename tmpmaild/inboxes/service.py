@@ -1,11 +1,13 @@
 """The use cases: create an address, deliver mail to it, read the mail. No SMTP, no HTTP, no SQL."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from typing import cast
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull
+from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, RequestError
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, is_holder
 from tmpmaild.inboxes.blocks import Blocks
@@ -19,10 +21,12 @@ from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.refusals import Refusals
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.viewing import Viewer
+from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope, Inbox, InboxChange
+from tmpmaild.model import Envelope, Held, Inbox, InboxChange
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
+from tmpmaild.webhookmodel import Webhook, WebhookEvent
 
 
 class InboxService:
@@ -48,6 +52,7 @@ class InboxService:
         self.blocks = Blocks(clock)
         self.faults = Faults(allowed=rules.faults)
         self.refusals = Refusals(clock, wanted=rules.keep_refusals)
+        self.webhooks = Webhooks(storage, rules.webhooks, clock)
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
@@ -74,6 +79,7 @@ class InboxService:
         self._recipients.clear()  # they may be full by the new limits
         self.faults.allow(allowed=rules.faults)
         self.refusals.want(wanted=rules.keep_refusals)
+        self.webhooks.allowed = rules.webhooks
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -109,7 +115,19 @@ class InboxService:
         ``creator`` is the client whose share the mail counts against, None for none. Raises ``InvalidRequest``,
         ``AddressTaken``, ``MailboxFull`` while that share is used up, ``StorageFull``.
         """
-        return await self._factory.create(wanted, creator)
+        inbox, token = await self._factory.create(wanted, creator)
+        if wanted.webhook is not None:
+            await self._set_first_webhook(inbox, wanted.webhook)
+        return inbox, token
+
+    async def _set_first_webhook(self, inbox: Inbox, webhook: Webhook) -> None:
+        """Set the webhook of a new inbox, or end that: nobody will have its token."""
+        try:
+            await self.webhooks.set(inbox, webhook)
+        except RequestError:
+            with suppress(RequestError):
+                await self._storage.delete_inbox(inbox.id, self._clock())
+            raise
 
     async def find(self, address: str, token: str | None = None) -> Inbox:
         """Find a live address as a client wrote it.
@@ -137,16 +155,31 @@ class InboxService:
         return replace(inbox, expires_at_ms=expires_at_ms)
 
     async def change(
-        self, address: str, token: str, lifetime_seconds: int | None, faults: Sequence[Fault] | None
+        self,
+        address: str,
+        token: str,
+        lifetime_seconds: int | None,
+        faults: Sequence[Fault] | None,
+        webhook: Webhook | UnsetType | None = UNSET,
     ) -> Inbox:
-        """Set the expiry as ``extend``, the faults in place of those before, or both. Raises as ``extend``."""
+        """Set the expiry as ``extend``, the faults and the webhook in place of those before. Raises as ``extend``."""
         inbox = await self._access.find_for_change(address, token)
         self.faults.ensure_possible(faults or (), inbox.id)
         if lifetime_seconds is not None:
             inbox = await self._extend(inbox, lifetime_seconds)
         if faults is not None:
             self.faults.order(inbox, faults)
+        if webhook is not UNSET:
+            await self.webhooks.set(inbox, webhook)
         return inbox
+
+    def make_webhook(self, url: str, events: Collection[WebhookEvent], has: Collection[Held]) -> Webhook:
+        """Return a new webhook for an inbox. Raises ``InvalidRequest``."""
+        return self.webhooks.make(url, events, has, senders_are_checked=self.mail.check is not None)
+
+    def shows_webhook(self, inbox: Inbox, token: str | None) -> bool:
+        """Return whether the client may see the webhook of an inbox, if there can be one."""
+        return bool(self.webhooks.allowed) and is_holder(inbox, token)
 
     def faults_left(self, inbox: Inbox, token: str | None) -> Sequence[Fault] | None:
         """Return the faults that are still to come, to the holder only; None where there can be none."""

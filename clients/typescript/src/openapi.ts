@@ -1,6 +1,6 @@
 // What the API sends and takes. Made from our OpenAPI document by tools/typescript_types.py: run `make client`.
 
-/** An address; `token` only in the answer to create, `faults` only for the holder where they are allowed. */
+/** An address; `token` only in the answer to create, the last two members only for the holder where allowed. */
 export interface AddressResource {
   address: string;
   created_at: string;
@@ -13,6 +13,8 @@ export interface AddressResource {
   token?: string;
   /** The faults that are still to come; with the token, if the operator allows. */
   faults?: FaultItem[];
+  /** Who is called; with the token, if the operator allows. */
+  webhook?: WebhookItem | null;
 }
 
 /** Whether the chain of those who handed the mail on holds (RFC 8617). */
@@ -62,6 +64,8 @@ export interface CreateRequest {
   expires_in_seconds?: number;
   /** For the next mails, in place of those before; where the operator has set `smtp.faults`. */
   faults?: FaultItem[];
+  /** In place of the one before; null ends it. Where the operator has set `webhooks.allow`. */
+  webhook?: WebhookRequest | null;
 }
 
 /** Whether a signature holds (RFC 6376, RFC 8463). */
@@ -116,12 +120,14 @@ export interface EnvelopeItem {
   tls: boolean;
 }
 
-/** When an address is to end, or which faults it is to have; at least one of them. */
+/** When an address is to end, which faults it is to have, and who is called; at least one of them. */
 export interface ExtendRequest {
   /** Counted from now; shortening is allowed. */
   expires_in_seconds?: number;
   /** For the next mails, in place of those before; where the operator has set `smtp.faults`. */
   faults?: FaultItem[];
+  /** In place of the one before; null ends it. Where the operator has set `webhooks.allow`. */
+  webhook?: WebhookRequest | null;
 }
 
 /** A fault for the next mails; with a delay only, the usual answer comes late. */
@@ -309,6 +315,37 @@ export interface ViewRequest {
   remote_images?: boolean;
 }
 
+/** The last call of a webhook. */
+export interface WebhookCall {
+  at: string;
+  /** The status of the answer, or why there was none. */
+  result: string;
+}
+
+/** Who is called when something happens to an address, and how the calls go. */
+export interface WebhookItem {
+  url: string;
+  events: ("expired" | "message" | "verdict")[];
+  has: ("attachment" | "code" | "link" | "verdict")[];
+  /** Calls in a row that have failed. */
+  failures: number;
+  last_call: WebhookCall | null;
+  /** Null unless the last call has failed. */
+  next_call_at: string | null;
+  /** Signs the calls. Only in the answer to the request that set it. */
+  secret?: string;
+}
+
+/** Who is called when something happens to an address. */
+export interface WebhookRequest {
+  /** Where the operator allows it; without user information and fragment. */
+  url: string;
+  /** A message has come, it is known who sent one, the address has ended; default `message`. */
+  events?: ("expired" | "message" | "verdict")[];
+  /** Only messages that have all of these. */
+  has?: ("attachment" | "code" | "link")[];
+}
+
 /** The `code` of a problem document. */
 export type ProblemCode =
   | "address-expired"
@@ -332,4 +369,5 @@ export type ProblemCode =
   | "storage-unavailable"
   | "too-many-streams"
   | "unauthorized"
-  | "unsupported-media-type";
+  | "unsupported-media-type"
+  | "webhooks-off";

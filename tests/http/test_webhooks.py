@@ -1,0 +1,308 @@
+"""``webhook`` of an address: at create, at PATCH, and in what its holder sees."""
+
+import asyncio
+import base64
+import json
+import logging
+
+import pytest
+
+from tmpmaild.errors import StorageFull
+from tmpmaild.storage.enginestorage import EngineStorage
+from tmpmaild.webhookmodel import WebhookState
+from tmpmaild.webhooktargets import parse_rule
+
+from .test_addresses import Held
+
+ALLOW = (
+    "hooks.example.org",
+    "*.corp.example",
+    "*.bücher.example",
+    "10.0.0.0/8",
+    "192.0.2.7:8443",
+    "[2001:db8::/32]:444",
+)
+URL = "https://hooks.example.org/mail?a=1"
+WEBHOOK = {"url": URL, "events": ["expired", "message", "message"], "has": ["link", "code"]}
+SHOWN = {
+    "url": URL,
+    "events": ["message", "expired"],
+    "has": ["code", "link"],
+    "failures": 0,
+    "last_call": None,
+    "next_call_at": None,
+}
+
+
+@pytest.fixture
+async def world(open_world):
+    rules = tuple(map(parse_rule, ALLOW))
+    async with open_world(webhooks=rules, max_lifetime_ms=7_200_000) as opened:
+        yield opened
+
+
+def without_secret(webhook):
+    return {name: value for name, value in webhook.items() if name != "secret"}
+
+
+@pytest.mark.both_engines
+async def test_a_webhook_is_shown_to_the_holder_and_its_secret_once(world, client):
+    created = await client.create(webhook=WEBHOOK)
+    secret = created["webhook"].pop("secret")
+    assert created["webhook"] == SHOWN
+    kind, _, encoded = secret.partition("_")
+    assert (kind, len(base64.b64decode(encoded, validate=True))) == ("whsec", 32)
+    held = Held(client, created)
+    assert (await held.ask("GET")).json()["webhook"] == SHOWN
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        assert "webhook" not in (await client.get(held.path, headers)).json()
+    inbox = await world.service.find(held.address)
+    stored = await world.storage.read_webhook(inbox.id)
+    assert (stored.webhook.secret, stored.webhook.url) == (secret, URL)
+    other = await client.create(webhook={"url": URL})
+    assert other["webhook"]["secret"] != secret
+    assert without_secret(other["webhook"]) == SHOWN | {"events": ["message"], "has": []}
+
+
+@pytest.mark.both_engines
+async def test_patch_sets_it_anew_or_takes_it_away_and_leaves_it_alone_otherwise(world, client):
+    told = []
+    world.service.webhooks.on_set = told.append
+    held = Held(client, await client.create())
+    inbox = await world.service.find(held.address)
+    assert (await held.ask("GET")).json()["webhook"] is None
+    secrets = []
+    for _ in range(2):
+        answer = (await held.ask("PATCH", body={"webhook": WEBHOOK, "expires_in_seconds": 7200})).json()
+        secrets.append(answer["webhook"].pop("secret"))
+        assert answer["webhook"] == SHOWN
+    assert len(set(secrets)) == 2
+    assert (await held.ask("PATCH", body={"expires_in_seconds": 60})).json()["webhook"] == SHOWN
+    for _ in range(2):
+        assert (await held.ask("PATCH", body={"webhook": None})).json()["webhook"] is None
+    assert (await held.ask("GET")).json()["webhook"] is None
+    assert told == [inbox.id] * 4
+
+
+@pytest.mark.both_engines
+async def test_the_state_of_the_last_call_is_shown(world, client, clock):
+    held = Held(client, await client.create(webhook=WEBHOOK))
+    inbox = await world.service.find(held.address)
+    for failures, result in ((2, "timeout"), (0, "204")):
+        taken = await world.storage.take_webhook(inbox.id, clock(), clock())
+        position = taken.state.told_message_id
+        state = WebhookState(position, position, failures, clock(), clock(), result)
+        assert await world.storage.settle_webhook(taken, state)
+        now = (await client.create())["created_at"]
+        assert (await held.ask("GET")).json()["webhook"] == SHOWN | {
+            "failures": failures,
+            "last_call": {"at": now, "result": result},
+            "next_call_at": now if failures else None,
+        }
+
+
+TAKEN = [
+    "https://hooks.example.org",
+    "HTTP://HOOKS.example.ORG:443/x",
+    "https://a.b.corp.example:80/",
+    "https://www.bücher.example/",
+    "http://10.1.2.3/x",
+    "http://[::ffff:10.0.0.1]/",
+    "https://192.0.2.7:8443/",
+    "https://[2001:db8::1]:444/",
+    "https://hooks.example.org/" + "x" * (2048 - 26),
+]
+
+
+async def test_a_url_that_the_operator_allows_is_taken_and_shown_in_its_normal_form(client):
+    for url in TAKEN:
+        shown = (await client.create(webhook={"url": url}))["webhook"]["url"]
+        assert shown.isascii()
+        assert (await client.create(webhook={"url": shown}))["webhook"]["url"] == shown
+
+
+REFUSED = [
+    "",
+    "hooks.example.org",
+    "ftp://hooks.example.org/",
+    "javascript:alert(1)//hooks.example.org/",
+    "https:///hooks.example.org",
+    "https://user@hooks.example.org/",
+    "https://user:password@hooks.example.org/",
+    "https://hooks.example.org@169.254.169.254/",
+    "https://169.254.169.254\\@hooks.example.org/",
+    "https://hooks.example.org/#x",
+    "https://hooks.example.org#@127.0.0.1/",
+    "https://hooks.example.org/ x",
+    "https://hooks.example.org/\r\nHost: x",
+    "https://hooks.example.org/\0",
+    " https://hooks.example.org/",
+    "https://hooks.example.org/\n",
+    "https://hooks.example.org:0/",
+    "https://hooks.example.org:8443/",
+    "https://hooks.example.org:65536/",
+    "https://hooks.example.org:99999999/",
+    "https://192.0.2.7/",
+    "https://[2001:db8::1]/",
+    "https://corp.example/",
+    "https://xcorp.example/",
+    "https://hooks.example.org.evil.example/",
+    "https://localhost/",
+    "http://127.0.0.1/",
+    "http://127.1/",
+    "http://2130706433/",
+    "http://167772161/",
+    "http://0x0a000001/",
+    "http://012.0.0.1/",
+    "http://0177.0.0.1/",
+    "http://10.0.0.1./",
+    "http://\uff11\uff10.0.0.1/",
+    "http://[::1]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://[::127.0.0.1]/",
+    "http://[fe80::1%25eth0]/",
+    "http://[64:ff9b::a00:1]/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[fd00:ec2::254]/",
+    "https://hooks.example.org/" + "x" * 2048,
+    "https://" + "a." * 5000 + "corp.example/",
+]
+
+
+async def test_a_url_that_leads_elsewhere_is_named_by_its_pointer(client, world):
+    held = Held(client, await client.create())
+    for url in REFUSED:
+        for answer in (
+            await client.post(body={"webhook": {"url": url}}),
+            await held.ask("PATCH", body={"webhook": {"url": url}}),
+        ):
+            assert (answer.status, answer.json()["code"]) == (422, "invalid-request"), url
+            assert [one["pointer"] for one in answer.json()["errors"]] == ["/webhook/url"]
+    assert list(await world.storage.list_webhooks()) == []
+
+
+@pytest.mark.parametrize(
+    ("webhook", "pointers"),
+    [
+        *[(wrong, ["/webhook"]) for wrong in ("x", 7, True, [], [WEBHOOK])],
+        ({}, ["/webhook/url"]),
+        ({"url": None, "events": ["message"]}, ["/webhook/url"]),
+        *[
+            (WEBHOOK | {"events": events}, ["/webhook/events"])
+            for events in ([], ["Message"], "message", None, ["message"] * 4)
+        ],
+        *[(WEBHOOK | {"has": has}, ["/webhook/has"]) for has in (["verdict"], "code", None, [1], ["code"] * 4)],
+        ({"url": 7, "events": {}, "has": 1}, ["/webhook/events", "/webhook/has", "/webhook/url"]),
+        (WEBHOOK | {"events": ["verdict"]}, ["/webhook/events"]),  # nobody checks senders here
+        ({"url": "x", "events": ["verdict"]}, ["/webhook/events", "/webhook/url"]),
+    ],
+)
+async def test_what_cannot_be_is_named_by_its_pointer(client, webhook, pointers):
+    for answer in (
+        await client.post(body={"webhook": webhook}),
+        await Held(client, await client.create()).ask("PATCH", body={"webhook": webhook}),
+    ):
+        assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+        assert sorted(one["pointer"] for one in answer.json()["errors"]) == pointers
+
+
+async def test_a_secret_that_a_client_chooses_is_ignored(client):
+    created = await client.create(webhook=WEBHOOK | {"secret": "whsec_MDEy", "failures": 7, "x": {"y": 10**400}})
+    assert created["webhook"]["secret"] != "whsec_MDEy"
+    assert without_secret(created["webhook"]) == SHOWN
+
+
+async def test_verdicts_are_told_where_senders_are_checked(world, client):
+    world.service.check_senders(lambda *_: None)
+    created = await client.create(webhook=WEBHOOK | {"events": ["verdict"]})
+    assert created["webhook"]["events"] == ["verdict"]
+
+
+@pytest.mark.both_engines
+async def test_nobody_else_sets_sees_or_changes_a_webhook(world, client):
+    held, other = [Held(client, await client.create(webhook=WEBHOOK)) for _ in range(2)]
+    body = json.dumps({"webhook": None}).encode()
+    assert (await client.ask("PATCH", held.path, body=body)).status == 401
+    for token in ("wrong", other.token):
+        assert (await held.ask("PATCH", body={"webhook": WEBHOOK}, token=token)).status == 404
+        assert (await held.ask("PATCH", body={"webhook": None}, token=token)).status == 404
+        assert "webhook" not in (await client.get(held.path, {"Authorization": f"Bearer {token}"})).json()
+    assert (await held.ask("GET")).json()["webhook"] == SHOWN
+    assert len(await world.storage.list_webhooks()) == 2
+
+
+@pytest.mark.both_engines
+async def test_of_several_patches_at_once_one_is_there_with_the_secret_that_it_was_answered(world, client):
+    held = Held(client, await client.create())
+    urls = [f"{URL}&b={number}" for number in range(8)]
+    answers = await asyncio.gather(*(held.ask("PATCH", body={"webhook": {"url": url}}) for url in urls))
+    webhooks = [answer.json()["webhook"] for answer in answers]
+    assert [webhook["url"] for webhook in webhooks] == urls
+    (stored,) = await world.storage.list_webhooks()
+    assert (stored.webhook.url, stored.webhook.secret) in [(one["url"], one["secret"]) for one in webhooks]
+
+
+@pytest.mark.both_engines
+async def test_an_address_that_has_ended_gets_none(world, client, clock):
+    held, deleted = [Held(client, await client.create(webhook=WEBHOOK)) for _ in range(2)]
+    await deleted.ask("DELETE")
+    clock.advance(seconds=3600)
+    for one in (held, deleted):
+        for body in ({"webhook": WEBHOOK}, {"webhook": None}):
+            assert (await one.ask("PATCH", body=body)).status == 410
+        assert (await one.ask("GET")).status == 410
+
+
+async def test_an_address_whose_webhook_cannot_be_stored_is_not_created(world, client, monkeypatch):
+    async def refuse(*_):
+        raise StorageFull("no room")
+
+    monkeypatch.setattr(EngineStorage, "set_webhook", refuse)
+    answer = await client.post(body={"local_part": "wanted", "webhook": WEBHOOK})
+    assert (answer.status, answer.json()["code"]) == (503, "storage-full")
+    assert (await client.get("/api/v1/addresses/wanted@mail.example.com")).status == 410
+
+
+async def test_without_the_setting_webhooks_are_refused_and_not_shown(open_world):
+    async with open_world() as world:
+        client = world.client()
+        held = Held(client, await client.create(webhook=None))
+        for answer in (
+            await client.post(body={"webhook": WEBHOOK}),
+            await held.ask("PATCH", body={"webhook": {"url": "http://127.0.0.1/"}}),
+        ):
+            assert (answer.status, answer.json()["code"]) == (403, "webhooks-off")
+        assert (await held.ask("PATCH", body={"webhook": None})).status == 200
+        assert "webhook" not in (await held.ask("GET")).json()
+
+
+async def test_a_webhook_can_be_taken_away_after_the_operator_has_switched_them_off(world, client):
+    held = Held(client, await client.create(webhook=WEBHOOK))
+    world.service.webhooks.allowed = ()
+    assert "webhook" not in (await held.ask("GET")).json()
+    assert (await held.ask("PATCH", body={"webhook": None})).status == 200
+    assert list(await world.storage.list_webhooks()) == []
+
+
+@pytest.mark.both_engines
+async def test_url_and_secret_are_in_no_list_page_event_or_log_line(world, client, caplog):
+    caplog.set_level(logging.INFO)
+    created = await client.create(webhook=WEBHOOK)
+    held = Held(client, created)
+    secret = created["webhook"]["secret"]
+    await world.deliver(held.address)
+    answers = [await held.ask("GET", part) for part in ("", "/messages", "/messages?has=link")]
+    answers += [await client.get(path) for path in ("/api/v1/domains", "/api/v1/openapi.json", held.path)]
+    answers.append(await client.post("/api/v1/addresses", body={"webhook": {"url": f"https://{secret}@x.example/"}}))
+    assert all(secret.encode() not in answer.body for answer in answers)
+    assert [number for number, answer in enumerate(answers) if URL.encode() in answer.body] == [0]
+    follow = {"inboxes": [{"address": held.address, "token": held.token}]}
+    async with asyncio.timeout(5):
+        asked = asyncio.ensure_future(client.post("/api/v1/events", body=follow, stays=True))
+        await asyncio.sleep(0)
+        await held.ask("PATCH", body={"webhook": WEBHOOK})
+        await held.ask("DELETE")
+        stream = await asked
+    assert b"event: inbox" in stream.body
+    assert b"webhook" not in stream.body
+    assert not [record for record in caplog.records if "whsec" in record.getMessage() or URL in record.getMessage()]

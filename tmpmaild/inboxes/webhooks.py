@@ -1,0 +1,56 @@
+"""The webhooks of inboxes, as their holders set and see them. Nobody is called from here."""
+
+import base64
+import secrets
+from collections.abc import Callable, Collection, Sequence
+
+from tmpmaild import webhooktargets
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.model import Held, Inbox
+from tmpmaild.storage.base import Storage
+from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookEvent
+
+_SECRET_BYTES = 32
+_SECRET_PREFIX = "whsec_"  # noqa: S105 - as the specification Standard Webhooks has it
+
+
+class Webhooks:
+    """Sets and reads webhooks. ``allowed`` are the operator's rules; without any there are no webhooks.
+
+    ``on_set`` is called with the id of an inbox whose webhook has been set or taken away.
+    """
+
+    def __init__(self, storage: Storage, allowed: Sequence[webhooktargets.Rule], clock: Callable[[], int]) -> None:
+        self.allowed = allowed
+        self.on_set: Callable[[str], None] = lambda _: None
+        self._storage = storage
+        self._clock = clock
+
+    def make(
+        self, url: str, events: Collection[WebhookEvent], has: Collection[Held], *, senders_are_checked: bool
+    ) -> Webhook:
+        """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
+        errors = [("/webhook/url", text)] if (text := self._refusal(url)) else []
+        if "verdict" in events and not senders_are_checked:
+            errors.append(("/webhook/events", "expected no verdict: the operator has not set senders.resolver"))
+        if errors:
+            raise InvalidRequest(*errors)
+        secret = _SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+        return Webhook(webhooktargets.parse_url(url).url, frozenset(events), frozenset(has), secret)
+
+    def _refusal(self, url: str) -> str:
+        try:
+            target = webhooktargets.parse_url(url)
+        except ValueError as error:
+            return f"expected an http or https URL, but {error}"
+        refusal = webhooktargets.refusal(self.allowed, target)
+        return refusal and f"expected a URL that the operator allows, but this one {refusal}"
+
+    async def set(self, inbox: Inbox, webhook: Webhook | None) -> None:
+        """Set a webhook in place of the one before, or take that away. Raises ``AddressExpired``."""
+        await self._storage.set_webhook(inbox.id, webhook, self._clock())
+        self.on_set(inbox.id)
+
+    async def read(self, inbox: Inbox) -> StoredWebhook | None:
+        """Return the webhook of an inbox."""
+        return await self._storage.read_webhook(inbox.id)
