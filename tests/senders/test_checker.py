@@ -25,6 +25,7 @@ ZONE = text_record("shop.example", "v=spf1 ip4:192.0.2.1 -all") + text_record(
     "_dmarc.shop.example", "v=DMARC1; p=reject"
 )
 LIFETIME_MS = 3_600_000
+WITH_VERDICT = frozenset({"verdict"})
 
 
 class House:
@@ -151,6 +152,39 @@ async def test_a_full_queue_says_so_and_checks_later(deaf, monkeypatch):
                 await anyio.sleep(0.05)
 
 
+async def test_a_full_queue_keeps_no_wait_and_no_stream_waiting(deaf):
+    address = await deaf.create("ada")
+    deaf.checker._queue = type(deaf.checker._queue)(1)
+    deaf.service.check_senders(deaf.checker.ask)
+    await deaf.deliver(address)
+    message_id = await deaf.deliver(address)
+    with anyio.fail_after(20):
+        page = Page(has=WITH_VERDICT)
+        (waited,) = (await deaf.service.follower.wait(address, page, None, 60)).messages
+        async with deaf.service.follower.follow(address, None, None) as following:
+            _, followed = await following.next(60)
+    assert waited == followed
+    assert (waited.id, waited.authentication.dmarc.reason) == (message_id, "not checked")
+
+
+def test_a_message_waits_once_however_its_address_is_written_and_for_each_inbox_that_may_hold_it(zones, clock):
+    asked = Checker(None, Resolver(zones.place), 20, clock=clock)
+    for address in ("ada@mail.example.com", "Ada+news@MAIL.example.com", "bob@mail.example.com"):
+        assert asked.ask(address, "msg_1")
+    assert asked._queue.qsize() == 2
+
+
+async def test_a_check_that_fails_is_a_verdict_too(store, zones, clock, caplog):
+    async with store.open(clock, max_bytes=1 << 30) as storage:
+        house = House(storage, zones.place, clock, timeout_seconds="a fault of ours")
+        address = await house.create("ada")
+        async with house.checking():
+            await house.deliver(address)
+            found = await house.verdict(address)
+    assert (found.dmarc.result, found.dmarc.reason) == ("permerror", "the check failed")
+    assert "checking a sender failed" in caplog.text
+
+
 async def test_a_dead_resolver_is_no_end_of_a_check_and_of_the_daemon(deaf):
     address = await deaf.create("ada")
     async with deaf.checking():
@@ -182,9 +216,6 @@ async def test_mail_of_any_size_is_checked(house, signer, zones):
 
 def test_the_bounds_are_those_of_the_documentation():
     assert (checker._TASKS, checker._MOST_QUEUED) == (8, 256)
-
-
-WITH_VERDICT = frozenset({"verdict"})
 
 
 @pytest.mark.both_engines

@@ -21,7 +21,7 @@ from tmpmaild.model import Source
 from tmpmaild.senders import dmarc, sendinghosts, signatures
 from tmpmaild.senders.resolver import Lookup, Resolver
 from tmpmaild.storage.base import ANY_SIZE, Storage
-from tmpmaild.verdicts import Authentication
+from tmpmaild.verdicts import Authentication, unchecked
 
 _TASKS: Final = 8
 _MOST_QUEUED: Final = 256
@@ -42,7 +42,7 @@ class Checker:
         self._threads = anyio.CapacityLimiter(_TASKS)
         self._heavy = anyio.Lock()
         self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MOST_QUEUED)
-        self._wanted: set[str] = set()
+        self._wanted: set[tuple[str, str]] = set()
         self._checks = Count("senders_checks_total", "Checks, by what they say of DMARC.", ("result",))
         self._left_out = Count("senders_left_out_total", "Mails that found the queue full.")
         self._took = Histogram("senders_check_seconds", "How long a check took.")
@@ -54,14 +54,15 @@ class Checker:
 
     def ask(self, address: str, message_id: str) -> bool:
         """Have the message of an address, however that is written, checked soon; False if too many wait already."""
-        if message_id in self._wanted:
+        wanted = (addresses.canonical(address) or "", message_id)  # the inbox may have ended, and another hold it
+        if wanted in self._wanted:
             return True
         try:
-            self._queue.put_nowait((address, message_id))
+            self._queue.put_nowait(wanted)
         except asyncio.QueueFull:
             self._left_out.add()
             return False
-        self._wanted.add(message_id)
+        self._wanted.add(wanted)
         return True
 
     async def run(self) -> None:
@@ -75,15 +76,15 @@ class Checker:
 
     async def _work(self) -> None:
         while True:
-            address, message_id = await self._queue.get()
+            wanted = await self._queue.get()
             try:
-                await self._check_stored(address, message_id)
+                await self._check_stored(*wanted)
             except RequestError as error:  # it has ended, or the storage is full or away: the next look asks again
                 log.debug("no verdict is stored: %s", error)
             except Exception:
-                log.exception("checking a sender failed")
+                log.exception("storing a verdict failed")
             finally:
-                self._wanted.discard(message_id)
+                self._wanted.discard(wanted)
 
     async def _check_stored(self, address: str, message_id: str) -> None:
         source = await self._read(address, message_id, _HEAVY_BYTES)
@@ -100,16 +101,21 @@ class Checker:
 
     async def _read(self, address: str, message_id: str, up_to_bytes: int) -> tuple[str, Source] | None:
         """Return the id of the inbox and the message; None if they have ended, or it was checked."""
-        now_ms, canonical = self._clock(), addresses.canonical(address)
-        if canonical is None:
-            return None
-        found = await self._storage.read_source(canonical, message_id, now_ms, up_to_bytes=up_to_bytes)
+        now_ms = self._clock()
+        found = await self._storage.read_source(address, message_id, now_ms, up_to_bytes=up_to_bytes)
         inbox, source = found or (None, None)
         if inbox is None or inbox.expires_at_ms <= now_ms or source is None or source.authentication:
             return None
         return inbox.id, source
 
     def _check(self, source: Source) -> Authentication:
+        try:
+            return self._found(source)
+        except Exception:  # those who wait for a verdict get one
+            log.exception("checking a sender failed")
+            return unchecked("permerror", "the check failed")
+
+    def _found(self, source: Source) -> Authentication:
         begun = time.monotonic()
         raw = source.raw or b""
         with self._turn:
