@@ -1,11 +1,13 @@
 """Whatever a mail holds, reading it costs a bounded number of steps, and a mail that needs more says so."""
 
+import html as entities
+
 import pytest
 
 from someof import some_of
 from tmpmaild.mail import mime
 from tmpmaild.mail.htmltext import to_text
-from tmpmaild.mail.htmltokens import Budget
+from tmpmaild.mail.htmltokens import Budget, unescaped
 
 PROPERTIES = "clip display height left max-width opacity overflow padding position visibility width".split()
 SHEET = "".join(f".c{n}{{opacity:1;{''.join(f'{one}:1;{one}:1!important;' for one in PROPERTIES)}}}" for n in range(50))
@@ -43,3 +45,14 @@ def test_once_the_steps_are_used_up_no_more_is_read():
     budget = Budget(5)
     assert to_text("<p>one<p>two<p>three<p>four<p>five<p>six", budget).endswith("four")
     assert budget.is_spent
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["&a", "&amp;", "&#1086;", "&#x3c", "&&", "&notit;", "&" + "a" * 40, "& ", "x", "&lt;p&gt;\n" + "text " * 900],
+)
+def test_a_long_text_is_decoded_as_a_short_one(piece):
+    """Wherever it is cut: 16 KiB are decoded at a time, each reference once."""
+    for shift in range(min(len(piece), 40) + 1):
+        text = "x" * shift + piece * (40_000 // len(piece)) + "&amp;"
+        assert unescaped(text) == entities.unescape(text)

@@ -26,6 +26,8 @@ _ATTRIBUTE = re.compile(
     r"([^\s\"'>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>][^\s>]*+)))?",
 )
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
+_REFERENCE = re.compile(r"(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32}+;?))")  # as the standard library's
+_STEP_CHARACTERS = 16 * 1024
 _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
 
 
@@ -102,4 +104,18 @@ def unescaped(text: str) -> str:
     """Decode character references; the standard library refuses numbers of thousands of digits."""
     if "&" not in text:
         return text
-    return entities.unescape(_HUGE_REFERENCE.sub("\ufffd", text))
+    text = _HUGE_REFERENCE.sub("\ufffd", text)
+    return entities.unescape(text) if len(text) <= _STEP_CHARACTERS else "".join(_unescaped_in_steps(text))
+
+
+def _unescaped_in_steps(text: str) -> Iterator[str]:
+    """Decode each different reference of a step once: megabytes of them would take seconds."""
+    start = 0
+    while start < len(text):
+        before = text.rfind("&", start + 1, start + _STEP_CHARACTERS)  # where no reference is cut in two
+        end = before if before > start and len(text) > start + _STEP_CHARACTERS else start + _STEP_CHARACTERS
+        pieces = _REFERENCE.split(text[start:end])
+        decoded = {reference: entities.unescape(reference) for reference in set(pieces[1::2])}
+        pieces[1::2] = map(decoded.__getitem__, pieces[1::2])
+        yield "".join(pieces)
+        start = end
