@@ -180,6 +180,10 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
             "limits.exempt[0]: expected a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set, found '10.0.0.1/8'",
         ),
         (
+            "[webhooks]\nallow = ['*.corp.example:8443', 'http://x/']",
+            "webhooks.allow[1]: expected a host name, *.NAME or a network, each with :port or without, found 'http://x/'",
+        ),
+        (
             "[smtp]\nmax_message_bytes = '10M'",
             "smtp.max_message_bytes: expected a whole number, from 1024 to 104857600, found '10M'",
         ),

@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from tmpmaild.errors import StorageFull
+from tmpmaild.inboxes.rules import Rules
 from tmpmaild.storage.enginestorage import EngineStorage
 from tmpmaild.webhookmodel import WebhookState
 from tmpmaild.webhooktargets import parse_rule
@@ -278,7 +279,7 @@ async def test_without_the_setting_webhooks_are_refused_and_not_shown(open_world
 
 async def test_a_webhook_can_be_taken_away_after_the_operator_has_switched_them_off(world, client):
     held = Held(client, await client.create(webhook=WEBHOOK))
-    world.service.webhooks.allowed = ()
+    world.service.change_rules(Rules(domains=("mail.example.com",), lifetime_ms=1))
     assert "webhook" not in (await held.ask("GET")).json()
     assert (await held.ask("PATCH", body={"webhook": None})).status == 200
     assert list(await world.storage.list_webhooks()) == []

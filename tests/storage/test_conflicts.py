@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 
 from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import obstacles, partitions
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
+from tmpmaild.webhookmodel import Webhook
 
 from .conftest import Engine
 
@@ -139,7 +141,26 @@ async def tokens(engine):
     return Case(take, rows, shared._session, take, [3, 3, 3])
 
 
-CASES = [delivery, deletion, longer_life, tokens]
+async def calls(engine):
+    inboxes = [await engine.inbox(name) for name in ("ada", "bob", "eve")]
+    storage, now_ms = engine.storage, engine.clock()
+    for inbox in inboxes:
+        webhook = Webhook("https://hooks.example/", frozenset({"message"}), frozenset(), "whsec_x")
+        await storage.set_webhook(inbox.id, webhook, now_ms)
+    taken = await asyncio.gather(*(storage.take_webhook(inbox.id, now_ms, now_ms) for inbox in inboxes))
+
+    async def settle():
+        states = [replace(one.state, failures=number) for number, one in enumerate(taken)]
+        assert all(await asyncio.gather(*map(storage.settle_webhook, taken, states)))
+
+    async def stored():
+        return [one.state.failures for one in await storage.list_webhooks()]
+
+    rows = [("webhook", f"inbox_id = {inbox.id}") for inbox in inboxes]
+    return Case(settle, rows, storage._writer._session, stored, [0, 1, 2])
+
+
+CASES = [delivery, deletion, longer_life, tokens, calls]
 
 
 async def failures(session):
@@ -187,7 +208,7 @@ async def test_what_cannot_be_serialized_is_tried_again(engine, strangers, prepa
     await (await case.session.connection()).execute("SET default_transaction_isolation = 'repeatable read'")
     one, _, onlooker = strangers
     table, where = case.rows[0]
-    column = "full_at_us" if table == "bucket" else "private"
+    column = {"bucket": "full_at_us", "webhook": "failures"}.get(table, "private")
     await one.execute(f"UPDATE {table} SET {column} = {column} WHERE {where}")
     running = asyncio.create_task(case.run())
     await onlooker.waiting(1)

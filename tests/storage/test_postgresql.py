@@ -15,6 +15,7 @@ from tmpmaild.storage.postgresql import engine, server
 from tmpmaild.storage.postgresql.columns import CONTENT
 from tmpmaild.storage.postgresql.migrate import migrate, migrations
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
+from tmpmaild.webhookmodel import Webhook
 
 from .conftest import LIFETIME_MS, Engine, postgresql_settings
 
@@ -276,6 +277,20 @@ async def two(new_database, clock):
 
 async def test_followers_of_four_daemons_whose_clocks_differ_miss_nothing_and_see_nothing_twice(new_database, clock):
     await follow_four_daemons(new_database(), clock.now_ms)
+
+
+async def test_of_two_daemons_that_want_the_same_webhooks_each_gets_what_the_other_does_not(two):
+    first, second = two
+    inboxes = [await first.inbox(f"box{number}") for number in range(30)]
+    for inbox in inboxes:
+        webhook = Webhook("https://hooks.example/", frozenset({"message"}), frozenset(), "whsec_x")
+        await first.storage.set_webhook(inbox.id, webhook, first.clock())
+    now_ms = first.clock()
+    takes = [one.storage.take_webhook(inbox.id, now_ms, now_ms + 1000) for inbox in inboxes for one in (first, second)]
+    taken = [one for one in await asyncio.gather(*takes) if one is not None]
+    assert sorted(one.address for one in taken) == sorted(inbox.address for inbox in inboxes)
+    assert await asyncio.gather(*(second.storage.settle_webhook(one, None) for one in taken)) == [True] * 30
+    assert list(await first.storage.list_webhooks()) == []
 
 
 async def tables(engine_):
