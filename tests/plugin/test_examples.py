@@ -72,6 +72,22 @@ def test_real_applications_with_django_allauth_fastapi_users_and_flask_security_
 
 
 @pytest.mark.proof
+def test_a_backend_of_django_signs_mail_and_without_the_signature_nothing_is_proven(example, run, tmp_path):
+    names = ("signed_mail.py", "signed_settings.py", "test_signed_mail.py")
+    example(*[f"django_signed/{name}" for name in names])
+    zones = re.search(r"```text\n(shop\.example.*?)```", PAGES["senders"], re.DOTALL)[1]
+    (tmp_path / "zones.txt").write_text(zones)
+    (tmp_path / "test_unsigned.py").write_text(
+        (tmp_path / names[-1])
+        .read_text()
+        .replace("signed_mail.EmailBackend", "django.core.mail.backends.smtp.EmailBackend")
+    )
+    ini = "pythonpath = .\ntmpmaild_dns = zones.txt\nDJANGO_SETTINGS_MODULE = signed_settings\n"
+    status, text = run("-p", "pytest_django.plugin", ini=ini)
+    assert (status, "1 failed, 1 passed" in text, "DKIM: no signature" in text) == (1, True, True), text
+
+
+@pytest.mark.proof
 @pytest.mark.needs("chromium")
 def test_a_browser_signs_up_with_the_code_of_the_mail_and_shows_mail(example, run, service, tmp_path):
     example("flask/shop.py", "playwright/test_sign_up.py", "playwright/test_mail.py")

@@ -10,7 +10,7 @@ from tmpmaild.pytest_plugin import embedded
 from tmpmaild.pytest_plugin.services import NoService
 
 PAGE = (Path(__file__).parents[2] / "docs/testing/senders.md").read_text()
-INI, ZONES, SHOP, TEST, FAILURE = re.findall(r"```\w+\n(.*?)```", PAGE, re.DOTALL)
+INI, ZONES, SHOP, TEST, FAILURE, *_ = re.findall(r"```\w+\n(.*?)```", PAGE, re.DOTALL)
 OTHER_KEY = (
     "\n\ndef test_with_another_key(inbox, tmpmail_smtp):\n"
     """

@@ -1,0 +1,5 @@
+"""What the settings of a Django project have for it; the key is that of RFC 8463."""
+
+SECRET_KEY = "only for this example"
+EMAIL_BACKEND = "signed_mail.EmailBackend"
+DKIM_KEY = b"nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="
