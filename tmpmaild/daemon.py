@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import os
+import random
 import secrets
 import socket
 import ssl
@@ -25,7 +26,7 @@ from tmpmaild.host import controlsocket, logs, notify, process
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.metrics import Exposition
 from tmpmaild.host.reloading import Outcome, Reloading
-from tmpmaild.host.sockets import Sockets, bind, certificate, names
+from tmpmaild.host.sockets import Sockets, bind, certificate, names, ports
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp
 from tmpmaild.http.health import answering, operator_app
@@ -40,6 +41,10 @@ from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
 from tmpmaild.storage.engines import open_storage
 from tmpmaild.times import rfc3339
+from tmpmaild.webhooks.calling import Caller
+from tmpmaild.webhooks.commands import WebhookCommands
+from tmpmaild.webhooks.events import Events
+from tmpmaild.webhooks.sender import Sender
 
 if TYPE_CHECKING:
     from tmpmaild.senders.checker import Checker
@@ -106,7 +111,13 @@ async def _serve(
             await tasks.start(process.watch, running, reload_wanted)
             await parts.start(sockets)
             await parts.control.start(control)
-            for forever in (parts.smtp.watch, parts.cleaner.run, parts.lag.run, *(one.run for one in parts.checkers)):
+            for forever in (
+                parts.smtp.watch,
+                parts.cleaner.run,
+                parts.lag.run,
+                parts.sender.run,
+                *(one.run for one in parts.checkers),
+            ):
                 tasks.start_soon(forever)
             tasks.start_soon(parts.reloading.reload_when, reload_wanted)
             tasks.start_soon(notify.keep_alive, os.environ)
@@ -153,8 +164,9 @@ class _Parts:
         self.lag = process.LoopLag()
         self._web = HttpApp(self._service, roomsettings.http(config, names(sockets.http)), self._limits, self.obstacle)
         self._http = HttpServer(self._web, max_connections=config.http.max_connections)
+        self.sender = self._sender(config, ports(sockets))
         self.checkers = [checker] if checker else []
-        measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag)
+        measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.sender)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
         measures = tuple(chain.from_iterable(known))
         metrics = Exposition(measures)
@@ -165,10 +177,25 @@ class _Parts:
         self.reloading = Reloading(self._reload)
         self.control = ControlServer(self._commands())
 
+    def _sender(self, config: Config, own_ports: frozenset[int]) -> Sender:
+        sender = Sender(
+            self._storage,
+            Events(self._service.mail, self._web.webhook_body),
+            Caller(own_ports),
+            self._service.blocks,
+            rules=config.webhooks.allow,
+            clock=self._storage.clock,
+            random=random.random,
+        )
+        self._service.webhooks.on_set = sender.on_set
+        return sender
+
     def _commands(self) -> dict[str, Command]:
         inboxes = InboxCommands(self._storage, self.cleaner, clock=self._storage.clock)
-        reload = self.reloading.commands()
-        return {**self._status.commands(), **inboxes.commands(), **self._blocks.commands(), **reload}
+        blocks, clock = self._service.blocks, self._storage.clock
+        webhooks = WebhookCommands(self._storage, blocks, self.sender.on_set, clock=clock)
+        parts = (self._status, inboxes, self._blocks, webhooks, self.reloading)
+        return dict(chain.from_iterable(part.commands().items() for part in parts))
 
     @property
     def served(self) -> str:
@@ -210,6 +237,7 @@ class _Parts:
         roomsettings.set_rates(self._limits, config, self._storage.buckets)
         self.cleaner.interval_seconds = config.expiry.interval_seconds
         self._status.change_domains(config.domains)
+        self.sender.rules = config.webhooks.allow
         self._blocks.own = roomsettings.own_networks(config)
         logs.set_up(config.log.level, config.log.format)
         return Outcome(self.served, roomsettings.needing_restart(self._started_with, config))

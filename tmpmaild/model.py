@@ -54,7 +54,7 @@ class ParsedMail(Struct, frozen=True):
 
 
 class Block(Struct, frozen=True, gc=False):
-    """What the operator keeps out: ``kind`` is "client" (a network), "name" (a local part) or "sender" (a domain).
+    """What the operator keeps out: a "client" (network), "name" (local part), "sender" (domain) or "target" (host).
 
     ``expires_at_ms`` is None for one that stays until it is removed.
     """

@@ -68,6 +68,7 @@ WRONG = {
     "status": [["x"], ["--unknown"]],
     "inboxes": [["x"], ["--client", "x"], ["--client", "10.0.0.0/8"], ["--client", "2001:db8::/48"], ["--client"]],
     "backup": [[], ["a", "b"]],
+    "webhooks": [["x"], ["--pause", "a.example", "--forget", "a.example"], ["--for", "1h"], ["--resume"]],
     "purge": [
         [],
         ["x"],

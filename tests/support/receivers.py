@@ -22,7 +22,7 @@ class Receiver:
         self.answer = answer
         self.told = []
         self.connections = 0
-        self._news = asyncio.Condition()
+        self._news = asyncio.Event()
 
     async def serve(self, reader, writer):
         self.connections += 1
@@ -31,9 +31,8 @@ class Receiver:
             line, *fields = head.strip().split("\r\n")
             fields = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
             told = Told(line, fields, await reader.readexactly(int(fields["content-length"])))
-            async with self._news:
-                self.told.append(told)
-                self._news.notify_all()
+            self.told.append(told)
+            self._news.set()
             if callable(self.answer):
                 await self.answer(told, writer)
             else:
@@ -46,8 +45,10 @@ class Receiver:
 
     async def wait(self, count):
         """Return all requests once there are so many."""
-        async with asyncio.timeout(30), self._news:
-            await self._news.wait_for(lambda: len(self.told) >= count)
+        async with asyncio.timeout(30):
+            while len(self.told) < count:
+                self._news.clear()
+                await self._news.wait()
         return self.told
 
 

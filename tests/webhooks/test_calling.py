@@ -125,7 +125,7 @@ async def test_a_url_that_the_operator_no_longer_allows_is_not_looked_up():
 
 async def test_the_daemon_does_not_call_itself():
     async with receiving(host="0.0.0.0") as ours:
-        caller = Caller(lambda: {ours.port}, resolve=resolving(["127.0.0.1"])[0])
+        caller = Caller({ours.port}, resolve=resolving(["127.0.0.1"])[0])
         allowed = (f"127.0.0.0/8:{ours.port}", f"mail.example.com:{ours.port}")
         for host in ("127.0.0.1", "127.0.0.9", "mail.example.com"):
             outcome = await call(f"http://{host}:{ours.port}/", *allowed, caller=caller)

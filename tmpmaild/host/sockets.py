@@ -59,6 +59,11 @@ def names(sockets: Iterable[socket.socket]) -> list[str]:
     return [listen.name(one) for one in sockets]
 
 
+def ports(sockets: Sockets) -> frozenset[int]:
+    """Return the ports of TCP among all of them."""
+    return frozenset(one.getsockname()[1] for one in chain.from_iterable(sockets) if one.family in _TCP)
+
+
 def certificate(config: Config) -> ssl.SSLContext | None:
     """Return the TLS context of the configured certificate, None where there is none. Raises ``StartError``."""
     if not config.smtp.tls_certificate:

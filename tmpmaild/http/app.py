@@ -32,6 +32,7 @@ from tmpmaild.http.streams import StreamEndpoint
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Measure
+from tmpmaild.model import Message
 from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits
 
@@ -70,11 +71,12 @@ class HttpApp:
         Building takes long for the event loop. ``domain`` is for examples. Requests that are being answered end as they
         began.
         """
-        counting = Counting(self._build(settings, domain), self._measures)
+        wire = Wire(urlsplit(settings.public_url).path.rstrip("/"))
+        counting = Counting(self._build(settings, domain, wire), self._measures)
         app: ASGIApp = AccessLog(counting, key=self._access_key) if settings.access_log else counting
 
         def use() -> None:
-            self._app = app
+            self._app, self._wire = app, wire
             self._streams.max_per_client = settings.max_streams_per_client
 
         return use
@@ -83,15 +85,18 @@ class HttpApp:
         """Return what is counted of requests."""
         return self._measures
 
+    def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
+        """See ``Wire``."""
+        return self._wire.webhook_body(kind, at_ms, address, message)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         await self._app(scope, receive, send)
 
-    def _build(self, settings: HttpSettings, domain: str) -> ASGIApp:
-        base_path = urlsplit(settings.public_url).path.rstrip("/")
-        problems = Problems(base_path)
+    def _build(self, settings: HttpSettings, domain: str, wire: Wire) -> ASGIApp:
+        problems = Problems(wire.base_path)
         description, docs = _described(domain, settings.public_url, settings.local_url)
-        endpoints = _endpoints(self._service, base_path, self._slots, self._streams, description)
+        endpoints = _endpoints(self._service, wire, self._slots, self._streams, description)
         app = Starlette(
             routes=[
                 *_api_routes(endpoints),
@@ -147,10 +152,9 @@ def _docs_style() -> StaticFile:
 
 
 def _endpoints(
-    service: InboxService, base_path: str, slots: LargeAnswerSlots, stream_slots: StreamSlots, description: bytes
+    service: InboxService, wire: Wire, slots: LargeAnswerSlots, stream_slots: StreamSlots, description: bytes
 ) -> dict[str, Endpoint]:
     """Return the endpoint of each operation, by its id."""
-    wire = Wire(base_path)
     addresses = AddressEndpoints(service, wire)
     messages = MessageEndpoints(service, wire, slots, stream_slots)
     views = ViewEndpoints(service.viewer, wire, slots)

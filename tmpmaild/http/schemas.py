@@ -203,6 +203,20 @@ class FullMessageItem(MessageItem, frozen=True, gc=False, kw_only=True):
     warnings: Annotated[list[str], Meta(description="Errors in the mail that the parser passed over.")]
 
 
+class EndedAddress(Struct, frozen=True):
+    """The address that has ended."""
+
+    address: str
+
+
+class WebhookBody(Struct, frozen=True):
+    """What a webhook is told."""
+
+    type: str
+    timestamp: Time
+    data: MessageItem | EndedAddress
+
+
 class ViewItem(Struct, frozen=True):
     """Where the sanitised HTML of one message can be viewed for a minute."""
 

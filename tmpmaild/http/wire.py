@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import get_args
 from urllib.parse import quote
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, json
 
 from tmpmaild import model
 from tmpmaild.http import schemas
@@ -24,7 +24,7 @@ class Wire:
     """Turns what the service returns into JSON forms; paths are below ``base_path``, that of ``http.public_url``."""
 
     def __init__(self, base_path: str) -> None:
-        self._base_path = base_path
+        self.base_path = base_path
 
     def address(self, inbox: Inbox, extendable_until_ms: int) -> schemas.AddressResource:
         """Return an address."""
@@ -95,17 +95,22 @@ class Wire:
             case InboxExpired():
                 return "expired", schemas.Nothing()
 
+    def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
+        """Return the JSON document that a webhook is told; without a message its inbox has ended."""
+        data = self._message(address, message) if message else schemas.EndedAddress(address)
+        return json.encode(schemas.WebhookBody(kind, rfc3339(at_ms), data))
+
     def view(self, secret: str, grant: Grant, remote_images: int) -> schemas.ViewItem:
         """Return the view of a message."""
         return schemas.ViewItem(self.view_path(secret), rfc3339(grant.expires_at_ms), remote_images)
 
     def view_path(self, secret: str) -> str:
         """Return the path of a view."""
-        return f"{self._base_path}/view/{secret}"
+        return f"{self.base_path}/view/{secret}"
 
     def address_path(self, address: str) -> str:
         """Return the path of an address; never with a host."""
-        return f"{self._base_path}/api/v1/addresses/{quote(address, safe='@')}"
+        return f"{self.base_path}/api/v1/addresses/{quote(address, safe='@')}"
 
     def next_page_link(self, listing: Listing, page: Page) -> str:
         """Return the Link field (RFC 8288) to the next page."""

@@ -1,4 +1,4 @@
-"""What the operator has blocked, in memory: clients by network, names of inboxes, domains of senders. No I/O."""
+"""What the operator has blocked, in memory: clients by network, names, domains of senders, targets. No I/O."""
 
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
@@ -9,7 +9,7 @@ from tmpmaild.mail.addresses import PathSyntaxError
 from tmpmaild.model import Block
 from tmpmaild.peers import Network, parse_ip
 
-CLIENT, NAME, SENDER = "client", "name", "sender"
+CLIENT, NAME, SENDER, TARGET = "client", "name", "sender", "target"
 
 _Table = dict[int | str, int | None]
 """When each block expires, by what is looked up: None is never."""
@@ -29,6 +29,7 @@ class Blocks:
         self._networks: dict[tuple[int, int], _Table] = {}
         self._names: _Table = {}
         self._senders: _Table = {}
+        self._targets: _Table = {}
         self.add(blocks)
 
     def __iter__(self) -> Iterator[Block]:
@@ -97,6 +98,10 @@ class Blocks:
         labels = domain.split(".")
         return any(self._holds(self._senders, ".".join(labels[start:])) for start in range(len(labels)))
 
+    def has_target(self, host: str) -> bool:
+        """Return whether webhooks that lead to a host are not to be called."""
+        return self._holds(self._targets, host)
+
     def _holds(self, table: _Table, key: int | str) -> bool:
         return key in table and self._is_on(table[key])
 
@@ -108,6 +113,8 @@ class Blocks:
             return self._names, value
         if kind == SENDER:
             return self._senders, value
+        if kind == TARGET:
+            return self._targets, value
         network = ip_network(value)
         table = self._networks.setdefault((network.version, network.prefixlen), {})
         return table, int(network.network_address) >> (network.max_prefixlen - network.prefixlen)

@@ -4,6 +4,7 @@ What a method returns is true when it returns: mail that is deleted or expires w
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -20,12 +21,14 @@ from tmpmaild.inboxes.finding import Detector
 from tmpmaild.inboxes.losses import Loss
 from tmpmaild.mail import extracts, tracefields
 from tmpmaild.model import Attachment, Details, FullMessage, Held, Inbox, InboxChange, Listing, Message, Page
-from tmpmaild.storage.base import ANY_SIZE, Storage
+from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
 from tmpmaild.verdicts import unchecked
 
 T = TypeVar("T")
 
-_NOT_CHECKED = unchecked("none", "not checked")
+NOT_CHECKED = unchecked("none", "not checked")
+"""What is shown as long as too many others wait to be checked."""
+
 ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
 
 
@@ -65,7 +68,11 @@ class MailReader:
         if listing is not None:
             self._access.admit(listing.inbox, token, now_ms)
             return listing
-        return await self._read_page(canonical, page, token)
+        return await self._read_page(canonical, page, partial(self._access.permit, token))
+
+    async def list_for_holder(self, canonical: str, page: Page) -> Listing:
+        """Read one page of an inbox whose holder has asked for it before. Raises as ``list``, but needs no token."""
+        return await self._read_page(canonical, page, self._access.permit_daemon)
 
     async def list_as(
         self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
@@ -101,10 +108,10 @@ class MailReader:
         """
         await self._access.confirm(inbox, message_id, since)
 
-    async def _read_page(self, canonical: str, page: Page, token: str | None) -> Listing:
+    async def _read_page(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
         while True:
             since = self.last_loss
-            listing = await self.remaining(await self._read_once(canonical, page, token), since)
+            listing = await self.remaining(await self._read_once(canonical, page, permit), since)
             if listing.messages or not listing.has_more or listing.looked_to:
                 return listing
 
@@ -113,12 +120,12 @@ class MailReader:
         if "verdict" in has and self.check is None:
             raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
 
-    async def _read_once(self, canonical: str, page: Page, token: str | None) -> Listing:
+    async def _read_once(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
         self.ensure_possible(page.has)
         generation, now_ms = self._listings.generation, self._clock()
 
         async def read(part: Page) -> Listing:
-            found = await self._storage.list_messages(canonical, part, now_ms, self._access.permit(token, now_ms))
+            found = await self._storage.list_messages(canonical, part, now_ms, permit(now_ms))
             if found is None:
                 raise AddressNotFound("no such address")
             messages = [self._looked_at(canonical, message) for message in found.messages]
@@ -126,7 +133,7 @@ class MailReader:
 
         listing = await (filtered(page, read) if is_filter(page) else read(page))
         listing = replace(listing, characters=page_characters(listing.messages))
-        if self.check is None or all(one.authentication not in (None, _NOT_CHECKED) for one in listing.messages):
+        if self.check is None or all(one.authentication not in (None, NOT_CHECKED) for one in listing.messages):
             self._listings.put(canonical, page, listing, generation)
         return listing
 
@@ -134,7 +141,7 @@ class MailReader:
         """Have a message checked that has no verdict yet, such as one from before a restart."""
         if self.check is None or message.authentication is not None or self.check(address, message.id):
             return message
-        return replace(message, authentication=_NOT_CHECKED)
+        return replace(message, authentication=NOT_CHECKED)
 
     async def message(
         self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE

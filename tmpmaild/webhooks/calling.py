@@ -58,11 +58,11 @@ class _Failed(Exception):
 
 
 class Caller:
-    """Calls targets. ``own_ports`` returns those at which this daemon listens, so that it never calls itself."""
+    """Calls targets. ``own_ports`` are those at which this daemon listens: it never calls itself."""
 
     def __init__(
         self,
-        own_ports: Callable[[], Collection[int]] = frozenset,
+        own_ports: Collection[int] = (),
         *,
         resolve: Resolve = resolve,
         trust: Callable[[], ssl.SSLContext] = ssl.create_default_context,
@@ -134,7 +134,7 @@ class Caller:
 
     def _refuse_own(self, here: Any, there: Any) -> None:
         """Raise for a connection of the machine to itself, by any of its addresses, at a port of this daemon."""
-        if there[1] in self._own_ports() and (there[0] == here[0] or ip_address(there[0]).is_loopback):
+        if there[1] in self._own_ports and (there[0] == here[0] or ip_address(there[0]).is_loopback):
             raise _Failed("not-allowed")
 
 

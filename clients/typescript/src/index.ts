@@ -3,7 +3,6 @@
 export { type Service, type SmtpServer, type StartOptions, startTmpmaild } from "./daemon.js";
 export {
   ConnectionLost,
-  NotAuthenticated,
   NotInMail,
   NotStarted,
   NotTmpmaild,

@@ -1,0 +1,137 @@
+"""Which webhook is called next: bounded at once and for each host, and slow hosts take nobody's turn."""
+
+import pytest
+
+from growth import SLACK_SECONDS, cpu_seconds
+from tmpmaild.webhooks.schedule import Schedule
+
+
+@pytest.fixture
+def schedule():
+    return Schedule()
+
+
+def due(schedule, *names, host=None, now_ms=0):
+    jobs = [schedule.know(name, host or f"{name}.example") for name in names]
+    for job in jobs:
+        schedule.call_at(job, now_ms, now_ms)
+    return jobs
+
+
+def taken(schedule, now_ms=0):
+    """Take all that may be called now."""
+    jobs = []
+    while (job := schedule.take(now_ms)) is not None:
+        jobs.append(job)
+    return jobs
+
+
+def numbered(prefix, count):
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def test_a_host_is_called_twice_at_once_and_its_webhooks_get_their_turns(schedule):
+    due(schedule, *"abcd", host="one.example")
+    first = taken(schedule)
+    assert [job.inbox_id for job in first] == ["a", "b"]
+    schedule.ended(first[0], 0.1)
+    assert [job.inbox_id for job in taken(schedule)] == ["c"]
+
+
+def test_so_many_are_called_at_once_and_a_share_of_them_where_nobody_was_called_before(schedule):
+    due(schedule, *numbered("new", 100))
+    assert len(taken(schedule)) == 24
+
+
+def test_slow_hosts_leave_places_to_new_ones_and_both_to_quick_ones(schedule):
+    slow, quick = numbered("slow", 100), numbered("quick", 100)
+    for names, seconds in ((slow, 10.0), (quick, 0.1)):
+        due(schedule, *names)
+        while jobs := taken(schedule):
+            for job in jobs:
+                schedule.ended(job, seconds)
+    due(schedule, *slow)
+    assert len(taken(schedule)) == 8
+    due(schedule, *numbered("new", 100))
+    assert len(taken(schedule)) == 16
+    due(schedule, *quick)
+    begun = taken(schedule)
+    assert len(begun) == 8
+    assert {job.inbox_id[:5] for job in begun} == {"quick"}
+    assert schedule.calls == 32
+
+
+def test_one_busy_host_does_not_keep_others_from_their_turn(schedule):
+    due(schedule, *numbered("busy", 1000), host="busy.example")
+    due(schedule, "other")
+    assert [job.inbox_id for job in taken(schedule)] == ["busy0", "other", "busy1"]
+
+
+def test_what_is_due_later_is_called_then_and_once(schedule):
+    job = schedule.know("a", "a.example")
+    schedule.call_at(job, 5000, 1000)
+    assert (taken(schedule, 4999), schedule.next_ms()) == ([], 5000)
+    assert taken(schedule, 5000) == [job]
+    schedule.ended(job, 0.1)
+    assert (taken(schedule, 9000), schedule.next_ms()) == ([], None)
+
+
+def test_what_comes_during_a_call_is_told_after_it_but_not_before_a_retry(schedule):
+    (job,) = due(schedule, "a")
+    taken(schedule)
+    schedule.call_now(job)
+    assert taken(schedule) == []
+    schedule.ended(job, 0.1)
+    assert taken(schedule) == [job]
+    schedule.call_now(job)
+    schedule.call_at(job, 5000, 0)
+    schedule.ended(job, 0.1)
+    assert (taken(schedule), taken(schedule, 5000)) == ([], [job])
+
+
+def test_an_expiry_that_is_moved_counts_where_it_is_now(schedule):
+    job = schedule.know("a", "a.example")
+    schedule.end_at(job, 1000)
+    schedule.end_at(job, 5000)
+    assert (taken(schedule, 1000), taken(schedule, 5000)) == ([], [job])
+
+
+def test_a_webhook_that_is_forgotten_or_leads_elsewhere_is_not_called_there(schedule):
+    gone, moved = due(schedule, *"ab", host="old.example")
+    schedule.forget(gone)
+    schedule.forget(gone)
+    again = schedule.know("b", "new.example")
+    assert (again is moved, len(schedule)) == (False, 1)
+    assert taken(schedule) == []
+    schedule.call_now(again)
+    assert taken(schedule) == [again]
+    schedule.forget(again)
+    schedule.call_now(again)
+    schedule.ended(again, 0.1)
+    assert (taken(schedule), len(schedule), schedule._hosts) == ([], 0, {})
+
+
+def test_times_that_are_moved_a_million_times_are_not_all_kept(schedule):
+    job = schedule.know("a", "a.example")
+    for at_ms in range(1, 10_000):
+        schedule.end_at(job, at_ms)
+    assert len(schedule._times) < 100
+    assert taken(schedule, 9999) == [job]
+
+
+def test_the_cost_of_a_call_does_not_grow_with_what_waits():
+    def turns(waiting):
+        schedule = Schedule()
+        due(schedule, *numbered("waits", waiting))
+        jobs = taken(schedule)
+        return cpu_seconds(lambda: [_turn(schedule, jobs) for _ in range(500)])
+
+    allowed = 4 * min(turns(100) for _ in range(3)) + SLACK_SECONDS
+    assert min(turns(20_000) for _ in range(3)) < allowed
+
+
+def _turn(schedule, jobs):
+    job = jobs.pop(0)
+    schedule.ended(job, 10.0)
+    schedule.call_now(job)
+    jobs.extend(taken(schedule))

@@ -1,0 +1,142 @@
+"""The operator's commands about webhooks: list the hosts that they lead to; pause, resume and forget one."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from tmpmaild.commands import Answer, Command, NoArguments
+from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
+from tmpmaild.inboxes.blocks import TARGET, Blocks
+from tmpmaild.model import Block
+from tmpmaild.storage.base import Storage
+from tmpmaild.webhookmodel import StoredWebhook
+from tmpmaild.webhooks.events import is_waiting
+from tmpmaild.webhooktargets import parse_url
+
+_ROWS: Final = 500
+_PAGE: Final = 100
+_A_YEAR_SECONDS: Final = 365 * 86_400
+
+log = logging.getLogger(__name__)
+
+
+class Paused(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which host to call no longer, for how long (None: until it is resumed)."""
+
+    host: str
+    seconds: Annotated[int, Meta(ge=1, le=_A_YEAR_SECONDS)] | None = None
+
+
+class Named(Struct, frozen=True, forbid_unknown_fields=True):
+    """A host."""
+
+    host: str
+
+
+class HostEntry(Struct):
+    """The webhooks that lead to a host: how many, and of how many there is something to tell, or the last call failed.
+
+    ``last_result`` is that of the latest call, at ``called_at_ms``.
+    """
+
+    host: str
+    webhooks: int = 0
+    waiting: int = 0
+    failing: int = 0
+    paused: bool = False
+    called_at_ms: int | None = None
+    last_result: str = ""
+
+    def add(self, stored: StoredWebhook) -> None:
+        """Count one more."""
+        state = stored.state
+        self.webhooks += 1
+        self.waiting += is_waiting(stored)
+        self.failing += state.failures > 0
+        if state.called_at_ms is not None and state.called_at_ms >= (self.called_at_ms or 0):
+            self.called_at_ms, self.last_result = state.called_at_ms, state.result
+
+
+class Hosts(Struct, frozen=True):
+    """Some lines of the list."""
+
+    hosts: Sequence[HostEntry]
+
+
+class Changed(Struct, frozen=True):
+    """How many were changed."""
+
+    count: int
+
+
+class WebhookCommands:
+    """What an operator may do with everybody's webhooks. ``clock`` gives Unix milliseconds."""
+
+    def __init__(
+        self, storage: Storage, blocks: Blocks, forgotten: Callable[[str], None], *, clock: Callable[[], int]
+    ) -> None:
+        self._storage = storage
+        self._blocks = blocks
+        self._forgotten = forgotten
+        self._clock = clock
+
+    def commands(self) -> dict[str, Command]:
+        """Return what the control socket answers by this."""
+        return {
+            "webhooks": Command(NoArguments, self._list),
+            "webhooks-pause": Command(Paused, self._pause),
+            "webhooks-resume": Command(Named, self._resume),
+            "webhooks-forget": Command(Named, self._forget),
+        }
+
+    async def _list(self, _: NoArguments) -> Answer:
+        hosts: dict[str, HostEntry] = {}
+        async for stored in self._all():
+            host = parse_url(stored.webhook.url).host
+            hosts.setdefault(host, HostEntry(host, paused=self._blocks.has_target(host))).add(stored)
+        entries = sorted(hosts.values(), key=lambda entry: entry.host)
+        for start in range(0, len(entries), _ROWS):
+            yield Hosts(entries[start : start + _ROWS])
+
+    async def _pause(self, wanted: Paused) -> Answer:
+        now_ms = self._clock()
+        until_ms = None if wanted.seconds is None else now_ms + wanted.seconds * 1000
+        added = [Block(TARGET, _host(wanted.host), now_ms, until_ms)]
+        await self._storage.policy.add_blocks(added)
+        self._blocks.add(added)
+        log.info("webhooks of a host are paused by the operator", extra={"about": now_ms})
+        yield Changed(1)
+
+    async def _resume(self, wanted: Named) -> Answer:
+        place = (TARGET, _host(wanted.host))
+        await self._storage.policy.remove_blocks([place])
+        yield Changed(self._blocks.remove([place]))
+
+    async def _forget(self, wanted: Named) -> Answer:
+        host, count = _host(wanted.host), 0
+        async for stored in self._all():
+            if parse_url(stored.webhook.url).host == host:
+                with suppress(AddressExpired, AddressNotFound):
+                    await self._storage.set_webhook(stored.inbox_id, None, self._clock())
+                    self._forgotten(stored.inbox_id)
+                    count += 1
+        log.info("webhooks taken away by the operator: %d", count, extra={"about": self._clock()})
+        yield Changed(count)
+
+    async def _all(self) -> AsyncIterator[StoredWebhook]:
+        after = ""
+        while page := await self._storage.list_webhooks(after, _PAGE):
+            for stored in page:
+                yield stored
+            after = page[-1].inbox_id
+
+
+def _host(text: str) -> str:
+    """Return a host as targets have it. Raises ``CommandError``."""
+    try:
+        return parse_url(f"https://{f'[{text}]' if text.count(':') > 1 else text}/").host
+    except ValueError as error:
+        raise CommandError(f"the host of a webhook is expected, such as hooks.example.org, not {text!r}") from error

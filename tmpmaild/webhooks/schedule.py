@@ -1,0 +1,201 @@
+"""Which webhook is called next, without I/O: those that are due, so many at once, and slow hosts never in the way.
+
+Memory is one entry for each webhook and one for each host; nothing else grows, however much waits.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+MOST_CALLS: Final = 32
+MOST_CALLS_A_HOST: Final = 2
+SLOW_SECONDS: Final = 2.0
+"""A host is slow while its last call took longer, with or without an answer."""
+
+
+class Pace(IntEnum):
+    """How the last call of a host went."""
+
+    QUICK = 0
+    UNKNOWN = 1
+    SLOW = 2
+
+
+# Of so many calls at once: for hosts that are slow; that are slow or were never called. Quick ones always find a place.
+_LIMITS: Final = {Pace.SLOW: 8, Pace.UNKNOWN: 24, Pace.QUICK: MOST_CALLS}
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """The webhooks that lead to a host; ``ready`` are those that are due."""
+
+    name: str
+    known: int = 0
+    calls: int = 0
+    pace: Pace = Pace.UNKNOWN
+    is_queued: bool = False
+    ready: "deque[Job]" = field(default_factory=deque)
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A webhook. Times are Unix milliseconds; 0: none.
+
+    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if that is to be told, ``since_ms`` since when
+    something has been waiting to be told. ``seen`` is the last look at the storage that found it. ``is_again``:
+    something has happened during the call.
+    """
+
+    inbox_id: str
+    host: Host
+    due_at_ms: int = 0
+    ends_at_ms: int = 0
+    since_ms: int = 0
+    seen: int = 0
+    is_ready: bool = False
+    is_called: bool = False
+    is_again: bool = False
+    is_forgotten: bool = False
+    pace: Pace = Pace.UNKNOWN
+
+
+class Schedule:
+    """The webhooks of a daemon, by the ids of their inboxes."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._hosts: dict[str, Host] = {}
+        self._times: list[tuple[int, str]] = []
+        self._queues: dict[Pace, deque[Host]] = {pace: deque() for pace in Pace}
+        self._turns = deque(Pace)
+        self._calls = dict.fromkeys(Pace, 0)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs.values())
+
+    def get(self, inbox_id: str) -> Job | None:
+        """Return what is known of the webhook of an inbox."""
+        return self._jobs.get(inbox_id)
+
+    def know(self, inbox_id: str, host_name: str) -> Job:
+        """Return the webhook of an inbox, which leads to this host now."""
+        job = self._jobs.get(inbox_id)
+        if job is not None and job.host.name == host_name:
+            return job
+        if job is not None:
+            self.forget(job)
+        host = self._hosts.setdefault(host_name, Host(host_name))
+        host.known += 1
+        job = self._jobs[inbox_id] = Job(inbox_id, host)
+        return job
+
+    def forget(self, job: Job) -> None:
+        """Drop a webhook that is gone. A call that is being made goes on."""
+        if job.is_forgotten:
+            return
+        job.is_forgotten = True  # where it is ready it is passed over
+        del self._jobs[job.inbox_id]
+        job.host.known -= 1
+        if not job.host.known:
+            del self._hosts[job.host.name]
+
+    def call_at(self, job: Job, at_ms: int, now_ms: int) -> None:
+        """Call at this time at the latest, or as soon as there is a place."""
+        job.since_ms = job.since_ms or now_ms
+        if at_ms <= now_ms:
+            self.call_now(job)
+        elif not job.is_ready and job.due_at_ms != at_ms:
+            job.due_at_ms = at_ms
+            self._push(at_ms, job)
+
+    def call_now(self, job: Job) -> None:
+        """Call as soon as there is a place; once more if it is being called."""
+        if job.is_called:
+            job.is_again = True
+        elif not job.is_ready:
+            job.is_ready, job.due_at_ms = True, 0
+            job.host.ready.append(job)
+            self._queue(job.host)
+
+    def end_at(self, job: Job, at_ms: int) -> None:
+        """Call when the inbox expires."""
+        if job.ends_at_ms != at_ms:
+            job.ends_at_ms = at_ms
+            self._push(at_ms, job)
+
+    def take(self, now_ms: int) -> Job | None:
+        """Return a webhook to be called now, if there is one and a place for it; then call ``ended``."""
+        self._make_ready(now_ms)
+        for pace in tuple(self._turns):
+            queue = self._queues[pace]
+            while queue and self._has_place(pace):
+                host = queue.popleft()
+                host.is_queued = False
+                while host.ready:
+                    job = host.ready.popleft()
+                    if not job.is_forgotten:
+                        self._turns.rotate(-1)
+                        return self._begun(host, job, pace)
+        return None
+
+    def _begun(self, host: Host, job: Job, pace: Pace) -> Job:
+        host.calls += 1
+        self._calls[pace] += 1
+        job.is_ready, job.is_called, job.is_again, job.pace = False, True, False, pace
+        self._queue(host)
+        return job
+
+    def ended(self, job: Job, seconds: float | None) -> None:
+        """Note that a call has ended after so many seconds, None if none was made."""
+        host = job.host
+        host.calls -= 1
+        self._calls[job.pace] -= 1
+        if seconds is not None:
+            host.pace = Pace.SLOW if seconds > SLOW_SECONDS else Pace.QUICK
+        job.is_called = False
+        if job.is_again and not job.is_forgotten and not job.due_at_ms:
+            self.call_now(job)
+        self._queue(host)
+
+    def next_ms(self) -> int | None:
+        """Return when the next one is due by the clock, None if none is."""
+        return self._times[0][0] if self._times else None
+
+    @property
+    def calls(self) -> int:
+        """How many calls are being made."""
+        return sum(self._calls.values())
+
+    def _has_place(self, pace: Pace) -> bool:
+        """Return whether one more call of this pace fits, with all that are slower."""
+        return all(
+            sum(self._calls[slower] for slower in Pace if slower >= limited) < _LIMITS[limited]
+            for limited in Pace
+            if limited <= pace
+        )
+
+    def _queue(self, host: Host) -> None:
+        if host.ready and not host.is_queued and host.calls < MOST_CALLS_A_HOST:
+            host.is_queued = True
+            self._queues[host.pace].append(host)
+
+    def _make_ready(self, now_ms: int) -> None:
+        while self._times and self._times[0][0] <= now_ms:
+            at_ms, inbox_id = heapq.heappop(self._times)
+            job = self._jobs.get(inbox_id)
+            if job is not None and at_ms in (job.due_at_ms, job.ends_at_ms):
+                job.due_at_ms = 0
+                job.since_ms = job.since_ms or now_ms
+                self.call_now(job)
+
+    def _push(self, at_ms: int, job: Job) -> None:
+        heapq.heappush(self._times, (at_ms, job.inbox_id))
+        if len(self._times) > 64 + 4 * len(self._jobs):  # times that were moved since
+            wanted = {(at, one.inbox_id) for one in self for at in (one.due_at_ms, one.ends_at_ms) if at}
+            self._times = sorted(wanted)

@@ -1,0 +1,229 @@
+"""Calls the targets of all inboxes: woken by commits, and by a look at what is stored now and then.
+
+The stored mail is what is to be told, and a webhook's positions say how far that has come, so nothing is lost with this
+process: what it knows of webhooks is which inboxes have one. Several daemons lease a webhook from each other.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+from msgspec.structs import replace
+
+from tmpmaild import __version__
+from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
+from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.measures import Count, Gauge, Histogram, Measure
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, VerdictReached
+from tmpmaild.storage.base import Storage
+from tmpmaild.webhookmodel import StoredWebhook, WebhookState
+from tmpmaild.webhooks import retrying, signing
+from tmpmaild.webhooks.calling import CALL_SECONDS, Caller, Outcome
+from tmpmaild.webhooks.events import Event, Events, Step, is_waiting
+from tmpmaild.webhooks.schedule import Job, Schedule
+from tmpmaild.webhooktargets import Rule, parse_url
+
+_LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
+_LOOK_SECONDS: Final = 30.0
+_PAGE: Final = 100
+_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+log = logging.getLogger(__name__)
+
+
+class Sender:
+    """Calls targets that ``rules``, which may be changed, allow; without rules it does nothing.
+
+    ``clock`` gives Unix milliseconds, ``random`` a number from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        events: Events,
+        caller: Caller,
+        blocks: Blocks,
+        *,
+        rules: Sequence[Rule],
+        clock: Callable[[], int],
+        random: Callable[[], float],
+        look_seconds: float = _LOOK_SECONDS,
+    ) -> None:
+        self.rules = rules
+        self._storage = storage
+        self._events = events
+        self._caller = caller
+        self._blocks = blocks
+        self._clock = clock
+        self._random = random
+        self._look_seconds = look_seconds
+        self._schedule = Schedule()
+        self._woken = asyncio.Event()
+        self._changed: set[str] = set()
+        self._looks = 0
+        self._calls = Count(
+            "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
+        )
+        self._took = Histogram("webhooks_call_seconds", "How long a call of a webhook took.", _SECONDS)
+        storage.on_committed(self._on_committed)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        return (
+            self._calls,
+            self._took,
+            Gauge("webhooks_known", "Webhooks that are known here.", self._schedule.__len__),
+            Gauge("webhooks_calling", "Calls of webhooks that are being made.", lambda: self._schedule.calls),
+            Gauge("webhooks_waiting", "Webhooks with something to tell.", lambda: len(self._waiting_since())),
+            Gauge("webhooks_oldest_seconds", "How long the oldest of them has been waiting.", self._oldest_seconds),
+        )
+
+    def on_set(self, inbox_id: str) -> None:
+        """Note that the webhook of an inbox has been set or taken away."""
+        self._changed.add(inbox_id)
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Call what is due, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._look_now_and_then)
+            while True:
+                self._woken.clear()
+                while (job := self._schedule.take(self._clock())) is not None:
+                    tasks.start_soon(self._serve, job)
+                await self._read_changed()
+                await self._sleep()
+
+    async def _sleep(self) -> None:
+        next_ms = self._schedule.next_ms()
+        seconds = self._look_seconds if next_ms is None else (next_ms - self._clock()) / 1000
+        with anyio.move_on_after(min(max(seconds, 0.0), self._look_seconds)):
+            await self._woken.wait()
+
+    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
+        for change in changes:
+            job = self._schedule.get(change.inbox_id)
+            if job is not None:
+                self._note_change(job, change)
+
+    def _note_change(self, job: Job, change: InboxChange) -> None:
+        now_ms = self._clock()
+        match change.notice:
+            case ExpiryMoved() if job.ends_at_ms:
+                self._schedule.end_at(job, change.notice.expires_at_ms)
+            case InboxDeleted() if job.ends_at_ms:
+                self._schedule.end_at(job, now_ms)
+            case None | VerdictReached() if not job.due_at_ms:  # else it is tried again then
+                self._schedule.call_at(job, now_ms, now_ms)
+        self._woken.set()
+
+    async def _look_now_and_then(self) -> None:
+        while True:
+            if self.rules:
+                try:
+                    await self._look()
+                except RequestError as error:  # the next look finds what this one did not
+                    log.debug("the webhooks cannot be read: %s", error)
+            await anyio.sleep(self._look_seconds)
+
+    async def _look(self) -> None:
+        """Note what is stored: webhooks that other daemons have set, or that wait since before this one started."""
+        self._looks += 1
+        after = ""
+        while found := await self._storage.list_webhooks(after, _PAGE):
+            for stored in found:
+                self._note(stored)
+            self._woken.set()
+            after = found[-1].inbox_id
+        for job in [job for job in self._schedule if job.seen < self._looks]:
+            self._schedule.forget(job)
+
+    async def _read_changed(self) -> None:
+        while self._changed:
+            inbox_id = self._changed.pop()
+            try:
+                stored = await self._storage.read_webhook(inbox_id)
+            except RequestError as error:  # a look finds it
+                log.debug("a webhook cannot be read: %s", error)
+                return
+            job = self._schedule.get(inbox_id)
+            if stored is not None:
+                self._note(stored)
+            elif job is not None:
+                self._schedule.forget(job)
+
+    def _note(self, stored: StoredWebhook) -> None:
+        now_ms, state = self._clock(), stored.state
+        job = self._schedule.know(stored.inbox_id, parse_url(stored.webhook.url).host)
+        job.seen = self._looks
+        if "expired" in stored.webhook.events:
+            self._schedule.end_at(job, max(stored.expires_at_ms, state.next_at_ms))
+        if now_ms < stored.expires_at_ms and is_waiting(stored) and not job.is_called:
+            self._schedule.call_at(job, state.next_at_ms, now_ms)
+
+    async def _serve(self, job: Job) -> None:
+        seconds = None
+        try:
+            seconds = await self._served(job)
+        except RequestError as error:  # it has ended, or the storage is full or away: the next look finds it
+            log.debug("a webhook is not called: %s", error)
+        except Exception:
+            log.exception("calling a webhook failed")
+        finally:
+            self._schedule.ended(job, seconds)
+            self._woken.set()
+
+    async def _served(self, job: Job) -> float | None:
+        """Tell what is next; return how long the call took, None if there was none."""
+        now_ms = self._clock()
+        is_paused = self._blocks.has_target(job.host.name)
+        taken = None if is_paused else await self._storage.take_webhook(job.inbox_id, now_ms, now_ms + _LEASE_MS)
+        if taken is None:  # paused, gone, or with another daemon; a look finds it if that ends
+            job.since_ms = job.since_ms if is_paused else 0
+            return None
+        step = await self._next(taken, now_ms)
+        if step.event is None:
+            await self._settle(job, taken, step.state and replace(step.state, next_at_ms=0), has_more=step.has_more)
+            return None
+        begun = time.monotonic()
+        outcome = await self._call(taken, step.event)
+        took_seconds = time.monotonic() - begun
+        self._took.observe(took_seconds)
+        state = retrying.after(outcome, taken, step.state, self._clock(), self._random)
+        await self._settle(job, taken, state, has_more=outcome.is_good and step.has_more)
+        return took_seconds
+
+    async def _next(self, taken: StoredWebhook, now_ms: int) -> Step:
+        try:
+            return await self._events.next(taken, now_ms)
+        except (AddressExpired, AddressNotFound):  # meanwhile: that is told next
+            return Step(None, taken.state, has_more=True)
+
+    async def _call(self, taken: StoredWebhook, event: Event) -> Outcome:
+        secret = taken.webhook.secret
+        signed = signing.header(secret, signing.event_id(secret, *event.name), self._clock() // 1000, event.body)
+        fields = [("Content-Type", "application/json"), ("User-Agent", f"tmpmaild/{__version__}"), *signed]
+        outcome = await self._caller.call(self.rules, parse_url(taken.webhook.url), fields, event.body)
+        self._calls.add(outcome.group)
+        return outcome
+
+    async def _settle(self, job: Job, taken: StoredWebhook, state: WebhookState | None, *, has_more: bool) -> None:
+        """Store what has become of a call, and go by it."""
+        is_stored = await self._storage.settle_webhook(taken, state)
+        if not is_stored:
+            self.on_set(job.inbox_id)
+        elif state is None:
+            self._schedule.forget(job)
+        elif has_more or state.next_at_ms:
+            self._schedule.call_at(job, state.next_at_ms, self._clock())
+        else:
+            job.since_ms = 0
+
+    def _waiting_since(self) -> list[int]:
+        return [job.since_ms for job in self._schedule if job.since_ms]
+
+    def _oldest_seconds(self) -> float:
+        return max(self._clock() - min(self._waiting_since(), default=self._clock()), 0) / 1000
