@@ -2,6 +2,7 @@
 
 import pytest
 
+from tmpmaild.peers import LOCAL
 from tmpmaild.senders import sendinghosts
 from zones import text_record
 
@@ -22,6 +23,13 @@ SHOP = text_record("shop.example", "v=spf1 ip4:192.0.2.1 ip6:2001:db8::/32 -all"
         (envelope("zoë@shop.example"), "pass", "shop.example"),
         (envelope("a@bücher.example"), "none", "xn--bcher-kva.example"),
         (envelope(ip=""), "none", "shop.example"),
+        (envelope(ip=LOCAL), "none", "shop.example"),
+        (envelope(ip="::ffff:192.0.2.1"), "pass", "shop.example"),
+        (envelope(ip="::ffff:192.0.2.2"), "fail", "shop.example"),
+        (envelope(ip="fe80::1%eth0"), "fail", "shop.example"),
+        (envelope('"a@evil.example"@shop.example', ip="192.0.2.2"), "fail", "shop.example"),
+        (envelope("a@shop.example\0"), "none", ""),
+        (envelope("", helo="[IPv6:2001:db8::9]"), "none", ""),
         (envelope("a@[192.0.2.1]"), "none", ""),
     ],
 )

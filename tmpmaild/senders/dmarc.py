@@ -1,5 +1,6 @@
 """DMARC (RFC 7489, RFC 9091): whether what SPF and DKIM have proven is the domain that the From field claims."""
 
+import re
 from functools import cache
 from typing import Final
 
@@ -12,6 +13,8 @@ from tmpmaild.senders.resolver import Answer, Lookup, Unresolved, printable
 from tmpmaild.verdicts import DkimVerdict, DmarcVerdict, SpfVerdict
 
 _MOST_RECORD_BYTES: Final = 4096
+_VERSION: Final = re.compile(rb"v\s*=\s*DMARC1\s*(?:;|$)")
+_POLICIES: Final = ("none", "quarantine", "reject")
 
 
 @cache
@@ -27,11 +30,11 @@ def organization(domain: str) -> str:
 def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lookup) -> DmarcVerdict:
     """Check the From field of a mail. ``policy`` is that of the domain, whatever ``pct`` says."""
     domains, fields = _authors(raw)
-    if not fields or not domains:
+    domain = next(filter(None, domains), "")
+    if not domain:
         return DmarcVerdict("none", reason="no From field with a domain")
-    domain = domains[0]
     if fields > 1 or len(set(domains)) > 1:
-        return DmarcVerdict("fail", domain=domain, reason="several From fields, or authors of several domains")
+        return DmarcVerdict("fail", domain=domain, reason="several From fields, or authors of several domains or none")
     try:
         tags, policy = _record(domain, lookup)
     except Unresolved as error:
@@ -56,10 +59,10 @@ def _compared(
 
 
 def _authors(raw: bytes) -> tuple[list[str], int]:
-    """Return the domains in the From fields, and how many such fields there are."""
+    """Return the domain of each author, "" of one that has none, and how many From fields there are."""
     values = [value for name, value in mime.header(raw, {})[0] if name.lower() == "from"]
-    addresses = [address for value in values for _, address in addresslists.all_of(value)]
-    return [domain for one in addresses if (domain := _ascii(one.rpartition("@")[2]))], len(values)
+    addresses = [address.rpartition("@") for value in values for _, address in addresslists.all_of(value)]
+    return [_ascii(domain) if at else "" for _, at, domain in addresses], len(values)
 
 
 def _ascii(domain: str) -> str:
@@ -73,27 +76,27 @@ def _record(domain: str, lookup: Lookup) -> tuple[dict[str, str] | None, str]:
     """Return the record that applies to a domain and the policy that it has for it. Raises ``Unresolved``."""
     tags = _tags(lookup.ask(f"_dmarc.{domain}", "TXT"))
     if tags is not None:
-        return tags, tags.get("p", "none")
+        return tags, _policy(tags, "p")
     above = organization(domain)
     tags = None if above == domain else _tags(lookup.ask(f"_dmarc.{above}", "TXT"))
     if tags is None:
         return None, ""
-    policy = tags.get("sp", tags.get("p", "none"))
-    if "np" in tags and not lookup.ask(domain, "A").exists:
-        policy = tags["np"]
-    return tags, policy
+    is_missing = "np" in tags and not lookup.ask(domain, "A").exists
+    return tags, _policy(tags, *["np"] * is_missing, "sp", "p")
+
+
+def _policy(tags: dict[str, str], *names: str) -> str:
+    return next((tags[name] for name in names if tags.get(name) in _POLICIES), "none")
 
 
 def _tags(answer: Answer) -> dict[str, str] | None:
-    """Return the tags of the record, of which there must be exactly one."""
-    found = [value for value in answer.values if value.startswith(b"v=DMARC1") and len(value) <= _MOST_RECORD_BYTES]
+    """Return the tags of the record, of which there must be exactly one; what is no tag is left out (RFC 7489 §6.3)."""
+    found = [value for value in answer.values if len(value) <= _MOST_RECORD_BYTES and _VERSION.match(value)]
     if len(found) != 1:
         return None
     try:
-        tags = parse_tag_value(found[0])
+        tags = parse_tag_value(b";".join([tag for tag in found[0].split(b";") if b"=" in tag]))
     except InvalidTagValueList:
-        return None
-    if tags.get(b"v") != b"DMARC1":
         return None
     return {name.decode().lower(): value.decode("ascii", "replace").lower() for name, value in tags.items()}
 

@@ -24,6 +24,10 @@ _MOST_QUESTIONS: Final = 100  # RFC 7208 allows ten terms with up to ten names e
 _MOST_SHOWN: Final = 24
 _SHOWN_CHARACTERS: Final = 300
 _UDP_BYTES: Final = 1232
+_NO_NAME: Final = (
+    *(dns.name.LabelTooLong, dns.name.NameTooLong, dns.name.EmptyLabel),
+    *(dns.name.BadEscape, dns.name.IDNAException, UnicodeError),
+)
 
 
 class Unresolved(Exception):
@@ -88,7 +92,7 @@ class Resolver:
             except dns.resolver.NXDOMAIN as error:
                 (response,) = error.kwargs["responses"].values()
                 return Answer((), exists=False), _kept_seconds(response)
-            except (dns.name.LabelTooLong, dns.name.NameTooLong, dns.name.EmptyLabel, UnicodeError):
+            except _NO_NAME:
                 return Answer((), exists=False), _LEAST_KEPT_SECONDS  # no such name can be
             except dns.exception.DNSException as error:
                 self._errors.add()

@@ -13,6 +13,7 @@ from tmpmaild.verdicts import SpfVerdict
 # pyspf has patterns that take the square of what they read.
 _MOST_BYTES: Final = 4096
 _MOST_TERM_BYTES: Final = 512
+_NO_ADDRESS: Final = "the address of the client is not known"
 _VERSION: Final = re.compile(rb"v=spf1(?: |$)", re.IGNORECASE)
 
 
@@ -66,15 +67,16 @@ def check(envelope: Envelope, lookup: Lookup) -> SpfVerdict:
         domain = hostnames.to_ascii(written if envelope.sender else envelope.helo)
     except ValueError:
         return SpfVerdict("none", reason="no domain in MAIL FROM or HELO")
-    if not client:
-        return SpfVerdict("none", domain, "the address of the client is not known")
     sender = f"{local_part}@{domain}" if envelope.sender else ""
+    if not client:
+        return SpfVerdict("none", domain, _NO_ADDRESS)
     try:
         query = _Query(client, sender, envelope.helo if sender else domain, querytime=0)
         query.lookup = lookup
+        query.l, query.o, query.d = local_part or "postmaster", domain, domain  # it takes the first @, quoted or not
         result, _, explanation = query.check()
-    except spf.PermError as error:  # of the address of the client
-        return SpfVerdict("none", domain, str(error))
+    except spf.PermError:  # such as by a Unix socket
+        return SpfVerdict("none", domain, _NO_ADDRESS)
     except Exception as error:  # noqa: BLE001 - it is of 2003 and was not written for records that attack
         return SpfVerdict("permerror", domain, f"the record cannot be read ({type(error).__name__})")
     reason = explanation if result.endswith("error") else query.mechanism or ""
