@@ -22,6 +22,7 @@ from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
 from servers import MAIL_BYTES, BareAiosmtpd, BareHypercorn, SmtpSink, Tmpmaild, compared, seconds_from_dot
+from silent import speak_of_silent_targets
 from unknown import speak_of_the_unknown
 
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
@@ -163,6 +164,7 @@ PARTS = {
     "memory": speak_of_memory,
     "scale": speak_of_scale,
     "nodes": speak_of_nodes,
+    "silent": speak_of_silent_targets,
 }
 LONG = {"scale", "nodes"}  # only when asked for
 

@@ -1,43 +1,12 @@
 """Webhooks of the real daemon: set over HTTP, called for mail from SMTP, seen and stopped by the operator."""
 
-import http.server
 import json
-import threading
 import urllib.request
 
 import pytest
+from targets import JSON, Target
 
 from zones import wait_until
-
-JSON = {"Content-Type": "application/json"}
-
-
-class Target:
-    """A target on loopback, in a thread; ``status`` is what it answers."""
-
-    def __init__(self):
-        self.told, self.status = [], 204
-        target = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(target.status)
-                self.end_headers()
-                target.told.append((self.path, dict(self.headers), json.loads(body)))
-
-            def log_message(self, *_):
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def close(self):
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 @pytest.fixture
@@ -47,19 +16,12 @@ def target():
     target.close()
 
 
-def create(daemon, target, **webhook):
-    webhook = {"url": f"http://127.0.0.1:{target.port}/in", **webhook}
-    made = daemon.request("/api/v1/addresses", "POST", json.dumps({"webhook": webhook}).encode(), JSON)
-    assert made.status == 201, made.json
-    return made.json
-
-
 def test_a_target_is_told_of_mail_and_of_the_end_and_the_holder_sees_how_it_went(start, target):
     daemon = start(TMPMAILD_WEBHOOKS__ALLOW=f"127.0.0.1:{target.port}")
-    made = create(daemon, target, events=["message", "expired"])
+    made = target.inbox(daemon, events=["message", "expired"])
     daemon.deliver_octets(made["address"], b"Subject: code\r\n\r\nYour code is 481516\r\n")
     wait_until(lambda: target.told)
-    path, fields, document = target.told[0]
+    path, fields, document, _ = target.told[0]
     assert (path, document["type"]) == ("/in", "message.received")
     assert document["data"]["codes"][0]["value"] == "481516"
     assert fields["webhook-signature"].startswith("v1,")
@@ -70,7 +32,7 @@ def test_a_target_is_told_of_mail_and_of_the_end_and_the_holder_sees_how_it_went
     assert (shown["last_call"]["result"], shown["failures"], shown["next_call_at"]) == ("204", 0, None)
     urllib.request.urlopen(urllib.request.Request(daemon.url + where, method="DELETE", headers=token)).close()
     wait_until(lambda: len(target.told) == 2)
-    assert target.told[1][2]["data"] == {"address": made["address"]}
+    assert target.told[1].document["data"] == {"address": made["address"]}
 
 
 def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
@@ -84,8 +46,8 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
     def entry():
         return json.loads(run("--json"))
 
-    target.status = 500
-    made = create(daemon, target)
+    target.status = lambda: 500
+    made = target.inbox(daemon)
     daemon.deliver_octets(made["address"], b"Subject: one\r\n\r\n")
     wait_until(lambda: entry()["failing"] == 1)
     assert (entry()["host"], entry()["webhooks"], entry()["waiting"], entry()["last_result"]) == (
@@ -112,5 +74,5 @@ def test_a_daemon_that_is_reloaded_goes_by_the_new_rules(start, command, target,
     assert (refused.status, refused.json["code"]) == (403, "webhooks-off")
     (tmp_path / "tmpmaild.toml").write_text(f'[webhooks]\nallow = ["127.0.0.1:{target.port}"]\n')
     assert command("reload").returncode == 0
-    daemon.deliver_octets(create(daemon, target)["address"], b"Subject: one\r\n\r\n")
+    daemon.deliver_octets(target.inbox(daemon)["address"], b"Subject: one\r\n\r\n")
     wait_until(lambda: target.told)

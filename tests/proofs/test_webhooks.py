@@ -1,0 +1,88 @@
+"""Webhooks through kills: of each acknowledged mail its target is told at least once, in order, and of no other."""
+
+import random
+
+import pytest
+from targets import Target
+
+from daemons import NO_LIMITS
+from senders import Sender
+from zones import wait_until
+
+INBOXES = 5
+FAILING_SHARE = 0.1
+LEASE_AND_RETRIES_SECONDS = 120
+
+
+@pytest.fixture
+def chance():
+    return random.Random(1)
+
+
+@pytest.fixture
+def target(chance):
+    target = Target(lambda: 500 if chance.random() < FAILING_SHARE else 204)
+    yield target
+    target.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def daemons(start, request, tmp_path, target):
+    """Return one daemon, on PostgreSQL two on one database."""
+    settings = {**NO_LIMITS, "TMPMAILD_WEBHOOKS__ALLOW": f"127.0.0.1:{target.port}"}
+    if request.param == "sqlite":
+        return [start(**settings)]
+    cluster = request.getfixturevalue("cluster")
+    settings["TMPMAILD_STORAGE__URL"] = cluster.url(cluster.database())
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    return [start(folder, **settings) for folder in folders]
+
+
+def test_no_event_of_an_acknowledged_mail_is_lost_by_kills_and_none_is_invented(
+    daemons, target, chance, amount, figure
+):
+    kills = amount(whole=60, quick=6)
+    addresses = [target.inbox(daemons[0])["address"] for _ in range(INBOXES)]
+    acknowledged = set()
+    for number in range(kills):
+        acknowledged |= _sent_through_a_kill(daemons, number, addresses, chance)
+    wait_until(lambda: acknowledged <= {one.document["data"]["id"] for one in target.taken}, LEASE_AND_RETRIES_SECONDS)
+    told = {address: [] for address in addresses}
+    for one in target.taken:
+        told[one.document["data"]["to"]].append(one.document["data"]["id"])
+    for address, ids in told.items():
+        first_times = list(dict.fromkeys(ids))
+        assert first_times == sorted(first_times)
+        assert set(first_times) <= _stored(daemons[0], address)
+    twice = sum(len(ids) - len(set(ids)) for ids in told.values())
+    found = f"{kills} kills, {len(acknowledged):,} mails acknowledged: 0 not told, 0 invented, {twice} told twice"
+    figure(f"webhooks and `kill -9`, daemons: {len(daemons)}", found, "0 not told, 0 invented")
+
+
+def _sent_through_a_kill(daemons, number, addresses, chance):
+    """Send to all daemons until one is killed, and start that again; return the ids of acknowledged mails."""
+    senders = [Sender(daemon.smtp_port, addresses, 2 * number + place) for place, daemon in enumerate(daemons)]
+    for sender in senders:
+        sender.start()
+    victim = daemons[number % len(daemons)]
+    wanted = chance.randint(1, 12)
+    wait_until(lambda: sum(len(sender.acknowledged) for sender in senders) >= wanted)
+    victim.process.kill()
+    victim.process.wait()
+    for sender in senders:
+        sender.over.set()
+        sender.join()
+    victim.process.stdout.close()
+    victim.start()
+    return {message_id for sender in senders for message_id in sender.acknowledged}
+
+
+def _stored(daemon, address):
+    """Return the ids of all messages of an inbox."""
+    ids, after = set(), ""
+    while page := daemon.messages(address, f"?limit=100&order=asc{after}"):
+        ids |= {message["id"] for message in page}
+        after = f"&after={page[-1]['id']}"
+    return ids

@@ -1,0 +1,58 @@
+"""A target of webhooks on loopback in a thread of its own, for daemons in other processes."""
+
+import http.server
+import json
+import threading
+from typing import NamedTuple
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Told(NamedTuple):
+    """One request, and what was answered."""
+
+    path: str
+    fields: dict
+    document: dict
+    status: int
+
+
+class Target:
+    """What a target has been told; ``status`` returns what it answers."""
+
+    def __init__(self, status=lambda: 204):
+        self.told, self.status = [], status
+        target = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = target.status()
+                target.told.append(Told(self.path, dict(self.headers), json.loads(body), status))
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    @property
+    def taken(self):
+        """The requests that were answered well."""
+        return [one for one in self.told if one.status < 300]
+
+    def close(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def inbox(self, daemon, **webhook):
+        """Create an address whose webhook leads here; return what is answered."""
+        webhook = {"url": f"http://127.0.0.1:{self.port}/in", **webhook}
+        made = daemon.request("/api/v1/addresses", "POST", json.dumps({"webhook": webhook}).encode(), JSON)
+        assert made.status == 201, made.json
+        return made.json
