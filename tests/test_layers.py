@@ -26,7 +26,19 @@ MAY_IMPORT = {
     "daemon": {WORDS, "config", "inboxes", "smtp", "http", "host", "storage", "senders", "webhooks", "roomsettings"},
     "client": set(),
     "mcp_server": {"client"},
-    "cli": {WORDS, "config", "mail", "storage", "senders", "host", "roomsettings", "daemon", "client", "mcp_server"},
+    "cli": {
+        WORDS,
+        "config",
+        "mail",
+        "storage",
+        "senders",
+        "webhooks",
+        "host",
+        "roomsettings",
+        "daemon",
+        "client",
+        "mcp_server",
+    },
     "pytest_plugin": {"client", "cli"},  # the daemon that it starts is a command
     "__main__": {"cli"},
 }

@@ -16,12 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 import certificates
-from tmpmaild.cli.doctor import certificate, files, machine, published, reaching, results, service
+from tmpmaild.cli.doctor import certificate, files, machine, published, reaching, results, service, targets
 from tmpmaild.cli.doctor.results import ok, problem, warning
 from tmpmaild.cli.main import main
-from tmpmaild.config.settings import Config, Http, Smtp, Storage
+from tmpmaild.config.settings import Config, Http, Smtp, Storage, Webhooks
 from tmpmaild.host.status import Served, Status
 from tmpmaild.storage.settings import SqliteSettings
+from tmpmaild.webhooktargets import parse_rule
 
 DAY = 86_400
 MIB = 1 << 20
@@ -321,6 +322,40 @@ def examine(daemon, tmp_path):
         return CliRunner().invoke(main, ["doctor", *arguments], env=environ)
 
     return examine
+
+
+# Webhooks
+
+
+@pytest.mark.parametrize(
+    ("rules", "addresses", "said"),
+    [
+        (["hooks.example.org"], ["1.1.1.1"], ("ok", "hooks.example.org can be called")),
+        (["hooks.example.org"], ["10.0.0.7", "1.1.1.1"], ("ok", "hooks.example.org can be called")),
+        (["hooks.example.org"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7, where no call goes")),
+        (["hooks.example.org:8443", "10.0.0.7:8443"], ["10.0.0.7"], ("ok", "hooks.example.org can be called")),
+        (["hooks.example.org:8443", "10.0.0.7"], ["10.0.0.7"], ("problem", "hooks.example.org leads to 10.0.0.7,")),
+        (["hooks.example.org"], OSError("no such name"), ("warning", "hooks.example.org: no such name")),
+        (["127.0.0.0/8"], [], ("warning", "127.0.0.0/8 has this machine")),
+        (["169.254.0.0/16:80"], [], ("warning", "169.254.0.0/16 has the metadata of clouds")),
+    ],
+)
+def test_a_target_of_webhooks_that_cannot_or_should_not_be_called_is_told(rules, addresses, said):
+    def resolve(*_):
+        if isinstance(addresses, OSError):
+            raise addresses
+        return addresses
+
+    config = Config(webhooks=Webhooks(allow=tuple(map(parse_rule, rules))))
+    _, result, *_ = targets.check(config, resolve)
+    assert (result.check, result.level) == ("webhooks.allow", said[0])
+    assert result.text.startswith(said[1])
+
+
+def test_webhooks_that_are_off_or_lead_below_a_name_are_not_looked_up():
+    assert list(targets.check(Config(), None)) == []
+    [authorities] = targets.check(Config(webhooks=Webhooks(allow=(parse_rule("*.example.org"),))), None)
+    assert authorities.check == "authorities"
 
 
 def test_a_running_service_answers_and_every_check_is_documented(daemon, examine):

@@ -35,8 +35,8 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
     """Check configuration, machine and service, and print the DNS records to publish.
 
     One line for each check: ok, warning or problem, and what to do. Nothing is changed, and without --dns no other
-    machine is connected to but those of storage.url and senders.resolver. Exit codes: 0 no problem, 1 at least one
-    problem, 2 wrong usage.
+    machine is connected to but those of storage.url and senders.resolver; names of webhooks.allow are looked up. Exit
+    codes: 0 no problem, 1 at least one problem, 2 wrong usage.
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")
@@ -64,10 +64,11 @@ def _look(config_path: Path | None, compare: Comparison | None) -> tuple[list[Re
 
 
 def _examine(config: Config) -> Iterator[Result]:
-    """Check everything that can be checked without connecting to another machine but that of the database."""
+    """Check all that needs no connection to another machine but that of the database, and look names up."""
     from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
-    from tmpmaild.cli.doctor import certificate, database, files, machine, reaching, service  # noqa: PLC0415
+    from tmpmaild.cli.doctor import certificate, database, files, machine, reaching, service, targets  # noqa: PLC0415
     from tmpmaild.storage.settings import SqliteSettings  # noqa: PLC0415
+    from tmpmaild.webhooks.lookups import resolve  # noqa: PLC0415
 
     hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
     running, result = service.look(config)
@@ -79,6 +80,7 @@ def _examine(config: Config) -> Iterator[Result]:
     yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
     yield machine.clock()
     yield from machine.resolver(config)
+    yield from targets.check(config, resolve)
     yield from certificate.check(config, hostname)
     yield from reaching.check(config, hostname)
 
