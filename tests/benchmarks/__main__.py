@@ -18,6 +18,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from checking import speak_of_senders
 from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
@@ -162,6 +163,7 @@ PARTS = {
     "waiting": speak_of_waiting,
     "streams": speak_of_streams,
     "memory": speak_of_memory,
+    "senders": speak_of_senders,
     "scale": speak_of_scale,
     "nodes": speak_of_nodes,
     "silent": speak_of_silent_targets,

@@ -54,7 +54,7 @@ class Checker:
 
     def ask(self, address: str, message_id: str) -> bool:
         """Have the message of an address, however that is written, checked soon; False if too many wait already."""
-        wanted = (addresses.canonical(address) or "", message_id)  # the inbox may have ended, and another hold it
+        wanted = (address, message_id)  # that inbox may have ended, and another hold the message
         if wanted in self._wanted:
             return True
         try:
@@ -101,8 +101,10 @@ class Checker:
 
     async def _read(self, address: str, message_id: str, up_to_bytes: int) -> tuple[str, Source] | None:
         """Return the id of the inbox and the message; None if they have ended, or it was checked."""
-        now_ms = self._clock()
-        found = await self._storage.read_source(address, message_id, now_ms, up_to_bytes=up_to_bytes)
+        now_ms, canonical = self._clock(), addresses.canonical(address)
+        if canonical is None:
+            return None
+        found = await self._storage.read_source(canonical, message_id, now_ms, up_to_bytes=up_to_bytes)
         inbox, source = found or (None, None)
         if inbox is None or inbox.expires_at_ms <= now_ms or source is None or source.authentication:
             return None
