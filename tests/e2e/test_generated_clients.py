@@ -17,7 +17,8 @@ MAIL = (
     b"--b\r\nContent-Type: image/png; name=a.png\r\nContent-Disposition: attachment\r\n\r\n\x89octets\r\n--b--\r\n"
 )
 # A media type that openapi-python-client does not know is one whose answer it leaves out.
-CONFIG = "post_hooks: []\ncontent_type_overrides: {message/rfc822: application/octet-stream}\n"
+UNKNOWN = ", ".join(f"{one}: application/octet-stream" for one in ("message/rfc822", "application/atom+xml"))
+CONFIG = f"post_hooks: []\ncontent_type_overrides: {{{UNKNOWN}}}\n"
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,7 @@ async def test_one_inbox_can_be_followed_without_being_known(world, lines):
     [
         ("/", "/"),
         ("/view/a-secret", "/view/…"),
+        ("/feed/a-secret", "/feed/…"),
         ("/docs\n\x1b", "/docs\\n\\x1b"),  # no line end, no control character
     ],
 )

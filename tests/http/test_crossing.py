@@ -37,7 +37,7 @@ class Party:
         return f"/api/v1/addresses/{self.address}/messages{tail}"
 
     def path(self, operation, message_id=None):
-        return operation.path.format(address=self.address, id=message_id or self.message_id, index=0)
+        return operation.path.format(address=self.address, id=message_id or self.message_id, index=0, secret="x")
 
 
 @pytest.fixture(params=[False, True], ids=["open", "private"])
@@ -99,7 +99,7 @@ LISTED = "/api/v1/addresses/{address}/messages"
 @pytest.mark.parametrize("trick", TRICKS)
 async def test_no_form_of_an_address_opens_an_inbox_it_does_not_name(client, attacker, victim, trick):
     for path in (*READ, f"{LISTED}?q=swordfish", f"{LISTED}?wait=1"):
-        target = path.format(address=trick, id=victim.message_id, index=0)
+        target = path.format(address=trick, id=victim.message_id, index=0, secret="x")
         answer = await client.get(target, attacker.headers, stays="wait" in path)
         assert b"swordfish" not in answer.body, path
         if victim.address not in answer.body.decode():

@@ -12,8 +12,8 @@ from tmpmaild.peers import LOCAL
 
 _HASH_BYTES = 4
 _ADDRESSES = "addresses"
-_VIEW = "view"
-_SECRET_CHARACTERS = 40  # those of tokens and of views are 43 long
+_BEFORE_SECRETS = ("view", "feed")
+_SECRET_CHARACTERS = 40  # those of tokens, views and feeds are 43 long
 
 log = logging.getLogger("tmpmaild.access")
 
@@ -60,7 +60,7 @@ class AccessLog:
 
     def _shown(self, segment: str, before: str) -> str:
         """Return a segment as it may be seen: also a path that is wrong by a letter or a slash tells nothing."""
-        if before == _VIEW or len(segment) >= _SECRET_CHARACTERS:
+        if before in _BEFORE_SECRETS or len(segment) >= _SECRET_CHARACTERS:
             return "…"
         if "@" in segment or before == _ADDRESSES:
             return self._hash(segment)

@@ -3,10 +3,19 @@
 from msgspec import Struct
 
 from tmpmaild.http.requests import CreateRequest, ExtendRequest, FollowRequest, PageQuery, StreamQuery, ViewRequest
-from tmpmaild.http.schemas import AddressResource, DomainList, FullMessageItem, MessageList, RefusalList, ViewItem
+from tmpmaild.http.schemas import (
+    AddressResource,
+    DomainList,
+    FeedItem,
+    FullMessageItem,
+    MessageList,
+    RefusalList,
+    ViewItem,
+)
 
 _ADDRESS = "/api/v1/addresses/{address}"
 _MESSAGE = f"{_ADDRESS}/messages/{{id}}"
+_FEED = f"{_ADDRESS}/feed"
 _ALWAYS = ("bad-host", "headers-too-large", "internal-error", "stopping")
 _LIMITED = ("rate-limited", *_ALWAYS)
 _OF_API = ("cross-site", *_LIMITED)
@@ -58,6 +67,8 @@ class Operation(Struct, frozen=True):
     headers: tuple[str, ...] = ()
     body: type[Struct] | None = None
 
+
+_ATOM = Answer(200, "The feed.", media_types=("application/atom+xml",), schema=_TEXT, headers=("ETag",))
 
 OPERATIONS = (
     Operation(
@@ -203,6 +214,40 @@ OPERATIONS = (
         body=ViewRequest,
         answer=Answer(201, "Where to look.", ViewItem, headers=("Location",)),
         problems=(*_OF_BODY, *_OF_MESSAGE),
+    ),
+    Operation(
+        id="createFeed",
+        method="POST",
+        path=_FEED,
+        tag="Messages",
+        summary="Get a path to read an address as a feed",
+        description="For feed readers, which cannot send a token. The path of a private address has a secret in it, "
+        "which permits to read this feed and nothing else; it ends with the address.",
+        answer=Answer(201, "Where the feed is.", FeedItem, headers=("Location",)),
+        problems=_OF_ADDRESS,
+    ),
+    Operation(
+        id="readFeed",
+        method="GET",
+        path=_FEED,
+        tag="Messages",
+        summary="Read an address as a feed",
+        description="Atom (RFC 4287): the newest 50 messages, each as text with its codes and links above it.",
+        headers=("If-None-Match",),
+        answer=_ATOM,
+        problems=("busy", *_OF_ADDRESS),
+    ),
+    Operation(
+        id="readSecretFeed",
+        method="GET",
+        path=f"{_FEED}/{{secret}}",
+        tag="Messages",
+        summary="Read an address as a feed by its secret path",
+        description="The same for a path that `createFeed` has given; no token is needed.",
+        security="none",
+        headers=("If-None-Match",),
+        answer=_ATOM,
+        problems=("busy", "address-not-found", "address-expired", "storage-unavailable", *_OF_API),
     ),
     Operation(
         id="followAddress",

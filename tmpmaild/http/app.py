@@ -21,6 +21,7 @@ from tmpmaild.http.addressendpoints import AddressEndpoints
 from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots, StreamSlots
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.crosssite import Cors, CrossSite
+from tmpmaild.http.feedendpoints import FeedEndpoints
 from tmpmaild.http.files import StaticFile, docs_files, web_files
 from tmpmaild.http.health import Ready
 from tmpmaild.http.measures import Counting, HttpMeasures
@@ -71,7 +72,8 @@ class HttpApp:
         Building takes long for the event loop. ``domain`` is for examples. Requests that are being answered end as they
         began.
         """
-        wire = Wire(urlsplit(settings.public_url).path.rstrip("/"))
+        public = urlsplit(settings.public_url)
+        wire = Wire(public.path.rstrip("/"), f"{public.scheme}://{public.netloc}" if public.netloc else "")
         counting = Counting(self._build(settings, domain, wire), self._measures)
         app: ASGIApp = AccessLog(counting, key=self._access_key) if settings.access_log else counting
 
@@ -158,6 +160,7 @@ def _endpoints(
     addresses = AddressEndpoints(service, wire)
     messages = MessageEndpoints(service, wire, slots, stream_slots)
     views = ViewEndpoints(service.viewer, wire, slots)
+    feeds = FeedEndpoints(service, wire, slots)
     streams = StreamEndpoint(service, wire, stream_slots)
 
     async def describe(_request: Request) -> Response:
@@ -177,6 +180,9 @@ def _endpoints(
         "getAttachment": messages.attachment,
         "createView": views.create,
         "lookAtView": views.show,
+        "createFeed": feeds.create,
+        "readFeed": feeds.show,
+        "readSecretFeed": feeds.show_by_secret,
         "followAddress": streams.events,
         "followAddresses": streams.events_of_several,
         "describe": describe,

@@ -91,7 +91,7 @@ class StaticContent:
         """Answer GET and HEAD."""
         codings = request.headers.getlist("accept-encoding")
         chosen = self._packed if self._packed and prefers_gzip(codings) else self._plain
-        if _is_held(request.headers, chosen.headers["ETag"]):
+        if is_held(request.headers, chosen.headers["ETag"]):
             # The policy goes along: it may be newer than the copy that the client holds.
             kept = {name: value for name, value in chosen.headers.items() if name not in _OF_THE_CONTENT}
             return Response(status_code=304, headers=kept)
@@ -183,7 +183,7 @@ def _represent(body: bytes, headers: dict[str, str]) -> _Representation:
     return _Representation(body, {**headers, "ETag": f'"{digest[:32]}"'})
 
 
-def _is_held(headers: Headers, entity_tag: str) -> bool:
+def is_held(headers: Headers, entity_tag: str) -> bool:
     """Return whether the client has this very representation: If-None-Match, compared weakly (RFC 9110 §13.1.2)."""
     held = ",".join(headers.getlist("if-none-match"))
     return held.strip() == "*" or entity_tag in _entity_tags(held)

@@ -30,11 +30,15 @@ _PATH_PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "id": ("The id of a message.", msgspec.json.schema(MessageId)),
     "index": ("The attachment's `index`.", {"type": "integer", "minimum": 0}),
-    "secret": ("From the `url` of a view.", _TEXT),
+    "secret": ("From the `url` of a view or a feed.", _TEXT),
 }
-_REQUEST_HEADERS = {"Last-Event-ID": "The id of the last event that was received; an invalid one is ignored."}
+_REQUEST_HEADERS = {
+    "If-None-Match": "The `ETag` of what the client holds: the answer is `304` if nothing has changed since.",
+    "Last-Event-ID": "The id of the last event that was received; an invalid one is ignored.",
+}
 _RESPONSE_HEADERS = {
     "Location": "The path of what was created.",
+    "ETag": "Another one as soon as anything of the answer has changed.",
     "Link": 'The next page, with `rel="next"`, where there is one (RFC 8288).',
     "RateLimit-Policy": "How many requests a client has (IETF draft *RateLimit header fields*).",
     "RateLimit": "How many are left (`r`), and in how many seconds there is one more (`t`).",
@@ -135,6 +139,8 @@ def _query(kind: type[Struct]) -> list[dict[str, Any]]:
 
 def _responses(operation: Operation) -> dict[str, Any]:
     responses = {str(operation.answer.status): _answer(operation.answer)}
+    if "ETag" in operation.answer.headers:
+        responses["304"] = {"description": "Nothing has changed.", "headers": _headers(("ETag",))}
     by_status: dict[int, list[str]] = {}
     for code in operation.problems:
         by_status.setdefault(PROBLEMS[code].status, []).append(code)

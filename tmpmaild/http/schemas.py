@@ -225,6 +225,13 @@ class ViewItem(Struct, frozen=True):
     remote_images: Annotated[int, Meta(description="How many remote images the message has.")]
 
 
+class FeedItem(Struct, frozen=True):
+    """Where the messages of an address can be read as a feed, for as long as it lives."""
+
+    url: Path
+    expires_at: Time
+
+
 class DomainList(Struct, frozen=True):
     """The domains that addresses can be created at, the first is the default; and how long addresses live."""
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, json
 
 from tmpmaild import model
 from tmpmaild.http import schemas
+from tmpmaild.http.atom import FeedUrls
 from tmpmaild.inboxes.filtering import rest_of
 from tmpmaild.inboxes.following import BacklogShown, Event, InboxExpired
 from tmpmaild.inboxes.reading import ShownMessage
@@ -21,10 +22,14 @@ _time = lru_cache(maxsize=4096)(rfc3339)  # a client that polls gets the same ti
 
 
 class Wire:
-    """Turns what the service returns into JSON forms; paths are below ``base_path``, that of ``http.public_url``."""
+    """Turns what the service returns into JSON forms; paths are below ``base_path``, that of ``http.public_url``.
 
-    def __init__(self, base_path: str) -> None:
+    ``origin`` is the rest of that, "" if it is not set.
+    """
+
+    def __init__(self, base_path: str, origin: str = "") -> None:
         self.base_path = base_path
+        self._origin = origin
 
     def address(self, inbox: Inbox, extendable_until_ms: int) -> schemas.AddressResource:
         """Return an address."""
@@ -111,6 +116,18 @@ class Wire:
     def address_path(self, address: str) -> str:
         """Return the path of an address; never with a host."""
         return f"{self.base_path}/api/v1/addresses/{quote(address, safe='@')}"
+
+    def feed(self, inbox: Inbox, secret: str | None) -> schemas.FeedItem:
+        """Return where the feed of an address is; with a secret no token is needed."""
+        return schemas.FeedItem(self._feed_path(inbox.address, secret), rfc3339(inbox.expires_at_ms))
+
+    def feed_urls(self, address: str, secret: str | None) -> FeedUrls:
+        """Return what a feed refers to; without an origin paths, which are relative to the feed."""
+        inbox, messages = f"{self.base_path}/#{quote(address, safe='@')}", f"{self.address_path(address)}/messages"
+        return FeedUrls(*[f"{self._origin}{path}" for path in (self._feed_path(address, secret), inbox, messages)])
+
+    def _feed_path(self, address: str, secret: str | None) -> str:
+        return f"{self.address_path(address)}/feed" + (f"/{quote(secret, safe='')}" if secret else "")
 
     def next_page_link(self, listing: Listing, page: Page) -> str:
         """Return the Link field (RFC 8288) to the next page."""

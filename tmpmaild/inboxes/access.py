@@ -1,5 +1,6 @@
 """Who may do what with an inbox: reading a private one needs its token; changing any needs its token."""
 
+import base64
 import hashlib
 import hmac
 from collections.abc import Callable
@@ -12,6 +13,14 @@ from tmpmaild.model import Inbox
 from tmpmaild.storage.base import Storage
 
 T = TypeVar("T")
+
+_FEED = b"feed"
+
+
+class FeedSecret(str):
+    """The secret in the URL of a feed, in place of a token: it permits to read, and nothing else."""
+
+    __slots__ = ()
 
 
 class Access:
@@ -78,9 +87,19 @@ class Access:
         """
         if inbox is None:
             raise AddressNotFound("no such address")
-        if (inbox.private or self.require_token) and not is_holder(inbox, token):
+        if not self._may_read(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)
+
+    def _may_read(self, inbox: Inbox, token: str | None) -> bool:
+        if isinstance(token, FeedSecret):
+            secret = feed_secret(inbox)
+            return secret is not None and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), secret.encode())
+        return not self.needs_token(inbox) or is_holder(inbox, token)
+
+    def needs_token(self, inbox: Inbox) -> bool:
+        """Return whether reading an inbox needs its token."""
+        return inbox.private or self.require_token
 
     async def recheck(self, inbox: Inbox, since: Loss) -> Inbox:
         """Return the present state of an inbox that was read after ``since``.
@@ -131,3 +150,14 @@ def _unexpired(inbox: Inbox, now_ms: int) -> Inbox:
 def is_holder(inbox: Inbox, token: str | None) -> bool:
     """Return whether this is the token of an inbox."""
     return token is not None and hmac.compare_digest(digest(token), inbox.token_hash or b"")
+
+
+def feed_secret(inbox: Inbox) -> str | None:
+    """Return the secret that permits to read an inbox as a feed; None if it has no token.
+
+    It is made of the hash of the token, so that nobody keeps it: it works on every daemon and after a restart, and ends
+    with the inbox.
+    """
+    if inbox.token_hash is None:
+        return None
+    return base64.urlsafe_b64encode(hmac.digest(inbox.token_hash, _FEED, hashlib.sha256)).decode().rstrip("=")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, RequestError
 from tmpmaild.hostnames import Domains
-from tmpmaild.inboxes.access import Access, is_holder
+from tmpmaild.inboxes.access import Access, feed_secret, is_holder
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.caches import RecipientCache
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, UnknownAddress
@@ -135,6 +135,10 @@ class InboxService:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
         return await self._access.find(address, token)
+
+    def feed_secret(self, inbox: Inbox) -> str | None:
+        """Return the secret that a feed of an inbox needs in its URL; None if it needs none."""
+        return feed_secret(inbox) if self._access.needs_token(inbox) else None
 
     async def extend(self, address: str, token: str, lifetime_seconds: int) -> Inbox:
         """Set the expiry to ``lifetime_seconds`` from now, later or earlier than before.

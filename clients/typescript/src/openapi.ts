@@ -142,6 +142,13 @@ export interface FaultItem {
   delay_seconds?: number;
 }
 
+/** Where the messages of an address can be read as a feed, for as long as it lives. */
+export interface FeedItem {
+  /** A path below the path of the server's public URL, never with a host. */
+  url: string;
+  expires_at: string;
+}
+
 /** One part of a request that was not as expected. */
 export interface FieldError {
   pointer: string;

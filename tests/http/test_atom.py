@@ -1,0 +1,130 @@
+"""Messages as an Atom feed: whatever they are, it is well-formed, and all of a mail is text."""
+
+import re
+
+import atomrules
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from late import Late
+from tmpmaild.http import atom
+from tmpmaild.mail import mime
+from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message
+
+feedparser = Late("feedparser")
+
+INBOX = Inbox("1", "a_b'c@mail.example.com", 0, 1, private=True, token_hash=None, message_count=1, full=False)
+URLS = atom.FeedUrls("/feed/s&<", "/#a_b'c", "/messages")
+HOSTILE = {
+    "markup": "</title><script>steal()</script><![CDATA[",
+    "the end of CDATA": "]]>",
+    "an entity": "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;&amp;&#0;",
+    "control characters": "a\0b\x01c\x08d\x0be\x1b[2Jf\x7fg\x85h",
+    "no characters": "\ufffe\uffff\U0001ffff",
+    "halves of characters": "\ud800\udc00 \udfff",
+    "turned around": "\u202egnp.exe\u2066",
+    "line ends": "a\r\nb\rc\u2028d",
+    "nothing": "",
+    "blanks": " \t\n\u3000",
+}
+ANY = st.text(st.characters(), max_size=30) | st.sampled_from(sorted(HOSTILE.values()))
+
+
+def message(number=0, **members):
+    given = {"recipient": "", "from_address": "", "from_name": "", "subject": "", "body": ""} | members
+    defaults = {"truncated": False, "size_bytes": 0, "has_html": False, "attachments": ()}
+    return Message(f"msg_{number:026}", 1_790_000_000_000 + number, **{**defaults, **given})
+
+
+def made(*messages):
+    return atom.document(Listing(INBOX, messages, has_more=False), URLS)
+
+
+def kept(text):
+    """Return what XML 1.0 can hold of a text (production 2)."""
+    ranges = ((0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
+    return "".join(
+        character for character in text if character in "\t\n" or any(a <= ord(character) <= b for a, b in ranges)
+    )
+
+
+@given(said=st.tuples(*[ANY] * 6))
+def test_whatever_a_message_says_comes_back_as_text(said):
+    subject, sender, name, body, code, href = said
+    findings = Findings((Code(code, 1),), (Link(href, "", 1),))
+    one = message(from_address=sender, from_name=name, subject=subject, body=body, findings=findings)
+    ((entry, title, text),) = atomrules.entries(made(one))
+    assert title == (kept(subject) if kept(subject).strip() else "(no subject)")
+    assert text == kept(f"Code: {code}\nLink: {href}\n\n{body}")
+    shown = [text for text in map(kept, (name, sender, "unknown sender")) if text.strip()]
+    assert atomrules.texts(entry.find("{*}author"), "name") == shown[:1]
+
+
+@given(
+    raw=st.binary(max_size=200)
+    | ANY.map(lambda text: f"From: {text}\nSubject: {text}\n\n{text}".encode("utf-8", "surrogatepass"))
+)
+def test_whatever_mail_comes_the_feed_is_good(raw):
+    mail = mime.parse(raw)
+    body = mail.body if isinstance(mail.body, str) else raw[mail.body.start : mail.body.end].decode()
+    one = message(from_address=mail.from_address, from_name=mail.from_name, subject=mail.subject, body=body)
+    ((_, title, _),) = atomrules.entries(made(one))
+    assert title == (kept(mail.subject) if kept(mail.subject).strip() else "(no subject)")
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_nothing_hostile_becomes_markup(text):
+    feed = made(message(from_address=text, from_name=text, subject=text, body=text)).decode()
+    assert set(re.findall(r"<[!?/]?(\w+)", feed)) == {
+        *("xml", "feed", "id", "title", "updated", "link", "generator"),
+        *("entry", "published", "author", "name", "content"),
+    }
+    assert "]]>" not in feed
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_reader_of_feeds_finds_nothing_wrong(text):
+    """It takes U+0085 for what it is in an old character set, and strips blanks."""
+    read = feedparser.parse(made(message(subject=text, body=text, from_address="ann@example.org")))
+    assert (read.bozo, read.version) == (False, "atom10")
+    (entry,) = read.entries
+    assert (entry.link, entry.author_detail.email) == ("/messages/msg_" + "0" * 26, "ann@example.org")
+    assert entry.content[0].value.replace("…", "\x85") == kept(text).strip()
+
+
+def test_a_feed_of_nothing_is_good():
+    assert atomrules.entries(made()) == []
+
+
+def test_a_subject_of_a_megabyte_is_cut():
+    ((_, title, _),) = atomrules.entries(made(message(subject="<&" * 500_000, from_name="n" * 1_000_000)))
+    assert title == "<&" * 500
+    assert len(made(message(subject="<&" * 500_000, from_address="n" * 1_000_000))) < 10_000
+
+
+def test_links_are_whole_or_left_out():
+    long, longer, short = (f"https://a.example/{'x' * length}" for length in (3000, 2000, 1000))
+    findings = Findings((), tuple(Link(href, "", 1) for href in (long, longer, short, *["http://b.example/"] * 9)))
+    ((_, _, text),) = atomrules.entries(made(message(body="text", findings=findings)))
+    shown = [line.removeprefix("Link: ") for line in text.splitlines()]
+    assert shown == [long, short, *["http://b.example/"] * 3, "", "text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "shown"),
+    [
+        ("Ann", "ann@example.org", ["Ann", "ann@example.org"]),
+        ("", "ann@example.org", ["ann@example.org", "ann@example.org"]),
+        ("Ann", "no address", ["Ann"]),
+        ("\0", "\0", ["unknown sender"]),
+    ],
+)
+def test_who_wrote_is_the_author(name, address, shown):
+    ((entry, _, _),) = atomrules.entries(made(message(from_name=name, from_address=address)))
+    assert [child.text for child in entry.find("{*}author")] == shown
+
+
+def test_what_was_cut_says_so():
+    ((_, _, text),) = atomrules.entries(made(message(body="text", truncated=True)))
+    assert text == "text\n[…]"
