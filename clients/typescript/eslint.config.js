@@ -20,4 +20,5 @@ export default tseslint.config(
       "@typescript-eslint/switch-exhaustiveness-check": "error",
     },
   },
+  { files: ["src/openapi.ts"], rules: { "max-lines": "off" } }, // it is made from the description
 );

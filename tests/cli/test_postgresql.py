@@ -13,6 +13,7 @@ from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
 from tmpmaild import databaseurl
 from tmpmaild.cli.doctor import database
 from tmpmaild.storage import engines
+from tmpmaild.storage.schema import steps_in
 from tmpmaild.storage.settings import PostgresqlSettings
 
 LIMITS = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}
@@ -163,7 +164,9 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
     cluster.execute("DROP ROLE IF EXISTS stranger")
     cluster.execute("CREATE ROLE stranger LOGIN")
     cluster.execute(f"REVOKE CONNECT ON DATABASE {closed} FROM PUBLIC")
-    newer = "INSERT INTO schema_step SELECT 3, 'later', 3, shape FROM schema_step WHERE number = 2"
+    newest = max(steps_in("migrations/postgresql"))
+    later = f"{newest + 1}, 'later', {newest + 1}, shape"
+    newer = f"INSERT INTO schema_step SELECT {later} FROM schema_step WHERE number = {newest}"
     cluster.execute(newer, database=name)
     missing = "postgresql://me:hunter2@127.0.0.1:1/mail?sslmode=verify-full&sslrootcert=/nowhere.pem"
     cases = {
@@ -174,7 +177,9 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
             name, "stranger:hunter2"
         ): "the role has not enough rights (permission denied for table schema_step)",
         cluster.url(closed, "stranger:hunter2"): "permission denied for database",
-        cluster.url(name, "tmpmaild:hunter2"): "the schema is of a newer tmpmaild (step 3), this one knows step 2",
+        cluster.url(
+            name, "tmpmaild:hunter2"
+        ): f"the schema is of a newer tmpmaild (step {newest + 1}), this one knows step {newest}",
     }
     for url, expected in cases.items():
         for command in ("serve", "doctor"):
@@ -183,7 +188,7 @@ def test_a_database_that_cannot_be_used_is_told_by_each_command_and_its_password
             assert (done.returncode == 0, expected in said) == (False, True), (command, said)
             assert "hunter2" not in said
             assert "Traceback" not in said
-    cluster.execute("DELETE FROM schema_step WHERE number = 3", database=name)
+    cluster.execute(f"DELETE FROM schema_step WHERE number = {newest + 1}", database=name)
     for command in ("status", "postmaster"):
         for url, expected in {
             cluster.url(other): "it has no tables of tmpmaild yet; tmpmaild migrate creates them",

@@ -24,8 +24,13 @@ export const verdictInBrief = (message) => message.dmarc && marked("bdi.verdict"
 export function verdictOf(message, load, attempt) {
   const { dmarc } = message;
   if (!dmarc) return "";
-  const results = h("dl.small", { lang: "en" }); // the words of RFC 8601, and reasons as the server gives them
-  const fill = async ({ target }) => target.open && !results.firstChild && results.append(...resultsOf((await load()).authentication));
+  // The words of RFC 8601, and reasons as the server gives them. They are not news: only the verdict is read out as it comes.
+  const results = h("dl.small", { lang: "en", "aria-live": "off" });
+  const fill = async ({ target }) => {
+    if (!target.open || results.firstChild) return;
+    const { authentication } = await load();
+    if (authentication) results.append(...resultsOf(authentication)); // else it is being checked now, and the verdict comes
+  };
   return h("details.small.soft", { toggle: attempt(fill) }, marked("summary", DOMAIN_CHARACTERS, message, dmarc === "fail" && t("as-claimed")), results);
 }
 

@@ -7,6 +7,7 @@
 //   ├── NotStarted            the daemon for the tests could not be started
 //   ├── WaitTimeout           the mail did not come in time; says which did
 //   ├── UnexpectedMail        mail came where none was expected
+//   ├── NotAuthenticated      it is not proven that the mail is from a domain; says why
 //   ├── NotInMail             the mail has no such code, link or attachment; shows its text
 //   └── Problem               the service refused; `code` says why
 
@@ -40,6 +41,9 @@ export class NotStarted extends TmpmaildError {}
 
 /** The mail has no such code, link or attachment; the message shows what it says instead. */
 export class NotInMail extends TmpmaildError {}
+
+/** It is not proven that the mail is from a domain; the message says why, with the DNS answers. */
+export class NotAuthenticated extends TmpmaildError {}
 
 /** No matching mail came in time. `arrived` holds what came instead, oldest first. */
 export class WaitTimeout extends TmpmaildError {

@@ -20,6 +20,8 @@ export interface Filter {
   after?: Mail | string;
   /** Only mails with a code, a link, an attachment, a verdict on who sent it; or with all that are listed. */
   has?: Has | readonly Has[];
+  /** Only mails of which it is known who sent them: the same as `has: "verdict"`. */
+  verdict?: boolean;
 }
 
 /**
@@ -171,6 +173,6 @@ function idOf(mail: Mail | string | undefined): string | undefined {
   return mail instanceof Mail ? mail.id : mail;
 }
 
-function queryOf({ subject, sender, text, after, has }: Filter): Query {
-  return { subject, sender, text, after: idOf(after), has: hasOf(has) };
+function queryOf({ subject, sender, text, after, has, verdict = false }: Filter): Query {
+  return { subject, sender, text, after: idOf(after), has: [...hasOf(has), ...(verdict ? (["verdict"] as const) : [])] };
 }

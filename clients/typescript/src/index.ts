@@ -3,6 +3,7 @@
 export { type Service, type SmtpServer, type StartOptions, startTmpmaild } from "./daemon.js";
 export {
   ConnectionLost,
+  NotAuthenticated,
   NotInMail,
   NotStarted,
   NotTmpmaild,

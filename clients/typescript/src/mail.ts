@@ -1,5 +1,6 @@
 // A mail in an inbox and its attachments, as a test reads them.
 
+import { ensureAuthenticated } from "./authentication.js";
 import { NotInMail, printable } from "./errors.js";
 import type { AttachmentItem, CodeItem, FullMessageItem, LinkItem, MessageItem } from "./openapi.js";
 import type { RemoteInbox } from "./remote.js";
@@ -155,6 +156,14 @@ export class Mail {
   async details({ signal }: Abortable = {}): Promise<FullMessageItem> {
     this.#details ??= await this.#inbox.details(this.id, signal);
     return this.#details;
+  }
+
+  /**
+   * Return if it is proven that the mail is from a domain (DMARC). Throws `NotAuthenticated`, which says why not, with the DNS
+   * answers that the service saw.
+   */
+  async assertAuthenticated(domain: string, { signal }: Abortable = {}): Promise<void> {
+    ensureAuthenticated((await this.#inbox.details(this.id, signal)).authentication, domain);
   }
 
   /** Return the source, octet by octet, below the service's `Return-Path` and `Received`. */

@@ -1,0 +1,35 @@
+// Whether it is proven who sent a mail, and why not, for people.
+
+import { NotAuthenticated, printable } from "./errors.js";
+import type { Authentication } from "./openapi.js";
+
+interface Verdict {
+  result: string;
+  domain?: string;
+  selector?: string;
+  policy?: string;
+  reason?: string;
+}
+
+/** Return if a mail is proven to be from a domain. Throws `NotAuthenticated`. */
+export function ensureAuthenticated(found: Authentication | null, domain: string): void {
+  if (found === null) {
+    throw new NotAuthenticated(
+      "it is not known yet who sent the mail: wait for it with { verdict: true } (the service needs senders.resolver)",
+    );
+  }
+  const { result, domain: proven } = found.dmarc;
+  if (result === "pass" && proven === domain.toLowerCase()) return;
+  throw new NotAuthenticated([`the mail is not proven to be from ${domain}`, ...lines(found)].map((line) => printable(line, 1000)).join("\n"));
+}
+
+function lines({ dmarc, spf, dkim, dns = [] }: Authentication): string[] {
+  const signed = dkim.length > 0 ? dkim.map(described) : ["no signature"];
+  const asked = dns.map(({ name, type, answer }) => `DNS: ${name} ${type}: ${answer}`);
+  return [`DMARC: ${described(dmarc)}`, `SPF: ${described(spf)}`, ...signed.map((one) => `DKIM: ${one}`), ...asked];
+}
+
+function described({ result, domain, selector, policy, reason }: Verdict): string {
+  const named = Object.entries({ domain, selector, policy }).filter(([, value]) => value);
+  return [result, ...named.map(([name, value]) => `${name}=${value ?? ""}`), ...(reason ? [`(${reason})`] : [])].join(" ");
+}
