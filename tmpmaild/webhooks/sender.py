@@ -7,10 +7,12 @@ process: what it knows of webhooks is which inboxes have one. Several daemons le
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
+from anyio import get_cancelled_exc_class
 from msgspec.structs import replace
 
 from tmpmaild import __version__
@@ -28,7 +30,8 @@ from tmpmaild.webhooktargets import Rule, parse_url
 
 _LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
 _LOOK_SECONDS: Final = 30.0
-_PAGE: Final = 100
+_STOP_SECONDS: Final = 1.0
+_PAGE: Final = 50  # some 2 ms of the event loop
 _SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 log = logging.getLogger(__name__)
@@ -63,6 +66,8 @@ class Sender:
         self._schedule = Schedule()
         self._woken = asyncio.Event()
         self._changed: set[str] = set()
+        self._reading = anyio.Lock()
+        self._committed: set[str] = set()
         self._looks = 0
         self._calls = Count(
             "webhooks_calls_total", "Calls of webhooks, by their status or why there is none.", ("result",)
@@ -105,6 +110,8 @@ class Sender:
 
     def _on_committed(self, changes: Sequence[InboxChange]) -> None:
         for change in changes:
+            if self._reading.locked():
+                self._committed.add(change.inbox_id)
             job = self._schedule.get(change.inbox_id)
             if job is not None:
                 self._note_change(job, change)
@@ -133,10 +140,7 @@ class Sender:
         """Note what is stored: webhooks that other daemons have set, or that wait since before this one started."""
         self._looks += 1
         after = ""
-        while found := await self._storage.list_webhooks(after, _PAGE):
-            for stored in found:
-                self._note(stored)
-            self._woken.set()
+        while found := await self._read(partial(self._storage.list_webhooks, after, _PAGE)):
             after = found[-1].inbox_id
         for job in [job for job in self._schedule if job.seen < self._looks]:
             self._schedule.forget(job)
@@ -145,15 +149,29 @@ class Sender:
         while self._changed:
             inbox_id = self._changed.pop()
             try:
-                stored = await self._storage.read_webhook(inbox_id)
+                found = await self._read(partial(self._read_one, inbox_id))
             except RequestError as error:  # a look finds it
                 log.debug("a webhook cannot be read: %s", error)
                 return
             job = self._schedule.get(inbox_id)
-            if stored is not None:
-                self._note(stored)
-            elif job is not None:
+            if not found and job is not None:
                 self._schedule.forget(job)
+
+    async def _read_one(self, inbox_id: str) -> Sequence[StoredWebhook]:
+        stored = await self._storage.read_webhook(inbox_id)
+        return () if stored is None else (stored,)
+
+    async def _read(self, read: Callable[[], Awaitable[Sequence[StoredWebhook]]]) -> Sequence[StoredWebhook]:
+        """Note what is read; what was committed meanwhile is read again, since it may have been too late for this."""
+        async with self._reading:
+            self._committed.clear()
+            found = await read()
+            for stored in found:
+                self._note(stored)
+                if stored.inbox_id in self._committed:
+                    self._changed.add(stored.inbox_id)
+        self._woken.set()
+        return found
 
     def _note(self, stored: StoredWebhook) -> None:
         now_ms, state = self._clock(), stored.state
@@ -184,7 +202,14 @@ class Sender:
         if taken is None:  # paused, gone, or with another daemon; a look finds it if that ends
             job.since_ms = job.since_ms if is_paused else 0
             return None
-        step = await self._next(taken, now_ms)
+        try:
+            return await self._told(job, taken, await self._next(taken, now_ms))
+        except get_cancelled_exc_class():  # the daemon stops: the next one need not wait for the end of the lease
+            with anyio.move_on_after(_STOP_SECONDS, shield=True):
+                await self._storage.settle_webhook(taken, replace(taken.state, next_at_ms=0))
+            raise
+
+    async def _told(self, job: Job, taken: StoredWebhook, step: Step) -> float | None:
         if step.event is None:
             await self._settle(job, taken, step.state and replace(step.state, next_at_ms=0), has_more=step.has_more)
             return None
