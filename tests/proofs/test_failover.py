@@ -1,8 +1,10 @@
 """The PostgreSQL primary is lost under load again and again, killed or hung, and its standby promoted: no mail is lost."""
 
 import signal
+from contextlib import closing
 
-from failover import Pair, lose
+from failover import Pair, Sender, lose, until
+from targets import Target
 
 from daemons import NO_LIMITS
 
@@ -27,3 +29,39 @@ def test_no_acknowledged_mail_is_lost_when_a_standby_takes_over(start, amount, f
     figure("longest time from promotion to service", f"{max(taken):.1f} s", f"at most {MOST_SECONDS} s")
     assert lost == []
     assert max(taken) <= MOST_SECONDS
+
+
+def test_no_event_of_an_acknowledged_mail_is_lost_with_a_primary_and_none_is_invented(start, amount, figure):
+    pair = Pair()
+    rounds = amount(6, 2)
+    try:
+        with closing(Target()) as target:
+            settings = {**NO_LIMITS, "TMPMAILD_WEBHOOKS__ALLOW": f"127.0.0.1:{target.port}"}
+            daemon = start(TMPMAILD_STORAGE__URL=pair.url, **settings)
+            acknowledged = set()
+            for number in range(rounds):
+                acknowledged |= _lost_while_one_sends(pair, daemon, target, number)
+                told = [one.document["data"]["subject"] for one in target.taken]
+                stored = pair.primary.execute("SELECT array_agg(subject) FROM content", database=pair.database)
+                assert set(told) <= set(stored)
+                pair.rebuild()
+    finally:
+        pair.remove()
+    twice = len(told) - len(set(told))
+    found = f"{rounds} failovers, {len(acknowledged)} mails acknowledged: 0 not told, 0 invented, {twice} told twice"
+    figure("webhooks and the loss of the primary", found, "0 not told, 0 invented")
+
+
+def _lost_while_one_sends(pair, daemon, target, number):
+    """Lose the primary; return the acknowledged mails, once a target has been told of all of them."""
+    sender = Sender(daemon, target.inbox(daemon)["address"], f"w{number}", pause_seconds=0.1)
+    try:
+        until(lambda: len(sender.acknowledged) > 5)
+        pair.lose_primary((signal.SIGKILL, signal.SIGSTOP)[number % 2])
+        before = len(sender.acknowledged)
+        until(lambda: len(sender.acknowledged) > before + 5)
+    finally:
+        sender.stop()
+    acknowledged = set(sender.acknowledged)
+    until(lambda: acknowledged <= {one.document["data"]["subject"] for one in target.taken})
+    return acknowledged

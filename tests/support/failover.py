@@ -98,8 +98,9 @@ def until(condition):
 class Sender(threading.Thread):
     """Sends numbered mail until it is told to end, whatever the daemon answers; remembers what was acknowledged."""
 
-    def __init__(self, daemon, address, name) -> None:
+    def __init__(self, daemon, address, name, pause_seconds=0.005) -> None:
         super().__init__(daemon=True)
+        self._pause_seconds = pause_seconds
         self._daemon = daemon
         self._address = address
         self._name = name
@@ -124,7 +125,7 @@ class Sender(threading.Thread):
                 client.sendmail("ada@example.com", [self._address], f"Subject: {subject}\r\n\r\nHello\r\n")
                 self.acknowledged.append(subject)
                 self.acknowledged_at = time.monotonic()
-                time.sleep(0.005)
+                time.sleep(self._pause_seconds)
 
     def stop(self):
         self._ending.set()
