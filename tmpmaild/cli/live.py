@@ -35,12 +35,12 @@ class NewOptions(Struct, frozen=True):
 
 def new(options: NewOptions, server: str | None, *, as_json: bool) -> int:
     """Create an address and show what happens to it; return the exit code."""
-    return _run(partial(_new, options), server, as_json=as_json)
+    return run(partial(_new, options), server, as_json=as_json)
 
 
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
     """Show what happens to an address; return the exit code."""
-    return _run(partial(_watch, address, token), server, as_json=as_json)
+    return run(partial(_watch, address, token), server, as_json=as_json)
 
 
 class ConnectionMonitor:
@@ -107,10 +107,11 @@ class Shield:
             self._scope.deadline = anyio.current_time() + _LAST_ANSWER_SECONDS
 
 
-Work = Callable[[AsyncClient, Display, Shield], Awaitable[None]]
+Work = Callable[[AsyncClient, Display, Shield], Awaitable[int]]
 
 
-def _run(work: Work, server: str | None, *, as_json: bool) -> int:
+def run(work: Work, server: str | None, *, as_json: bool) -> int:
+    """Do work with a service until it is done or a signal comes; return the exit code."""
     display = fitting_display(as_json=as_json)
     monitor = ConnectionMonitor(display.note)
 
@@ -143,7 +144,7 @@ async def _connected(
         yield client
 
 
-async def _new(options: NewOptions, client: AsyncClient, display: Display, shield: Shield) -> None:
+async def _new(options: NewOptions, client: AsyncClient, display: Display, shield: Shield) -> int:
     # A signal must wait for the answer, or an address would be left over whose token is not known.
     with exits.arguments():
         created = client.create(
@@ -156,21 +157,22 @@ async def _new(options: NewOptions, client: AsyncClient, display: Display, shiel
     try:
         shows_token = options.private or options.keep
         display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not options.keep))
-        await _follow(inbox, display)
+        return await _follow(inbox, display)
     except BaseException:
         if not options.keep:
             await _delete(inbox, display)
         raise
 
 
-async def _watch(address: str, token: str | None, client: AsyncClient, display: Display, _: Shield) -> None:
+async def _watch(address: str, token: str | None, client: AsyncClient, display: Display, _: Shield) -> int:
     with exits.arguments():
-        inbox = await _find(client, address, token)
+        inbox = await find(client, address, token)
     display.begin(Opening(inbox.address, inbox.expires_at, token))
-    await _follow(inbox, display)
+    return await _follow(inbox, display)
 
 
-async def _find(client: AsyncClient, address: str, token: str | None) -> AsyncInbox:
+async def find(client: AsyncClient, address: str, token: str | None) -> AsyncInbox:
+    """Find an address. Raises ``AddressNotFound`` with a better text than the client's."""
     try:
         return await client.inbox(address, token)
     except AddressNotFound as error:
@@ -181,10 +183,11 @@ async def _find(client: AsyncClient, address: str, token: str | None) -> AsyncIn
         raise exits.address_not_found(error, client.url, address, token, domains) from error
 
 
-async def _follow(inbox: AsyncInbox, display: Display) -> None:
+async def _follow(inbox: AsyncInbox, display: Display) -> int:
     async with aclosing(inbox.follow()) as events:
         async for event in events:
             display.show(event)
+    return exits.DONE
 
 
 async def _delete(inbox: AsyncInbox, display: Display) -> None:
@@ -201,8 +204,8 @@ async def _delete(inbox: AsyncInbox, display: Display) -> None:
     display.note(f"{inbox.address} is not deleted: {reason}")
 
 
-async def _until_signal(work: Callable[[], Awaitable[None]], display: Display, shield: Shield) -> int:
-    """Do the work; return 0 at its end, or 128 and the number of the signal that ended it, whatever fails then."""
+async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, shield: Shield) -> int:
+    """Do the work; return its exit code, or 128 and the number of the signal that ended it, whatever fails then."""
     code = exits.DONE
 
     async def listen(*, task_status: TaskStatus[None]) -> None:
@@ -218,8 +221,9 @@ async def _until_signal(work: Callable[[], Awaitable[None]], display: Display, s
             await group.start(listen)
             group.start_soon(_tick, display)
             group.start_soon(shield.wait_for_cancellation)
-            await work()
+            done = await work()
             group.cancel_scope.cancel()
+            return done
     except BaseExceptionGroup as errors:
         if code == exits.DONE:
             raise errors.exceptions[0] from None

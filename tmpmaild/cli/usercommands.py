@@ -1,7 +1,7 @@
-"""The commands for users of a running service: new, watch, wait, mcp, completion. Only their arguments are here.
+"""The commands for users of a running service: new, watch, wait and others. Only their arguments are here.
 
-``live.py``, ``waitcommand.py`` and ``mcp_server`` carry them out. They need the extras ``client`` and ``mcp`` and are
-imported when a command runs, because ``tmpmaild serve`` must work without them.
+``live.py``, ``listencommand.py``, ``waitcommand.py`` and ``mcp_server`` carry them out. They need the extras ``client``
+and ``mcp`` and are imported when a command runs, because ``tmpmaild serve`` must work without them.
 """
 
 import signal
@@ -108,6 +108,37 @@ def watch(address: str, token: str | None, server: str | None, *, as_json: bool)
 
 @click.command()
 @_address
+@click.option("--run", "command", metavar="COMMAND", help="A command for the shell, started once for each event.")
+@click.option(
+    "--event",
+    "events",
+    type=click.Choice(["message", "verdict", "expired"]),
+    multiple=True,
+    default=["message"],
+    show_default=True,
+    help="What to tell: a mail came, it is known who sent it, the address ended; repeatable.",
+)
+@click.option(
+    "--has", type=click.Choice(["code", "link", "attachment"]), multiple=True, help="Only mail with such; repeatable."
+)
+@click.option("--after", metavar="ID", help="Only mail that came after the one with this id.")
+@click.option("--once", is_flag=True, help="Stop after the first event, with the exit code of the command.")
+@_token
+@_server
+@_with_client
+def listen(address: str, token: str | None, server: str | None, **options: Any) -> int:
+    """Run a command for each mail of ADDRESS, old and new, until the address expires.
+
+    On its standard input the command has one JSON document, the one that a webhook would be told. The next is started
+    when it has ended; if it fails, that is said. Without --run each document is a line of the output.
+    """
+    from tmpmaild.cli import listencommand  # noqa: PLC0415
+
+    return listencommand.listen(address, token, server, listencommand.ListenOptions(**options))
+
+
+@click.command()
+@_address
 @click.option("--subject", metavar="TEXT", help="Only a mail with this in its subject, in any case.")
 @click.option("--from", "sender", metavar="TEXT", help="Only a mail with this in its sender's address or name.")
 @click.option("--text", metavar="TEXT", help="Only a mail with this in its subject, sender or text.")
@@ -204,4 +235,4 @@ def completion(context: click.Context, shell: str) -> None:
         click.echo(script)
 
 
-COMMANDS = (new, watch, wait, mcp, completion)
+COMMANDS = (new, watch, listen, wait, mcp, completion)

@@ -1,6 +1,7 @@
 """The events of an inbox, over one connection after another; ``eventstream.py`` parses what each one sends."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeAlias, TypeVar
@@ -21,7 +22,7 @@ from tmpmaild.client.errors import (
     TooManyStreams,
 )
 from tmpmaild.client.eventstream import EventStreamParser, ServerSentEvent
-from tmpmaild.client.remote import RemoteInbox
+from tmpmaild.client.remote import Held, RemoteInbox
 from tmpmaild.client.wire import Deletion, Extension, Message
 
 M = TypeVar("M")
@@ -60,6 +61,8 @@ class Expired:
 
 
 Event: TypeAlias = Arrived[M] | Deleted | Extended | Expired
+Told: TypeAlias = tuple[ServerSentEvent, Event[Message] | None]
+"""An event as the service sent it, and as a value; None for one that has none, such as a name of newer servers."""
 
 
 class ReconnectingStream:
@@ -69,14 +72,15 @@ class ReconnectingStream:
     error of the last attempt is raised.
     """
 
-    def __init__(self, inbox: RemoteInbox, after: str | None) -> None:
+    def __init__(self, inbox: RemoteInbox, after: str | None, has: Sequence[Held] = ()) -> None:
         self._inbox = inbox
+        self._has = has
         self._clock = inbox.service.clock
         self._after = after
         self._last_id: str | None = None
         self._stream: Request | None = None  # None while there is none
         self._parser = EventStreamParser()
-        self._events: deque[Event[Message]] = deque()
+        self._events: deque[Told] = deque()
         self._has_begun = False
         self._has_ended = False
         self._opened_at = 0.0
@@ -85,6 +89,13 @@ class ReconnectingStream:
         self._retry_seconds: float = _LONGEST_PAUSE_SECONDS
 
     def next(self) -> Steps[Event[Message] | None]:
+        """Return the next event that has a value; None after the last. Raises as ``next_told``."""
+        while (told := (yield from self.next_told())) is not None:
+            if told[1] is not None:
+                return told[1]
+        return None
+
+    def next_told(self) -> Steps[Told | None]:
         """Return the next event; None after the last.
 
         Raises the errors of a request, ``AddressNotFound`` if the service does not know the address any more.
@@ -100,13 +111,13 @@ class ReconnectingStream:
         if self._has_begun:
             yield Sleep(self._pause_seconds)
             self._pause_seconds = min(2 * self._pause_seconds, self._retry_seconds)
-        request = self._inbox.events_request(self._after, self._last_id, _SILENCE_SECONDS)
+        request = self._inbox.events_request(self._after, self._last_id, self._has, _SILENCE_SECONDS)
         try:
             self._begin((yield from self._inbox.service.open_stream(request)))
         except AddressExpired:
             if not self._has_begun:
                 raise
-            self._end(Expired())
+            self._queue(ServerSentEvent("expired", "{}", None))
         except _TEMPORARY as error:
             if not self._has_begun:
                 raise
@@ -146,33 +157,26 @@ class ReconnectingStream:
             self._retry_seconds = max(self._parser.retry_ms / 1000, _FIRST_PAUSE_SECONDS)
 
     def _take(self, event: ServerSentEvent) -> None:
-        """Queue an event; names that only newer servers send are ignored."""
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         try:
-            match event.name:
-                case "message":
-                    self._take_message(msgspec.json.decode(event.data, type=Message))
-                case "deleted":
-                    self._take_deletion(msgspec.json.decode(event.data, type=Deletion))
-                case "extended":
-                    self._events.append(Extended(msgspec.json.decode(event.data, type=Extension).expires_at))
-                case "expired":
-                    self._end(Expired())
+            self._queue(event)
         except msgspec.DecodeError as error:
             raise NotTmpmaild(f"{self._inbox.service.url} sent an unexpected event {event.name!r}") from error
 
-    def _take_message(self, message: Message) -> None:
-        # Ids sort by arrival: a message that a proxy or a server repeats is skipped.
-        if message.id > (self._last_id or self._after or ""):
-            self._last_id = message.id
-            self._events.append(Arrived(message))
-
-    def _take_deletion(self, deletion: Deletion) -> None:
-        if deletion.id is None:
-            self._end(Deleted())
-        else:
-            self._events.append(Deleted(deletion.id))
-
-    def _end(self, event: Event[Message]) -> None:
-        self._has_ended = True
-        self._events.append(event)
+    def _queue(self, event: ServerSentEvent) -> None:
+        """Queue an event, unless it is a message that a proxy or a server repeats: ids sort by arrival."""
+        value: Event[Message] | None = None
+        match event.name:
+            case "message":
+                message = msgspec.json.decode(event.data, type=Message)
+                if message.id <= (self._last_id or self._after or ""):
+                    return
+                self._last_id, value = message.id, Arrived(message)
+            case "deleted":
+                value = Deleted(msgspec.json.decode(event.data, type=Deletion).id)
+            case "extended":
+                value = Extended(msgspec.json.decode(event.data, type=Extension).expires_at)
+            case "expired":
+                value = Expired()
+        self._has_ended |= value in (Deleted(), Expired())
+        self._events.append((event, value))

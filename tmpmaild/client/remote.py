@@ -253,11 +253,14 @@ class RemoteInbox:
             "GET", self._path(f"/messages?{query}"), token=self.token, read_seconds=read_seconds
         )
 
-    def events_request(self, after: str | None, last_event_id: str | None, read_seconds: float) -> Request:
-        """Return the request for the stream of events."""
-        query = f"?{urlencoded({'after': after})}" if after else ""
+    def events_request(
+        self, after: str | None, last_event_id: str | None, has: Sequence[Held], read_seconds: float
+    ) -> Request:
+        """Return the request for the stream of events, without messages that do not have all of ``has``."""
+        given = {"after": after, "has": has}
+        query = urlencoded({name: value for name, value in given.items() if value})
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
-        path = self._path(f"/events{query}")
+        path = self._path(f"/events?{query}" if query else "/events")
         return self.service.request("GET", path, token=self.token, headers=headers, read_seconds=read_seconds)
 
     def _ask(self, method: str, path: str = "", body: Mapping[str, object] | None = None) -> Steps[Reply]:

@@ -1,0 +1,196 @@
+"""``tmpmaild listen``: each event is told to a command, in order, and nothing of it is left at the end."""
+
+import json
+import os
+import select
+import signal
+from datetime import UTC, datetime
+
+import anyio
+import msgspec
+import pytest
+
+from tmpmaild import model
+from tmpmaild.cli import listencommand
+from tmpmaild.cli.listencommand import Reader
+from tmpmaild.client.eventstream import ServerSentEvent
+from tmpmaild.client.reconnecting import Arrived, Deleted, Expired, Extended
+from tmpmaild.http.wire import Wire
+from tmpmaild.verdicts import unchecked
+
+from .conftest import PATIENCE_SECONDS
+
+ADDRESS = "chosen@mail.example.com"
+ENDED_AT_MS = 1_700_000_000_000
+MESSAGE = model.Message(
+    "msg_" + "0" * 26,
+    1_690_000_000_000,
+    ADDRESS,
+    "ann@example.org",
+    "Ann",
+    "Hällo \u2028",
+    "text\n",
+    truncated=False,
+    size_bytes=9,
+    has_html=False,
+    attachments=(model.Attachment(0, "a.pdf", "application/pdf", 1, "0" * 64, inline=False, content_id=None),),
+)
+CHECKED = msgspec.structs.replace(MESSAGE, authentication=unchecked("fail", "why"))
+
+
+def told(event, value=None):
+    """Return an event as the server sends it and the client reads it."""
+    name, data = Wire("").event(ADDRESS, event, lambda _: 0)
+    return ServerSentEvent(name, msgspec.json.encode(data).decode(), None), value
+
+
+def webhook(kind, at_ms, message=None):
+    return json.loads(Wire("").webhook_body(kind, at_ms, ADDRESS, message))
+
+
+@pytest.fixture
+def reader():
+    return Reader(ADDRESS, datetime.fromtimestamp(ENDED_AT_MS / 1000, UTC))
+
+
+def test_what_is_told_is_what_a_webhook_is_told(reader):
+    assert list(reader.read(told(MESSAGE, Arrived(None)))) == [
+        ("message", webhook("message.received", MESSAGE.received_at_ms, MESSAGE))
+    ]
+    ((event, document),) = reader.read(told(model.VerdictReached(MESSAGE.id, "fail", None)))
+    assert event == "verdict"
+    assert document == webhook("verdict.reached", 0, CHECKED) | {"timestamp": document["timestamp"]}
+    assert list(reader.read(told(model.InboxDeleted(), Expired()))) == [
+        ("expired", webhook("inbox.expired", ENDED_AT_MS))
+    ]
+
+
+def test_a_verdict_that_came_with_its_message_is_told_after_it(reader):
+    told_of = list(reader.read(told(CHECKED, Arrived(None))))
+    assert [event for event, _ in told_of] == ["message", "verdict"]
+    assert told_of[0][1]["data"] == told_of[1][1]["data"]
+    assert list(reader.read(told(model.VerdictReached(MESSAGE.id)))) == []
+
+
+def test_no_verdict_is_told_of_what_is_gone(reader):
+    list(reader.read(told(MESSAGE, Arrived(None))))
+    assert list(reader.read(told(model.MessageDeleted(MESSAGE.id), Deleted(MESSAGE.id)))) == []
+    assert list(reader.read(told(model.VerdictReached(MESSAGE.id)))) == []
+
+
+def test_messages_that_are_never_checked_are_kept_up_to_a_bound(reader):
+    for number in range(300):
+        list(reader.read(told(msgspec.structs.replace(MESSAGE, id=f"msg_{number:026}"), Arrived(None))))
+    assert len(reader._unchecked) == 200
+
+
+def test_an_address_that_ends_before_its_time_has_ended_now(reader):
+    later = datetime(2999, 1, 1, tzinfo=UTC)
+    assert list(reader.read(told(model.ExpiryMoved(0), Extended(later)))) == []
+    ((_, document),) = reader.read(told(model.InboxDeleted(), Deleted()))
+    assert "2024" < document["timestamp"] < "2999"
+
+
+def test_without_a_command_each_document_is_a_line(run, client, daemon):
+    inbox = client.create()
+    listen = run("listen", inbox.address, "--event", "message", "--event", "expired")
+    daemon.deliver(inbox.address)
+    line = json.loads(listen.until_line("message.received"))
+    (item,) = daemon.messages(inbox.address)
+    assert line == {"type": "message.received", "timestamp": item["received_at"], "data": item}
+    inbox.delete()
+    assert listen.end() == 0
+    assert json.loads(listen.seen.splitlines()[1])["data"] == {"address": inbox.address}
+
+
+def test_commands_run_one_after_the_other_and_one_that_fails_ends_nothing(run, daemon, inbox, tmp_path):
+    for number in range(3):
+        daemon.deliver(inbox.address, b"Subject: %d\r\n\r\n" % number)
+    command = f"echo begin; cat > {tmp_path}/$$; cat {tmp_path}/$$; echo end; exit 3"
+    listen = run("listen", inbox.address, "--run", command)
+    while listen.seen.count("end\n") < 3:
+        assert listen._read()
+    inbox.delete()
+    assert listen.end() == 0
+    lines = listen.seen.splitlines()
+    assert lines[::3] == ["begin"] * 3
+    assert lines[2::3] == ["end"] * 3
+    assert [json.loads(line)["data"]["subject"] for line in lines[1::3]] == ["0", "1", "2"]
+    assert listen.errors().count("tmpmaild: the command failed with exit code 3; going on\n") == 3
+
+
+def test_once_ends_with_the_first_that_has_a_code_and_with_the_exit_code_of_the_command(run, daemon, inbox):
+    daemon.deliver(inbox.address, b"Subject: none\r\n\r\n")
+    daemon.deliver(inbox.address)
+    daemon.deliver(inbox.address)
+    listen = run("listen", inbox.address, "--once", "--has", "code", "--run", "cat; exit 7")
+    assert listen.end() == 7
+    assert [code["value"] for code in json.loads(listen.seen)["data"]["codes"]] == ["481516"]
+    assert run("listen", inbox.address, "--once", "--run", "kill -9 $$").end() == 128 + 9
+
+
+def test_an_address_that_ends_before_anything_came_is_an_error_for_who_waits_for_one(run, client):
+    inbox = client.create()
+    listen = run("listen", inbox.address, "--once", "--event", "verdict", "--has", "code")
+    inbox.delete()
+    assert listen.end() == 3
+
+
+def test_nothing_of_a_mail_is_in_the_command_line_or_the_environment(run, daemon, inbox, tmp_path):
+    subject = "$(touch owned) `touch owned`; touch owned '\"\\ \u202e"
+    daemon.deliver(inbox.address, f"Subject: {subject}\r\n\r\nswordfish\r\n".encode())
+    command = f"cd {tmp_path}; cat > document; env > environment; tr '\\0' ' ' < /proc/$$/cmdline > arguments"
+    assert run("listen", inbox.address, "--once", "--run", command).end() == 0
+    document = json.loads((tmp_path / "document").read_text(encoding="ascii"))
+    assert (document["data"]["subject"], document["data"]["body"]) == (subject, "swordfish\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["arguments", "document", "environment"]
+    for name in ("environment", "arguments"):
+        assert "swordfish" not in (tmp_path / name).read_text()
+        assert "touch owned" not in (tmp_path / name).read_text()
+
+
+def test_a_command_that_reads_nothing_is_not_waited_for(run, daemon, inbox):
+    daemon.deliver(inbox.address, b"Subject: large\r\n\r\n" + b"\xe2\x82\xac" * 20_000)
+    assert run("listen", inbox.address, "--once", "--run", "exec true").end() == 0
+
+
+def test_ctrl_c_ends_the_command_and_what_it_has_started(run, daemon, inbox):
+    daemon.deliver(inbox.address)
+    listen = run("listen", inbox.address, "--run", "sleep 1000 > /dev/null & echo $! $$ running; wait")
+    started = [os.pidfd_open(int(process)) for process in listen.until_line("running").split()[:2]]
+    assert listen.interrupt() == 130
+    for process in started:
+        assert select.select([process], [], [], PATIENCE_SECONDS)[0]
+        os.close(process)
+
+
+async def test_a_command_that_does_not_want_to_end_is_killed(monkeypatch):
+    monkeypatch.setattr(listencommand, "_GRACE_SECONDS", 0)
+    process = await anyio.open_process("trap '' TERM; echo; sleep 1000; sleep 1000", start_new_session=True)
+    await process.stdout.receive()
+    await listencommand._end(process)
+    assert process.returncode == -signal.SIGKILL
+    await process.aclose()
+
+
+def test_no_mail_is_missed_or_told_twice_when_the_service_restarts(run, mortal_daemon):
+    address = mortal_daemon.create()
+    listen = run("listen", address, "--run", "tr -d '\\n'; echo '' told", TMPMAILD_URL=mortal_daemon.url)
+    mortal_daemon.deliver(address, b"Subject: first\r\n\r\n")
+    listen.until_line("told")
+    mortal_daemon.restart()
+    mortal_daemon.deliver(address, b"Subject: second\r\n\r\n")
+    while listen.seen.count("told") < 2:
+        assert listen._read()
+    assert [json.loads(line.removesuffix(" told"))["data"]["subject"] for line in listen.seen.splitlines()] == [
+        "first",
+        "second",
+    ]
+    assert listen.interrupt() == 130
+
+
+@pytest.mark.parametrize("option", [("--has", "verdict"), ("--event", "deleted"), ("--after", "x")])
+def test_wrong_usage_is_told(call, inbox, option):
+    result = call("listen", inbox.address, *option)
+    assert result.exit_code == 2
+    assert option[0] in result.stderr

@@ -1,0 +1,154 @@
+"""``tmpmaild listen``: what a webhook would be told, on the standard input of a command, one after the other.
+
+Nothing of a mail is in a command line or an environment.
+"""
+
+import json
+import os
+import signal
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+import anyio
+from anyio.abc import ByteSendStream, Process
+from msgspec import Struct
+
+from tmpmaild.cli import console, exits, live
+from tmpmaild.cli.display import Display, json_line, timestamp
+from tmpmaild.client import Arrived, AsyncClient, AsyncInbox, Deleted, Expired, Extended
+from tmpmaild.client.reconnecting import ReconnectingStream, Told
+from tmpmaild.client.remote import Held
+
+_MOST_UNCHECKED: Final = 200
+_GRACE_SECONDS: Final = 5
+
+Document = dict[str, Any]
+
+
+class ListenOptions(Struct, frozen=True):
+    """The options of ``tmpmaild listen``; without a command documents are printed."""
+
+    command: str | None
+    events: tuple[str, ...]
+    has: tuple[Held, ...]
+    after: str | None
+    once: bool
+
+
+def listen(address: str, token: str | None, server: str | None, options: ListenOptions) -> int:
+    """Tell the command what happens to an address; return the exit code."""
+    return live.run(partial(_listen, address, token, options), server, as_json=True)
+
+
+async def _listen(
+    address: str, token: str | None, options: ListenOptions, client: AsyncClient, display: Display, _: live.Shield
+) -> int:
+    with exits.arguments():
+        inbox = await live.find(client, address, token)
+    async with aclosing(_documents(inbox, options)) as documents:
+        async for document in documents:
+            code = await _tell(document, options.command)
+            if options.once:
+                return code
+            if code != exits.DONE:
+                display.note(f"the command failed with exit code {code}; going on")
+    if options.once:
+        display.note("the address ended before anything came")
+    return exits.NO_ADDRESS if options.once else exits.DONE
+
+
+async def _documents(inbox: AsyncInbox, options: ListenOptions) -> AsyncGenerator[Document, None]:
+    """Yield the documents that are wanted, until the address ends."""
+    reader = Reader(inbox.address, inbox.expires_at)
+    stream = ReconnectingStream(inbox._remote, options.after, options.has)  # noqa: SLF001 - raw events are not public
+    async with aclosing(inbox._driver.for_stream()) as driver:  # noqa: SLF001
+        while (told := await driver.run(stream.next_told())) is not None:
+            for event, document in reader.read(told):
+                if event in options.events:
+                    yield document
+
+
+class Reader:
+    """Makes of the events of a stream what webhooks are told, as ``Wire.webhook_body`` of the server has it."""
+
+    def __init__(self, address: str, expires_at: datetime) -> None:
+        self._address = address
+        self._expires_at = expires_at
+        self._unchecked: dict[str, Document] = {}  # messages of which it is not known yet who sent them
+
+    def read(self, told: Told) -> Iterator[tuple[str, Document]]:
+        """Yield documents, each with the name that webhooks have for its event."""
+        sent, value = told
+        match value:
+            case Arrived():
+                yield from self._arrived(json.loads(sent.data))
+            case Extended(expires_at):
+                self._expires_at = expires_at
+            case Deleted(None) | Expired():
+                ended_at = timestamp(min(self._expires_at, datetime.now(UTC)))
+                yield "expired", _document("inbox.expired", ended_at, {"address": self._address})
+            case Deleted(message_id):
+                self._unchecked.pop(message_id or "", None)
+            case None if sent.name == "verdict":
+                checked = json.loads(sent.data)
+                message = self._unchecked.pop(checked["id"], None)
+                if message is not None:
+                    yield _verdict(message | checked)
+
+    def _arrived(self, message: Document) -> Iterator[tuple[str, Document]]:
+        yield "message", _document("message.received", message["received_at"], message)
+        if message.get("dmarc") is not None:
+            yield _verdict(message)
+            return
+        self._unchecked[message["id"]] = message
+        if len(self._unchecked) > _MOST_UNCHECKED:
+            del self._unchecked[next(iter(self._unchecked))]
+
+
+def _verdict(message: Document) -> tuple[str, Document]:
+    return "verdict", _document("verdict.reached", timestamp(datetime.now(UTC)), message)
+
+
+def _document(kind: str, time: str, data: Document) -> Document:
+    return {"type": kind, "timestamp": time, "data": data}
+
+
+async def _tell(document: Document, command: str | None) -> int:
+    """Print a document, or run a command with it; return the exit code, as a shell has it."""
+    line = json_line(document)
+    if command is None:
+        console.say(line)
+        return exits.DONE
+    process = await anyio.open_process(command, stdout=None, stderr=None, start_new_session=True)
+    try:
+        async with anyio.create_task_group() as tasks:
+            assert process.stdin is not None
+            tasks.start_soon(_write, process.stdin, f"{line}\n".encode())
+            code = await process.wait()
+            tasks.cancel_scope.cancel()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+        raise
+    return code if code >= 0 else 128 - code
+
+
+async def _write(stream: ByteSendStream, octets: bytes) -> None:
+    """Write to a command, which may read no more of it than it needs."""
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await stream.send(octets)
+    await stream.aclose()
+
+
+async def _end(process: Process) -> None:
+    """End a command and all that it has started, which are a session of their own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with anyio.move_on_after(_GRACE_SECONDS):
+            await process.wait()
+            return
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
