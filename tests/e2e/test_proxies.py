@@ -2,29 +2,20 @@
 
 import http.client
 import json
-import os
 import re
 import signal
 import socket
 import ssl
-import subprocess
-import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 import certificates
+from proxies import PROXY, changed, free_port, running
 
-PROXY = Path(__file__).parents[2] / "docs/proxy"
 FORGED = {"X-Forwarded-For": "192.0.2.1"}
 MAIN = "daemon off; error_log stderr; pid {0}/pid; events {{}} http {{ {1} include {0}/site.conf; }}"
 FOLDERS = " ".join(f"{kind}_temp_path {{0}}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
 
 
 @pytest.fixture(params=["nginx", "caddy"])
@@ -34,25 +25,10 @@ def proxy(request, tmp_path, start):
     daemon = start(TMPMAILD_HTTP__TRUSTED_PROXIES="127.0.0.1/32", TMPMAILD_HTTP__PUBLIC_URL="https://tmp.example.org")
     port = free_port()
     arrange = {"nginx": nginx, "caddy": caddy}[request.param]
-    process = subprocess.Popen(
-        [request.param, *arrange(tmp_path, daemon.http_port, port)],
-        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
-    )
-    try:
-        wait_for(process, port)
+    # Asked to end, Caddy waits for its event streams; killed, nginx leaves its workers behind.
+    ended_by = signal.SIGTERM if request.param == "nginx" else signal.SIGKILL
+    with running([request.param, *arrange(tmp_path, daemon.http_port, port)], tmp_path, port, ended_by):
         yield daemon, port
-    finally:
-        # Asked to end, Caddy waits for its event streams; killed, nginx leaves its workers behind.
-        process.send_signal(signal.SIGTERM if request.param == "nginx" else signal.SIGKILL)
-        process.wait(30)
-
-
-def changed(text, changes):
-    """Return a text with replacements, each of which must be possible: the documentation's file has not another shape."""
-    for old, new in changes.items():
-        assert old in text
-        text = text.replace(old, new)
-    return text
 
 
 def nginx(folder, daemon_port, port):
@@ -80,17 +56,6 @@ def caddy(folder, daemon_port, port):
     )
     (folder / "Caddyfile").write_text(f"{{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}}\n{site}")
     return ["run", "--adapter", "caddyfile", "--config", folder / "Caddyfile"]
-
-
-def wait_for(process, port):
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        assert process.poll() is None
-        with socket.socket() as probe:
-            if not probe.connect_ex(("127.0.0.1", port)):
-                return
-        time.sleep(0.02)
-    pytest.fail("the proxy does not listen")
 
 
 class Visitor(http.client.HTTPSConnection):

@@ -1,0 +1,53 @@
+"""The reverse proxies of docs/proxy, with other ports than they have there."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PROXY = Path(__file__).parents[2] / "docs/proxy"
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+def changed(text, changes):
+    """Return a text with replacements, each of which must be possible: the documentation's file has not another shape."""
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@contextmanager
+def running(command, folder, port, ended_by=signal.SIGKILL):
+    """Run a proxy until it listens, and then as long as the body."""
+    process = subprocess.Popen(command, env=environment(folder))
+    try:
+        _wait_for(process, port)
+        yield
+    finally:
+        process.send_signal(ended_by)
+        process.wait(30)
+
+
+def environment(folder):
+    return {"HOME": str(folder), "PATH": os.environ["PATH"]}
+
+
+def _wait_for(process, port):
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        assert process.poll() is None
+        with socket.socket() as probe:
+            if not probe.connect_ex(("127.0.0.1", port)):
+                return
+        time.sleep(0.02)
+    pytest.fail("the proxy does not listen")
