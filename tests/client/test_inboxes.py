@@ -83,13 +83,23 @@ def test_a_webhook_is_set_with_a_secret_and_taken_away(client):
     made = inbox.set_webhook(wanted)
     assert made.secret.startswith("whsec_")
     assert made.secret not in repr(made)
-    assert inbox.webhook() == wanted
+    assert (inbox.webhook(), inbox.webhook_secret) == (wanted, made.secret)
     assert inbox.set_webhook(inbox.webhook()).secret != made.secret
     with pytest.raises(api.InvalidRequest) as refused:
         inbox.set_webhook(api.Webhook("https://other.example/"))
     assert [one.pointer for one in refused.value.errors] == ["/webhook/url"]
     assert inbox.set_webhook(None) is None
-    assert inbox.webhook() is None
+    assert (inbox.webhook(), inbox.webhook_secret) == (None, None)
+
+
+def test_an_inbox_is_created_with_a_webhook_and_only_its_maker_has_the_secret(client):
+    wanted = api.Webhook("https://hooks.example.org/")
+    inbox = client.create(private=True, webhook=wanted)
+    assert inbox.webhook() == wanted
+    assert inbox.webhook_secret.startswith("whsec_")
+    assert inbox.webhook_secret not in repr(inbox)
+    assert client.inbox(inbox.address, inbox.token).webhook_secret is None
+    assert client.create().webhook_secret is None
 
 
 def test_one_mail_is_read_by_its_id_and_its_text_is_whole(client, inbox, world):

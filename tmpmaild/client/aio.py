@@ -68,14 +68,21 @@ class AsyncClient:
         private: bool = False,
         expires_in_seconds: int | None = None,
         faults: Sequence[Fault] = (),
+        webhook: Webhook | None = None,
     ) -> "AsyncInbox":
         """Create an address; without a local part a random one. A private one is read with its token only.
 
         It lives for ``expires_in_seconds``, which the operator bounds; by default as long as the operator has set.
-        ``faults`` are as in ``AsyncInbox.set_faults``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
+        ``faults`` are as in ``AsyncInbox.set_faults``, ``webhook`` is as in ``AsyncInbox.set_webhook``; its secret is
+        then in ``webhook_secret``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
         steps = self._remote.create(
-            local_part, domain, private=private, expires_in_seconds=expires_in_seconds, faults=faults
+            local_part,
+            domain,
+            private=private,
+            expires_in_seconds=expires_in_seconds,
+            faults=faults,
+            webhook=webhook,
         )
         return AsyncInbox(await self._driver.run(steps), self._driver)
 

@@ -92,6 +92,7 @@ class RemoteService:
         private: bool,
         expires_in_seconds: int | None,
         faults: Sequence[Fault],
+        webhook: Webhook | None,
     ) -> Steps["RemoteInbox"]:
         """Create an address. Raises ValueError for text that is not valid."""
         _ensure_text(local_part=local_part, domain=domain)
@@ -101,6 +102,7 @@ class RemoteService:
             "private": private or None,
             "expires_in_seconds": expires_in_seconds,
             "faults": faults or None,
+            "webhook": webhook,
         }
         members = {name: value for name, value in given.items() if value is not None}
         request = self.request("POST", "addresses", body=members or None)
@@ -176,6 +178,7 @@ class RemoteInbox:
         self.created_at = shown.created_at
         self.expires_at = shown.expires_at
         self.token = token
+        self.webhook_secret = shown.webhook.secret if shown.webhook else None
 
     def extend(self, seconds: int) -> Steps[datetime]:
         """Set the expiry to ``seconds`` from now; return it."""
@@ -193,7 +196,9 @@ class RemoteInbox:
 
     def set_webhook(self, webhook: Webhook | None) -> Steps[Webhook | None]:
         """Set the webhook in place of the one before, or take it away; return it with its secret."""
-        return decoded((yield from self._ask("PATCH", body={"webhook": webhook})), Address).webhook
+        set_now = decoded((yield from self._ask("PATCH", body={"webhook": webhook})), Address).webhook
+        self.webhook_secret = set_now.secret if set_now else None
+        return set_now
 
     def webhook(self) -> Steps[Webhook | None]:
         """Return the webhook without its secret."""

@@ -68,14 +68,21 @@ class Client:
         private: bool = False,
         expires_in_seconds: int | None = None,
         faults: Sequence[Fault] = (),
+        webhook: Webhook | None = None,
     ) -> "Inbox":
         """Create an address; without a local part a random one. A private one is read with its token only.
 
         It lives for ``expires_in_seconds``, which the operator bounds; by default as long as the operator has set.
-        ``faults`` are as in ``Inbox.set_faults``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
+        ``faults`` are as in ``Inbox.set_faults``, ``webhook`` is as in ``Inbox.set_webhook``; its secret is
+        then in ``webhook_secret``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
         steps = self._remote.create(
-            local_part, domain, private=private, expires_in_seconds=expires_in_seconds, faults=faults
+            local_part,
+            domain,
+            private=private,
+            expires_in_seconds=expires_in_seconds,
+            faults=faults,
+            webhook=webhook,
         )
         return Inbox(self._driver.run(steps), self._driver)
 

@@ -49,6 +49,11 @@ class InboxView:
         return self._remote.token
 
     @property
+    def webhook_secret(self) -> str | None:
+        """The secret of the webhook that this object has set, also by ``create``; keep it out of logs."""
+        return self._remote.webhook_secret
+
+    @property
     def expires_at(self) -> datetime:
         """The expiry in UTC, as last read or set by this object."""
         return self._remote.expires_at

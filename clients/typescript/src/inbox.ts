@@ -3,7 +3,7 @@
 import { UnexpectedMail, WaitTimeout } from "./errors.js";
 import { type Event, ReconnectingStream } from "./following.js";
 import { type Abortable, Mail, codeBy, describedLink, linkBy } from "./mail.js";
-import type { FaultItem, MessageItem } from "./openapi.js";
+import type { FaultItem, MessageItem, WebhookItem, WebhookRequest } from "./openapi.js";
 import type { Has, Query, RemoteInbox } from "./remote.js";
 import type { TestTime } from "./testtime.js";
 import { type Goal, Waiting, listed } from "./waiting.js";
@@ -48,6 +48,11 @@ export class Inbox {
   /** The token that allows to change and delete the inbox, null if it is not known; keep it out of logs. */
   get token(): string | null {
     return this.#remote.token;
+  }
+
+  /** The secret of the webhook that this object has set, also by `create`; keep it out of logs. */
+  get webhookSecret(): string | null {
+    return this.#remote.webhookSecret;
   }
 
   /** When it was created. */
@@ -141,6 +146,20 @@ export class Inbox {
   /** Return the faults that are still to come, each with how often. */
   async faults({ signal }: Abortable = {}): Promise<FaultItem[]> {
     return (await this.#remote.shown(undefined, signal)).faults ?? [];
+  }
+
+  /**
+   * Have a URL called when something happens here, in place of the one before; null ends that. The answer has the secret that
+   * signs the calls, which is told only now. Throws a `Problem` `invalid-request` if the operator does not allow the URL, or
+   * `webhooks-off`.
+   */
+  async setWebhook(webhook: WebhookRequest | null, { signal }: Abortable = {}): Promise<WebhookItem | null> {
+    return (await this.#remote.shown({ webhook }, signal)).webhook ?? null;
+  }
+
+  /** Return the webhook and how its calls go, without its secret. */
+  async webhook({ signal }: Abortable = {}): Promise<WebhookItem | null> {
+    return (await this.#remote.shown(undefined, signal)).webhook ?? null;
   }
 
   /** Delete the address and its mail. */

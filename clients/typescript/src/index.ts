@@ -16,7 +16,17 @@ export {
 export type { Event } from "./following.js";
 export type { Filter, Inbox, Wait } from "./inbox.js";
 export type { Abortable, Attachment, LinkWanted, Mail, Page } from "./mail.js";
-export type { CodeItem, FaultItem, FullMessageItem, LinkItem, MessageItem, ProblemCode, RefusalItem } from "./openapi.js";
+export type {
+  CodeItem,
+  FaultItem,
+  FullMessageItem,
+  LinkItem,
+  MessageItem,
+  ProblemCode,
+  RefusalItem,
+  WebhookItem,
+  WebhookRequest,
+} from "./openapi.js";
 export type { Has } from "./remote.js";
 export { type RunOptions, startForRun } from "./run.js";
 export { type NewInbox, Tmpmaild } from "./service.js";

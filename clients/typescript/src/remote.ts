@@ -25,6 +25,7 @@ export class RemoteInbox {
   readonly #token: string | null; // private: a failed test may print the object
   readonly createdAt: Date;
   expiresAt: Date;
+  #webhookSecret: string | null;
 
   constructor(
     readonly http: Http,
@@ -35,10 +36,15 @@ export class RemoteInbox {
     this.createdAt = new Date(shown.created_at);
     this.expiresAt = new Date(shown.expires_at);
     this.#token = token;
+    this.#webhookSecret = shown.webhook?.secret ?? null;
   }
 
   get token(): string | null {
     return this.#token;
+  }
+
+  get webhookSecret(): string | null {
+    return this.#webhookSecret;
   }
 
   /** Change the address, or, without a body, only read it again. */
@@ -46,6 +52,7 @@ export class RemoteInbox {
     const answer = await this.#ask({ method: body === undefined ? "GET" : "PATCH", path: "", body, signal });
     const address = decoded(answer, isAddress);
     this.expiresAt = new Date(address.expires_at);
+    if (body?.webhook !== undefined) this.#webhookSecret = address.webhook?.secret ?? null;
     return address;
   }
 

@@ -4,7 +4,7 @@ import { decoded, isObject } from "./answers.js";
 import { Http, serviceUrl } from "./http.js";
 import { Inbox } from "./inbox.js";
 import type { Abortable } from "./mail.js";
-import type { CreateRequest, DomainList, FaultItem, RefusalItem, RefusalList } from "./openapi.js";
+import type { CreateRequest, DomainList, FaultItem, RefusalItem, RefusalList, WebhookRequest } from "./openapi.js";
 import { RemoteInbox, addressPath, isAddress } from "./remote.js";
 import { TestTime } from "./testtime.js";
 
@@ -20,6 +20,8 @@ export interface NewInbox {
   expiresInSeconds?: number;
   /** What the next mails meet with, as in `Inbox.setFaults`. */
   faults?: readonly FaultItem[];
+  /** Who is called, as in `Inbox.setWebhook`; the secret is then `Inbox.webhookSecret`. */
+  webhook?: WebhookRequest;
 }
 
 /**
@@ -51,6 +53,7 @@ export class Tmpmaild {
     if (domain !== undefined) body.domain = domain;
     if (expiresInSeconds !== undefined) body.expires_in_seconds = expiresInSeconds;
     if (more.faults !== undefined) body.faults = [...more.faults];
+    if (more.webhook !== undefined) body.webhook = more.webhook;
     if (more.private !== undefined) body.private = more.private;
     const answer = await this.#http.ask({ method: "POST", path: "addresses", body, signal });
     const created = decoded(answer, isAddress);

@@ -9,7 +9,7 @@ import { withInbox } from "tmpmaild/testing";
 import { CODE, RECEIPT, send } from "./smtp.mjs";
 
 const soon = { timeoutMs: 20_000 };
-const service = await startForRun();
+const service = await startForRun({ settings: { "webhooks.allow": "hooks.example.org" } });
 after(() => service.close());
 
 test("a mail is waited for, with its code and its link", withInbox(async (inbox, { smtp }) => {
@@ -84,6 +84,20 @@ test("following tells each thing once, and ends with the address", withInbox(asy
   }
   assert.deepEqual(told, ["arrived", "deleted", "deleted"]);
   await assert.rejects(inbox.follow().next(), { code: "address-expired" });
+}));
+
+test("a webhook is set, and its secret is told to who has set it alone", withInbox(async (inbox, { tmpmail }) => {
+  assert.equal(await inbox.webhook(), null);
+  const { secret, ...shown } = await inbox.setWebhook({ url: "https://hooks.example.org/mail", has: ["code"] });
+  assert.match(secret, /^whsec_/);
+  assert.deepEqual([shown.events, shown.has, inbox.webhookSecret], [["message"], ["code"], secret]);
+  assert.deepEqual(await inbox.webhook(), shown);
+  await assert.rejects(inbox.setWebhook({ url: "https://other.example/" }), /webhook\.url: .*422 invalid-request/);
+  assert.deepEqual([await inbox.setWebhook(null), inbox.webhookSecret], [null, null]);
+  const created = await tmpmail.create({ private: true, webhook: { url: "https://hooks.example.org/", events: ["message"] } });
+  assert.match(created.webhookSecret, /^whsec_/);
+  assert.ok(!(inspect(created, { depth: 9, showHidden: true }) + JSON.stringify(created)).includes(created.webhookSecret));
+  await created.delete();
 }));
 
 test("a signal ends a wait and a stream at once", withInbox(async (inbox) => {
