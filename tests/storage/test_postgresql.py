@@ -244,6 +244,19 @@ async def test_a_running_daemon_and_one_that_starts_go_on_with_a_newer_schema_th
         assert (await running.find("ada")).message_count == 0
 
 
+async def test_a_start_on_an_older_database_says_in_one_line_what_it_does(new_database, clock, caplog):
+    url = new_database()
+    connection = await connected(url)
+    await migrate(connection, {1: migrations()[1]})
+    await connection.close()
+    caplog.set_level("INFO", "tmpmaild.storage")
+    for _ in range(2):
+        async with engine.open_storage(postgresql_settings(url), clock):
+            pass
+    names = ", ".join(file.stem for number, file in migrations().items() if number > 1)
+    assert caplog.messages == [f"{url}: the schema was brought up to date: {names}"]
+
+
 def test_nobody_there_is_said_with_the_host_and_without_the_password():
     url = databaseurl.parse("postgresql://me:hunter2@/mail?host=/nowhere")
     with pytest.raises(DatabaseError) as refusal:

@@ -8,8 +8,10 @@ import pytest
 
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import bring_up_to_date
+from tmpmaild.storage.sqlite.engine import bring_up_to_date, open_storage
 from tmpmaild.storage.sqlite.migrate import _statements, migrate, migrations
+
+from .conftest import settings
 
 NOW_MS = 1_790_000_000_000
 _NAME = r"(\w+)"
@@ -198,6 +200,17 @@ def test_without_a_step_nothing_is_swept(path):
         add_mail(connection, 7, 5)
         assert bring_up_to_date(connection, migrations(), NOW_MS) == []
         assert connection.execute("SELECT count(*) FROM message").fetchone() == (1,)
+
+
+async def test_a_start_on_an_older_database_says_in_one_line_what_it_does_and_later_ones_nothing(path, clock, caplog):
+    with closing(database.connect(path)) as connection:
+        migrate(connection, {1: migrations()[1]})
+    caplog.set_level("INFO", "tmpmaild.storage")
+    for _ in range(2):
+        async with open_storage(settings(path), clock):
+            pass
+    names = ", ".join(file.stem for number, file in migrations().items() if number > 1)
+    assert caplog.messages == [f"{path}: the schema was brought up to date: {names}"]
 
 
 def test_mail_of_every_schema_is_read_after_every_further_step(populated):

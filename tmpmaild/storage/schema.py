@@ -1,10 +1,13 @@
 """The steps of a schema, numbered SQL files that each engine applies in its own way; and how a difference is told."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 import tmpmaild
 from tmpmaild.errors import DatabaseError
+
+log = logging.getLogger(__name__)
 
 
 def steps_in(folder: str) -> dict[int, Path]:
@@ -15,6 +18,12 @@ def steps_in(folder: str) -> dict[int, Path]:
         if steps:
             return steps
     raise DatabaseError(f"no migrations found in or next to {package}; the installation is incomplete")
+
+
+def tell(storage: object, applied: Sequence[str]) -> None:
+    """Log which steps a start has applied to a storage that was older; nothing of a new one."""
+    if applied and not applied[0].startswith("0001"):
+        log.info("%s: the schema was brought up to date: %s", storage, ", ".join(applied))
 
 
 def differences(expected: Sequence[str], found: Sequence[str]) -> list[str]:

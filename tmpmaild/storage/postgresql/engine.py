@@ -21,6 +21,7 @@ from tmpmaild.storage.postgresql.sharing import CLOCK_SECONDS, DatabaseClock, Sh
 from tmpmaild.storage.postgresql.storage import PostgresStorage
 from tmpmaild.storage.postgresql.waking import Waker
 from tmpmaild.storage.postgresql.writer import Clock, Writer
+from tmpmaild.storage.schema import tell
 from tmpmaild.storage.settings import PostgresqlSettings
 
 T = TypeVar("T")
@@ -67,13 +68,14 @@ async def _prepared(session: Session) -> asyncpg.Connection:
     pause_seconds = _FIRST_PAUSE_SECONDS
     while True:
         try:
-            connection, _ = await _migrated(session)
+            connection, applied = await _migrated(session)
         except StorageUnavailable as error:
             if pause_seconds == _FIRST_PAUSE_SECONDS:
                 log.warning("%s: cannot be reached: %s; waiting for it", session.server.url, error)
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(pause_seconds * 1.5, _LONGEST_PAUSE_SECONDS)
         else:
+            tell(session.server.url, applied)
             return connection
 
 

@@ -14,6 +14,7 @@ import aiosqlite
 import anyio
 
 from tmpmaild.errors import DatabaseError
+from tmpmaild.storage.schema import tell
 from tmpmaild.storage.settings import Limits, SqliteSettings
 from tmpmaild.storage.sqlite import database, obstacles
 from tmpmaild.storage.sqlite.backup import remove_unfinished
@@ -40,7 +41,8 @@ async def open_storage(settings: SqliteSettings, clock: Clock = clock_ms) -> Asy
     with database.lock(path):
         remove_unfinished(path)
         cap_bytes = settings.max_bytes or await asyncio.to_thread(sensible_cap_bytes, path)
-        connection, _ = await asyncio.to_thread(prepare, path, cap_bytes, clock)
+        connection, applied = await asyncio.to_thread(prepare, path, cap_bytes, clock)
+        tell(path, applied)
         storage: SqliteStorage | None = None
         try:
             storage = await _assemble(settings, connection, settings.up_to(cap_bytes), clock)

@@ -1,0 +1,260 @@
+"""The databases of releases are opened, their mail is served as it was then, and the service goes on with them.
+
+``KEEP=1.1 .venv/bin/python -m pytest -n0 tests/http/test_upgrades.py`` keeps what this code stores in
+``tests/upgrades/1.1``, for the tests of later code. What is there is never changed.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import anyio
+import asyncpg
+import msgspec
+import pytest
+import stores
+
+import peers
+from tmpmaild.model import Block, Envelope, Handover
+from tmpmaild.storage.engines import operator_mail
+from tmpmaild.storage.postgresql.migrate import migrations as postgresql_migrations
+from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
+from tmpmaild.storage.sqlite.migrate import migrations
+from tmpmaild.verdicts import ArcVerdict, Authentication, DkimVerdict, DmarcVerdict, DnsAnswer, SpfVerdict
+from tmpmaild.webhooktargets import parse_rule
+
+TESTS = Path(__file__).parents[1]
+RELEASES = sorted(path.name for path in (TESTS / "upgrades").iterdir())
+DAY_SECONDS = 86_400
+DOMAIN, RETIRED = "mail.example.com", "second.test"
+LIFETIME_SECONDS = 7200
+RULES = {"webhooks": (parse_rule("hooks.example.org"),), "max_lifetime_ms": LIFETIME_SECONDS * 1000}
+KINDS = (
+    *("plain", "lf-only", "html-only", "alternative", "related-inline-image", "mixed-with-attachments", "nested"),
+    *("apple-mail", "signed", "bounce", "utf-16-with-bom", "raw-8bit-utf8", "no-header-at-all", "controls-and-nul"),
+    *("filenames-that-attack", "empty"),
+)
+LARGE = b"Subject: large\r\n\r\n" + b"".join(b"line %d of a large mail\r\n" % number for number in range(3000))
+SESSION = Handover("EHLO", "TLSv1.3", "TLS_AES_256_GCM_SHA384", "PLAIN", "SIZE=100 SMTPUTF8", 1_790_000_000_000)
+VERDICT = Authentication(
+    SpfVerdict("pass", "bücher.example"),
+    (DkimVerdict("fail", "bücher.example", "s1", "bad signature"),),
+    DmarcVerdict("pass", "reject", "bücher.example"),
+    ArcVerdict("none"),
+    (DnsAnswer("bücher.example", "TXT", "v=spf1 -all"),),
+)
+STEPS = "migrations.json"
+FOUND_AT_READING = {"codes", "links"}  # by rules that become better
+
+
+async def fill(world, clock):
+    """Store mail of every kind, and all else that a database may hold; return the addresses with their tokens."""
+    client, policy = world.client(), world.storage.policy
+    await policy.serve_domains((DOMAIN, RETIRED), clock(), clock())
+    swept = await client.create(local_part="swept", expires_in_seconds=60)
+    await world.deliver(swept["address"])
+    clock.advance(seconds=60)
+    while await world.storage.sweep(clock()):
+        pass
+    expired = await client.create(local_part="expired", expires_in_seconds=60)
+    await world.deliver(expired["address"])
+    clock.advance(seconds=60)
+    wishes = {
+        "open": {},
+        "private": {"private": True},
+        "called": {"webhook": {"url": "https://hooks.example.org/mail", "events": ["message"], "has": ["code"]}},
+        "retired": {"domain": RETIRED},
+        "deleted": {},
+    }
+    made = {
+        name: await client.create(local_part=name, expires_in_seconds=LIFETIME_SECONDS, **wish)
+        for name, wish in wishes.items()
+    }
+    await fill_inboxes(world, clock, [one["address"] for one in made.values()])
+    await world.service.delete(made["deleted"]["address"], made["deleted"]["token"])
+    kinds = {"client": "192.0.2.0/24", "name": "taken", "sender": "spam.example", "target": "bad.example"}
+    ends_ms = {"name": clock() + 1_000_000}
+    await policy.add_blocks([Block(kind, value, clock(), ends_ms.get(kind)) for kind, value in kinds.items()])
+    await policy.serve_domains((DOMAIN,), clock(), clock())
+    return {one["address"]: one["token"] for one in (swept, expired, *made.values())}
+
+
+async def fill_inboxes(world, clock, addresses):
+    opened, private, *others = addresses
+    for kind in KINDS:
+        clock.advance(seconds=1)
+        await world.deliver(opened, (TESTS / f"mails/{kind}.eml").read_bytes(), session=SESSION)
+    message_id = await world.deliver(others[0], LARGE, recipient=f"Called+tag@{DOMAIN.upper()}")
+    inboxes = [await world.service.find(address) for address in (*others, opened)]
+    await world.storage.set_authentication(inboxes[0].id, message_id, VERDICT)
+    await world.deliver(private)
+    await world.deliver(f"postmaster@{DOMAIN}", b"Subject: to the operator\r\n\r\nhello\r\n")
+    envelope = Envelope("", tuple(inbox.address for inbox in inboxes), "mx.example.org", "2001:db8::7", tls=False)
+    raw = b"Subject: to several\r\n\r\nYour code is 481516\r\n"
+    await world.service.deliver(envelope, [inbox.id for inbox in inboxes], raw)
+
+
+async def answers(client, tokens):
+    """Return what is answered about the addresses and each of their messages, by the paths."""
+    found = {}
+    for address, token in tokens.items():
+        bearer = {"Authorization": f"Bearer {token}"}
+        paths = [f"/api/v1/addresses/{address}", f"/api/v1/addresses/{address}/messages"]
+        for path in paths:
+            answer = await client.get(path, bearer)
+            is_json = answer.header("content-type") == "application/json"
+            found[path] = [answer.status, answer.json() if is_json else answer.body.decode("latin-1")]
+            if path == paths[1] and answer.status == 200:
+                messages = [f"{path}/{message['id']}" for message in answer.json()["messages"]]
+                paths += [f"{message}{tail}" for message in messages for tail in ("", "/raw")]
+    return {path: [status, said if status == 200 else None] for path, (status, said) in found.items()}
+
+
+async def what_the_operator_sees(world, store, clock):
+    is_file = store.engine == "sqlite"
+    settings = SqliteSettings(path=store.path) if is_file else PostgresqlSettings(url=store.url)
+    mail = await anyio.to_thread.run_sync(lambda: operator_mail(settings).messages())
+    webhooks = await world.storage.list_webhooks()
+    retired = await world.storage.policy.serve_domains((DOMAIN,), clock(), clock())
+    seen = {"mail": mail, "webhooks": webhooks, "blocks": await world.storage.policy.blocks(), "retired": retired}
+    return msgspec.to_builtins(seen)
+
+
+async def seen(world, store, clock, tokens):
+    """Return all that is told of the database, as JSON."""
+    told = {
+        "now_ms": clock(),
+        "tokens": tokens,
+        "answers": await answers(world.client(), tokens),
+        "operator": await what_the_operator_sees(world, store, clock),
+    }
+    return json.loads(msgspec.json.encode(told))
+
+
+def lost(then, now, where=""):
+    """Yield where something that was told then is not told now, or differently."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in then.keys() - FOUND_AT_READING:
+            yield from lost(then[name], now.get(name, "nothing"), f"{where} {name}")
+    elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        for place, (one, other) in enumerate(zip(then, now, strict=True)):
+            yield from lost(one, other, f"{where} {place}")
+    elif then != now:
+        yield f"{where}: was {then!r}, is {now!r}"
+
+
+def tables(store):
+    """Return how many rows each table has that is not a part of another, and outlives a crash."""
+    sql = {
+        "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'table'",
+        "postgresql": "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
+        " AND relpersistence = 'p'"
+        " AND NOT relispartition AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid)",
+    }
+    names = [name for (name,) in store.read(sql[store.engine])]
+    return {name: store.read(f"SELECT count(*) FROM {name}")[0][0] for name in names}
+
+
+def keep(folder, store, told):
+    """Keep a database that is not in use, what was told of it, and what the steps of the schemas are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    octets = store.path.read_bytes() if store.engine == "sqlite" else dumped(store.url)
+    for name, content in ((store.engine, octets), (f"{store.engine}.json", json.dumps(told).encode())):
+        (folder / f"{name}.gz").write_bytes(gzip.compress(content, mtime=0))
+    (folder / STEPS).write_text(json.dumps(digests(), indent=2) + "\n")
+
+
+def digests():
+    """Return the SHA-256 of each step of the schemas, by its path."""
+    files = [*migrations().values(), *postgresql_migrations().values()]
+    return {str(file.relative_to(TESTS.parent)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def dumped(url):
+    command = [
+        peers.postgresql() / "pg_dump",
+        "--inserts",
+        "--no-owner",
+        "--host",
+        url.hosts[0],
+        "--username",
+        url.user,
+    ]
+    script = subprocess.run([*command, url.database], capture_output=True, check=True).stdout
+    # What a server does not know that is older than this program, and what only psql knows.
+    left_out = (b"SET transaction_timeout", b"\\")
+    return b"".join(line for line in script.splitlines(keepends=True) if not line.startswith(left_out))
+
+
+@pytest.mark.parametrize("engine_kind", stores.ENGINES)
+async def test_a_database_with_all_that_there_is_can_be_kept(open_world, store, clock):
+    async with open_world(domains=(DOMAIN, RETIRED), **RULES) as world:
+        tokens = await fill(world, clock)
+        told = await seen(world, store, clock, tokens)
+        statuses = [status for status, _ in told["answers"].values()]
+    assert {status: statuses.count(status) for status in (200, 410)} == {200: 2 * (4 + len(KINDS) + 5), 410: 6}
+    assert [name for name, count in tables(store).items() if not count] == []
+    if "KEEP" in os.environ:
+        keep(TESTS / "upgrades" / os.environ["KEEP"], store, told)
+
+
+def kept(release, name):
+    return gzip.decompress((TESTS / "upgrades" / release / f"{name}.gz").read_bytes())
+
+
+@pytest.fixture
+def store(store, request):
+    """Return the storage of a release, if there is one in the parameters of the test."""
+    release = getattr(request.node, "callspec", None) and request.node.callspec.params.get("release")
+    if release and store.engine == "sqlite":
+        store.path.write_bytes(kept(release, "sqlite"))
+    elif release:
+        cluster = request.getfixturevalue("cluster")
+        store = stores.PostgresqlStore(cluster, cluster.parsed_url(cluster.database()))
+        asyncio.run(run_script(store.url, kept(release, "postgresql").decode()))
+    return store
+
+
+async def run_script(url, script):
+    connection = await asyncpg.connect(host=url.hosts[0], user=url.user, database=url.database)
+    await connection.execute(script)
+    await connection.close()
+
+
+@pytest.mark.parametrize("engine_kind", stores.ENGINES)
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_database_of_a_release_is_served_as_it_was_and_goes_on(open_world, store, clock, release):
+    told = json.loads(kept(release, f"{store.engine}.json"))
+    clock.now_ms = told["now_ms"]
+    async with open_world(**RULES) as world:
+        assert list(lost(told, await seen(world, store, clock, told["tokens"]))) == []
+        address = f"private@{DOMAIN}"
+        path = f"/api/v1/addresses/{address}/messages"
+        before = [message["id"] for message in told["answers"][path][1]["messages"]]
+        added = await world.deliver(address)
+        answer = await world.client().get(path, {"Authorization": f"Bearer {told['tokens'][address]}"})
+        assert [message["id"] for message in answer.json()["messages"]] == [added, *before]
+        clock.advance(seconds=31 * DAY_SECONDS)
+        while await world.storage.sweep(clock()):
+            pass
+        assert await world.storage.erase()
+    assert (store.mails(), store.sources()) == ([], [])
+    assert store.read("SELECT id FROM inbox") == [(1,)]
+    assert store.engine != "sqlite" or b"of a large mail" not in store.path.read_bytes()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_no_step_that_was_released_has_changed_not_even_in_a_comment(release):
+    released = json.loads((TESTS / "upgrades" / release / STEPS).read_text())
+    assert digests() == digests() | released, "a step is a file that never changes: write the next one"
+
+
+def test_a_loss_is_noticed():
+    then = {"a": [{"b": 1, "codes": []}], "c": None}
+    assert list(lost(then, {"a": [{"b": 1, "new": 2}], "c": None, "d": 3})) == []
+    for now in ({"a": [], "c": None}, {"a": [{"b": 2}], "c": None}, {"a": [{}], "c": None}, {"a": [{"b": 1}]}):
+        assert len(list(lost(then, now))) == 1
