@@ -22,7 +22,7 @@ WEB = ROOT / "tmpmaild/web"
 PAGE = b"<title>x</title>" * 9
 FILES = {"/docs": PAGE, "/docs.css": (WEB / "docs.css").read_bytes()}
 INBOX = {
-    "index.html": '<link rel="icon" href="web/icon.svg"><script type="module" src="web/app.js"></script>' * 9,
+    "index.html": '<html lang="en"><link rel="icon" href="web/icon.svg"><script type="module" src="web/app.js"></script>' * 9,
     "app.js": "run();\n" * 9,
     "styles/card.css": "b {}\n" * 9,
     "styles/page.css": "a {}\n" * 9,
@@ -324,7 +324,15 @@ async def test_a_page_is_out_of_reach_of_other_windows_and_asks_for_no_device(cl
 
 
 @pytest.mark.parametrize(
-    ("wanted", "language"), [(None, "en"), ("de-AT, en;q=0.5", "de"), ("pt-br", "pt-BR"), ("fr", "en"), ("§", "en")]
+    ("wanted", "language"),
+    [
+        (None, "en"),
+        ("de-AT, en;q=0.5", "de"),
+        ("pt-br", "pt-BR"),
+        ("pt-PT, en", "pt-BR"),  # there is no other Portuguese
+        ("fr", "en"),
+        ("§", "en"),
+    ],
 )
 @pytest.mark.parametrize("coding", [{}, GZIP])
 async def test_the_messages_come_in_the_reader_s_language(inbox, coding, wanted, language):
@@ -335,6 +343,19 @@ async def test_the_messages_come_in_the_reader_s_language(inbox, coding, wanted,
     assert answer.header("content-type") == "text/javascript; charset=utf-8"
     shrinks = language != "pt-BR"
     assert answer.header("vary") == ("Accept-Encoding, Accept-Language" if shrinks else "Accept-Language")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "language", "marked"),
+    [(None, "en", '<html lang="en">'), ("pt", "pt-BR", '<html lang="pt-BR">'), ("ar-EG", "ar", '<html lang="ar" dir="rtl">')],
+)
+async def test_the_page_names_its_language_and_direction_before_a_script_runs(web, wanted, language, marked):
+    (web / "messages/ar.js").write_text("مرحبا")
+    answer = await InboxClient().get("/", {"Accept-Language": wanted} if wanted else {})
+    assert answer.body.decode().startswith(marked)
+    assert answer.header("content-language") == language
+    assert answer.header("vary") == "Accept-Encoding, Accept-Language"
+    assert answer.header("cache-control") == "no-cache"
 
 
 async def test_each_language_has_entity_tags_of_its_own(web):

@@ -50,6 +50,9 @@ _MEDIA_TYPES = {
 _IMAGES = (".png", ".svg")
 _AT_THE_ROOT = ("manifest.webmanifest", "worker.js")  # a service worker's scope is the folder that it lies in
 _DEFAULT_LANGUAGE = "en"
+_CHOSEN_BY = ("Accept-Language",)
+_FROM_THE_RIGHT = {"ar", "fa", "he", "ur"}
+"""Languages whose page is laid out from right to left, whether they are there yet or not."""
 _POWERLESS = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
 _KEPT_FOR_GOOD = _POWERLESS | {"Cache-Control": "public, max-age=31536000, immutable"}
 _PAGE = {
@@ -110,25 +113,21 @@ class StaticFile(StaticContent):
         super().__init__(path.read_bytes(), media_type, headers, varies)
 
 
-class TranslatedScript:
-    """The endpoint of a script that exists once a language, as ``<folder>/<language tag>.js``, chosen by the client.
+class Translated:
+    """The endpoint of content that exists once a language: ``contents`` by language tag, of which the client chooses.
 
-    Reads them all, as ``StaticFile`` does, and raises ``OSError`` when there is none in the default language.
+    What is there for one region only serves the others too: ``pt-PT`` finds ``pt-BR``, by way of ``pt``.
     """
 
-    def __init__(self, folder: str) -> None:
-        tags = {_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / folder).glob("*.js"))}
-        self._files = {
-            tag.lower(): StaticFile(
-                f"{folder}/{tag}.js", _KEPT_FOR_GOOD | {"Content-Language": tag}, ("Accept-Language",)
-            )
-            for tag in sorted(tags)
-        }
+    def __init__(self, contents: Mapping[str, StaticContent]) -> None:
+        self._contents = {tag.lower(): content for tag, content in contents.items()}
+        for tag, content in list(self._contents.items()):
+            self._contents.setdefault(tag.partition("-")[0], content)
 
     async def __call__(self, request: Request) -> Response:
         """Answer GET and HEAD."""
         wanted = request.headers.getlist("accept-language")
-        return await self._files[best_language(wanted, tuple(self._files), _DEFAULT_LANGUAGE)](request)
+        return await self._contents[best_language(wanted, tuple(self._contents), _DEFAULT_LANGUAGE)](request)
 
 
 def docs_files(page: bytes, style: StaticFile | None = None) -> dict[str, Endpoint]:
@@ -147,21 +146,35 @@ def web_files() -> dict[str, Endpoint]:
 
     Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
     ``messages``. The page loads all scripts as one, and all style sheets as one. They lie below a version, which
-    changes with any of them: a browser that has them asks for none.
+    changes with any of them: a browser that has them asks for none. Raises ``OSError`` when a file is missing, such as
+    the words of the default language.
     """
+    tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name not in _AT_THE_ROOT]
     images = [path.name for path in sorted(_FOLDER.iterdir()) if path.suffix in _IMAGES]
     web = f"web/{_version()}/"
     page = _versioned_references.sub(web.encode(), (_FOLDER / "index.html").read_bytes())
     return {
-        "/": StaticContent(page, "text/html", _PAGE | {"Content-Security-Policy": INBOX_POLICY}),
+        "/": Translated({tag: _page_in(tag, page) for tag in tags}),
         **{f"/{name}": StaticFile(name) for name in _AT_THE_ROOT},
         **{f"/web/{name}": StaticFile(name) for name in images},
         **{f"/{web}{name}": StaticFile(name, _KEPT_FOR_GOOD) for name in scripts},
         f"/{web}app.js": StaticContent(bundle(_FOLDER, "app").encode(), "text/javascript", _KEPT_FOR_GOOD),
         f"/{web}inbox.css": StaticContent(_joined_styles(), "text/css", _KEPT_FOR_GOOD),
-        f"/{web}messages.js": TranslatedScript("messages"),
+        f"/{web}messages.js": Translated({tag: _words_in(tag) for tag in tags}),
     }
+
+
+def _page_in(tag: str, page: bytes) -> StaticContent:
+    """Return the page with its language and direction in it: so nothing is drawn the wrong way round at first."""
+    direction = ' dir="rtl"' if tag.partition("-")[0] in _FROM_THE_RIGHT else ""
+    marked = page.replace(b'<html lang="en"', f'<html lang="{tag}"{direction}'.encode(), 1)
+    headers = _PAGE | {"Content-Security-Policy": INBOX_POLICY, "Content-Language": tag}
+    return StaticContent(marked, "text/html", headers, _CHOSEN_BY)
+
+
+def _words_in(tag: str) -> StaticContent:
+    return StaticFile(f"messages/{tag}.js", _KEPT_FOR_GOOD | {"Content-Language": tag}, _CHOSEN_BY)
 
 
 def _version() -> str:

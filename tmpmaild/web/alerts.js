@@ -56,6 +56,6 @@ export function tellOfOther(messages, inbox, { open, copy }) {
   const what = h("span", { dir: "auto" }, h("b", t("mail-to", { name: nameOf(inbox) })), `${from}: ${subject}`);
   const about = { class: "main", "aria-label": t("copy-code", { code }), click: (event) => copy(code, event) };
   const show = () => (toast(""), open(message));
-  toast("", what, h("span.actions", code && button("copy", code, about), button("", t("open"), { click: show })));
+  toast("", what, h("span.actions", code && button("copy", h("bdi", code), about), button("", t("open"), { click: show })));
   notify(from, code ? `${code} · ${subject}` : subject, message.id, show);
 }

@@ -15,7 +15,7 @@ export function lifetimes({ expires_at, extendable_until, token }, nowMs) {
   const [left, most] = [expires_at, extendable_until].map((time) => Math.floor((Date.parse(time) - nowMs) / 1000));
   if (!token || most - left < GAIN_SECONDS) return [];
   const longest = most - SLACK_SECONDS;
-  const usual = GAINS_SECONDS.map((gain) => ({ seconds: left + gain, label: `+${lasting(gain)}` })).filter(({ seconds }) => seconds <= longest);
+  const usual = GAINS_SECONDS.map((gain) => ({ seconds: left + gain, label: lasting(gain, "always") })).filter(({ seconds }) => seconds <= longest);
   const isUsual = longest - (usual.at(-1)?.seconds ?? 0) < GAIN_SECONDS;
   return isUsual ? usual : [...usual, { seconds: longest, label: t("longest") }];
 }
@@ -108,7 +108,7 @@ function addressOf({ address }) {
     event.clipboardData.setData("text/plain", address);
     event.preventDefault();
   };
-  const shown = h("p.address", { title: address, translate: "no", copy }, h("span.local", local), h("wbr"), h("span.domain", `@${domain}`));
+  const shown = h("p.address", { title: address, dir: "ltr", translate: "no", copy }, h("span.local", local), h("wbr"), h("span.domain", `@${domain}`));
   shown.style.setProperty("--characters", address.length);
   shown.style.setProperty("--longest", Math.max(local.length, domain.length + 1));
   return shown;

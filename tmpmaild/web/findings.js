@@ -31,7 +31,7 @@ export const leave = (href, ...children) => h("a", { href, target: "_blank", rel
 // Draw a code, to be copied by a click.
 function codeBox(value, copy) {
   const about = { class: "main", "aria-label": t("copy-code", { code: value }), click: (event) => copy(value, event) };
-  return h("p.code", h("output", value), button("copy", t("copy"), about));
+  return h("p.code", h("output", { dir: "ltr" }, value), button("copy", t("copy"), about));
 }
 
 // Draw a link as a button that names the host; of a long one the end, which says whose it is.

@@ -12,7 +12,7 @@ export function askToOpen(address) {
     const accept = button("", t("open-foreign"), { disabled: true, click: () => (resolve(true), close()) });
     const refuse = button("", t("cancel"), { class: "main", autofocus: true, click: () => close() });
     const close = open(t("foreign-title"),
-      h("p.asked", { dir: "auto", translate: "no" }, plain(address)),
+      h("p.asked", { dir: "ltr", translate: "no" }, plain(address)),
       h("p", t("foreign-text")),
       h("p.soft", t("foreign-own")),
       h("div.actions", refuse, accept));

@@ -3,12 +3,13 @@
 import { get, set } from "./browser.js";
 import { open } from "./dialogs.js";
 import { h } from "./dom.js";
-import { knows, t } from "./words.js";
+import { isFromRight, knows, t } from "./words.js";
 
 const KEPT = "tmpmaild:keys";
+const [AHEAD, BACK] = isFromRight ? ["ArrowLeft", "ArrowRight"] : ["ArrowRight", "ArrowLeft"];
 const KEYS = {
-  j: "next", ArrowRight: "next",
-  k: "previous", ArrowLeft: "previous",
+  j: "next", [AHEAD]: "next",
+  k: "previous", [BACK]: "previous",
   c: "copy-found-code",
   o: "open-found-link",
   "#": "delete-mail", Delete: "delete-mail",

@@ -157,7 +157,7 @@ export class List {
     const files = attachments.filter(({ inline }) => !inline).length;
     return h("li", { "data-id": id },
       h("button.open", { type: "button", click: () => this.#actions.open(message) },
-        h("span.dot", { dir: "auto" }, senderOf(message)),
+        h("span.dot", h("span", { dir: "auto" }, senderOf(message))),
         files > 0 && h("span.soft", icon("file"), h("span.unseen", t("files", { n: files }))),
         h("time.soft.small", { datetime: received_at, title: fullTime(received_at) }, timeOfDay(received_at)),
         h("span.subject", { dir: "auto" }, subjectOf(message)),

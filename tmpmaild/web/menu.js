@@ -1,6 +1,7 @@
 // A button that opens a menu: Esc and a click elsewhere close it, arrows move in it.
 
 import { button, h, icon } from "./dom.js";
+import { isFromRight } from "./words.js";
 
 const GAP_PX = 4;
 const itemsOf = (menu) => [...menu.querySelectorAll("[role=menuitem]")];
@@ -33,10 +34,11 @@ function draw({ image, label, detail, danger, act }, menu) {
 
 // Put an open menu below its button, or above it where there is no room, and the focus into it.
 function place(menu, opener) {
-  const { top, bottom, right } = opener.getBoundingClientRect();
+  const { top, bottom, left, right } = opener.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = menu;
   const below = bottom + GAP_PX;
-  menu.style.left = `${Math.max(GAP_PX, Math.min(right, innerWidth - GAP_PX) - width)}px`;
+  const wished = isFromRight ? left : right - width;
+  menu.style.left = `${Math.max(GAP_PX, Math.min(wished, innerWidth - GAP_PX - width))}px`;
   menu.style.top = `${below + height > innerHeight ? Math.max(GAP_PX, top - GAP_PX - height) : below}px`;
   itemsOf(menu)[0]?.focus();
 }

@@ -26,7 +26,7 @@ export function chooseName(offer, create, words) {
   };
   open(t("name-title"),
     h("form", { submit },
-      h("label", t("name"), h("span.joined", local, h("span.soft", "@"), domain)),
+      h("label", t("name"), h("span.joined", { dir: "ltr" }, local, h("span.soft", "@"), domain)),
       errors.at("/local_part"), errors.at("/domain"),
       h("p.soft.small", { id: "name-hint" }, t("name-hint")),
       life.length > 1 && [h("label.joined", t("lifetime"), life), errors.at("/expires_in_seconds")],

@@ -180,14 +180,14 @@ export class Reader {
   async #headers() {
     const { headers } = await this.#full();
     const draw = ([name, value]) => h("div", h("dt", name), h("dd", { dir: "auto" }, plain(value)));
-    return [h("dl.small", headers.map(draw))];
+    return [h("dl.small", { dir: "ltr" }, headers.map(draw))];
   }
 
   async #source() {
     const { id } = this;
     const blob = await this.#api.source(this.#inbox, id);
     const text = await blob.slice(0, SHOWN_CHARACTERS).text();
-    return [button("file", t("save-source"), { click: () => save(blob, `${id}.eml`) }), h("pre", text), cut(blob.size)];
+    return [button("file", t("save-source"), { click: () => save(blob, `${id}.eml`) }), h("pre", { dir: "ltr" }, text), cut(blob.size)];
   }
 
   // A page without scripts cannot print itself, and a frame prints only what it shows: so it gets a tab. That is opened within

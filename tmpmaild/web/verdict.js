@@ -25,7 +25,7 @@ export function verdictOf(message, load, attempt) {
   const { dmarc } = message;
   if (!dmarc) return "";
   // The words of RFC 8601, and reasons as the server gives them. They are not news: only the verdict is read out as it comes.
-  const results = h("dl.small", { lang: "en", "aria-live": "off" });
+  const results = h("dl.small", { lang: "en", dir: "ltr", "aria-live": "off" });
   const fill = async ({ target }) => {
     if (!target.open || results.firstChild) return;
     const { authentication } = await load();

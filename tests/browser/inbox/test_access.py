@@ -255,7 +255,7 @@ OVERFLOWING = f"""
     const isSqueezed = !one.childElementCount && one.textContent.length > 2 && height > 0 && width < 24;
     return left < -0.5 || right > innerWidth + 0.5 || isCut || isSqueezed;
   }};
-  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open > [dir]");
+  const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open [dir]");
   const clipped = [...document.querySelectorAll("body *")].filter((one) => visible(one) && !isMeant(one) && lost(one));
   return [...wider, ...clipped.map((one) => one.outerHTML.slice(0, 120))];
 }}
