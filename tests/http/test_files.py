@@ -22,7 +22,8 @@ WEB = ROOT / "tmpmaild/web"
 PAGE = b"<title>x</title>" * 9
 FILES = {"/docs": PAGE, "/docs.css": (WEB / "docs.css").read_bytes()}
 INBOX = {
-    "index.html": '<html lang="en"><link rel="icon" href="web/icon.svg"><script type="module" src="web/app.js"></script>' * 9,
+    "index.html": '<html lang="en"><link rel="icon" href="web/icon.svg"><script type="module" src="web/app.js"></script>'
+    * 9,
     "app.js": "run();\n" * 9,
     "styles/card.css": "b {}\n" * 9,
     "styles/page.css": "a {}\n" * 9,
@@ -347,7 +348,11 @@ async def test_the_messages_come_in_the_reader_s_language(inbox, coding, wanted,
 
 @pytest.mark.parametrize(
     ("wanted", "language", "marked"),
-    [(None, "en", '<html lang="en">'), ("pt", "pt-BR", '<html lang="pt-BR">'), ("ar-EG", "ar", '<html lang="ar" dir="rtl">')],
+    [
+        (None, "en", '<html lang="en">'),
+        ("pt", "pt-BR", '<html lang="pt-BR">'),
+        ("ar-EG", "ar", '<html lang="ar" dir="rtl">'),
+    ],
 )
 async def test_the_page_names_its_language_and_direction_before_a_script_runs(web, wanted, language, marked):
     (web / "messages/ar.js").write_text("مرحبا")

@@ -53,7 +53,7 @@ class _Bundle:
         self.functions.append(f"const ${name} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();")
 
     def _line(self, line: str, exported: list[str], importers: tuple[str, ...], name: str) -> str | None:
-        """Return what becomes of a line, without its indentation (no text goes over a line's end); None for one left out."""
+        """Return what becomes of a line, without its indentation: no text spans lines. None for one left out."""
         if line.lstrip().startswith("//") or not line.strip():
             return None
         if imported := _IMPORT.match(line):
