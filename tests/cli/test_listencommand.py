@@ -189,6 +189,18 @@ def test_no_mail_is_missed_or_told_twice_when_the_service_restarts(run, mortal_d
     assert listen.interrupt() == 130
 
 
+@pytest.mark.parametrize("event", [b"message", b"verdict"])
+@pytest.mark.parametrize(
+    "data", [b"[1]", b"{}", b'{"id": "x", "received_at": "2026-11-21T03:00:00Z", "n": %s}' % (b"9" * 5000)]
+)
+def test_what_no_tmpmaild_sends_is_one_line(call, scripted, event, data):
+    address = json.dumps({"address": ADDRESS, "expires_at": "2999-11-21T03:00:00Z"}).encode()
+    stream = b"event: %s\ndata: %s\n\nevent: expired\ndata: {}\n\n" % (event, data)
+    url = scripted((200, {}, address), (200, {"Content-Type": "text/event-stream"}, stream))
+    result = call("listen", ADDRESS, "--server", url)
+    assert (result.exit_code, result.stderr) == (4, f"tmpmaild: {url} sent an unexpected event '{event.decode()}'\n")
+
+
 @pytest.mark.parametrize("option", [("--has", "verdict"), ("--event", "deleted"), ("--after", "x")])
 def test_wrong_usage_is_told(call, inbox, option):
     result = call("listen", inbox.address, *option)

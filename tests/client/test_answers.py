@@ -112,6 +112,7 @@ def test_plain_http_behind_an_https_url_is_said(connect, url):
         (b'{"error": "no"}', {"status": "500 Oops"}),
         (b'{"domains": "all"}', {}),
         (b"[]", {}),
+        (b'{"x": ' + b"[" * 100_000, {}),
         (b"", {}),
         (b"\xff", {}),
         (b"not gzip", {"status": "200 OK\r\nContent-Encoding: gzip"}),

@@ -179,7 +179,11 @@ def test_events_of_newer_servers_are_passed_over_and_their_fields_too(play):
     assert events[1].expires_at == datetime(2026, 11, 21, 4, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", b'{"id": 1}', b'{"id": "msg_1"}', b"\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [b"{", b"[]", b'{"id": 1}', b'{"id": "msg_1"}', b"\xff", b'{"x": ' + b"[" * 100_000],
+    ids=lambda data: data[:20],
+)
 def test_an_event_that_is_none_of_ours_is_an_error(play, data):
     with pytest.raises(api.NotTmpmaild, match="'message'"):
         play(HEAD + b"event: message\ndata: " + data + b"\n\n")

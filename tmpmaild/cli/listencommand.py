@@ -18,12 +18,13 @@ from msgspec import Struct
 
 from tmpmaild.cli import console, exits, live
 from tmpmaild.cli.display import Display, json_line, timestamp
-from tmpmaild.client import Arrived, AsyncClient, AsyncInbox, Deleted, Expired, Extended
+from tmpmaild.client import Arrived, AsyncClient, AsyncInbox, Deleted, Expired, Extended, NotTmpmaild
 from tmpmaild.client.reconnecting import ReconnectingStream, Told
 from tmpmaild.client.remote import Held
 
 _MOST_UNCHECKED: Final = 200
 _GRACE_SECONDS: Final = 5
+_NOT_STARTED: Final = 126  # as shells have it
 
 Document = dict[str, Any]
 
@@ -50,6 +51,7 @@ async def _listen(
         inbox = await live.find(client, address, token)
     async with aclosing(_documents(inbox, options)) as documents:
         async for document in documents:
+            display.tick()  # nobody may read the output any more
             code = await _tell(document, options.command)
             if options.once:
                 return code
@@ -66,9 +68,16 @@ async def _documents(inbox: AsyncInbox, options: ListenOptions) -> AsyncGenerato
     stream = ReconnectingStream(inbox._remote, options.after, options.has)  # noqa: SLF001 - raw events are not public
     async with aclosing(inbox._driver.for_stream()) as driver:  # noqa: SLF001
         while (told := await driver.run(stream.next_told())) is not None:
-            for event, document in reader.read(told):
+            for event, document in _read(reader, told, inbox):
                 if event in options.events:
                     yield document
+
+
+def _read(reader: "Reader", told: Told, inbox: AsyncInbox) -> list[tuple[str, Document]]:
+    try:
+        return list(reader.read(told))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise NotTmpmaild(f"{inbox._remote.service.url} sent an unexpected event {told[0].name!r}") from error  # noqa: SLF001
 
 
 class Reader:
@@ -122,7 +131,11 @@ async def _tell(document: Document, command: str | None) -> int:
     if command is None:
         console.say(line)
         return exits.DONE
-    process = await anyio.open_process(command, stdout=None, stderr=None, start_new_session=True)
+    try:
+        process = await anyio.open_process(command, stdout=None, stderr=None, start_new_session=True)
+    except OSError as error:  # too many processes
+        console.complain(f"cannot start the command: {error.strerror or error}")
+        return _NOT_STARTED
     try:
         async with anyio.create_task_group() as tasks:
             assert process.stdin is not None

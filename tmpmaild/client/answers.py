@@ -28,7 +28,7 @@ def decoded(reply: Reply, kind: type[T]) -> T:
     checked(reply)
     try:
         return msgspec.json.decode(reply.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unexpected(reply) from error
 
 
@@ -50,7 +50,7 @@ def next_page_query(reply: Reply) -> str | None:
 def _problem(reply: Reply) -> Problem | None:
     try:
         document = msgspec.json.decode(reply.body, type=ProblemDocument)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     retry_after = reply.headers.get("retry-after", "")
     return PROBLEMS.get(document.code, Problem)(

@@ -160,7 +160,7 @@ class ReconnectingStream:
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         try:
             self._queue(event)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise NotTmpmaild(f"{self._inbox.service.url} sent an unexpected event {event.name!r}") from error
 
     def _queue(self, event: ServerSentEvent) -> None:
