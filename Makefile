@@ -9,7 +9,7 @@ QUICK ?=
 MINUTES ?= 30
 TYPESCRIPT := clients/typescript
 
-.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack screenshots constraints clean
+.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack screenshots stable constraints clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -67,6 +67,10 @@ format: $(VENV)/.dev
 client: $(VENV)/.dev
 	$(BIN)/python tools/sync_client.py
 	$(BIN)/python tools/typescript_types.py
+
+# Records what users can rely on from now on: see docs/stability.md.
+stable: $(VENV)/.dev
+	$(BIN)/python tools/stable.py
 
 # What the TypeScript client is built and tested with, as its lock names it. Needs Node 18 or newer with npm.
 typescript: $(TYPESCRIPT)/node_modules/.installed

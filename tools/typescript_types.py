@@ -31,7 +31,7 @@ def _interface(name: str, schema: dict[str, Any]) -> str:
     required = schema["required"]
     lines = [_comment(schema, ""), f"export interface {name} {{\n"]
     for member, kind in schema["properties"].items():
-        lines += [_comment(kind, "  "), f"  {member}{'' if member in required else '?'}: {_type(kind)};\n"]
+        lines += [_comment(kind, "  "), f"  {member}{'' if member in required else '?'}: {type_text(kind)};\n"]
     return "".join([*lines, "}\n"])
 
 
@@ -40,23 +40,24 @@ def _comment(schema: dict[str, Any], indent: str) -> str:
     return f"{indent}/** {' '.join(text.split())} */\n" if text else ""
 
 
-def _type(schema: dict[str, Any]) -> str:
+def type_text(schema: dict[str, Any]) -> str:
+    """Return the type of what a schema describes."""
     if "enum" in schema or "anyOf" in schema:
-        return " | ".join([*map(json.dumps, schema.get("enum", [])), *map(_type, schema.get("anyOf", []))])
+        return " | ".join([*map(json.dumps, schema.get("enum", [])), *map(type_text, schema.get("anyOf", []))])
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     match schema["type"]:
         case "array":
             return _array(schema)
         case "object":
-            return f"Record<string, {_type(schema['additionalProperties'])}>"
+            return f"Record<string, {type_text(schema['additionalProperties'])}>"
     return _SIMPLE[schema["type"]]
 
 
 def _array(schema: dict[str, Any]) -> str:
     if "prefixItems" in schema:
-        return f"[{', '.join(map(_type, schema['prefixItems']))}]"
-    inner = _type(schema["items"])
+        return f"[{', '.join(map(type_text, schema['prefixItems']))}]"
+    inner = type_text(schema["items"])
     return f"({inner})[]" if "|" in inner else f"{inner}[]"
 
 
