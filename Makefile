@@ -9,7 +9,7 @@ QUICK ?=
 MINUTES ?= 30
 TYPESCRIPT := clients/typescript
 
-.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack screenshots stable constraints clean
+.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack screenshots stable constraints release dist clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -120,6 +120,15 @@ constraints: pyproject.toml
 	{ echo '# Made by "make constraints" from pyproject.toml. Exact versions that the tests passed with.'; \
 	  $(VENV)-pin/bin/python -m pip --disable-pip-version-check freeze --exclude tmpmaild; } > constraints.txt
 	rm -rf $(VENV)-pin
+
+# Checks, commits and builds a version: make release VERSION=1.2.3; see docs/releasing.md. Needs npm, and as root what
+# make proof-fresh needs.
+release: $(VENV)/.proofs typescript
+	$(BIN)/python tools/release.py $(VERSION) $(ARGS)
+
+# Builds the last commit as a release would, in dist/.
+dist: $(VENV)/.proofs typescript
+	$(BIN)/python tools/release.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis $(TYPESCRIPT)/dist $(TYPESCRIPT)/node_modules

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+import release
 from blocks import shell_blocks
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
@@ -180,9 +181,9 @@ def test_the_decisions_have_every_entry_once_and_below_its_room():
 
 
 def test_the_version_is_the_same_everywhere():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == __version__
-    assert f"tmpmaild {__version__} serves" in README
+    for name, pattern in release.VERSIONS.items():
+        found = re.findall(pattern, (ROOT / name).read_text(), re.MULTILINE)
+        assert set(found) == {__version__}, name
 
 
 def test_the_pins_cover_every_dependency_and_name_no_registry():

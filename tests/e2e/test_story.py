@@ -7,6 +7,8 @@ import urllib.request
 
 import pytest
 
+from tmpmaild import __version__
+
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def daemon(request, tmp_path_factory, start_in):
@@ -84,7 +86,7 @@ def test_every_command_explains_itself(command):
         helped = command(name, "--help")
         assert helped.returncode == 0
         assert len(helped.stdout) > 60
-    assert command("--version").stdout == "tmpmaild 0.1.0\n"
+    assert command("--version").stdout == f"tmpmaild {__version__}\n"
 
 
 def test_logs_name_no_address_and_no_content(start, command):

@@ -1,0 +1,41 @@
+"""What a release builds is the same octet for octet, wherever and by whomever it is built; its list of libraries is true."""
+
+import json
+import os
+import subprocess
+import tomllib
+
+import release
+
+
+def built(folder, umask):
+    """Build the last commit in a clone, as somebody else would: in another folder, with other modes and another clock."""
+    subprocess.run(["git", "clone", "--quiet", release.ROOT, folder], check=True)
+    before = os.umask(umask)
+    try:
+        release.build(folder / "built", folder)
+    finally:
+        os.umask(before)
+    return {path.name: path.read_bytes() for path in (folder / "built").iterdir()}
+
+
+def test_two_builds_of_a_commit_are_equal(tmp_path, figure):
+    first, second = built(tmp_path / "one", 0o022), built(tmp_path / "a longer name", 0o077)
+    assert [name for name in first if first[name] != second[name]] == []
+    assert first.keys() == second.keys()
+    kinds = (".whl", ".tar.gz", ".tgz", ".cdx.json", "SHA256SUMS", *[".deb"] * (release.ROOT / "tools/deb.py").exists())
+    assert [kind for kind in kinds if not any(name.endswith(kind) for name in first)] == []
+    done = subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path / "one/built", check=False)
+    assert done.returncode == 0
+    listed_are_pinned(json.loads(next(octets for name, octets in first.items() if name.endswith(".cdx.json"))))
+    figure("two builds of a commit, of which other files", "none", "none")
+
+
+def listed_are_pinned(document):
+    """Compare the libraries that are listed with those that were meant to be installed."""
+    pins = dict(line.lower().split("==") for line in (release.ROOT / "constraints.txt").read_text().splitlines()[1:])
+    listed = {one["name"].lower(): one["version"] for one in document["components"]}
+    assert len(listed) > 40
+    assert {name: version for name, version in listed.items() if pins[name] != version} == {}
+    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text())["project"]
+    assert document["metadata"]["component"]["version"] == project["version"]

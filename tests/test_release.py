@@ -1,0 +1,64 @@
+"""What tools/release.py does before it builds: it refuses what is not ready, and changes versions and changelog."""
+
+import re
+import subprocess
+
+import pytest
+
+import release
+from tmpmaild import __version__
+
+NOTES = "### Upgrading\n\nNothing.\n\n### Added\n\n- A thing.\n"
+CHANGELOG = f"# Changelog\n\n## Unreleased\n\n{NOTES}\n## 1.0.0 - 2026-11-23\n\n- All of it.\n"
+
+
+def git(folder, *arguments):
+    author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    (tmp_path / "tests/upgrades/1.1").mkdir(parents=True)
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "all")
+    return tmp_path
+
+
+def test_what_is_ready_can_be_released_once(checkout):
+    assert list(release.obstacles("1.1.0", checkout)) == []
+    git(checkout, "tag", "v1.1.0")
+    assert list(release.obstacles("1.1.0", checkout)) == ["there is a tag v1.1.0 already"]
+    assert list(release.obstacles("1.1.1", checkout)) == []
+
+
+def test_each_obstacle_is_named(checkout):
+    (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n## 1.0.0 - 2026-11-23\n\n### Upgrading\n")
+    assert list(release.obstacles("v2.0", checkout)) == [
+        "v2.0 is not a version such as 1.2.3",
+        "there are changes that are not committed",
+        "CHANGELOG.md has nothing below Unreleased",
+        "tests/upgrades/v2 is missing, a database of this release: see tests/http/test_upgrades.py",
+    ]
+    (checkout / "CHANGELOG.md").write_text(CHANGELOG.replace("### Upgrading\n\nNothing.\n\n", ""))
+    git(checkout, "commit", "--all", "--quiet", "--message", "notes")
+    (said,) = release.obstacles("1.1.0", checkout)
+    assert said.startswith("CHANGELOG.md has no Upgrading below Unreleased")
+
+
+def test_the_section_of_the_changelog_is_closed_and_becomes_the_notes():
+    closed = release.closed(CHANGELOG, "1.1.0", "2027-01-31")
+    assert release.unreleased(closed) == ""
+    assert release.notes(closed, "1.1.0") == f"tmpmaild 1.1.0 - 2027-01-31\n\n{NOTES}"
+    assert release.notes(closed, "1.0.0") == "tmpmaild 1.0.0 - 2026-11-23\n\n- All of it.\n"
+
+
+@pytest.mark.parametrize("name", release.VERSIONS)
+def test_only_the_version_changes_where_it_is_written(name):
+    text, pattern = (release.ROOT / name).read_text(), release.VERSIONS[name]
+    changed = release.with_version(text, pattern, "91.2.3")
+    places = len(re.findall(pattern, text, re.MULTILINE))
+    assert changed.count("91.2.3") == places >= 1
+    assert release.with_version(changed, pattern, __version__) == text

@@ -1,0 +1,174 @@
+"""Makes a release: checks, sets the version, closes the changelog, commits, and builds all that is published.
+
+It publishes nothing; at the end it prints what to do by hand. ``docs/releasing.md`` says the same in order.
+
+``make release VERSION=1.2.3`` runs it, with ``ARGS=--checked`` where the tests and proofs have passed at this commit.
+``make dist`` only builds the last commit.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+CHECKS: Final = (("test",), ("test-peers", "ARGS=--all-peers"), ("proof-fresh",))
+VERSIONS: Final = {
+    "tmpmaild/__init__.py": r'^__version__ = "(.+)"$',
+    "pyproject.toml": r'^version = "(.+)"$',
+    "clients/typescript/package.json": r'^  "version": "(.+)",$',
+    "clients/typescript/package-lock.json": r'"name": "tmpmaild",\n +"version": "(.+)",$',
+    "README.md": r"^tmpmaild (.+) serves ",
+    "docs/testing/ci.md": r"[A-Z]/tmpmaild:(.+)$",
+}
+"""Where the version is written, and how."""
+EXTRAS: Final = "client,dns,mcp,postgresql,senders,tls"
+_UNRELEASED: Final = re.compile(r"^## Unreleased\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_BY_HAND: Final = """
+Publish by hand, from {dist}:
+  git tag --sign --cleanup=verbatim --file {dist}/release-notes.md v{version}
+  git push origin main v{version}
+  twine upload {dist}/*.whl {dist}/*.tar.gz
+  npm publish {dist}/tmpmaild-{version}.tgz
+  gh release create v{version} --verify-tag --notes-file {dist}/release-notes.md {dist}/*
+"""
+
+
+def obstacles(version: str, root: Path = ROOT) -> Iterator[str]:
+    """Yield why a version cannot be released from a checkout as it is."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        yield f"{version} is not a version such as 1.2.3"
+    if _git(root, "status", "--porcelain"):
+        yield "there are changes that are not committed"
+    if _git(root, "tag", "--list", f"v{version}"):
+        yield f"there is a tag v{version} already"
+    new = unreleased((root / "CHANGELOG.md").read_text())
+    if not new:
+        yield "CHANGELOG.md has nothing below Unreleased"
+    elif "### Upgrading\n" not in new:
+        yield "CHANGELOG.md has no Upgrading below Unreleased: what an operator has to do, or that it is nothing"
+    minor = version.rpartition(".")[0]
+    if not (root / "tests/upgrades" / minor).is_dir():
+        yield f"tests/upgrades/{minor} is missing, a database of this release: see tests/http/test_upgrades.py"
+
+
+def unreleased(changelog: str) -> str:
+    """Return what the changelog says of the next version."""
+    found = _UNRELEASED.search(changelog)
+    return found[1].strip() if found else ""
+
+
+def closed(changelog: str, version: str, date: str) -> str:
+    """Return the changelog with the next version's section closed, and an empty one above it."""
+    return changelog.replace("## Unreleased\n", f"## Unreleased\n\n## {version} - {date}\n", 1)
+
+
+def notes(changelog: str, version: str) -> str:
+    """Return what the changelog says of a version, with its date in the first line: the text of the tag."""
+    _, _, rest = changelog.partition(f"\n## {version}")
+    section = rest.partition("\n## ")[0].rstrip()
+    return f"tmpmaild {version}{section}\n"
+
+
+def with_version(text: str, pattern: str, version: str) -> str:
+    """Return a text with another version in each place that matches."""
+    return re.sub(pattern, lambda match: match[0].replace(match[1], version), text, flags=re.MULTILINE)
+
+
+def prepare(version: str, *, checked: bool) -> None:
+    """Check, then commit the version and the changelog."""
+    if reasons := list(obstacles(version)):
+        sys.exit("\n".join(reasons))
+    commit = _git(ROOT, "rev-parse", "HEAD")
+    for target in () if checked else CHECKS:
+        _run("make", *target, cwd=ROOT)
+    for name, pattern in VERSIONS.items():
+        path = ROOT / name
+        path.write_text(with_version(path.read_text(), pattern, version))
+    changelog = ROOT / "CHANGELOG.md"
+    changelog.write_text(closed(changelog.read_text(), version, time.strftime("%Y-%m-%d", time.gmtime())))
+    names = ", ".join(f"make {target[0]}" for target in CHECKS)
+    how = "had passed, says who released it" if checked else "passed"
+    _run(
+        "git", "commit", "--all", "--quiet", "-m", f"release: {version}", "-m", f"At {commit} {how}: {names}.", cwd=ROOT
+    )
+
+
+def build(target: Path, root: Path = ROOT) -> None:
+    """Build what is published, of the last commit. The same commit gives the same octets, wherever that is done."""
+    environ = os.environ | {"SOURCE_DATE_EPOCH": _git(root, "log", "-1", "--format=%ct")}
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "source")
+        source.mkdir()
+        _run("git", "archive", "--output", source.with_suffix(".tar"), "HEAD", cwd=root)
+        _run("tar", "--extract", "--no-same-permissions", "--file", source.with_suffix(".tar"), cwd=source)
+        _run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source, env=environ)
+        _build_npm_package(source / "clients/typescript", target)
+        if (source / "tools/deb.py").exists():
+            _run(sys.executable, "tools/deb.py", target, cwd=source, env=environ | {"PYTHONPATH": str(source)})
+        _describe(target, source, Path(folder, "venv"))
+    (target / "SHA256SUMS").write_text(sums(target))
+
+
+def _build_npm_package(client: Path, target: Path) -> None:
+    (client / "node_modules").symlink_to(ROOT / "clients/typescript/node_modules")
+    _run("npm", "run", "--silent", "build", cwd=client)
+    _run("npm", "pack", "--silent", "--pack-destination", target, cwd=client)
+
+
+def _describe(target: Path, source: Path, venv: Path) -> None:
+    """Write which libraries are installed with the wheel, as a CycloneDX document, and what is new."""
+    (wheel,) = target.glob("*.whl")
+    version = wheel.name.split("-")[1]
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", venv / "bin/python")
+    _run(sys.executable, "-m", "venv", "--without-pip", venv, cwd=source)
+    _run(*pip, "install", "--constraint", source / "constraints.txt", f"{wheel}[{EXTRAS}]", cwd=source)
+    for named in venv.rglob("tmpmaild-*.dist-info/direct_url.json"):
+        named.unlink()  # names the folder in which it was built
+    cyclonedx = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible", "--pyproject")
+    _run(*cyclonedx, "pyproject.toml", "--output-file", target / f"tmpmaild-{version}.cdx.json", venv, cwd=source)
+    (target / "release-notes.md").write_text(notes((source / "CHANGELOG.md").read_text(), version))
+
+
+def sums(folder: Path) -> str:
+    """Return the SHA-256 of each file, as ``sha256sum --check`` reads it."""
+    files = sorted(path for path in folder.iterdir() if path.name not in ("SHA256SUMS", "release-notes.md"))
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - ours
+
+
+def _run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> None:
+    subprocess.run(command, cwd=cwd, env=env, umask=0o022, check=True)  # noqa: S603 - our own words
+
+
+def main() -> None:
+    """Release a version, or without one build the last commit."""
+    parser = argparse.ArgumentParser(description="Make a release.")
+    parser.add_argument("version", nargs="?", help="such as 1.2.3; without it the last commit is built")
+    parser.add_argument("--checked", action="store_true", help="the tests and proofs have passed at this commit")
+    given = parser.parse_args()
+    if given.version:
+        prepare(given.version, checked=given.checked)
+    version = tomllib.loads(_git(ROOT, "show", "HEAD:pyproject.toml"))["project"]["version"]
+    target = ROOT / "dist" / version
+    build(target)
+    _run("sha256sum", "--check", "SHA256SUMS", cwd=target)
+    if given.version:
+        sys.stdout.write(_BY_HAND.format(dist=target.relative_to(ROOT), version=version))
+
+
+if __name__ == "__main__":
+    main()
