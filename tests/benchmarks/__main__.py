@@ -1,7 +1,8 @@
 """``make bench``: our speed as ratios against bare libraries, alternating in one run; and our memory.
 
 Absolute figures belong to a machine and a moment. The ratios are what to compare. ``ARGS="reading memory"`` runs only
-those parts; ``ARGS=scale`` takes some minutes and a few gigabytes, so it runs only when asked for; so does ``ARGS=nodes``, which needs PostgreSQL.
+those parts; ``ARGS=scale`` takes some minutes and a few gigabytes, so it runs only when asked for; so does ``ARGS=nodes``,
+which needs PostgreSQL, and ``ARGS=costs``, where nothing else may use the loopback interface.
 """
 
 import os
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from checking import speak_of_senders
+from costs import speak_of_costs
 from following import speak_of_streams, speak_of_waiting
 from nodes import speak_of_nodes
 from scale import speak_of_scale
@@ -167,8 +169,9 @@ PARTS = {
     "scale": speak_of_scale,
     "nodes": speak_of_nodes,
     "silent": speak_of_silent_targets,
+    "costs": speak_of_costs,
 }
-LONG = {"scale", "nodes"}  # only when asked for
+LONG = {"scale", "nodes", "costs"}  # only when asked for
 
 
 def main():

@@ -53,13 +53,13 @@ def _seconds_from_dot(ours, smtp, number):
 
 def speak_of_streams(folder):
     """Open many streams to one inbox each, and see whom a mail wakes."""
-    _allow_files(STREAMS + 100)
+    allow_files(STREAMS + 100)
     with Tmpmaild(folder / "streams", TMPMAILD_HTTP__MAX_CONNECTIONS="0") as ours, ExitStack() as opened:
         addresses = [ours.create() for _ in range(STREAMS)]
         before = ours.resident_mib()
-        streams = [opened.enter_context(_stream(ours, address)) for address in addresses]
+        streams = [opened.enter_context(opened_stream(ours, address)) for address in addresses]
         for stream in streams:
-            assert b"retry" in _read(stream, 5)
+            assert b"retry" in until_retry(stream, 5)
         after = ours.resident_mib()
         woken, seconds = _woken_by_a_mail(ours, addresses[STREAMS // 2], streams)
     print(
@@ -82,13 +82,13 @@ def _woken_by_a_mail(ours, address, streams):
         return len(selector.select(0)), seconds
 
 
-def _stream(ours, address):
+def opened_stream(ours, address):
     stream = socket.create_connection(("127.0.0.1", ours.http_port))
     stream.sendall(f"GET /api/v1/addresses/{address}/events HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     return stream
 
 
-def _read(stream, seconds):
+def until_retry(stream, seconds):
     stream.settimeout(seconds)
     octets = b""
     while b"retry" not in octets:
@@ -96,6 +96,6 @@ def _read(stream, seconds):
     return octets
 
 
-def _allow_files(count):
+def allow_files(count):
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * count, most), most))
