@@ -252,7 +252,7 @@ OVERFLOWING = f"""
   const lost = (one) => {{
     const {{ left, right, width, height }} = one.getBoundingClientRect();
     const isCut = getComputedStyle(one).overflowX === "hidden" && one.scrollWidth > one.clientWidth + 1;
-    const isSqueezed = !one.childElementCount && one.textContent.length > 2 && height > 0 && width < 24;
+    const isSqueezed = !one.childElementCount && one.textContent.length > 2 && height > 1.5 * width && width < 24;
     return left < -0.5 || right > innerWidth + 0.5 || isCut || isSqueezed;
   }};
   const isMeant = (one) => one.closest(".unseen, .skip, .sprite, svg, #inboxes, .address *, .open [dir]");

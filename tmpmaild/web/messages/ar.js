@@ -22,7 +22,7 @@ export default {
   inboxes: "صناديق بريدك",
   until: "حتى {time}",
   inbox: "الوارد",
-  mails: { zero: "لا رسائل", one: "رسالة واحدة", two: "رسالتان", few: "{n} رسائل", many: "{n} رسالة", other: "{n} رسالة" },
+  mails: { zero: "لا رسائل", one: "رسالة", two: "رسالتان", few: "{n} رسائل", many: "{n} رسالة", other: "{n} رسالة" },
   "empty-title": "في انتظار البريد…",
   "empty-text": "استخدم {address} حيثما يُطلب منك عنوان بريد إلكتروني. كل ما يصل إليه يظهر هنا تلقائيًا.",
   "empty-foreign": "كل ما يصل إلى {address} يظهر هنا تلقائيًا.",

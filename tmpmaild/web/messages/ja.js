@@ -22,7 +22,7 @@ export default {
   inboxes: "あなたの受信箱",
   until: "{time} まで",
   inbox: "受信箱",
-  mails: { other: "{n} 通のメール" },
+  mails: { other: "メール {n} 通" },
   "empty-title": "メールを待っています…",
   "empty-text": "メールアドレスの入力欄に {address} を使ってください。届いたメールは自動的にここに表示されます。",
   "empty-foreign": "{address} に届いたメールは自動的にここに表示されます。",

@@ -22,7 +22,7 @@ export default {
   inboxes: "Twoje skrzynki",
   until: "do {time}",
   inbox: "Odebrane",
-  mails: { one: "1 wiadomość", few: "{n} wiadomości", many: "{n} wiadomości", other: "{n} wiadomości" },
+  mails: { one: "Poczta: 1", few: "Poczta: {n}", many: "Poczta: {n}", other: "Poczta: {n}" },
   "empty-title": "Czekamy na pocztę…",
   "empty-text": "Podaj {address} wszędzie tam, gdzie wymagany jest adres e-mail. To, co przyjdzie, pojawi się tu samo.",
   "empty-foreign": "To, co przyjdzie na {address}, pojawi się tu samo.",

@@ -1,0 +1,92 @@
+"""The inbox in the languages that it speaks: nothing is lost on the narrowest screen, and Arabic goes from right to left."""
+
+from pathlib import Path
+
+from .test_access import CODE, NARROWEST, OVERFLOWING, visit  # noqa: F401 - the fixture
+from .test_small_screens import BROKEN_WORDS
+
+MESSAGES = Path(__file__).parents[3] / "tmpmaild/web/messages"
+LANGUAGES = sorted({path.stem for path in MESSAGES.iterdir()} - {"en", "de"})  # other tests read those
+ARABIC_PHONE = {"viewport": {"width": 340, "height": 740}, "has_touch": True, "is_mobile": True, "locale": "ar-EG"}
+WIDTH_OF_A_LABEL = 354  # from here on the button by the address has its label
+SQUEEZED = """() => {
+  const [head, field] = [".mail-head > button", "#search input"].map((one) => document.querySelector(one).getBoundingClientRect());
+  return head.right > field.left && head.left < field.right ? ["the search field lies over the menu"] : [];
+}"""
+SPOKEN = """async () => {
+  const words = await import(document.querySelector("[rel=modulepreload]").href);
+  return [document.documentElement.lang, words.default.language];
+}"""
+IS_RIGHT = """selectors => selectors.filter((selector) => {
+  const { left, width } = document.querySelector(selector).getBoundingClientRect();
+  return left + width / 2 > innerWidth / 2;
+})"""
+
+
+async def test_nothing_is_lost_on_the_narrowest_screen_in_any_language(visit):  # noqa: F811
+    one = await visit(**NARROWEST)
+    await one.receive("Confirm", **CODE)
+    found = {}
+    for language in LANGUAGES:
+        await speak(one.page, language)
+        await one.begin()
+        assert await one.page.evaluate(SPOKEN) == [language] * 2
+        await one.page.locator("#list > li").wait_for()
+        for width in (WIDTH_OF_A_LABEL, 320):
+            await one.page.set_viewport_size({"width": width, "height": 640})
+            found[language, width] = [
+                *await one.page.evaluate(OVERFLOWING),
+                *await one.page.evaluate(SQUEEZED),
+                *await one.page.locator(".address > span").evaluate_all(BROKEN_WORDS),
+            ]
+        await one.page.locator("#card .brief [aria-haspopup]").click()
+        await one.page.locator("[role=menuitem]:focus").wait_for()
+        found[language, "menu"] = await one.page.evaluate(OVERFLOWING)
+        await one.page.keyboard.press("Escape")
+        await one.open()
+        found[language, "mail"] = await one.page.evaluate(OVERFLOWING)
+        found[language, "tabs"] = await one.page.locator(".modes button span").evaluate_all(BROKEN_WORDS)
+        await one.close()
+    assert {state: told for state, told in found.items() if told} == {}
+
+
+async def speak(page, language):
+    """Ask for everything in this language; what is asked for so is never taken from the cache."""
+    await page.unroute_all()
+    await page.route(
+        "**/*", lambda route: route.continue_(headers=route.request.headers | {"accept-language": language})
+    )
+
+
+async def test_in_arabic_the_page_goes_from_right_to_left_and_what_is_latin_stays_as_it_is(visit):  # noqa: F811
+    one = await visit(**ARABIC_PHONE)
+    found = {"first visit": await one.page.evaluate(OVERFLOWING)}
+    assert await one.page.evaluate("[document.dir, document.documentElement.lang]") == ["rtl", "ar"]
+    text = await one.page.locator("#empty-text").text_content()
+    assert f"\u2068{await one.address}\u2069" in text
+    await one.receive("Confirm your address", **CODE)
+    found["list"] = await one.page.evaluate(OVERFLOWING)
+    sides = [".brand", ".address", "#mail-title", "#list .code output", ".bar a", "#search", "#list time"]
+    assert await one.page.evaluate(IS_RIGHT, sides) == sides[:4]
+    assert (
+        await one.page.locator("#list .open [dir=auto]").evaluate_all(
+            "all => all.map((each) => [getComputedStyle(each).direction, getComputedStyle(each).textAlign])"
+        )
+        == [["ltr", "right"]] * 3
+    )
+    await one.press("المزيد")
+    await one.page.locator("[role=menuitem]:focus").wait_for()
+    found["menu"] = await one.page.evaluate(OVERFLOWING)
+    edges = [(await one.page.locator(f"#card .brief {part}").bounding_box())["x"] for part in (".tool", ".menu")]
+    assert abs(edges[0] - edges[1]) < 1
+    await one.page.keyboard.press("Escape")
+    await one.open()
+    found["mail"] = await one.page.evaluate(OVERFLOWING)
+    assert (
+        await one.page.frame_locator("iframe").locator("html").evaluate("html => getComputedStyle(html).direction")
+        == "ltr"
+    )
+    assert await one.page.locator("p.address, output").evaluate_all(
+        "all => [...new Set(all.map((each) => each.dir))]"
+    ) == ["ltr"]
+    assert {state: told for state, told in found.items() if told} == {}
