@@ -1,4 +1,4 @@
-# The commands of README.md. Needs Python 3.11 or newer with venv; everything else goes into .venv.
+# The commands of README.md and CONTRIBUTING.md. Needs Python 3.11 or newer with venv; everything else goes into .venv.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ QUICK ?=
 MINUTES ?= 30
 TYPESCRIPT := clients/typescript
 
-.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack screenshots stable constraints release dist clean
+.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack site screenshots stable constraints release dist clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -92,9 +92,13 @@ bench: $(VENV)/.dev
 attack: $(VENV)/.dev
 	$(BIN)/python tests/benchmarks/attacks.py $(ARGS)
 
-# The pictures of README.md. Needs Chromium, and a font that is pleasant to look at (Debian: fonts-noto-core).
+# The pictures of README.md and docs/api.md. Needs Chromium, and a font that is pleasant to look at (Debian: fonts-noto-core).
 screenshots: $(VENV)/.dev
 	$(BIN)/python tests/browser/screenshots.py
+
+# The documentation as one site, in build/site/html.
+site: $(VENV)/.site
+	$(BIN)/python tools/website.py
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tmpmaild needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -112,6 +116,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.proofs: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install --constraint constraints.txt --editable '.[client,dev,proofs]'
 	@touch $@ $(VENV)/.dev $(VENV)/.run
+
+$(VENV)/.site: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) install --constraint constraints.txt --editable '.[site]'
+	@touch $@
 
 # Pin anew what pyproject.toml allows: a fresh venv, the newest of everything, frozen.
 constraints: pyproject.toml

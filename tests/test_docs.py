@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 from msgspec import Struct
 
 import release
@@ -25,8 +26,9 @@ from tmpmaild.roomsettings import NEED_RESTART
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 API = (ROOT / "docs/api.md").read_text()
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_every_route_stands_in_the_api_reference():
@@ -69,9 +71,7 @@ def test_every_shell_block_of_the_operator_is_run_somewhere():
     """A block below another heading needs an entry here: the test that runs it, or why none can."""
     elsewhere = {
         "Try it": "CI runs it, and the tests are what the second line starts",
-        "The API in one minute": "tests/e2e/test_readme.py",
         "In your tests": "tests/e2e/test_readme.py",
-        "Development": "developers and CI run it; test_every_make_target_of_the_readme_exists",
     }
     proof = (ROOT / "tests/proofs/test_install.py").read_text()
     assert 'shell_blocks("docs/operations.md")' in proof
@@ -93,11 +93,22 @@ def test_the_files_that_the_operator_copies_are_there_and_good():
     assert config.http.trusted_proxies
 
 
-def test_every_make_target_of_the_readme_exists():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"^make ([a-z]+)", README, re.MULTILINE))
-    assert named
+def test_every_make_target_that_is_named_exists():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z-]+)", README + CONTRIBUTING, re.MULTILINE))
+    assert len(named) > 15
     assert named <= targets
+
+
+def test_what_is_asked_for_at_a_change_and_at_a_report_can_be_read_by_who_asks():
+    forms = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/ISSUE_TEMPLATE").iterdir()}
+    asked = [element for form in forms.values() for element in form.get("body", ())]
+    assert {element["type"] for element in asked} == {"textarea", "input"}
+    assert len({element["id"] for element in asked}) == len(asked) == sum("label" in one["attributes"] for one in asked)
+    ((hook,),) = [
+        repository["hooks"] for repository in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    ]
+    assert (hook["entry"], hook["language"]) == ("make check", "system")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

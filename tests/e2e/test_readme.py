@@ -1,4 +1,4 @@
-"""The README's commands, run as they stand."""
+"""The commands of the README and of the first page on the API, run as they stand."""
 
 import json
 import re
@@ -11,12 +11,13 @@ import pytest
 
 from daemons import environment
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
-def block(heading):
+def block(page, heading):
     """Return the first shell block below a heading."""
-    return re.search(rf"## {heading}\n.*?```sh\n(.*?)```", README, re.DOTALL)[1]
+    return re.search(rf"## {heading}\n.*?```sh\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)[1]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def daemon(tmp_path_factory, start_in):
 
 @pytest.mark.needs("curl")
 def test_the_api_in_one_minute(daemon):
-    create, choose, read, wait, delete = re.findall(r"^curl .*$", block("The API in one minute"), re.MULTILINE)
+    create, choose, read, wait, delete = re.findall(r"^curl .*$", block("docs/api.md", "In one minute"), re.MULTILINE)
     token = 'TOKEN=$(grep -o \'"token":"[^"]*\' answer.json | cut -d\'"\' -f4)'
 
     def run(script):
@@ -61,7 +62,7 @@ def test_the_answer_shown_has_the_fields_of_a_real_one(daemon, command):
 
 
 def test_in_your_tests_from_a_shell(daemon):
-    new, wait = re.findall(r"^\S*\.venv/bin/tmpmaild.*|^code=.*", block("In your tests"), re.MULTILINE)
+    new, wait = re.findall(r"^\S*\.venv/bin/tmpmaild.*|^code=.*", block("README.md", "In your tests"), re.MULTILINE)
     program = f"{sys.executable} -m tmpmaild"
     new, wait = (line.split("  #")[0].replace(".venv/bin/tmpmaild", program) for line in (new, wait))
     script = f"""

@@ -1,0 +1,46 @@
+"""Makes one site of the documentation, in build/site/html: the pages as they are, which are all in zensical.toml.
+
+``make site`` runs it. Zensical aborts when a link leads to no page or to no heading.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = ROOT / "build/site/pages"
+FILES: Final = ("*.md", "LICENSE", "Containerfile", "config.example.toml", "clients/typescript/*.md", "docs/**/*")
+"""What the pages link to besides each other is among them."""
+
+
+def for_site(markdown: str) -> str:
+    """Return a page with what belongs to an item of a list moved in by four, where three are enough for GitHub."""
+    return "".join(_moved_in(markdown))
+
+
+def _moved_in(markdown: str) -> Iterator[str]:
+    is_code = False
+    for line in markdown.splitlines(keepends=True):
+        is_code ^= line.startswith("```")
+        yield f" {line}" if not is_code and re.match(r"   \s*\S", line) else line
+
+
+def main() -> None:
+    """Copy the pages, and make the site."""
+    shutil.rmtree(PAGES.parent, ignore_errors=True)
+    for path in (path for pattern in FILES for path in ROOT.glob(pattern) if path.is_file()):
+        target = PAGES / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    for page in PAGES.rglob("*.md"):
+        page.write_text(for_site(page.read_text()))
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603 - our own words
+
+
+if __name__ == "__main__":
+    main()
