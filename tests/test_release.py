@@ -1,6 +1,7 @@
 """What tools/release.py does before it builds: it refuses what is not ready, and changes versions and changelog."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -46,6 +47,26 @@ def test_each_obstacle_is_named(checkout):
     git(checkout, "commit", "--all", "--quiet", "--message", "notes")
     (said,) = release.obstacles("1.1.0", checkout)
     assert said.startswith("CHANGELOG.md has no Upgrading below Unreleased")
+
+
+def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch):
+    for name in release.VERSIONS:
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(release.ROOT / name, checkout / name)
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "--message", "versions")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.com")
+    release.prepare("1.1.0", checkout, checked=True)
+    said = subprocess.run(["git", "log", "-1", "--format=%B"], cwd=checkout, check=True, capture_output=True, text=True)
+    assert re.fullmatch(
+        r"release: 1\.1\.0\n\nAt \w{40} had passed, says who released it: make test, make test-peers, make proof-fresh\.\s*",
+        said.stdout,
+    )
+    for name, pattern in release.VERSIONS.items():
+        assert set(re.findall(pattern, (checkout / name).read_text(), re.MULTILINE)) == {"1.1.0"}
+    assert list(release.obstacles("1.1.1", checkout)) == ["CHANGELOG.md has nothing below Unreleased"]
 
 
 def test_the_section_of_the_changelog_is_closed_and_becomes_the_notes():

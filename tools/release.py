@@ -83,22 +83,22 @@ def with_version(text: str, pattern: str, version: str) -> str:
     return re.sub(pattern, lambda match: match[0].replace(match[1], version), text, flags=re.MULTILINE)
 
 
-def prepare(version: str, *, checked: bool) -> None:
+def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
     """Check, then commit the version and the changelog."""
-    if reasons := list(obstacles(version)):
+    if reasons := list(obstacles(version, root)):
         sys.exit("\n".join(reasons))
-    commit = _git(ROOT, "rev-parse", "HEAD")
+    commit = _git(root, "rev-parse", "HEAD")
     for target in () if checked else CHECKS:
-        _run("make", *target, cwd=ROOT)
+        _run("make", *target, cwd=root)
     for name, pattern in VERSIONS.items():
-        path = ROOT / name
+        path = root / name
         path.write_text(with_version(path.read_text(), pattern, version))
-    changelog = ROOT / "CHANGELOG.md"
+    changelog = root / "CHANGELOG.md"
     changelog.write_text(closed(changelog.read_text(), version, time.strftime("%Y-%m-%d", time.gmtime())))
     names = ", ".join(f"make {target[0]}" for target in CHECKS)
     how = "had passed, says who released it" if checked else "passed"
     _run(
-        "git", "commit", "--all", "--quiet", "-m", f"release: {version}", "-m", f"At {commit} {how}: {names}.", cwd=ROOT
+        "git", "commit", "--all", "--quiet", "-m", f"release: {version}", "-m", f"At {commit} {how}: {names}.", cwd=root
     )
 
 

@@ -169,9 +169,10 @@ def keep(folder, store, told):
 
 
 def digests():
-    """Return the SHA-256 of each step of the schemas, by its path."""
-    files = [*migrations().values(), *postgresql_migrations().values()]
-    return {str(file.relative_to(TESTS.parent)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    """Return the SHA-256 of each step of the schemas, by engine and name."""
+    steps = {"sqlite": migrations(), "postgresql": postgresql_migrations()}
+    files = {f"{engine}/{file.name}": file for engine, some in steps.items() for file in some.values()}
+    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
 
 
 def dumped(url):
