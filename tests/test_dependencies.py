@@ -5,10 +5,12 @@ import re
 import sys
 import tomllib
 from functools import cache
+from importlib.metadata import distributions as installed
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import tmpmaild
 
@@ -16,6 +18,7 @@ PACKAGE = Path(tmpmaild.__file__).parent
 TESTS = Path(__file__).parent
 PROJECT = TESTS.parent / "pyproject.toml"
 distributions = cache(packages_distributions)  # it looks at each file of each package
+PYTHON_OF_DEBIAN_12 = "3.11.2"
 OPTIONAL = {"allure", "allure-python-commons", "allure-pytest"}  # reports.py imports it when its option was given
 IN_CLIENT = ("client", "cli", "mcp_server", "pytest_plugin")  # some commands say what to install, see cli/test_extra.py
 
@@ -76,6 +79,13 @@ def test_client_and_commands_need_their_extra_and_the_plugin_the_pytest_that_loa
 
 def test_nothing_is_declared_that_nothing_imports():
     assert declared("client", "dns", "mcp", "tls", "postgresql") - imported(PACKAGE.rglob("*.py")).keys() == set()
+
+
+def test_what_is_pinned_runs_on_the_oldest_python():
+    needed = {one.name: one.metadata["Requires-Python"] for one in installed()}
+    assert {
+        name: versions for name, versions in needed.items() if PYTHON_OF_DEBIAN_12 not in SpecifierSet(versions or "")
+    } == {}
 
 
 def test_every_minimum_says_its_reason():
