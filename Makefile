@@ -9,7 +9,7 @@ QUICK ?=
 MINUTES ?= 30
 TYPESCRIPT := clients/typescript
 
-.PHONY: run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack site screenshots stable constraints release dist clean
+.PHONY: deb proof-deb run test test-peers proof proof-tests proof-properties proof-systemd proof-fresh proof-wheel soak check format client typescript check-typescript bench attack site screenshots stable constraints release dist clean
 
 run: $(VENV)/.run
 	@exec $(BIN)/tmpmaild serve $(ARGS)
@@ -43,6 +43,15 @@ proof-systemd: $(VENV)/.dev
 # needs systemd-container, debootstrap and the network.
 proof-fresh: $(VENV)/.dev
 	FRESH=1 $(BIN)/python -m pytest tests/proofs/test_fresh.py -n0 -s -rs $(ARGS)
+
+# The package for Debian 12 and 13, in dist/. Needs binutils. The same commit gives the same octets.
+deb: $(VENV)/.run
+	$(BIN)/python tools/deb.py
+
+# It is installed, upgraded, removed and purged on a Debian 12 and a Debian 13 that boot, and Debian 12 is upgraded to 13 below
+# it. As root; needs systemd-container, debootstrap, lintian, mandoc and the network.
+proof-deb: $(VENV)/.dev
+	BOOT=1 $(BIN)/python -m pytest tests/proofs/test_deb.py -n0 -rs $(ARGS)
 
 # A steady load for so many minutes, of which from ten on docs/soak.svg is drawn.
 soak: $(VENV)/.dev

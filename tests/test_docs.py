@@ -12,12 +12,14 @@ import pytest
 import yaml
 from msgspec import Struct
 
+import deb
 import release
 from blocks import shell_blocks
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config, kinds_by_key
+from tmpmaild.errors import ConfigError
 from tmpmaild.host.sockets import FAMILIES
 from tmpmaild.http import requests, schemas
 from tmpmaild.http.apioperations import OPERATIONS
@@ -85,9 +87,24 @@ def test_every_shell_block_of_the_operator_is_run_somewhere():
 def test_the_files_that_the_operator_copies_are_there_and_good():
     text = README + (ROOT / "docs/operations.md").read_text()
     copied = set(re.findall(r"/opt/tmpmaild/src/([\w./-]+)", text))
-    assert {"systemd/config.toml", "docs/proxy/Caddyfile", "docs/proxy/nginx.conf"} <= copied
     assert [name for name in copied if not (ROOT / name).exists()] == []
-    config = configfile.load(ROOT / "systemd/config.toml", {})
+    examples = set(re.findall(r"/usr/share/doc/tmpmaild/examples/([\w.-]+)", text))
+    assert {"Caddyfile", "nginx.conf"} <= examples <= deb.examples().keys()
+
+
+def test_the_configuration_of_a_server_says_what_to_edit_and_is_good_then(tmp_path):
+    place = tmp_path / "config.toml"
+    text = (ROOT / "systemd/config.toml").read_text()
+    place.write_text(text)
+    with pytest.raises(ConfigError, match=r"domains\[0\]: expected a domain name, found '<your domain>'"):
+        configfile.load(place, {})
+    # All lines that have the name, as the README does it, or the first one alone.
+    place.write_text(
+        re.sub(r"^#(.*<your domain>)", r"\1", text, flags=re.MULTILINE).replace("<your domain>", "a.example")
+    )
+    assert configfile.load(place, {}).smtp.hostname == "mx.a.example"
+    place.write_text(text.replace("<your domain>", "tmp.example.org"))
+    config = configfile.load(place, {})
     assert config.domains == ("tmp.example.org",)
     assert config.smtp.listen == ("0.0.0.0:25", "[::]:25")
     assert config.http.trusted_proxies
@@ -243,3 +260,15 @@ def test_the_unit_is_sound_and_tight():
         ["systemd-analyze", "security", "--offline=true", unit], capture_output=True, text=True, check=False
     )
     assert float(re.search(r"exposure level for \S+: ([\d.]+)", rated.stdout)[1]) <= 2.0
+
+
+def test_the_units_and_scripts_of_the_package_are_good():
+    units = deb.units()
+    assert {"tmpmaild.service", "tmpmaild@.service", "tmpmaild-smtp.socket"} <= units.keys()
+    started = [line for text in units.values() for line in text.splitlines() if line.startswith("Exec")]
+    assert {line.partition("=")[2].split()[0] for line in started} == {"/usr/bin/tmpmaild"}
+    assert [name for name, text in units.items() if "/opt/" in text or "/usr/bin/env" in text] == []
+    scripts = [ROOT / "deb" / name for name in ("postinst", "postrm", "prerm", "rtupdate")]
+    for script in scripts:
+        assert script.read_text().startswith("#!/bin/sh\n")
+        subprocess.run(["sh", "-n", script], check=True)

@@ -15,6 +15,7 @@ import pytest
 import chroot_image
 import machines
 from blocks import shell_blocks
+from machines import MAIL, READ
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
@@ -27,18 +28,6 @@ listen = ["0.0.0.0:25", "[::]:25"]
 hostname = "mx.tmp.example.org"
 [storage]
 path = "/var/lib/tmpmaild/tmpmaild.db"
-"""
-MAIL = """
-import json, smtplib, urllib.request
-addresses = "http://127.0.0.1:8025/api/v1/addresses"
-address = json.load(urllib.request.urlopen(addresses, b""))["address"]
-smtplib.SMTP("127.0.0.1", 25, timeout=30).sendmail("a@example.com", [address], b"Subject: kept\\r\\n\\r\\n")
-print(address)
-"""
-READ = """
-import json, sys, urllib.request
-mails = json.load(urllib.request.urlopen(f"http://127.0.0.1:8025/api/v1/addresses/{sys.argv[1]}/messages"))
-print(*[mail["subject"] for mail in mails["messages"]])
 """
 HOLD = """
 import socket, sys
@@ -177,7 +166,6 @@ def test_a_restart_refuses_nobody(machine):
 
 def test_the_sockets_are_opened_under_traffic(machine):
     (script,) = [one.script for one in shell_blocks("docs/operations.md") if "start sockets.target" in one.script]
-    machine.run("/bin/sh", "-c", "mkdir -p /opt/tmpmaild/src && ln -sfn /units /opt/tmpmaild/src/systemd")
     with machine.background(CALL) as calls:
         assert calls.stdout.readline() == "calling\n"
         for _ in range(3):

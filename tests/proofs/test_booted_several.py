@@ -100,8 +100,6 @@ def machine(request, tmp_path_factory):
     """Return the machine after the steps of docs/scaling.md, two daemons running."""
     folder = tmp_path_factory.mktemp("machine")
     with machines.installed(PACKAGES, folder, "[postgresql]", request.param) as machine:
-        machine.run("/bin/sh", "-c", "mkdir /opt/tmpmaild/src && ln -s /units /opt/tmpmaild/src/systemd")
-        machine.run("/bin/sh", "-c", "rm /etc/systemd/system/tmpmaild*")
         machine.run("ln", "-sf", "/opt/tmpmaild/bin/tmpmaild", "/usr/local/bin/tmpmaild")
         # Without a terminal createuser reads the password from its standard input, twice.
         perform(machine, blocks("The database")[0], stdin=f"{PASSWORD}\n{PASSWORD}\n")

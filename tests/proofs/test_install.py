@@ -1,12 +1,13 @@
 """An operator installs, runs and upgrades by README.md and docs/operations.md as they stand, on a Debian with systemd.
 
 Everything is real but two programs that need the internet: apt-get only looks whether what it is asked for is there, since
-the machine was made with it, and certbot makes a certificate of its own. pip and git get what is on the internet from
-this machine.
+the machine was made with it, except for our package, and certbot makes a certificate of its own. pip and git get what is on
+the internet from this machine.
 """
 
 import re
 import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -16,11 +17,13 @@ import machines
 from blocks import ROOT, shell_blocks
 
 INSTALL = [block for block in shell_blocks("README.md") if block.heading == "Install on a server"]
-OPERATIONS = shell_blocks("docs/operations.md")
+CHECKOUT = [block for block in shell_blocks("docs/operations.md") if block.heading == "From a checkout"]
+ALONE = ("From a checkout", "Debian 12 to Debian 13")  # the latter in test_booted.py
+OPERATIONS = [block for block in shell_blocks("docs/operations.md") if block.heading not in ALONE]
 BASE = ("ca-certificates", "dbus", "python3", "systemd", "systemd-sysv")
 APT_GET = """#!/bin/sh
 for word in "$@"; do
-    case $word in update|install|certbot|-*) ;; *) dpkg --status "$word" > /dev/null || exit 1 ;; esac
+    case $word in ./*) exec /usr/bin/apt-get "$@" ;; update|install|certbot|-*) ;; *) dpkg --status "$word" > /dev/null || exit 1 ;; esac
 done
 """
 CERTBOT = """#!/bin/sh
@@ -52,8 +55,10 @@ MAY_FAIL = {"tmpmaild doctor"}
 
 
 def packages():
-    asked = re.findall(r"^apt-get install (.+)$", "".join(block.script for block in INSTALL + OPERATIONS), re.MULTILINE)
-    words = {word for line in asked for word in line.split() if not word.startswith("-")}
+    asked = re.findall(
+        r"^apt-get install (.+)$", "".join(block.script for block in INSTALL + OPERATIONS + CHECKOUT), re.MULTILINE
+    )
+    words = {word for line in asked for word in line.split() if not word.startswith(("-", "./"))}
     return sorted({*BASE, *words, "curl", "sqlite3"} - {"certbot"})
 
 
@@ -64,16 +69,17 @@ def suite(request):
 
 @pytest.fixture(scope="module")
 def internet(suite, tmp_path_factory):
-    """Return a folder with what pip and git would fetch."""
+    """Return a folder with what pip and git would fetch, and with the package."""
     folder = tmp_path_factory.mktemp("internet")
     subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, folder / "tmpmaild.git"], check=True)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dns"], "hatchling"]
     machines.fetch(folder / "wheels", suite, *wanted)
+    subprocess.run([sys.executable, ROOT / "tools/deb.py", folder], check=True)
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def machine(amount, suite, internet, tmp_path_factory):
     if amount(whole=False, quick=True):
         pytest.skip("takes minutes; run without QUICK")
@@ -100,7 +106,7 @@ def perform(machine, block, changes=(), umask="022"):
         f"{line.split('#')[0].rstrip()} || true\n" if line.startswith(tuple(MAY_FAIL)) else f"{line}\n"
         for line in script.splitlines()
     )
-    done = machine.run("bash", "-euo", "pipefail", "-c", f"umask {umask}\n{script}", check=False)
+    done = machine.run("bash", "-euo", "pipefail", "-c", f"cd /internet\numask {umask}\n{script}", check=False)
     log = machine.run("journalctl", "--no-pager", "--lines=30", check=False).stdout if done.returncode else ""
     assert done.returncode == 0, f"{block.heading}\n{script}\n{done.stdout}\n{done.stderr}\n{log}"
     return done.stdout
@@ -123,3 +129,13 @@ def test_every_block_of_the_operator_works_as_it_stands(machine, suite, figure):
     machine.python(OFFERS_TLS)
     proof = f"shell blocks of README.md and docs/operations.md on a Debian {suite}"
     figure(proof, f"{len(INSTALL + OPERATIONS)} work", "all")
+
+
+def test_what_was_installed_from_a_checkout_goes_on_with_the_package(machine):
+    install, upgrade, leave = CHECKOUT
+    perform(machine, install, umask="077")
+    address = machine.python(MAIL, "tmp.example.org")
+    perform(machine, upgrade)
+    perform(machine, leave)
+    assert machine.run("systemctl", "show", "--property=FragmentPath", "tmpmaild").stdout.count("/lib/systemd/system/")
+    assert machine.run("tmpmaild", "inboxes").stdout.endswith(f" {address}\n")

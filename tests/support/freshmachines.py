@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import chroot_image
+from machines import overlay
 
 ROOT = Path(__file__).parents[2]
 USER = "somebody"
@@ -45,18 +46,10 @@ class FreshMachine:
 def fresh(suite):
     """Yield a Debian with two users, whose homes nobody else may enter, and the commit in ``/tmpmaild.bundle``."""
     base = chroot_image.debian(["ca-certificates"], suite)
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tmpmaild-fresh-") as name:
-        folder = Path(name)
-        for part in ("upper", "work", "root"):
-            (folder / part).mkdir()
-        subprocess.run(["git", "bundle", "create", "--quiet", folder / "bundle", "HEAD"], cwd=ROOT, check=True)
-        options = f"lowerdir={base},upperdir={folder}/upper,workdir={folder}/work"
-        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, folder / "root"], check=True)
-        try:
-            machine = FreshMachine(folder / "root", folder / "bundle")
-            (folder / "root/etc/apt/sources.list.d/updates.list").write_text(_MORE_SUITES.format(suite))
-            machine.must("root", _MAKE_HOMES)
-            machine.must("root", "apt-get -qq update")
-            yield machine
-        finally:
-            subprocess.run(["umount", folder / "root"], check=True)
+    with overlay(base) as root, tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["git", "bundle", "create", "--quiet", f"{folder}/bundle", "HEAD"], cwd=ROOT, check=True)
+        machine = FreshMachine(root, f"{folder}/bundle")
+        (root / "etc/apt/sources.list.d/updates.list").write_text(_MORE_SUITES.format(suite))
+        machine.must("root", _MAKE_HOMES)
+        machine.must("root", "apt-get -qq update")
+        yield machine

@@ -17,6 +17,19 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 120
 PROGRAMS = ("systemd-nspawn", "nsenter", "debootstrap")
 PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}
+# Store a mail by port 25 and print its address; print the subjects of the mails at an address.
+MAIL = """
+import json, smtplib, urllib.request
+addresses = "http://127.0.0.1:8025/api/v1/addresses"
+address = json.load(urllib.request.urlopen(addresses, b""))["address"]
+smtplib.SMTP("127.0.0.1", 25, timeout=30).sendmail("a@example.com", [address], b"Subject: kept\\r\\n\\r\\n")
+print(address)
+"""
+READ = """
+import json, sys, urllib.request
+mails = json.load(urllib.request.urlopen(f"http://127.0.0.1:8025/api/v1/addresses/{sys.argv[1]}/messages"))
+print(*[mail["subject"] for mail in mails["messages"]])
+"""
 
 
 def missing():
@@ -100,14 +113,30 @@ def fetch(folder, suite, *wanted):
 
 
 @contextmanager
-def booted(packages, mounts, console, suite=chroot_image.SUITES[0]):
+def overlay(base):
+    """Mount a folder on a disk above a Debian, where it can be changed; yield its root."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tmpmaild-machine-") as name:
+        upper, work, root = folders = [Path(name, part) for part in ("upper", "work", "root")]
+        for folder in folders:
+            folder.mkdir()
+        options = f"lowerdir={base},upperdir={upper},workdir={work}"
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, root], check=True)
+        try:
+            yield root
+        finally:
+            subprocess.run(["umount", root], check=True)
+
+
+@contextmanager
+def booted(packages, mounts, console, suite=chroot_image.SUITES[0], root=None):
     """Boot a Debian with these packages, and these folders of ours (place in there to place out here); yield a Machine.
 
-    ``suite`` is Debian's name of the release, ``console`` a file for what is printed. Skips the test if no container
-    boots on this machine.
+    ``suite`` is Debian's name of the release, ``console`` a file for what is printed; ``root`` a Debian that is there
+    already and may be changed. Skips the test if no container boots on this machine.
     """
-    command = ["systemd-nspawn", "--quiet", "--directory", chroot_image.debian(packages, suite), "--volatile=overlay"]
-    command += ["--private-network", "--register=no", "--keep-unit", "--console=read-only", "--boot"]
+    base = [root] if root else [chroot_image.debian(packages, suite), "--volatile=overlay"]
+    command = ["systemd-nspawn", "--quiet", "--directory", *base, "--private-network"]
+    command += ["--register=no", "--keep-unit", "--console=read-only", "--boot"]
     command += [f"--bind-ro={ours}:{inside}" for inside, ours in mounts.items()]
     # On a disk, where systemd 257 maps the ids of a dynamic user's folders: on the overlay it cannot.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as private, console.open("wb") as output:

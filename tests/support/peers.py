@@ -55,6 +55,7 @@ def _swaks_knows_tls() -> bool:
 # Playwright's node is linked with libatomic.
 _BROWSERS = ("chromium", "chromium-headless-shell")
 PEERS = {
+    "binutils": _programs("strip", packages=("binutils",)),
     "caddy": _programs("caddy"),
     "chromium": Peer((*_BROWSERS, "libatomic1"), lambda: all(map(which, _BROWSERS)) and _can_load("libatomic.so.1")),
     "curl": _programs("curl"),
@@ -63,6 +64,8 @@ PEERS = {
     "fish": _programs("fish"),
     "haproxy": _programs("haproxy"),
     "jq": _programs("jq"),
+    "lintian": _programs("lintian"),
+    "mandoc": _programs("mandoc"),
     "msmtp": _programs("msmtp"),
     "nginx": _programs("nginx", packages=("nginx-light",)),
     "node": _programs("node", "npm", packages=("nodejs", "npm")),
@@ -80,7 +83,7 @@ PEERS = {
 }
 
 
-ONLY_OF_PROOFS = ("postfix",)
+ONLY_OF_PROOFS = ("binutils", "lintian", "mandoc", "postfix")
 
 
 def missing(names: Iterable[str] = tuple(PEERS.keys() - ONLY_OF_PROOFS)) -> list[str]:

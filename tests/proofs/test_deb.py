@@ -1,0 +1,162 @@
+"""The package on a Debian 12 and a Debian 13 that boot: installed, upgraded, removed and purged, and Debian upgraded below it.
+
+By ``make proof-deb``, as root; the first time it makes these Debians from the network, and each time it fetches the upgrade
+to Debian 13.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import chroot_image
+import machines
+from blocks import ROOT, shell_blocks
+from freshmachines import FreshMachine
+from machines import MAIL, READ
+
+PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "python3-venv")
+NEWER = "99.0"
+CONFIG = "/etc/tmpmaild/config.toml"
+INSTALL = next(block.script for block in shell_blocks("README.md") if block.heading == "Install on a server")
+FETCH_UPGRADE = """
+sed -i s/bookworm/trixie/ /etc/apt/sources.list
+apt-get -qq update
+apt-get -qq --yes --download-only full-upgrade
+"""
+APT_GET = "DEBIAN_FRONTEND=noninteractive apt-get --yes -o Dpkg::Options::=--force-confdef"  # no questions
+HOLDS = "find / -xdev -name '*tmpmaild*' -not -path '/packages*'; find /etc/tmpmaild /var/lib/private -mindepth 1"
+
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("BOOT"), reason="boots a Debian: make proof-deb"),
+    pytest.mark.needs("binutils"),
+]
+
+
+def build(folder, umask):
+    """Build the package from a clone of the commit, in a folder of its own."""
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder / "src"], check=True)
+    environ = os.environ | {"PYTHONPATH": str(folder / "src")}
+    command = [sys.executable, "tools/deb.py", folder]
+    subprocess.run(command, cwd=folder / "src", env=environ, umask=umask, check=True)
+    (package,) = folder.glob("*.deb")
+    return package
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("package"), 0o022)
+
+
+@pytest.fixture(scope="module")
+def folder(package, tmp_path_factory):
+    """Return a folder with the package, and a newer one, which brings another configuration."""
+    folder = tmp_path_factory.mktemp("packages")
+    shutil.copy(package, folder)
+    root = tmp_path_factory.mktemp("newer") / "root"
+    subprocess.run(["dpkg-deb", "--raw-extract", package, root], check=True)
+    for path, old, new in (
+        (root / "DEBIAN/control", "Version: ", f"Version: {NEWER}+"),
+        (root / "usr/lib/tmpmaild/tmpmaild/__init__.py", '__version__ = "', f'__version__ = "{NEWER}+'),
+        (root / CONFIG.lstrip("/"), "[storage]", "# new\n[storage]"),
+    ):
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", root, folder], check=True)
+    return folder
+
+
+@pytest.fixture(params=chroot_image.SUITES)
+def suite(request):
+    return request.param
+
+
+@pytest.fixture
+def machine(suite, folder, tmp_path):
+    with machines.booted(PACKAGES, {"/packages": folder}, tmp_path / "console.txt", suite) as machine:
+        yield machine
+
+
+def test_two_builds_of_a_commit_are_equal_to_the_octet(package, tmp_path, figure):
+    again = build(tmp_path, 0o077)
+    figure("two builds of the package", f"{again.stat().st_size} octets, equal: {equal(package, again)}", "True")
+    assert equal(package, again)
+
+
+def equal(one, other):
+    return one.name == other.name and one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.needs("lintian", "mandoc")
+def test_lintian_and_mandoc_have_nothing_to_say(package, tmp_path):
+    done = subprocess.run(["lintian", "--fail-on=error,warning", package], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    subprocess.run(["dpkg-deb", "--extract", package, tmp_path], check=True)
+    pages = sorted(tmp_path.glob("usr/share/man/man*/*"))
+    assert [page.name for page in pages] == ["tmpmaild.1.gz", "tmpmaild.toml.5.gz"]
+    subprocess.run(["gunzip", *pages], check=True)
+    command = ["mandoc", "-T", "lint", "-W", "warning", *(page.with_suffix("") for page in pages)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def install(machine, package):
+    """Perform the README's commands, in a folder with the package alone, and without a network."""
+    script = INSTALL.replace("apt-get update\n", "")
+    machine.run("bash", "-euc", f"mkdir /tmp/here; cd /tmp/here; ln -s /packages/{package.name} .\n{script}")
+
+
+def test_it_is_installed_upgraded_removed_and_purged(machine, suite, package, figure):
+    before = machine.run("bash", "-c", HOLDS, check=False).stdout
+    machine.run("apt-get", "install", "--yes", f"/packages/{package.name}")
+    assert [machine.show(name) for name in ("UnitFileState", "ActiveState")] == ["disabled", "inactive"]
+    assert machine.run("systemctl", "start", "tmpmaild", check=False).returncode == 1
+    assert f"{CONFIG}: domains[0]: expected a domain name, found '<your domain>'" in machine.log()
+    assert machine.show("NRestarts") == "0"
+
+    install(machine, package)
+    address = machine.python(MAIL)
+    assert address.endswith("@tmp.example.org")
+    assert machine.python(READ, address) == "kept"
+    assert machine.show("UnitFileState") == "enabled"
+
+    configured = machine.run("cat", CONFIG).stdout
+    machine.run("bash", "-c", f"{APT_GET} install /packages/tmpmaild_{NEWER}*.deb")
+    assert machine.run("cat", CONFIG).stdout == configured
+    assert machine.run("cat", f"{CONFIG}.dpkg-dist").stdout != configured
+    machine.until(ActiveState="active")
+    assert machine.run("tmpmaild", "status").stdout.startswith(f"tmpmaild {NEWER}+")
+    assert machine.python(READ, address) == "kept"
+
+    machine.run("apt-get", "remove", "--yes", "tmpmaild")
+    assert machine.show("ActiveState") == "inactive"
+    assert machine.run("cat", CONFIG).stdout == configured
+    assert machine.run("find", "/usr", "-name", "*tmpmaild*").stdout == ""
+    machine.run("bash", "-c", f"{APT_GET} install /packages/tmpmaild_{NEWER}*.deb")
+    machine.run("systemctl", "start", "tmpmaild")
+    assert machine.python(READ, address) == "kept"
+    machine.run("apt-get", "purge", "--yes", "tmpmaild")
+    assert machine.show("LoadState") == "not-found"
+    assert machine.run("bash", "-c", HOLDS, check=False).stdout == before
+    figure(f"the package on a Debian {suite}", "installed, upgraded, removed, purged", "all")
+
+
+def test_debian_is_upgraded_below_it(package, folder, tmp_path, figure):
+    """The packages of Debian 13 are fetched before the machine boots, which has no network."""
+    before, _ = chroot_image.SUITES
+    with machines.overlay(chroot_image.debian(PACKAGES, before)) as root:
+        FreshMachine(root, package).must("root", FETCH_UPGRADE)
+        with machines.booted(PACKAGES, {"/packages": folder}, tmp_path / "console.txt", root=root) as machine:
+            install(machine, package)
+            address = machine.python(MAIL)
+            machine.run("bash", "-c", f"{APT_GET} --no-download full-upgrade")
+            assert machine.python("import sys; print(sys.version_info[:2])") == "(3, 13)"
+            assert machine.python(READ, address) == "kept"
+            machine.run("systemctl", "restart", "tmpmaild")
+            assert machine.python(READ, address) == "kept"
+            machine.python(MAIL)
+            compiled = machine.run("find", "/usr/lib/tmpmaild", "-name", "*.pyc").stdout.split()
+            assert {name.split(".")[-2] for name in compiled} == {"cpython-313"}
+    figure("Debian 12 upgraded to 13 below the package", "the service runs, its mail is there", "both")

@@ -1,0 +1,193 @@
+"""Builds dist/tmpmaild_VERSION_ARCHITECTURE.deb, one package for Debian 12 and 13.
+
+The program and its libraries, in the pinned versions, are in /usr/lib/tmpmaild. That is no virtual environment, which
+would belong to one Python: what is compiled is there once for each Python, with that in its name, and the rest is the
+same for all. So nothing has to be made anew when an upgrade of Debian replaces Python.
+
+Needs dpkg-deb and strip (Debian packages dpkg and binutils), and the registry of pip. The same commit gives the same
+octets where these programs are the same: all times are that of the commit, or $SOURCE_DATE_EPOCH.
+
+python tools/deb.py [FOLDER]      by default dist/
+"""
+
+import gzip
+import hashlib
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Final
+
+import manpages
+from tmpmaild import __version__
+
+ROOT: Final = Path(__file__).parents[1]
+PYTHONS: Final = ("3.11", "3.13")  # of Debian 12 and 13
+# Everything that a key of the configuration or a command for users needs, but not the MCP server, which is for agents.
+EXTRAS: Final = "client,dns,postgresql,senders"
+_FROM_SOURCE: Final = ("dkimpy", "pyspf")  # of which PyPI has no wheels; they hold nothing compiled
+_MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+_GLIBC: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")  # older than those of Debian 12
+_SHELLS: Final = {
+    "bash": "bash-completion/completions/tmpmaild",
+    "zsh": "zsh/vendor-completions/_tmpmaild",
+    "fish": "fish/vendor_completions.d/tmpmaild.fish",
+}
+_PAGES: Final = "api commands configuration known-issues metrics operations scaling security webhooks".split()
+_FROM_CHECKOUT: Final = (
+    "# By way of env, so that this file can be verified on a machine where tmpmaild is not installed.\n",
+    "/usr/bin/env /opt/tmpmaild/bin/tmpmaild",
+)
+
+
+def build(target: Path) -> Path:
+    """Build the package in a folder, and return it."""
+    architecture = _output("dpkg", "--print-architecture").strip()
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name, "root")
+        libraries(root / "usr/lib/tmpmaild", Path(name), _MACHINES[architecture])
+        _programs(root)
+        _documentation(root)
+        _control(root, architecture)
+        _set_modes(root)
+        target.mkdir(parents=True, exist_ok=True)
+        package = target / f"tmpmaild_{__version__}_{architecture}.deb"
+        _run("dpkg-deb", "-Zxz", "--root-owner-group", "--build", root, package)
+    return package
+
+
+def libraries(folder: Path, scratch: Path, machine: str) -> None:
+    """Install tmpmaild and what it needs for each Python, one over the other."""
+    pip = (sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check")
+    pins = ("--constraint", ROOT / "constraints.txt")
+    _run(*pip, "wheel", "--no-deps", "--wheel-dir", scratch, *pins, ROOT, *_FROM_SOURCE)
+    (wheel,) = scratch.glob("tmpmaild-*.whl")
+    for python in PYTHONS:
+        platforms = [f"--platform={glibc}_{machine}" for glibc in _GLIBC]
+        options = ("--no-compile", "--only-binary=:all:", f"--python-version={python}", *platforms)
+        one = scratch / python
+        _run(*pip, "install", f"--target={one}", "--find-links", scratch, *options, *pins, f"{wheel}[{EXTRAS}]")
+        shutil.copytree(one, folder, dirs_exist_ok=True)
+    for unwanted in (folder / "bin", folder / "share", *folder.glob("*/tests")):
+        shutil.rmtree(unwanted)
+    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):  # what pip needs to uninstall
+        for path in folder.glob(f"*.dist-info/{name}"):
+            path.unlink()
+    for compiled in folder.rglob("*.so"):
+        _run("strip", "--strip-unneeded", compiled)
+
+
+def units() -> dict[str, str]:
+    """Return the units, which start the program of the package."""
+    comment, program = _FROM_CHECKOUT
+    found = sorted([*ROOT.glob("systemd/*.service"), *ROOT.glob("systemd/*.socket")])
+    return {unit.name: unit.read_text().replace(comment, "").replace(program, "/usr/bin/tmpmaild") for unit in found}
+
+
+def examples() -> dict[str, Path]:
+    """Return the files in /usr/share/doc/tmpmaild/examples."""
+    others = [ROOT / "config.example.toml", *ROOT.glob("docs/proxy/*"), *ROOT.glob("docs/monitoring/*")]
+    return {"fail2ban.conf": ROOT / "docs/fail2ban/tmpmaild.conf"} | {path.name: path for path in others}
+
+
+def _programs(root: Path) -> None:
+    """Put the command, its completion, its configuration and the units where Debian has them."""
+    _copy("deb/tmpmaild", root / "usr/bin/tmpmaild")
+    _copy("systemd/config.toml", root / "etc/tmpmaild/config.toml")
+    _copy("deb/rtupdate", root / "usr/share/python3/runtime.d/tmpmaild.rtupdate")
+    for name, text in units().items():
+        _write(root / "usr/lib/systemd/system" / name, text)
+    for shell, place in _SHELLS.items():
+        _write(root / "usr/share" / place, _output(sys.executable, "-m", "tmpmaild", "completion", shell))
+
+
+def _documentation(root: Path) -> None:
+    _write(root / "usr/share/man/man1/tmpmaild.1.gz", manpages.command_page())
+    _write(root / "usr/share/man/man5/tmpmaild.toml.5.gz", manpages.configuration_page())
+    _copy("deb/lintian-overrides", root / "usr/share/lintian/overrides/tmpmaild")
+    here = root / "usr/share/doc/tmpmaild"
+    for name, path in examples().items():
+        _copy(path, here / "examples" / name)
+    for page in _PAGES:
+        _copy(f"docs/{page}.md", here / f"{page}.md")
+    _write(here / "CHANGELOG.md.gz", (ROOT / "CHANGELOG.md").read_text())
+    date = formatdate(int(os.environ["SOURCE_DATE_EPOCH"]))
+    what = "  * What is new, and what to do at an upgrade, is in CHANGELOG.md.gz."
+    author = next(line for line in (ROOT / "deb/control").read_text().splitlines() if line.startswith("Maintainer: "))
+    entry = f"tmpmaild ({__version__}) stable; urgency=medium\n\n{what}\n\n -- {author.partition(' ')[2]}  {date}\n"
+    _write(here / "changelog.gz", entry)
+    text = (ROOT / "deb/copyright").read_text()
+    licence = "".join(f" {line}\n" if line else " .\n" for line in _licence().splitlines())
+    _write(here / "copyright", text.format(libraries="\n".join(_licences(root)), licence=licence.rstrip("\n")))
+
+
+def _licence() -> str:
+    """Return the text of the licence, without its title and the line of the copyright."""
+    return (ROOT / "LICENSE").read_text().split("\n\n", 2)[2]
+
+
+def _licences(root: Path) -> Iterator[str]:
+    found = importlib.metadata.distributions(path=[str(root / "usr/lib/tmpmaild")])
+    for one in sorted(found, key=lambda one: one.name.lower()):
+        about = one.metadata
+        classified = [text.rpartition(" :: ")[2] for text in about.get_all("Classifier", []) if "License ::" in text]
+        licence = about.get_all("License-Expression", []) or about.get_all("License", []) or classified
+        yield from textwrap.wrap(f"{one.name} {one.version}: {licence[0].splitlines()[0]}", 78, initial_indent=" ")
+
+
+def _control(root: Path, architecture: str) -> None:
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    kibibytes = sum(path.stat().st_size + 1023 >> 10 for path in files)
+    sums = [
+        f"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}  {path.relative_to(root)}\n"
+        for path in files
+        if path.parts[len(root.parts)] != "etc"
+    ]
+    text = (ROOT / "deb/control").read_text()
+    folder = root / "DEBIAN"
+    _write(folder / "control", text.format(version=__version__, architecture=architecture, kibibytes=kibibytes))
+    _write(folder / "conffiles", "/etc/tmpmaild/config.toml\n")
+    _write(folder / "md5sums", "".join(sums))
+    for script in ("postinst", "prerm", "postrm"):
+        _copy(f"deb/{script}", folder / script)
+
+
+def _set_modes(root: Path) -> None:
+    """Make everything readable, and executable what begins with the name of its interpreter, whatever the umask is."""
+    for path in root.rglob("*"):
+        programs = (root / "DEBIAN", root / "usr/bin", root / "usr/share/python3/runtime.d")
+        is_program = path.parent in programs and path.read_bytes().startswith(b"#!")
+        path.chmod(0o755 if path.is_dir() or is_program else 0o644)
+    root.chmod(0o755)
+
+
+def _copy(source: str | Path, target: Path) -> None:
+    _write(target, (ROOT / source).read_text())
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    octets = text.encode()
+    path.write_bytes(gzip.compress(octets, 9, mtime=0) if path.suffix == ".gz" else octets)
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout  # noqa: S603 - ours
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own words
+
+
+if __name__ == "__main__":
+    if absent := [name for name in ("dpkg-deb", "strip") if not shutil.which(name)]:
+        sys.exit(f"needs {', '.join(absent)} (Debian packages dpkg, binutils)")
+    os.environ.setdefault("SOURCE_DATE_EPOCH", _output("git", "log", "-1", "--format=%ct").strip())
+    os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # how xz compresses depends on the number of processors
+    sys.stdout.write(f"{build(Path(*sys.argv[1:] or ['dist']).resolve())}\n")
