@@ -113,8 +113,7 @@ def build(target: Path, root: Path = ROOT) -> None:
         _run("tar", "--extract", "--no-same-permissions", "--file", source.with_suffix(".tar"), cwd=source)
         _run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source, env=environ)
         _build_npm_package(source / "clients/typescript", target)
-        if (source / "tools/deb.py").exists():
-            _run(sys.executable, "tools/deb.py", target, cwd=source, env=environ | {"PYTHONPATH": str(source)})
+        _run(sys.executable, "tools/deb.py", target, cwd=source, env=environ | {"PYTHONPATH": str(source)})
         _describe(target, source, Path(folder, "venv"))
     (target / "SHA256SUMS").write_text(sums(target))
 
