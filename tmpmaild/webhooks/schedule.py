@@ -6,7 +6,7 @@ Memory is one entry for each webhook and one for each host; nothing else grows, 
 import heapq
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -37,7 +37,7 @@ class Host:
     calls: int = 0
     pace: Pace = Pace.UNKNOWN
     is_queued: bool = False
-    ready: "list[Job]" = field(default_factory=list)  # a deque takes 600 octets when it is empty
+    ready: "deque[Job] | None" = None  # an empty one takes 600 octets
 
 
 @dataclass(slots=True, eq=False)
@@ -120,6 +120,7 @@ class Schedule:
             job.is_again = True
         elif not job.is_ready:
             job.is_ready, job.due_at_ms = True, 0
+            job.host.ready = job.host.ready or deque()
             job.host.ready.append(job)
             self._queue(job.host)
 
@@ -138,7 +139,7 @@ class Schedule:
                 host = queue.popleft()
                 host.is_queued = False
                 while host.ready:
-                    job = host.ready.pop(0)
+                    job = host.ready.popleft()
                     if not job.is_forgotten:
                         self._turns.rotate(-1)
                         return self._begun(host, job, pace)
@@ -148,6 +149,7 @@ class Schedule:
         host.calls += 1
         self._calls[pace] += 1
         job.is_ready, job.is_called, job.is_again, job.pace = False, True, False, pace
+        host.ready = host.ready or None
         self._queue(host)
         return job
 
