@@ -158,7 +158,7 @@ def test_a_name_leads_to_public_addresses_and_networks_of_the_rules_only(address
 
 
 def test_a_network_is_allowed_for_its_ports_only():
-    """Otherwise whoever has a name below ``*.corp.example:9200`` reaches that port on every private machine."""
+    """Otherwise somebody with a name below ``*.corp.example:9200`` reaches that port on every private machine."""
     rules = tuple(map(parse_rule, ["*.corp.example:9200", "10.0.0.0/8", "10.9.0.0/16:9200"]))
     target = parse_url("http://search.corp.example:9200/")
     assert [permits_address(rules, target, address) for address in ("10.1.2.3", "10.9.2.3")] == [False, True]

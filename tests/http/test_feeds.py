@@ -146,7 +146,7 @@ async def test_a_private_feed_is_read_with_the_token_or_by_its_secret_path(world
     assert url.encode() in by_secret.body
     assert url.encode() not in by_token.body
     assert private["token"].encode() not in by_secret.body
-    assert await secret_url(client, private) == url  # whoever asks again finds the same feed
+    assert await secret_url(client, private) == url  # the next request finds the same feed
 
 
 async def test_a_secret_path_works_after_a_restart(open_world, store, clock):

@@ -230,7 +230,7 @@ class Inbox(InboxView):
         return self._driver.run(self._remote.faults())
 
     def set_webhook(self, webhook: Webhook | None) -> Webhook | None:
-        """Have a URL called when something happens here, in place of the one before; None ends that.
+        """Set the URL that is called when something happens here, in place of the one before; None ends that.
 
         Returns the webhook with its ``secret``, which is told only now. Raises ``InvalidRequest`` if the operator does
         not allow the URL, ``WebhooksOff`` if none.

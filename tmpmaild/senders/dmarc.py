@@ -90,7 +90,7 @@ def _policy(tags: dict[str, str], *names: str) -> str:
 
 
 def _tags(answer: Answer) -> dict[str, str] | None:
-    """Return the tags of the record, of which there must be exactly one; what is no tag is left out (RFC 7489 §6.3)."""
+    """Return the tags of the record, of which there must be exactly one; other pieces are left out (RFC 7489 §6.3)."""
     found = [value for value in answer.values if len(value) <= _MOST_RECORD_BYTES and _VERSION.match(value)]
     if len(found) != 1:
         return None
