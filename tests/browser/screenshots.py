@@ -17,6 +17,8 @@ from pathlib import Path
 from msgspec import Struct
 from playwright.async_api import async_playwright
 
+from tmpmaild.pytest_plugin.zones import Zones
+
 FOLDER = Path(__file__).parents[2] / "docs/screenshots"
 SETTINGS = {
     "TMPMAILD_DOMAINS": "tmp.example.org",
@@ -25,6 +27,10 @@ SETTINGS = {
     "TMPMAILD_ADDRESSES__MAX_LIFETIME_SECONDS": "86400",
 }
 NO_LIMIT = {"TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0"}
+ZONE = "".join(  # of those who say where their mail comes from
+    f'{domain}.example. 60 IN TXT "v=spf1 ip4:127.0.0.1 -all"\n_dmarc.{domain}.example. 60 IN TXT "v=DMARC1; p=reject"\n'
+    for domain in ("bahn", "harbour", "orchard", "tide")
+)
 WELCOME = """<div style="font: 16px/1.5 sans-serif; max-width: 32rem; margin: 1rem auto; color: #1d2a3a">
 <h1 style="color: #2f5bd0">Welcome to Orchard</h1><p>Hello! Type this code to confirm your e-mail address:</p>
 <p style="font-size: 30px; letter-spacing: 5px"><b>481 516</b></p>
@@ -116,7 +122,7 @@ class Service:
             if mail.file:
                 message.add_attachment(b"%PDF-1.7\n" * 4000, maintype="application", subtype="pdf", filename=mail.file)
             with smtplib.SMTP("127.0.0.1", self.smtp_port) as connection:
-                connection.send_message(message, "bounces@example.com", [recipient])
+                connection.send_message(message, f"bounces@{message['From'].addresses[0].domain}", [recipient])
 
     def stop(self):
         self.process.terminate()
@@ -162,6 +168,7 @@ class Studio:
 async def open_mail(page, subject, text):
     await page.locator("#list .open", has_text=subject).click()
     await page.frame_locator("iframe").get_by_text(text).first.wait_for()
+    await page.get_by_text(re.compile("^Signed by")).filter(visible=True).first.wait_for()
 
 
 async def take_mail(studio, running):
@@ -223,7 +230,7 @@ async def main():
     async with async_playwright() as playwright:
         executable = shutil.which("chromium")
         studio = Studio(await playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"]))
-        with service(**NO_LIMIT) as running:
+        with Zones(ZONE) as zones, service(**NO_LIMIT, TMPMAILD_SENDERS__RESOLVER=zones.place) as running:
             await take_mail(studio, running)
             await take_first_visits(studio, running)
             await take_inboxes(studio, running)
