@@ -76,6 +76,17 @@ def test_the_section_of_the_changelog_is_closed_and_becomes_the_notes():
     assert release.notes(closed, "1.0.0") == "tmpmaild 1.0.0 - 2026-11-23\n\n- All of it.\n"
 
 
+def test_on_pypi_pictures_and_links_lead_to_the_files_of_the_version():
+    readme = "![The inbox](docs/light.png)\n\n[Try](#try) [API](docs/api.md#create), [more](https://example.com/)\n"
+    files = "https://github.com/tmpmaild/tmpmaild"
+    assert release.readable_anywhere(readme, "1.1.0") == (
+        f"![The inbox]({files}/raw/v1.1.0/docs/light.png)\n\n"
+        f"[Try](#try) [API]({files}/blob/v1.1.0/docs/api.md#create), [more](https://example.com/)\n"
+    )
+    whole = release.readable_anywhere((release.ROOT / "README.md").read_text(), "1.1.0")
+    assert re.findall(r"\]\((?!https?:|#)", whole) == []
+
+
 @pytest.mark.parametrize("name", release.VERSIONS)
 def test_only_the_version_changes_where_it_is_written(name):
     text, pattern = (release.ROOT / name).read_text(), release.VERSIONS[name]

@@ -32,6 +32,7 @@ VERSIONS: Final = {
 """Where the version is written, and how."""
 EXTRAS: Final = "client,dns,mcp,postgresql,senders,tls"
 _UNRELEASED: Final = re.compile(r"^## Unreleased\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_LINK: Final = re.compile(r"(!\[[^]]*|)\]\((?!https?:|#)([^)]+)\)")
 _BY_HAND: Final = """
 Publish by hand, from {dist}:
   git tag --sign --cleanup=verbatim --file {dist}/release-notes.md v{version}
@@ -83,6 +84,16 @@ def with_version(text: str, pattern: str, version: str) -> str:
     return re.sub(pattern, lambda match: match[0].replace(match[1], version), text, flags=re.MULTILINE)
 
 
+def readable_anywhere(readme: str, version: str) -> str:
+    """Return the README with links to the files of a version, for PyPI, where there are no files beside it."""
+
+    def linked(match: re.Match[str]) -> str:
+        kind = "raw" if match[1] else "blob"
+        return f"{match[1]}](https://github.com/tmpmaild/tmpmaild/{kind}/v{version}/{match[2]})"
+
+    return _LINK.sub(linked, readme)
+
+
 def prepare(version: str, root: Path = ROOT, *, checked: bool) -> None:
     """Check, then commit the version and the changelog."""
     if reasons := list(obstacles(version, root)):
@@ -111,6 +122,8 @@ def build(target: Path, root: Path = ROOT) -> None:
         source.mkdir()
         _run("git", "archive", "--output", source.with_suffix(".tar"), "HEAD", cwd=root)
         _run("tar", "--extract", "--no-same-permissions", "--file", source.with_suffix(".tar"), cwd=source)
+        readme = source / "README.md"
+        readme.write_text(readable_anywhere(readme.read_text(), _version((source / "pyproject.toml").read_text())))
         _run(sys.executable, "-m", "hatchling", "build", "-d", target, cwd=source, env=environ)
         _build_npm_package(source / "clients/typescript", target)
         _run(sys.executable, "tools/deb.py", target, cwd=source, env=environ | {"PYTHONPATH": str(source)})
@@ -144,6 +157,10 @@ def sums(folder: Path) -> str:
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
 
 
+def _version(pyproject: str) -> str:
+    return str(tomllib.loads(pyproject)["project"]["version"])
+
+
 def _git(root: Path, *arguments: str) -> str:
     command = ["git", *arguments]
     return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - ours
@@ -161,7 +178,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.version:
         prepare(given.version, checked=given.checked)
-    version = tomllib.loads(_git(ROOT, "show", "HEAD:pyproject.toml"))["project"]["version"]
+    version = _version(_git(ROOT, "show", "HEAD:pyproject.toml"))
     target = ROOT / "dist" / version
     build(target)
     _run("sha256sum", "--check", "SHA256SUMS", cwd=target)
