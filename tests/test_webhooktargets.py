@@ -91,6 +91,8 @@ def test_a_url_is_taken_apart_into_its_normal_form(text, wanted):
         ("https://hooks.example.org:0/", "port"),
         ("https://hooks.example.org:65536/", "port"),
         ("https://" + "a." * 1100 + "example/", "characters"),
+        ("https://hooks.example.org?" + "a" * 2022, "normal form"),  # "/" is put before the query
+        ("https://bücher.example/" + "a" * 2025, "normal form"),
         ("https://hooks..example.org/", "host name"),
         ("https://hooks_1.example.org/", "host name"),
         ("https://hooks%2eexample.org/", "host name"),

@@ -138,7 +138,10 @@ def parse_url(text: str) -> Target:
     port = int(digits or _WEB_PORTS[scheme])
     if not 0 < port <= _MOST_PORT:
         raise ValueError("there is no such port")
-    return Target(scheme, _host(v6, host), port, (path or "/") + (query or ""))
+    target = Target(scheme, _host(v6, host), port, (path or "/") + (query or ""))
+    if len(target.url) > MOST_URL_CHARACTERS:  # what is stored is its normal form, which is taken apart again
+        raise ValueError(f"its normal form has more than {MOST_URL_CHARACTERS} characters")
+    return target
 
 
 def _mistake(text: str) -> str:

@@ -9,6 +9,7 @@ from receivers import OK
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Block
 from tmpmaild.verdicts import unchecked
+from tmpmaild.webhookmodel import Webhook
 from tmpmaild.webhooks import signing
 
 from .conftest import LIFETIME_MS, SECRET
@@ -205,6 +206,15 @@ async def test_a_webhook_that_is_set_anew_during_a_call_is_the_one_that_counts(h
         await house.deliver(inbox, "after")
         await house.receiver.wait(2)
     assert house.subjects() == ["before", "after"]
+
+
+async def test_a_url_that_cannot_be_read_any_more_harms_no_other(house):
+    """Such as that of a newer version on the same database."""
+    inbox = await house.inbox()
+    await house.set(await house.inbox("bob"), Webhook("no URL", frozenset({"message"}), frozenset(), SECRET))
+    async with house.sending(house.another()):
+        await house.deliver(inbox, "told")
+        await house.receiver.wait(1)
 
 
 async def test_a_webhook_that_is_taken_away_is_not_called(house):

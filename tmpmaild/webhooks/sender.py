@@ -146,16 +146,18 @@ class Sender:
             self._schedule.forget(job)
 
     async def _read_changed(self) -> None:
-        while self._changed:
-            inbox_id = self._changed.pop()
-            try:
-                found = await self._read(partial(self._read_one, inbox_id))
-            except RequestError as error:  # a look finds it
-                log.debug("a webhook cannot be read: %s", error)
-                return
-            job = self._schedule.get(inbox_id)
-            if not found and job is not None:
-                self._schedule.forget(job)
+        """Read one of those that have changed, which wakes us for the next; calls that are due go before that."""
+        if not self._changed:
+            return
+        inbox_id = self._changed.pop()
+        try:
+            found = await self._read(partial(self._read_one, inbox_id))
+        except RequestError as error:  # a look finds it
+            log.debug("a webhook cannot be read: %s", error)
+            return
+        job = self._schedule.get(inbox_id)
+        if not found and job is not None:
+            self._schedule.forget(job)
 
     async def _read_one(self, inbox_id: str) -> Sequence[StoredWebhook]:
         stored = await self._storage.read_webhook(inbox_id)
@@ -175,7 +177,12 @@ class Sender:
 
     def _note(self, stored: StoredWebhook) -> None:
         now_ms, state = self._clock(), stored.state
-        job = self._schedule.know(stored.inbox_id, parse_url(stored.webhook.url).host)
+        try:
+            host = parse_url(stored.webhook.url).host
+        except ValueError as error:  # another version may have stored it
+            log.warning("a webhook has a URL that cannot be called: %s", error)
+            return
+        job = self._schedule.know(stored.inbox_id, host)
         job.seen = self._looks
         if "expired" in stored.webhook.events:
             self._schedule.end_at(job, max(stored.expires_at_ms, state.next_at_ms))
