@@ -209,6 +209,18 @@ async def test_a_name_server_that_never_answers_holds_one_thread_a_name():
         answered.set()
 
 
+async def test_a_look_up_for_which_there_is_no_thread_is_an_error_and_the_next_one_is_made(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    caller = Caller(resolve=lambda *_: ["127.0.0.1"])
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        assert await call("https://hooks.example.org/", "hooks.example.org", caller=caller) == Outcome(reason="dns")
+    outcome = await call("https://hooks.example.org/", "hooks.example.org", caller=caller)
+    assert outcome == Outcome(reason="not-allowed")
+
+
 async def test_a_name_that_does_not_exist_is_an_error_of_dns():
     def resolve(*_):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

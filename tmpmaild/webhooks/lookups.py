@@ -38,10 +38,14 @@ class Lookups:
         if len(self._underway) >= _MOST_THREADS:
             raise OSError("too many look-ups wait for an answer")
         loop = asyncio.get_running_loop()
-        future = self._underway[host, port] = loop.create_future()
-        future.add_done_callback(lambda _: self._underway.pop((host, port)))
+        future: asyncio.Future[_Found] = loop.create_future()
         # Not a pool of the event loop: that waits for its threads when the daemon stops.
-        Thread(target=self._look, args=(host, port, loop, future), name="lookup", daemon=True).start()
+        try:
+            Thread(target=self._look, args=(host, port, loop, future), name="lookup", daemon=True).start()
+        except RuntimeError as error:  # the machine has no more threads for us
+            raise OSError(str(error)) from error
+        self._underway[host, port] = future
+        future.add_done_callback(lambda _: self._underway.pop((host, port)))
         return future
 
     def _look(self, host: str, port: int, loop: asyncio.AbstractEventLoop, future: "asyncio.Future[_Found]") -> None:

@@ -102,8 +102,7 @@ class Schedule:
         job.is_forgotten = True  # where it is ready it is passed over
         del self._jobs[job.inbox_id]
         job.host.known -= 1
-        if not job.host.known:
-            del self._hosts[job.host.name]
+        self._drop(job.host)
 
     def call_at(self, job: Job, at_ms: int, now_ms: int) -> None:
         """Call at this time at the latest, or as soon as there is a place."""
@@ -164,6 +163,7 @@ class Schedule:
         if job.is_again and not job.is_forgotten and not job.due_at_ms:
             self.call_now(job)
         self._queue(host)
+        self._drop(host)
 
     def next_ms(self) -> int | None:
         """Return when the next one is due by the clock, None if none is."""
@@ -181,6 +181,11 @@ class Schedule:
             for limited in Pace
             if limited <= pace
         )
+
+    def _drop(self, host: Host) -> None:
+        """Forget a host to which nothing leads; not during a call, which counts if something leads there again."""
+        if not host.known and not host.calls:
+            del self._hosts[host.name]
 
     def _queue(self, host: Host) -> None:
         if host.ready and not host.is_queued and host.calls < MOST_CALLS_A_HOST:
