@@ -1,17 +1,22 @@
-"""A 250 is kept through power cuts: whatever a disk may have left of the writes that were not safe yet."""
+"""A 250 is kept through power cuts, and told of: whatever a disk may have left of the writes that were not safe yet."""
 
 import random
 import tempfile
 import time
+from collections import Counter, defaultdict
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from houses import House
+from targets import Target
 
 import powercut
-from daemons import NO_LIMITS
+from daemons import NO_LIMITS, Daemon
 from senders import SENDERS, Sender, damage, stored
 from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
+from tmpmaild.webhooks.events import is_waiting
 
 
 def now_ms():
@@ -19,22 +24,29 @@ def now_ms():
 
 
 @pytest.fixture
-def recording(tmp_path, start, amount):
-    """Record a daemon from its first start on; return the events, what was promised in them, and all that was sent."""
-    trace = tmp_path / "trace"
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    daemon = start(folder, tracer=powercut.tracer(trace), TMPMAILD_EXPIRY__INTERVAL_SECONDS="1", **NO_LIMITS)
-    senders, doomed = send(daemon, amount(whole=1000, quick=300))
-    assert daemon.stop() == 0, daemon.errors()
-    promised = {name: digest for sender in senders for name, digest in sender.acknowledged.items()}
-    sent = set().union(*(sender.sent for sender in senders + doomed))
-    return powercut.recorded(trace, folder), promised, sent
+def record(tmp_path, start):
+    """Return a function that records a daemon from its first start on, while so many mails are sent to five addresses.
+
+    It returns the events, what was promised in them, and all that was sent.
+    """
+
+    def record(count, create=Daemon.create, **settings):
+        trace = tmp_path / "trace"
+        folder = tmp_path / "disk"
+        folder.mkdir()
+        settings |= {"TMPMAILD_EXPIRY__INTERVAL_SECONDS": "1", **NO_LIMITS}
+        daemon = start(folder, tracer=powercut.tracer(trace), **settings)
+        senders, doomed = send(daemon, count, [create(daemon) for _ in range(5)])
+        assert daemon.stop() == 0, daemon.errors()
+        promised = {name: digest for sender in senders for name, digest in sender.acknowledged.items()}
+        sent = set().union(*(sender.sent for sender in senders + doomed))
+        return powercut.recorded(trace, folder), promised, sent
+
+    return record
 
 
-def send(daemon, count):
+def send(daemon, count, kept):
     """Send some mails that are to be kept, and others to addresses that are deleted meanwhile."""
-    kept = [daemon.create() for _ in range(5)]
     senders = [Sender(daemon.smtp_port, kept, f"kept/{number}") for number in range(SENDERS)]
     doomed = []
     for sender in senders:
@@ -54,23 +66,41 @@ def send(daemon, count):
     return senders, doomed
 
 
-@pytest.mark.needs("strace")
-async def test_no_acknowledged_mail_is_lost_by_power_cuts(recording, amount, figure):
-    events, promised, sent = recording
-    assert sum(event.kind == "stored" and event.path in promised for event in events) == len(promised)
-    cuts = amount(whole=200, quick=20)
+def places_of(events, cuts):
+    """Return where the power is cut, half of the times after a mail was acknowledged."""
     at = random.Random(1)
     acknowledged = [number for number, event in enumerate(events) if event.kind == "stored"]
     places = [at.choice(acknowledged) + 1 for _ in range(cuts // 2)]
-    places += [at.randrange(len(events)) for _ in range(cuts - len(places))]
+    return sorted(places + [at.randrange(len(events)) for _ in range(cuts - len(places))])
+
+
+@asynccontextmanager
+async def opened(disk, place, clock=now_ms):
+    """Open what is left of the disk; yield the storage, and the digests of the mails that are in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        disk.cut(folder, random.Random(place))
+        path = Path(folder, "tmpmaild.db")
+        settings = SqliteSettings(max_bytes=2**30, reserve_bytes=1024, max_bytes_per_inbox=2**40, path=path)
+        async with open_storage(settings, clock) as storage:
+            assert damage(path) == "ok", f"cut at {place}"
+            yield storage, stored(path)
+
+
+@pytest.mark.needs("strace")
+async def test_no_acknowledged_mail_is_lost_by_power_cuts(record, amount, figure):
+    events, promised, sent = record(amount(whole=1000, quick=300))
+    assert sum(event.kind == "stored" and event.path in promised for event in events) == len(promised)
+    cuts = amount(whole=200, quick=20)
     disk, done, before = powercut.Disk(), 0, {}
-    for place in sorted(places):
+    for place in places_of(events, cuts):
         for number in range(done, place):
             disk.happen(number, events[number])
             if events[number].path in promised:
                 before[events[number].path] = promised[events[number].path]
         done = place
-        await prove(disk, before, sent, place)
+        async with opened(disk, place) as (_, kept):
+            assert {name: kept.get(name) for name in before} == before, f"cut at {place}"
+            assert set(kept.values()) <= sent, f"cut at {place}"
     figure(
         "power cut, torn at 512 octets",
         f"{cuts} cuts among {len(events):,} events, {len(promised):,} mails: 0 lost, 0 torn",
@@ -78,14 +108,67 @@ async def test_no_acknowledged_mail_is_lost_by_power_cuts(recording, amount, fig
     )
 
 
-async def prove(disk, promised, sent, place):
-    """Open what is left of the disk, and look for all that was promised."""
-    with tempfile.TemporaryDirectory() as folder:
-        disk.cut(folder, random.Random(place))
-        path = Path(folder, "tmpmaild.db")
-        settings = SqliteSettings(max_bytes=2**30, reserve_bytes=1024, max_bytes_per_inbox=2**40, path=path)
-        async with open_storage(settings, now_ms):
-            kept = stored(path)
-            assert {name: kept.get(name) for name in promised} == promised, f"cut at {place}"
-            assert set(kept.values()) <= sent, f"cut at {place}"
-            assert damage(path) == "ok", f"cut at {place}"
+def after_leases():
+    return now_ms() + 20 * 60_000  # while the addresses live
+
+
+class Recorded:
+    """What had been acknowledged and told when an event of a recording had happened, by what a target answered."""
+
+    def __init__(self, promised, told):
+        self._promised = promised
+        self._statuses = defaultdict(list)
+        for one in told:
+            self._statuses[one.document["data"]["id"]].append(one.status)
+        self.acknowledged, self.told, self.taken = set(), Counter(), set()
+
+    def happen(self, event):
+        if event.kind == "stored" and event.path in self._promised:
+            self.acknowledged.add(event.path)
+        elif event.kind == "told":
+            if self._statuses[event.path][self.told[event.path] :][:1] == [204]:
+                self.taken.add(event.path)
+            self.told[event.path] += 1
+
+
+@pytest.mark.needs("strace")
+async def test_each_acknowledged_mail_is_told_of_through_power_cuts_and_no_other(record, amount, figure):
+    chance, twice = random.Random(1), 0
+    target = Target(lambda: 500 if chance.random() < 0.1 else 204)
+    try:
+        allow = {"TMPMAILD_WEBHOOKS__ALLOW": f"127.0.0.1:{target.port}"}
+        events, promised, _ = record(amount(400, 150), lambda daemon: target.inbox(daemon)["address"], **allow)
+        was = Recorded(promised, target.told)
+        target.status = lambda: 204
+        disk, done, cuts = powercut.Disk(), 0, amount(whole=100, quick=10)
+        for place in places_of(events, cuts):
+            for number in range(done, place):
+                disk.happen(number, events[number])
+                was.happen(events[number])
+            done = place
+            async with opened(disk, place, after_leases) as (storage, kept):
+                told = await told_after(storage, target)
+            assert was.acknowledged <= was.taken | set(told), f"cut at {place}"
+            assert was.told.keys() | set(told) <= kept.keys(), f"cut at {place}"
+            twice += len(was.taken & set(told))
+    finally:
+        target.close()
+    found = f"{cuts} cuts, {len(promised):,} mails acknowledged: 0 not told, 0 invented, {twice} told twice"
+    figure("webhooks and power cut", found, "0 not told, 0 invented")
+
+
+async def told_after(storage, target):
+    """Have all told that is waiting; return the ids of the mails."""
+    target.told.clear()
+    house = House(storage, after_leases, target)
+
+    async def is_done():
+        webhooks = await storage.list_webhooks()
+        return not any(is_waiting(one) or one.state.next_at_ms for one in webhooks)
+
+    async with house.sending():
+        await house.until(is_done)
+    for address in {one.document["data"]["to"] for one in target.told}:
+        ids = [one.document["data"]["id"] for one in target.told if one.document["data"]["to"] == address]
+        assert ids == sorted(set(ids))
+    return [one.document["data"]["id"] for one in target.told]

@@ -22,6 +22,7 @@ _result = re.compile(r"\) += (-?\d+)").search
 _numbers = re.compile(r", (\d+)").findall
 _UNFINISHED = "<unfinished ...>"
 _stored = re.compile(rb"250 2\.0\.0 Ok: stored as (msg_\w+)").findall
+_told = re.compile(rb'\{"type":"message\.received","timestamp":"[^"]+","data":\{"id":"(msg_\w+)"').findall
 
 
 class Event(NamedTuple):
@@ -40,7 +41,10 @@ def tracer(file):
 
 
 def recorded(trace, folder):
-    """Read what happened to the files of a folder, in order; "stored" is a mail that was acknowledged."""
+    """Read what happened to the files of a folder, in order.
+
+    "stored" is a mail that was acknowledged, "told" one of which the target of a webhook was told.
+    """
     events, unfinished = [], {}
     for line in Path(trace).read_text().splitlines():
         match = _call(line)
@@ -48,7 +52,7 @@ def recorded(trace, folder):
             continue
         thread, name, how, rest = match.groups()
         if how == "(" and name in _SOCKET_CALLS:  # what leaves may have left when the call begins
-            events += _acknowledged(rest, len(events))
+            events += _sent(rest, len(events))
         elif how == "(" and rest.endswith(_UNFINISHED):
             unfinished[thread] = rest.removesuffix(_UNFINISHED), len(events)
         elif name in _FILE_CALLS:
@@ -57,9 +61,10 @@ def recorded(trace, folder):
     return events
 
 
-def _acknowledged(rest, began):
+def _sent(rest, began):
     said = b"".join(map(_text, _octets(rest)))
-    return [Event("stored", name.decode(), began) for name in _stored(said)]
+    found = [("stored", name) for name in _stored(said)] + [("told", name) for name in _told(said)]
+    return [Event(kind, name.decode(), began) for kind, name in found]
 
 
 def _changes(name, rest, began, folder):
@@ -111,7 +116,7 @@ class Disk:
         elif event.kind in ("write", "truncate"):
             self._pending[event.path].append((number, event))
         else:
-            assert event.kind == "stored", event
+            assert event.kind in ("stored", "told"), event
 
     def _sync(self, event):
         if event.path not in self._durable:  # the folder

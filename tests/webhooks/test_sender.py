@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from houses import LIFETIME_MS, SECRET
 from receivers import OK
 
 from tmpmaild.inboxes.creating import NewAddress
@@ -11,8 +12,6 @@ from tmpmaild.model import Block
 from tmpmaild.verdicts import unchecked
 from tmpmaild.webhookmodel import Webhook
 from tmpmaild.webhooks import signing
-
-from .conftest import LIFETIME_MS, SECRET
 
 pytestmark = pytest.mark.both_engines
 UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"

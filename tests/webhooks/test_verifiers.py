@@ -11,13 +11,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from houses import SECRET
 
 from daemons import environment
 from tmpmaild.webhooks import signing
 from tmpmaild.webhooks.calling import Caller
 from tmpmaild.webhooktargets import parse_rule, parse_url
-
-from .conftest import SECRET
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/webhooks.md").read_text()

@@ -1,0 +1,95 @@
+"""A service over a storage whose webhooks are called."""
+
+from contextlib import asynccontextmanager
+
+import anyio
+import msgspec
+
+from tmpmaild.http.wire import Wire
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.service import InboxService
+from tmpmaild.mail.addresses import Mailbox
+from tmpmaild.model import Envelope
+from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.calling import Caller
+from tmpmaild.webhooks.events import Events
+from tmpmaild.webhooks.sender import Sender
+from tmpmaild.webhooktargets import parse_rule
+
+LIFETIME_MS = 3_600_000
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+class House:
+    """A service and the sender of its webhooks, which runs within ``sending``. ``receiver`` is a target on loopback."""
+
+    def __init__(self, storage, clock, receiver) -> None:
+        rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
+        self.clock, self.storage, self.receiver = clock, storage, receiver
+        self.service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
+        self.sender = self.another()
+        self.service.webhooks.on_set = self.sender.on_set
+
+    def another(self, **more):
+        """Return a sender as that of another daemon."""
+        events = Events(self.service.mail, Wire("").webhook_body)
+        rules = [parse_rule(f"127.0.0.0/8:{self.receiver.port}")]
+        caller = more.pop("caller", None) or Caller()
+        return Sender(
+            self.storage, events, caller, self.service.blocks, rules=rules, clock=self.clock, random=lambda: 0, **more
+        )
+
+    async def inbox(self, name="ada", *events, has=(), host="127.0.0.1", private=False):
+        """Create an inbox with a webhook."""
+        inbox, _ = await self.service.create(NewAddress(local_part=name, private=private), None)
+        url = f"http://{host}:{self.receiver.port}/{name}"
+        await self.set(inbox, Webhook(url, frozenset(events or ["message"]), frozenset(has), SECRET))
+        return inbox
+
+    async def set(self, inbox, webhook):
+        await self.service.webhooks.set(inbox, webhook)
+
+    async def deliver(self, inbox, subject="hello", body=b"text\r\n"):
+        envelope = Envelope("a@example.org", (inbox.address,), "client.example", "192.0.2.7", tls=False)
+        inbox_id = await self.service.recipient(Mailbox(*inbox.address.split("@")))
+        return await self.service.deliver(envelope, [inbox_id], b"Subject: %b\r\n\r\n%b" % (subject.encode(), body))
+
+    def pass_time(self, seconds):
+        """Let the clock go on, and the sender see that."""
+        self.clock.advance(seconds=seconds)
+        self.sender.on_set("0")
+
+    async def until(self, condition):
+        """Wait until what a function looks up of the storage is so."""
+        with anyio.fail_after(30):
+            while not (found := await condition()):
+                await anyio.sleep(0.005)
+        return found
+
+    async def state(self, inbox):
+        stored = await self.storage.read_webhook(inbox.id)
+        return stored and stored.state
+
+    async def settled(self, inbox, **wanted):
+        """Wait until the state of a webhook has these values."""
+
+        async def is_so():
+            state = await self.state(inbox)
+            return state and all(getattr(state, name) == value for name, value in wanted.items()) and state
+
+        return await self.until(is_so)
+
+    @asynccontextmanager
+    async def sending(self, sender=None):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon((sender or self.sender).run)
+            yield
+            tasks.cancel_scope.cancel()
+
+    def told(self):
+        """Return the requests so far: the path and the document of each."""
+        return [(one.line.split()[1], msgspec.json.decode(one.body)) for one in self.receiver.told]
+
+    def subjects(self):
+        return [document["data"]["subject"] for _, document in self.told()]
