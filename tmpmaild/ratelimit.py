@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -34,7 +34,6 @@ class Buckets(Protocol):
 
 
 B = TypeVar("B", bound=Buckets)
-B_co = TypeVar("B_co", bound=Buckets, covariant=True)
 
 
 class TokenBuckets:
@@ -93,19 +92,12 @@ def decision_on(missing_seconds: float, refill_seconds: float, burst: int) -> De
     )
 
 
-class MakeBuckets(Protocol[B_co]):
-    """Makes buckets of a policy."""
-
-    def __call__(self, tokens_per_minute: int, burst: int, *, name: str) -> B_co:
-        """Return full buckets of this size and rate."""
-
-
 def changed_buckets(
-    known: B | None, make: MakeBuckets[B], tokens_per_minute: int, burst: int = 0, *, name: str = "default"
+    known: B | None, make: Callable[..., B], tokens_per_minute: int, burst: int = 0, *, name: str = "default"
 ) -> B | None:
     """Return buckets for a rate, the known ones if theirs is the same; None for 0, which is no limit.
 
-    ``burst`` 0 is as many as come back in a minute.
+    ``burst`` 0 is as many as come back in a minute. ``make`` takes the rate, the burst and the name.
     """
     burst = burst or tokens_per_minute
     if known is not None and (known.tokens_per_minute, known.burst) == (tokens_per_minute, burst):
@@ -120,7 +112,7 @@ class RateLimits:
         self.default = default
         self.page = page
 
-    def change(self, make: MakeBuckets[Buckets], *, default: tuple[int, int], page_per_minute: int) -> None:
+    def change(self, make: Callable[..., Buckets], *, default: tuple[int, int], page_per_minute: int) -> None:
         """Go by other rates (tokens a minute, and burst); 0 is no limit.
 
         A client keeps what it has left where they are the same as before.

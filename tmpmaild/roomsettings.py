@@ -1,7 +1,7 @@
 """What each room is given of the configuration, and which keys are read at the start only."""
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from tmpmaild.hostnames import reachable
 from tmpmaild.http.app import HttpSettings
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.peers import Networks
-from tmpmaild.ratelimit import Buckets, MakeBuckets, RateLimits
+from tmpmaild.ratelimit import Buckets, RateLimits
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.storage.engines import Settings as StorageSettings
 from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings, StorageLimits
@@ -44,7 +44,7 @@ def hostname(config: Config) -> str:
     return config.smtp.hostname or socket.gethostname()
 
 
-def set_rates(limits: RateLimits, config: Config, make: MakeBuckets[Buckets]) -> None:
+def set_rates(limits: RateLimits, config: Config, make: Callable[..., Buckets]) -> None:
     """Set the rate limits; a client keeps what it has left where they are the same as before."""
     rate = config.rate_limit
     per_page = _PAGE_REQUESTS_PER_MINUTE if rate.requests_per_minute else 0

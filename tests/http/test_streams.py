@@ -101,7 +101,7 @@ async def test_deletion_and_moved_ends_are_told_without_an_id(world, held, follo
         await world.service.delete_message(held["address"], message_id, held["token"])
         event = await stream.next()
         assert (event.id, event.name, event.data) == (None, "deleted", {"id": message_id})
-        await world.service.extend(held["address"], held["token"], 60)
+        await world.service.change(held["address"], held["token"], 60)
         event = await stream.next()
         assert (event.id, event.name, event.data) == (None, "extended", {"expires_at": "2026-09-21T14:14:20.000Z"})
         await world.service.delete(held["address"], held["token"])

@@ -64,7 +64,7 @@ async def test_one_stream_tells_all_inboxes_from_their_first_mail_to_the_end_of_
         )
         await world.service.delete_message(busy["address"], first, busy["token"])
         assert await told(stream, 1) == [("deleted", {"address": mine, "id": first})]
-        await world.service.extend(busy["address"], busy["token"], 1800)
+        await world.service.change(busy["address"], busy["token"], 1800)
         ((name, data),) = await told(stream, 1)
         assert (name, data) == ("extended", {"address": mine, "expires_at": data["expires_at"]})
 

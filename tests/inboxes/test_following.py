@@ -169,7 +169,7 @@ async def test_a_wait_ends_when_its_inbox_is_deleted(house):
 async def test_a_wait_outlives_the_first_end_when_the_inbox_does(house):
     house.clock.advance(ms=LIFETIME_MS - 20)
     async with house.waiting() as waiting:
-        await house.service.extend(house.inbox.address, house.token, 3600)
+        await house.service.change(house.inbox.address, house.token, 3600)
         house.clock.advance(ms=1000)
         message_id = await house.deliver()
         assert [message.id for message in (await finished(waiting)).messages] == [message_id]
@@ -235,7 +235,7 @@ async def test_a_stream_tells_of_deletion_and_of_moved_ends(house):
         assert await following.next(0) == []
         await house.service.delete_message(house.inbox.address, message_id, house.token)
         assert await following.next(60) == [MessageDeleted(message_id)]
-        extended = await house.service.extend(house.inbox.address, house.token, 5000)
+        extended = await house.service.change(house.inbox.address, house.token, 5000)
         assert await following.next(60) == [ExpiryMoved(extended.expires_at_ms)]
         await house.service.delete(house.inbox.address, house.token)
         assert await following.next(60) == [InboxDeleted()]
@@ -287,7 +287,7 @@ async def test_an_event_of_an_extended_inbox_may_be_shown_beyond_its_first_end(h
     await house.deliver()
     async with house.follow() as following:
         (message,) = await following.next(60)
-        await house.service.extend(house.inbox.address, house.token, 7200)
+        await house.service.change(house.inbox.address, house.token, 7200)
         house.clock.advance(ms=LIFETIME_MS)
         assert await following.may_show(message)
 
@@ -300,7 +300,7 @@ async def test_a_stream_ends_with_its_inbox(house):
 
 async def test_a_stream_lives_as_long_as_its_extended_inbox(house):
     async with house.follow() as following:
-        await house.service.extend(house.inbox.address, house.token, 2 * 3600)
+        await house.service.change(house.inbox.address, house.token, 2 * 3600)
         house.clock.advance(ms=LIFETIME_MS)
         (moved,) = await following.next(60)
         assert await following.next(0.01) == []
@@ -337,7 +337,7 @@ def test_a_sleep_lasts_until_the_end_and_is_never_nothing():
 @pytest.mark.parametrize(("moved_seconds", "advance_ms"), [(7200, LIFETIME_MS), (1, 1000)])
 async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house, moved_seconds, advance_ms):
     """The inbox as it was found is old by the time somebody subscribes."""
-    moved = await house.service.extend(house.inbox.address, house.token, moved_seconds)
+    moved = await house.service.change(house.inbox.address, house.token, moved_seconds)
     with house.service._bus.subscribe(house.inbox.id) as subscription:
         following = Following(
             house.service.mail, subscription, house.inbox, page=Page(ascending=True), token=None, clock=house.clock
@@ -351,7 +351,7 @@ async def test_an_end_that_moved_before_the_stream_listened_is_known_to_it(house
 async def test_a_shortened_inbox_expires_and_is_not_taken_for_deleted(house):
     async with house.follow() as following:
         assert await following.next(0) == []
-        moved = await house.service.extend(house.inbox.address, house.token, 1)
+        moved = await house.service.change(house.inbox.address, house.token, 1)
         house.clock.advance(ms=1000)
         assert await following.next(60) == [ExpiryMoved(moved.expires_at_ms)]
         assert await following.next(60) == [InboxExpired()]
@@ -363,6 +363,6 @@ async def test_a_quiet_listener_keeps_nothing_of_what_others_delete(house):
     async with house.follow() as following:
         assert await following.next(0) == []
         for lifetime_seconds in range(1, 51):
-            await house.service.extend(other.address, token, lifetime_seconds)
+            await house.service.change(other.address, token, lifetime_seconds)
         assert await following.next(0) == []
         assert following._read_at is house.service.mail.last_loss

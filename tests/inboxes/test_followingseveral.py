@@ -76,9 +76,9 @@ async def test_the_state_of_an_inbox_comes_before_what_changed_since(house, foll
     """Else a client would go by the older of two expiries."""
     message_id = await house.deliver()
     async with follow(Wish(house.inbox.address)) as several:
-        await house.service.extend(house.inbox.address, house.token, 60)
+        await house.service.change(house.inbox.address, house.token, 60)
         await house.service.delete_message(house.inbox.address, message_id, house.token)
-        moved = await house.service.extend(house.inbox.address, house.token, 120)
+        moved = await house.service.change(house.inbox.address, house.token, 120)
         kinds = [event.event async for event in at_rest(several)]
     state, *notices = kinds
     assert (type(state), state.inbox.expires_at_ms, state.inbox.message_count) == (BacklogShown, moved.expires_at_ms, 0)
@@ -86,7 +86,7 @@ async def test_the_state_of_an_inbox_comes_before_what_changed_since(house, foll
 
 
 async def test_each_inbox_ends_at_its_own_time(house, other, follow):
-    await house.service.extend(house.inbox.address, house.token, 60)
+    await house.service.change(house.inbox.address, house.token, 60)
     async with follow() as several:
         assert len([event async for event in at_rest(several)]) == 2
         house.clock.advance(seconds=60)
@@ -114,7 +114,7 @@ async def test_a_stop_ends_it_and_so_do_changes_nobody_takes(house, follow):
     async with follow() as several:
         assert len([event async for event in at_rest(several)]) == 2
         for _ in range(201):
-            await house.service.extend(house.inbox.address, house.token, 60)
+            await house.service.change(house.inbox.address, house.token, 60)
         with pytest.raises(Overflow):
             await several.next(0)
     async with follow() as several:

@@ -169,7 +169,7 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
     await world.deliver("ada@second.test")
     assert await world.service.recipient(_mailbox("postmaster@second.test")) == OPERATOR_INBOX_ID
     assert world.service.extendable_until_ms(inbox) == kept_until_ms
-    assert (await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 5)).expires_at_ms == kept_until_ms
+    assert (await world.service.change(inbox.address, token, LIFETIME_MS // 1000 + 5)).expires_at_ms == kept_until_ms
     world.clock.advance(ms=LIFETIME_MS + 4999)
     assert "second.test" in world.service.mail_domains
     await world.deliver("ada@second.test")
@@ -241,20 +241,20 @@ async def test_an_address_can_be_extended_to_that_moment_and_no_millisecond_furt
     inbox, token = await world.create()
     last_ms = inbox.created_at_ms + LIFETIME_MS + 2000
     assert world.service.extendable_until_ms(inbox) == last_ms
-    extended = await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 2)
+    extended = await world.service.change(inbox.address, token, LIFETIME_MS // 1000 + 2)
     assert extended.expires_at_ms == world.service.extendable_until_ms(extended) == last_ms
     world.clock.advance(ms=1)
     with pytest.raises(InvalidRequest):
-        await world.service.extend(inbox.address, token, LIFETIME_MS // 1000 + 2)
+        await world.service.change(inbox.address, token, LIFETIME_MS // 1000 + 2)
 
 
 async def test_an_address_keeps_what_it_was_given_when_the_operator_allows_less_from_then_on(storage, clock):
     generous, strict = World(storage, clock, max_lifetime_ms=2 * LIFETIME_MS), World(storage, clock)
     inbox, token = await generous.create()
-    inbox = await generous.service.extend(inbox.address, token, 2 * LIFETIME_MS // 1000)
+    inbox = await generous.service.change(inbox.address, token, 2 * LIFETIME_MS // 1000)
     assert strict.service.extendable_until_ms(inbox) == inbox.expires_at_ms
     with pytest.raises(InvalidRequest) as refusal:
-        await strict.service.extend(inbox.address, token, 2 * LIFETIME_MS // 1000 + 1)
+        await strict.service.change(inbox.address, token, 2 * LIFETIME_MS // 1000 + 1)
     ((_, detail),) = refusal.value.errors
     assert detail == "expected at most 7200 now: an address here lives 7200 seconds at most"
 

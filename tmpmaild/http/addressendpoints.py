@@ -14,6 +14,7 @@ from tmpmaild.http.requests import CreateRequest, ExtendRequest, WebhookRequest,
 from tmpmaild.http.resource import body, client, holder_token, token
 from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, WebhookItem
 from tmpmaild.http.wire import Wire
+from tmpmaild.inboxes.access import is_holder
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Inbox
@@ -91,19 +92,20 @@ class AddressEndpoints:
             return asked
         if not self._service.webhooks.allowed:
             raise BadRequest("webhooks-off", "")
-        return self._service.make_webhook(asked.url, asked.events, asked.has)
+        return self._service.webhooks.make(asked.url, asked.events, asked.has)
 
     async def _resource(
         self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
     ) -> AddressResource:
         """Return an address as the holder of a token sees it; a webhook that was set with its secret."""
         resource = self._wire.address(inbox, self._service.extendable_until_ms(inbox))
-        left = self._service.faults_left(inbox, key)
-        if left is not None:
-            resource = replace(resource, faults=fault_items(left))
-        if not self._service.shows_webhook(inbox, key):
+        if not is_holder(inbox, key):
             return resource
-        return replace(resource, webhook=await self._shown_webhook(inbox, set_now))
+        if self._service.faults.allowed:
+            resource = replace(resource, faults=fault_items(self._service.faults.left(inbox.id)))
+        if self._service.webhooks.allowed:
+            resource = replace(resource, webhook=await self._shown_webhook(inbox, set_now))
+        return resource
 
     async def _shown_webhook(self, inbox: Inbox, set_now: Webhook | UnsetType | None) -> WebhookItem | None:
         if isinstance(set_now, UnsetType):

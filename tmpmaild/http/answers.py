@@ -136,38 +136,27 @@ def _slices(response: Response) -> Iterator[bytes]:
 
 
 class StreamSlots:
-    """The slots in use, by client; exempt clients take none. ``max_per_client`` may be changed; 0 means no limit.
-
-    ``taken`` counts all streams and waits, those of exempt clients too.
-    """
+    """The slots in use, by client; exempt clients have no limit. ``max_per_client`` may be changed; 0 means none."""
 
     def __init__(self, max_per_client: int) -> None:
         self.max_per_client = max_per_client
-        self._taken: Counter[str] = Counter()
-        self.taken = 0
+        self._taken: Counter[tuple[str, bool]] = Counter()
+
+    @property
+    def taken(self) -> int:
+        """How many streams and waits there are, those of exempt clients too."""
+        return self._taken.total()
 
     @contextmanager
     def take(self, client: Client) -> Iterator[None]:
         """Hold a slot. Raises ``BadRequest`` ("too-many-streams")."""
-        if client.exempt or not self.max_per_client:
-            with self._counted():
-                yield
-            return
-        if self._taken[client.name] >= self.max_per_client:
+        key = (client.name, client.exempt)
+        if not client.exempt and 0 < self.max_per_client <= self._taken[key]:
             raise BadRequest("too-many-streams", "")
-        self._taken[client.name] += 1
-        try:
-            with self._counted():
-                yield
-        finally:
-            self._taken[client.name] -= 1
-            if not self._taken[client.name]:
-                del self._taken[client.name]
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        self.taken += 1
+        self._taken[key] += 1
         try:
             yield
         finally:
-            self.taken -= 1
+            self._taken[key] -= 1
+            if not self._taken[key]:
+                del self._taken[key]

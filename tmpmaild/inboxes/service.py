@@ -1,6 +1,6 @@
 """The use cases: create an address, deliver mail to it, read the mail. No SMTP, no HTTP, no SQL."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, RequestError
 from tmpmaild.hostnames import Domains
-from tmpmaild.inboxes.access import Access, feed_secret, is_holder
+from tmpmaild.inboxes.access import Access, feed_secret
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.caches import RecipientCache
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, UnknownAddress
@@ -24,13 +24,16 @@ from tmpmaild.inboxes.viewing import Viewer
 from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope, Held, Inbox, InboxChange
+from tmpmaild.model import Envelope, Inbox, InboxChange
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
-from tmpmaild.webhookmodel import Webhook, WebhookEvent
+from tmpmaild.webhookmodel import Webhook
 
 
 class InboxService:
     """Addresses and their mail. One instance per process; all collaborators are arguments.
+
+    Its methods are what changes an inbox, and the way of a mail into it. What a client reads is in its parts, which
+    callers use directly: ``mail``, ``viewer``, ``follower``, and ``blocks``, ``faults``, ``refusals``, ``webhooks``.
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
     ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed.
@@ -70,6 +73,7 @@ class InboxService:
     def check_senders(self, check: Check) -> None:
         """Have new mail checked as to who sent it, and older mail when it is looked at."""
         self._deliverer.check = self.mail.check = check
+        self.webhooks.senders_are_checked = True
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""
@@ -140,13 +144,6 @@ class InboxService:
         """Return the secret that a feed of an inbox needs in its URL; None if it needs none."""
         return feed_secret(inbox) if self._access.needs_token(inbox) else None
 
-    async def extend(self, address: str, token: str, lifetime_seconds: int) -> Inbox:
-        """Set the expiry to ``lifetime_seconds`` from now, later or earlier than before.
-
-        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows.
-        """
-        return await self._extend(await self._access.find_for_change(address, token), lifetime_seconds)
-
     async def _extend(self, inbox: Inbox, lifetime_seconds: int) -> Inbox:
         now_ms = self._clock()
         last_ms = self._rules.extendable_until_ms(inbox)
@@ -162,11 +159,14 @@ class InboxService:
         self,
         address: str,
         token: str,
-        lifetime_seconds: int | None,
-        faults: Sequence[Fault] | None,
+        lifetime_seconds: int | None = None,
+        faults: Sequence[Fault] | None = None,
         webhook: Webhook | UnsetType | None = UNSET,
     ) -> Inbox:
-        """Set the expiry as ``extend``, the faults and the webhook in place of those before. Raises as ``extend``."""
+        """Set the expiry to ``lifetime_seconds`` from now; the faults and the webhook in place of those before.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows.
+        """
         inbox = await self._access.find_for_change(address, token)
         self.faults.ensure_possible(faults or (), inbox.id)
         if lifetime_seconds is not None:
@@ -177,20 +177,8 @@ class InboxService:
             await self.webhooks.set(inbox, webhook)
         return inbox
 
-    def make_webhook(self, url: str, events: Collection[WebhookEvent], has: Collection[Held]) -> Webhook:
-        """Return a new webhook for an inbox. Raises ``InvalidRequest``."""
-        return self.webhooks.make(url, events, has, senders_are_checked=self.mail.check is not None)
-
-    def shows_webhook(self, inbox: Inbox, token: str | None) -> bool:
-        """Return whether the client may see the webhook of an inbox, if there can be one."""
-        return bool(self.webhooks.allowed) and is_holder(inbox, token)
-
-    def faults_left(self, inbox: Inbox, token: str | None) -> Sequence[Fault] | None:
-        """Return the faults that are still to come, to the holder only; None where there can be none."""
-        return self.faults.left(inbox.id) if self.faults.allowed and is_holder(inbox, token) else None
-
     def extendable_until_ms(self, inbox: Inbox) -> int:
-        """Return the latest expiry that ``extend`` may set, never before the present one."""
+        """Return the latest expiry that ``change`` may set, never before the present one."""
         return self._rules.extendable_until_ms(inbox)
 
     async def delete(self, address: str, token: str) -> None:

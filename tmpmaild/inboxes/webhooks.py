@@ -17,21 +17,21 @@ _SECRET_PREFIX = "whsec_"  # noqa: S105 - as the specification Standard Webhooks
 class Webhooks:
     """Sets and reads webhooks. ``allowed`` are the operator's rules; without any there are no webhooks.
 
-    ``on_set`` is called with the id of an inbox whose webhook has been set or taken away.
+    ``on_set`` is called with the id of an inbox whose webhook has been set or taken away. Only where
+    ``senders_are_checked`` can a webhook be told of verdicts.
     """
 
     def __init__(self, storage: Storage, allowed: Sequence[webhooktargets.Rule], clock: Callable[[], int]) -> None:
         self.allowed = allowed
+        self.senders_are_checked = False
         self.on_set: Callable[[str], None] = lambda _: None
         self._storage = storage
         self._clock = clock
 
-    def make(
-        self, url: str, events: Collection[WebhookEvent], has: Collection[Held], *, senders_are_checked: bool
-    ) -> Webhook:
+    def make(self, url: str, events: Collection[WebhookEvent], has: Collection[Held]) -> Webhook:
         """Return a new webhook, with a secret of its own. Raises ``InvalidRequest`` if it is not allowed."""
         errors = [("/webhook/url", text)] if (text := self._refusal(url)) else []
-        if "verdict" in events and not senders_are_checked:
+        if "verdict" in events and not self.senders_are_checked:
             errors.append(("/webhook/events", "expected no verdict: the operator has not set senders.resolver"))
         if errors:
             raise InvalidRequest(*errors)
