@@ -40,7 +40,12 @@ async def test_mail_that_comes_while_another_covers_the_list_is_told_in_a_bar(op
     await expect(bar).to_be_hidden()
 
 
+# Chromium closes a notification after some seconds, perhaps before the test looks, unless it requires an interaction.
 WITHOUT_NOTIFICATIONS_BY_PAGES = """
+const { prototype } = ServiceWorkerRegistration, { showNotification } = prototype;
+prototype.showNotification = function (title, options) {
+  return showNotification.call(this, title, { ...options, requireInteraction: true });
+};
 Object.defineProperty(Document.prototype, "hidden", { get: () => true });
 window.Notification = class { static permission = "granted"; constructor() { throw new TypeError("Illegal constructor"); } };
 localStorage["tmpmaild:notify"] = "on";
