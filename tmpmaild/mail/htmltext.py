@@ -31,16 +31,16 @@ _UNSEEN = names("audio canvas datalist defs desc video")
 _VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
 # Elements within may set these anew, as layouts of tables do with the size: they hide only the text up to the next tag.
+_NO_ALPHA = r"[,/]\s*+(?:0?\.0++|0|none)%?\s*+\)"
 _MAY_BLANK = re.compile(
-    r"font(?:-size)?\s*+:|transparent|text-indent|rgba|#[0-9a-f]{3}(?:[0-9a-f]{3}0)?0|color\s*+[:=]\s*+[\"']?+\s*+(?:white|#fff)",
+    rf"font(?:-size)?\s*+:|transparent|text-indent|{_NO_ALPHA}|#[0-9a-f]{{3}}(?:[0-9a-f]{{3}}0)?0|color\s*+[:=]\s*+[\"']?+\s*+(?:white|#fff)",
     re.IGNORECASE,
 )
 _TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.[0-9]++(?:px|pt)|[01]px|[01]\.px)"
-_NO_ALPHA = r"[,/]\s*+0?(?:\.0*+)?%?\s*+\)"
 _BLANKING_STYLE = re.compile(
     rf"(?:^|[;\s])(?:font-size\s*+:\s*+{_TINY}|font\s*+:(?:\s*+[a-z]++)*?\s*+{_TINY}(?:/\S++)?\s[^;]*+"
-    rf"|color\s*+:\s*+(?:transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00|(?:rgb|hsl)a\((?:[^(,);]*+,){{2}}[^(,);]*+{_NO_ALPHA}"
-    rf"|(?:rgb|hsl)a?\([^(,/);]*+{_NO_ALPHA}))\s*+(?:!|;|$)",
+    rf"|color\s*+:\s*+(?:transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00"
+    rf"|[a-z]{{3,5}}\((?:[^(,/);]*+|(?:[^(,);]*+,){{2}}[^(,);]*+){_NO_ALPHA}))\s*+(?:!|;|$)",
     re.IGNORECASE,
 )
 _INDENTED_AWAY = re.compile(r"(?:^|[;\s])text-indent\s*+:\s*+-[0-9]{4,6}px", re.IGNORECASE)
@@ -134,6 +134,8 @@ def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared], budg
     """Return whether a tag plainly hides what it holds."""
     named = [one for one in classes if one in attributes] if classes else []
     if name == "dialog" and "open" not in attributes_of(attributes):
+        return True
+    if name == "object" and "data" in attributes_of(attributes):  # what it holds is for those who cannot show that
         return True
     if not attributes or not (named or hiding.may_hide(attributes)):
         return False
