@@ -11,13 +11,15 @@ import pytest
 
 from late import Late
 from tmpmaild.http import openapi
+from tmpmaild.http.wire import Wire
+from tmpmaild.model import Attachment, Message
 
 jsonschema, openapi_spec_validator = Late("jsonschema"), Late("openapi_spec_validator")
 
 DOCUMENT = json.loads(openapi.document())
 OPERATIONS = {
     f"{method.upper()} {path}": operation
-    for path, item in DOCUMENT["paths"].items()
+    for path, item in (DOCUMENT["paths"] | DOCUMENT["webhooks"]).items()
     for method, operation in item.items()
 }
 
@@ -145,6 +147,20 @@ RULES = {
 
 def test_it_is_a_document_of_openapi_3_1():
     openapi_spec_validator.validate(DOCUMENT)
+
+
+@pytest.mark.parametrize("event", ["message.received", "verdict.reached", "inbox.expired"])
+def test_what_a_webhook_is_told_is_as_described(event):
+    pdf = Attachment(0, "a.pdf", "application/pdf", 1, "0" * 64, inline=False, content_id=None)
+    texts = (f"msg_{0:026}", 0, "ada@mail.example.com", "ann@example.org", "Ann", "hello", "text\n")
+    message = Message(*texts, truncated=True, size_bytes=9, has_html=False, attachments=(pdf,))
+    body = json.loads(Wire("").webhook_body(event, 0, texts[2], None if event == "inbox.expired" else message))
+    (described,) = DOCUMENT["webhooks"][event]["post"]["requestBody"]["content"].values()
+    kind = jsonschema.Draft202012Validator
+    fitting = kind(DOCUMENT | described["schema"], format_checker=kind.FORMAT_CHECKER)
+    fitting.validate(body)
+    assert not fitting.is_valid(body | {"type": "other"})
+    assert not fitting.is_valid(body | {"data": {}})
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -11,6 +11,8 @@ from tmpmaild.http.schemas import (
     MessageList,
     RefusalList,
     ViewItem,
+    WebhookExpiry,
+    WebhookMessage,
 )
 
 _ADDRESS = "/api/v1/addresses/{address}"
@@ -67,6 +69,21 @@ class Operation(Struct, frozen=True):
     headers: tuple[str, ...] = ()
     body: type[Struct] | None = None
 
+
+class WebhookEvent(Struct, frozen=True):
+    """What the webhook of an address may be told; ``name`` is its ``type``, ``kind`` the body."""
+
+    id: str
+    name: str
+    summary: str
+    kind: type[Struct]
+
+
+WEBHOOK_EVENTS = (
+    WebhookEvent("messageReceived", "message.received", "A message has come", WebhookMessage),
+    WebhookEvent("verdictReached", "verdict.reached", "It is known who sent a message", WebhookMessage),
+    WebhookEvent("inboxExpired", "inbox.expired", "The address has ended", WebhookExpiry),
+)
 
 _ATOM = Answer(200, "The feed.", media_types=("application/atom+xml",), schema=_TEXT, headers=("ETag",))
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from tmpmaild import __version__
-from tmpmaild.http.apioperations import OPERATIONS, TAGS, Answer, Operation
+from tmpmaild.http.apioperations import OPERATIONS, TAGS, WEBHOOK_EVENTS, Answer, Operation, WebhookEvent
 from tmpmaild.http.problems import PROBLEMS, Document
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, MessageId
 from tmpmaild.http.resource import MAX_BODY_BYTES
@@ -46,12 +46,23 @@ _RESPONSE_HEADERS = {
     "WWW-Authenticate": "`Bearer`",
 }
 _EXTRA_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
+_WEBHOOK_HEADERS = {
+    "webhook-id": "The same for each call about this event.",
+    "webhook-timestamp": "When this call was made, in Unix seconds.",
+    "webhook-signature": "Standard Webhooks, version 1: made with the `secret` of the webhook.",
+}
+_WEBHOOK_ANSWERS = {
+    "2XX": "The event is taken.",
+    "410": "The webhook is taken away.",
+    "default": "The call is made again later; after `429` and `503` when `Retry-After` says.",
+}
 _parameter = re.compile(r"{(\w+)}").findall
 
 
 def document(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
     """Return the document as JSON, with examples that a server of this domain accepts."""
     structs = {kind for operation in OPERATIONS for kind in _kinds(operation)} | {Document}
+    structs |= {event.kind for event in WEBHOOK_EVENTS}
     ordered = sorted(structs, key=lambda kind: kind.__name__)
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
     described = {
@@ -67,6 +78,7 @@ def document(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
         "servers": [{"url": public_url or "../.."}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": _paths(),
+        "webhooks": {event.name: {"post": _webhook(event)} for event in WEBHOOK_EVENTS},
         "components": {
             "schemas": schemas,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -103,6 +115,22 @@ def _operation(operation: Operation) -> dict[str, Any]:
             "content": {"application/json": {"schema": _ref(operation.body)}},
         }
     return {name: value for name, value in described.items() if value or name == "security"}
+
+
+def _webhook(event: WebhookEvent) -> dict[str, Any]:
+    return {
+        "operationId": event.id,
+        "tags": ["Events"],
+        "summary": event.summary,
+        "description": "A call of this server to the `url` of a webhook whose `events` have it.",
+        "security": [],
+        "parameters": [
+            {"name": name, "in": "header", "required": True, "description": text, "schema": _TEXT}
+            for name, text in _WEBHOOK_HEADERS.items()
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _ref(event.kind)}}},
+        "responses": {status: {"description": text} for status, text in _WEBHOOK_ANSWERS.items()},
+    }
 
 
 def _has_required(kind: type[Struct]) -> bool:

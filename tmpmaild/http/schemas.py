@@ -209,12 +209,20 @@ class EndedAddress(Struct, frozen=True):
     address: str
 
 
-class WebhookBody(Struct, frozen=True):
-    """What a webhook is told."""
+class WebhookMessage(Struct, frozen=True):
+    """What a webhook is told of a message."""
 
-    type: str
+    type: Annotated[str, Meta(extra_json_schema={"enum": ["message.received", "verdict.reached"]})]
     timestamp: Time
-    data: MessageItem | EndedAddress
+    data: MessageItem
+
+
+class WebhookExpiry(Struct, frozen=True):
+    """What a webhook is told when its address has ended."""
+
+    type: Annotated[str, Meta(extra_json_schema={"enum": ["inbox.expired"]})]
+    timestamp: Time
+    data: EndedAddress
 
 
 class ViewItem(Struct, frozen=True):

@@ -102,8 +102,10 @@ class Wire:
 
     def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
         """Return the JSON document that a webhook is told; without a message its inbox has ended."""
-        data = self._message(address, message) if message else schemas.EndedAddress(address)
-        return json.encode(schemas.WebhookBody(kind, rfc3339(at_ms), data))
+        at = rfc3339(at_ms)
+        if message is None:
+            return json.encode(schemas.WebhookExpiry(kind, at, schemas.EndedAddress(address)))
+        return json.encode(schemas.WebhookMessage(kind, at, self._message(address, message)))
 
     def view(self, secret: str, grant: Grant, remote_images: int) -> schemas.ViewItem:
         """Return the view of a message."""

@@ -110,6 +110,11 @@ export interface DomainList {
   max_lifetime_seconds: number;
 }
 
+/** The address that has ended. */
+export interface EndedAddress {
+  address: string;
+}
+
 /** The SMTP transaction that brought a message; `to` is this inbox's recipient alone. */
 export interface EnvelopeItem {
   from: string;
@@ -329,6 +334,13 @@ export interface WebhookCall {
   result: string;
 }
 
+/** What a webhook is told when its address has ended. */
+export interface WebhookExpiry {
+  type: "inbox.expired";
+  timestamp: string;
+  data: EndedAddress;
+}
+
 /** Who is called when something happens to an address, and how the calls go. */
 export interface WebhookItem {
   url: string;
@@ -341,6 +353,13 @@ export interface WebhookItem {
   next_call_at: string | null;
   /** Signs the calls. Only in the answer to the request that set it. */
   secret?: string;
+}
+
+/** What a webhook is told of a message. */
+export interface WebhookMessage {
+  type: "message.received" | "verdict.reached";
+  timestamp: string;
+  data: MessageItem;
 }
 
 /** Who is called when something happens to an address. */
