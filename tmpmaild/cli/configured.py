@@ -47,6 +47,17 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+def with_config(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the configuration that ``--config`` names, as the argument ``config``; with ``clear_errors``."""
+
+    @clear_errors
+    @wraps(command)
+    def wrapped(config_path: Path | None, **kwargs: Any) -> None:
+        command(config=configfile.load(config_path, os.environ), **kwargs)
+
+    return config_option(wrapped)
+
+
 def _exit_code(error: StartError | CommandError) -> int:
     match error:
         case ConfigError():

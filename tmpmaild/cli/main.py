@@ -1,7 +1,6 @@
 """The operator's commands: each one reads the configuration, reports mistakes in it, and calls another module.
 
-The commands to a running service are in ``servicecommands.py`` and ``webhookscommand.py``, those for its users in
-``usercommands.py``.
+The commands to a running service are in ``servicecommands.py``, those for its users in ``usercommands.py``.
 """
 
 import faulthandler
@@ -19,7 +18,7 @@ import anyio
 import click
 
 from tmpmaild import __version__
-from tmpmaild.cli import console, parameters, postmaster, sending, servicecommands, usercommands, webhookscommand
+from tmpmaild.cli import console, parameters, postmaster, sending, servicecommands, usercommands
 from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, load, say
 from tmpmaild.cli.doctor.command import doctor
 from tmpmaild.config import file as configfile
@@ -215,5 +214,5 @@ def _octets(file: BinaryIO) -> bytes:
         raise StartError(f"{file.name}: cannot be read: {error.strerror or error}") from error
 
 
-for _command in (*servicecommands.COMMANDS, webhookscommand.webhooks, doctor, *usercommands.COMMANDS):
+for _command in (*servicecommands.COMMANDS, doctor, *usercommands.COMMANDS):
     main.add_command(_command)

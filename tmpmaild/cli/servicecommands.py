@@ -1,7 +1,6 @@
 """The operator's commands to a running service: each one asks it on its control socket and prints the answer."""
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,9 +12,8 @@ from msgspec.structs import asdict
 
 from tmpmaild import databaseurl
 from tmpmaild.cli import console, control, parameters, statuspage
-from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, clear_errors, config_option, say
+from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, say, with_config
 from tmpmaild.cli.console import shown
-from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import CommandError
@@ -25,20 +23,19 @@ from tmpmaild.times import rfc3339
 
 _EXIT_NOT_READY = 3
 _LONG_SECONDS = 3600.0
-_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
+_INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
+_WEBHOOKS_HEADING = "WEBHOOKS  WAITING  FAILING  LAST CALL                 RESULT       HOST"
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
-@config_option
-@clear_errors
-def status(config_path: Path | None, *, as_json: bool) -> None:
+@with_config
+def status(config: Config, *, as_json: bool) -> None:
     """Show how the service is: what it serves, holds and has done.
 
     If it does not run, what its database holds. Exit codes: 0 running and ready, 1 the service or the database cannot
     be asked, 3 running but not ready, 4 not running.
     """
-    config = configfile.load(config_path, os.environ)
     try:
         (found,) = control.ask(config, "status")
     except control.NotRunning as error:
@@ -61,22 +58,30 @@ def _show_database(config: Config, reason: str, *, as_json: bool) -> None:
 @click.command()
 @click.option("--client", metavar="IP", callback=parameters.expect_client, help="Only those that this client created.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
-@config_option
-@clear_errors
-def inboxes(client: str | None, config_path: Path | None, *, as_json: bool) -> None:
+@with_config
+def inboxes(client: str | None, config: Config, *, as_json: bool) -> None:
     """List the inboxes that are alive, the next to expire first.
 
     A client is an IPv4 address, or the /64 of an IPv6 address. Inboxes of clients in limits.exempt belong to no client.
     Who knows the address of an inbox that is not private can read it: this list is for you alone.
     """
-    config = configfile.load(config_path, os.environ)
-    with console.output(EXIT_FAILED), control.asked(config, "inboxes", {"client": client}) as answer:
+    if as_json:
+        _show(config, "inboxes", "inboxes", _inbox_as_json, client=client)
+    else:
+        _show(config, "inboxes", "inboxes", _inbox_as_text, _INBOXES_HEADING, client=client)
+
+
+def _show(
+    config: Config, command: str, member: str, line_of: Callable[[Any], str], heading: str = "", **arguments: Any
+) -> None:
+    """Print a list as it comes from the service: a line for each entry, which are in this member of its answers."""
+    with console.output(EXIT_FAILED), control.asked(config, command, arguments) as answer:
         console.expect_output()
-        if not as_json:
-            console.say(_HEADING)
-        for line in answer.lines():
-            for entry in line["inboxes"]:
-                console.say(_inbox_as_json(entry) if as_json else _inbox_as_text(entry))
+        if heading:
+            console.say(heading)
+        for part in answer.lines():
+            for entry in part[member]:
+                console.say(line_of(entry))
 
 
 def _inbox_as_text(entry: dict[str, Any]) -> str:
@@ -107,11 +112,8 @@ def _inbox_as_json(entry: dict[str, Any]) -> str:
 @click.option("--expired", is_flag=True, help="Those that have expired already and are not erased yet.")
 @click.option("--all", "is_all", is_flag=True, help="All inboxes of everybody.")
 @click.option("--yes", is_flag=True, help="Do not ask whether --all is meant.")
-@config_option
-@clear_errors
-def purge(
-    address: str | None, client: str | None, config_path: Path | None, *, expired: bool, is_all: bool, yes: bool
-) -> None:
+@with_config
+def purge(address: str | None, client: str | None, config: Config, *, expired: bool, is_all: bool, yes: bool) -> None:
     """End the inbox ADDRESS, or several, now, and erase their mail from the disk.
 
     Their names are not given out again for a day, as after each inbox. Mail to postmaster and abuse stays.
@@ -120,7 +122,6 @@ def purge(
         raise click.UsageError("exactly one of ADDRESS, --client, --expired and --all is expected")
     if is_all and not yes:
         _confirm("End all inboxes of everybody, and erase their mail?")
-    config = configfile.load(config_path, os.environ)
     wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
     last = control.ask(config, "purge", wanted, patience_seconds=_LONG_SECONDS)[-1]
     say(f"{last['ended']} {'inbox' if last['ended'] == 1 else 'inboxes'} ended{_erased(config, last['erased'])}")
@@ -142,15 +143,13 @@ def _confirm(question: str) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@config_option
-@clear_errors
-def backup(file: Path, config_path: Path | None) -> None:
+@with_config
+def backup(file: Path, config: Config) -> None:
     """Write a copy of the whole database to FILE, which must not exist yet.
 
     Mail goes on coming in meanwhile. FILE holds all mail, also when it has expired in the service: delete it when it is
     no longer needed. With storage.url it says which command of PostgreSQL makes the copy.
     """
-    config = configfile.load(config_path, os.environ)
     if config.storage.url:
         raise CommandError(_dump(databaseurl.parse(config.storage.url), file))
     size_bytes = control.backup(config, file)
@@ -166,14 +165,12 @@ def _dump(url: DatabaseUrl, file: Path) -> str:
 
 
 @click.command()
-@config_option
-@clear_errors
-def reload(config_path: Path | None) -> None:
+@with_config
+def reload(config: Config) -> None:
     """Make the service read its configuration again, as SIGHUP does.
 
     All of it takes effect. If anything in it is wrong, nothing does, and the mistakes are listed.
     """
-    config = configfile.load(config_path, os.environ)
     (done,) = control.ask(config, "reload")
     say("reloaded")
     if done["needs_restart"]:
@@ -194,14 +191,12 @@ def _named(command: Callable[..., None]) -> Callable[..., None]:
 @_named
 @click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it: for good.")
 @click.option("--force", is_flag=True, help="Also this machine, trusted proxies, and who is exempt from limits.")
-@config_option
-@clear_errors
-def block(config_path: Path | None, *, seconds: float | None, **wanted: Any) -> None:
+@with_config
+def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
     """Block clients, names or senders from now on. Each option may be given more than once.
 
     Clients can neither connect to SMTP nor create addresses; what they have created already stays (see purge).
     """
-    config = configfile.load(config_path, os.environ)
     until = None if seconds is None else max(int(seconds), 1)
     (done,) = control.ask(config, "block", {**wanted, "seconds": until})
     say(f"{done['count']} blocked")
@@ -209,11 +204,9 @@ def block(config_path: Path | None, *, seconds: float | None, **wanted: Any) -> 
 
 @click.command()
 @_named
-@config_option
-@clear_errors
-def unblock(config_path: Path | None, **wanted: Any) -> None:
+@with_config
+def unblock(config: Config, **wanted: Any) -> None:
     """End blocks, named as they were for block."""
-    config = configfile.load(config_path, os.environ)
     (done,) = control.ask(config, "unblock", wanted)
     if not done["count"]:
         raise CommandError("nothing of this was blocked")
@@ -222,22 +215,67 @@ def unblock(config_path: Path | None, **wanted: Any) -> None:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
-@config_option
-@clear_errors
-def blocks(config_path: Path | None, *, as_json: bool) -> None:
+@with_config
+def blocks(config: Config, *, as_json: bool) -> None:
     """List what is blocked, and until when."""
-    config = configfile.load(config_path, os.environ)
-    with console.output(EXIT_FAILED), control.asked(config, "blocks") as answer:
-        console.expect_output()
-        for line in answer.lines():
-            for entry in line["blocks"]:
-                console.say(json.dumps(entry) if as_json else _as_text(entry))
+    _show(config, "blocks", "blocks", json.dumps if as_json else _block_as_text)
 
 
-def _as_text(entry: dict[str, Any]) -> str:
+def _block_as_text(entry: dict[str, Any]) -> str:
     expires_at_ms = entry["expires_at_ms"]
     until = "" if expires_at_ms is None else f"  until {rfc3339(expires_at_ms)}"
     return f"{entry['kind']:<6}  {entry['value']}{until}"
 
 
-COMMANDS = (status, inboxes, purge, backup, block, unblock, blocks, reload)
+@click.command()
+@click.option("--pause", metavar="HOST", help="Call it no longer; what is to be told waits.")
+@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Pause so long, such as 1h.")
+@click.option("--resume", metavar="HOST", help="Call it again.")
+@click.option("--forget", metavar="HOST", help="Take all webhooks away that lead to it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@with_config
+def webhooks(
+    pause: str | None,
+    resume: str | None,
+    forget: str | None,
+    seconds: float | None,
+    config: Config,
+    *,
+    as_json: bool,
+) -> None:
+    """List the hosts that webhooks lead to, or pause, resume or forget one.
+
+    WAITING are webhooks with something to tell, FAILING those whose last call has failed. Neither URLs nor addresses
+    are shown.
+    """
+    if [pause, resume, forget].count(None) < 2:  # noqa: PLR2004 - at most one is given
+        raise click.UsageError("only one of --pause, --resume and --forget is expected")
+    if seconds is not None and pause is None:
+        raise click.UsageError("--for needs --pause")
+    if pause is not None:
+        control.ask(config, "webhooks-pause", {"host": pause, "seconds": seconds and max(int(seconds), 1)})
+        say("paused")
+    elif resume is not None:
+        (done,) = control.ask(config, "webhooks-resume", {"host": resume})
+        if not done["count"]:
+            raise CommandError("this host was not paused")
+        say("resumed")
+    elif forget is not None:
+        (done,) = control.ask(config, "webhooks-forget", {"host": forget}, patience_seconds=_LONG_SECONDS)
+        say(f"{done['count']} taken away")
+    elif as_json:
+        _show(config, "webhooks", "hosts", json.dumps)
+    else:
+        _show(config, "webhooks", "hosts", _host_as_text, _WEBHOOKS_HEADING)
+
+
+def _host_as_text(entry: dict[str, Any]) -> str:
+    called_at = rfc3339(entry["called_at_ms"]) if entry["called_at_ms"] is not None else "-"
+    paused = "  paused" if entry["paused"] else ""
+    return (
+        f"{entry['webhooks']:8}  {entry['waiting']:7}  {entry['failing']:7}  {called_at:24}  "
+        f"{entry['last_result'] or '-':11}  {shown(entry['host'])}{paused}"
+    )
+
+
+COMMANDS = (status, inboxes, purge, backup, block, unblock, blocks, webhooks, reload)
