@@ -18,7 +18,8 @@ def ask(url, method="GET"):
         with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 @pytest.fixture

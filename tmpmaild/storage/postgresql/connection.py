@@ -74,7 +74,8 @@ class Readers:
         task = asyncio.ensure_future(self._run(read))
         self._running.add(task)
         task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
+        await asyncio.wait([task])
+        return task.result()
 
     def _forget(self, task: "asyncio.Task[object]") -> None:
         self._running.discard(task)

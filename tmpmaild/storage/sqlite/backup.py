@@ -66,7 +66,7 @@ class BackupMaker:
         stop = threading.Event()
         copying = asyncio.ensure_future(asyncio.to_thread(self._copy, stop))
         try:
-            return await asyncio.shield(copying)
+            await asyncio.wait([copying])  # which is not cancelled with us
         except asyncio.CancelledError:
             stop.set()
             with anyio.CancelScope(shield=True):
@@ -74,6 +74,7 @@ class BackupMaker:
             if not copying.exception():
                 copying.result().close()
             raise
+        return copying.result()
 
     def _copy(self, stop: threading.Event) -> BinaryIO:
         target = _target(self._path)
