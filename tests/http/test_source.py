@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from tmpmaild.http import answers as answers_module
-from tmpmaild.ratelimit import TokenBuckets
 
 RAW = b"Subject: x\nX-Odd:\xff\0\r\n\r\nbody without a line end \xfe"
 LARGE = b"Subject: large\r\n\r\n" + bytes(range(256)) * 4000
@@ -38,17 +37,6 @@ async def test_the_source_is_our_trace_fields_and_the_octets_as_they_came(world,
         )
         + RAW
     )
-
-
-async def test_sources_have_the_limit_of_pages_and_refused_ones_that_of_the_api_too(world, inbox):
-    world.page_buckets = TokenBuckets(120, 120, name="page")
-    client = world.client(TokenBuckets(10, 2))
-    message_id = await world.deliver(inbox, RAW)
-    answers = [
-        await client.get(path(inbox, one)) for one in (message_id, message_id, message_id, "msg_0", "msg_1", "msg_2")
-    ]
-    assert [answer.status for answer in answers] == [200, 200, 200, 404, 404, 429]
-    assert [answers[place].header("ratelimit") for place in (2, 3)] == ['"page";r=117;t=1', '"default";r=1;t=6']
 
 
 @pytest.mark.parametrize("raw", [RAW, LARGE], ids=["small", "large"])

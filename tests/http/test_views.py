@@ -211,8 +211,6 @@ async def test_views_have_a_limit_of_their_own(world, held):
         ("POST", "/view/"),
         ("POST", "/view%0A"),
         ("POST", "/x/view"),
-        ("POST", "/raw"),
-        ("GET", "/raw/"),
     ],
 )
 async def test_what_only_looks_like_making_a_view_counts_for_the_api(world, held, method, end):

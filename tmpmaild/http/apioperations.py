@@ -205,8 +205,7 @@ OPERATIONS = (
         path=f"{_MESSAGE}/raw",
         tag="Messages",
         summary="Read a message as it came",
-        description="Below `Return-Path` and `Received` fields of this server. "
-        "It counts for the rate limit of pages (`page`), and when it is refused for that of the API too.",
+        description="Below `Return-Path` and `Received` fields of this server.",
         answer=Answer(200, "The mail.", media_types=("message/rfc822",), schema=_OCTETS),
         problems=("busy", *_OF_MESSAGE),
     ),

@@ -16,8 +16,7 @@ from tmpmaild.ratelimit import Buckets, Decision, RateLimits
 
 _MAX_HEADER_BYTES = 16 * 1024
 _VIEWS = "/view/"
-_MESSAGE = "/api/v1/addresses/[^/]+/messages/[^/]+"  # as app.py routes it
-_reads_mail = re.compile(f"POST {_MESSAGE}/view|GET {_MESSAGE}/raw").fullmatch
+_new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as app.py routes it
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
 
 log = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ class RateLimit:
             return
         if not has_token:
             await self._refuse(account.decision, scope, receive, announced)
-        elif _is_reading(scope):
+        elif _is_new_view(scope):
             await self._app(scope, receive, self._charging_refusals(scope, receive, send, announced))
         else:
             await self._app(scope, receive, announced)
@@ -79,7 +78,7 @@ class RateLimit:
         await response(scope, receive, with_headers(scope, send))
 
     def _charging_refusals(self, scope: Scope, receive: Receive, send: Send, announced: Send) -> Send:
-        """Return a ``send`` for a view or a source; an answer that refuses it (4xx) takes a token of the API as well.
+        """Return a ``send`` for an answer to a new view; one that refuses it (4xx) takes a token of the API as well.
 
         Otherwise addresses could be guessed at the rate of pages. With no token left the answer becomes a 429, which
         does not tell whether the address exists.
@@ -110,7 +109,7 @@ class RateLimit:
     def _buckets(self, scope: Scope) -> Buckets | None:
         if scope["method"] == "OPTIONS":
             return None
-        if scope["path"].startswith(_VIEWS) or _is_reading(scope):
+        if scope["path"].startswith(_VIEWS) or _is_new_view(scope):
             return self._limits.page
         return self._limits.default if scope["path"].startswith("/api/") else None
 
@@ -175,8 +174,8 @@ class Guard:
         return None
 
 
-def _is_reading(scope: Scope) -> bool:
-    return _reads_mail(f"{scope['method']} {scope['path']}") is not None
+def _is_new_view(scope: Scope) -> bool:
+    return scope["method"] == "POST" and _new_view(scope["path"]) is not None
 
 
 async def _free() -> bool:

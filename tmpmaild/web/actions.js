@@ -79,7 +79,7 @@ export class Actions {
 
   saveMail = attempt(() => {
     const { inbox, mailbox } = this.#inboxes;
-    const files = mailbox.messages.map(({ id, subject }) => ({ name: `${plain(subject) || id}.eml`, isPage: true, load: () => this.#api.source(inbox, id) }));
+    const files = mailbox.messages.map(({ id, subject }) => ({ name: `${plain(subject) || id}.eml`, load: () => this.#api.source(inbox, id) }));
     return saveAll(files, inbox.address, new Date(), { api: this.#api, tell: toast });
   });
 

@@ -7,8 +7,7 @@ import { safeName, zip } from "./zip.js";
 
 const SPARE_REQUESTS = 1; // for the reader, meanwhile
 
-// `files` are `{ name, load(), isHere, isPage }`: what is here already takes no request, and what counts as a page none of the API;
-// `name` and `date` are those of the archive.
+// `files` are `{ name, load(), isHere }`, where what is here already takes no request; `name` and `date` are those of the archive.
 // `tell(text)` is told how far it is. A file that is no longer there is left out.
 export async function saveAll(files, name, date, { api, signal, tell }) {
   const of = files.length;
@@ -16,8 +15,7 @@ export async function saveAll(files, name, date, { api, signal, tell }) {
   for (const [n, file] of files.entries()) {
     tell(t("saving", { n, of }));
     const onWait = (seconds) => tell(t("saving-later", { n, of, seconds }));
-    const spare = file.isPage ? -1 : SPARE_REQUESTS;
-    const loading = file.isHere ? file.load() : whenAllowed(api, file.load, { spare, signal, onWait });
+    const loading = file.isHere ? file.load() : whenAllowed(api, file.load, { spare: SPARE_REQUESTS, signal, onWait });
     const blob = await loading.catch((error) => (error.code === "message-not-found" ? undefined : Promise.reject(error)));
     if (blob) loaded.push({ name: file.name, blob });
   }
