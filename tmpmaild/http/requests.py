@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -17,6 +17,25 @@ from tmpmaild.webhooktargets import MOST_URL_CHARACTERS
 EXAMPLE_DOMAIN = "mail.example.com"
 """Is in the examples of all types here and in ``schemas.py``; ``openapi.py`` replaces it by a domain of the server."""
 
+
+def _takes(expected: str, description: str, *examples: object, **bounds: Any) -> Meta:
+    """Describe a value: what is expected, as a client that sends another one is told; what it is for; its bounds."""
+    return Meta(description=description, examples=list(examples) or None, extra={"expected": expected}, **bounds)
+
+
+def _text(description: str, example: str) -> Meta:
+    return _takes("a string", description, example)
+
+
+def _switch(description: str) -> Meta:
+    return _takes("true or false", description)
+
+
+def _number(lowest: int, highest: int | None, description: str, example: int) -> Meta:
+    expected = f"a number from {lowest} to {highest}" if highest is not None else f"a number of {lowest} or more"
+    return _takes(expected, description, example, ge=lowest, le=highest)
+
+
 MessageId = Annotated[
     str,
     Meta(
@@ -28,29 +47,15 @@ MessageId = Annotated[
     ),
 ]
 
-
 Has = Annotated[
     list[Held],
-    Meta(
-        description="What a message must have: a code, a link, an attachment that is not inline, a verdict.",
+    _takes(
+        "up to four of code, link, attachment and verdict",
+        "What a message must have: a code, a link, an attachment that is not inline, a verdict.",
+        ["code"],
         max_length=4,
-        examples=[["code"]],
-        extra={"expected": "up to four of code, link, attachment and verdict"},
     ),
 ]
-
-
-def _text(description: str, example: str) -> Meta:
-    return Meta(description=description, examples=[example], extra={"expected": "a string"})
-
-
-def _switch(description: str) -> Meta:
-    return Meta(description=description, extra={"expected": "true or false"})
-
-
-def _number(lowest: int, highest: int | None, description: str, example: int) -> Meta:
-    expected = f"a number from {lowest} to {highest}" if highest is not None else f"a number of {lowest} or more"
-    return Meta(ge=lowest, le=highest, description=description, examples=[example], extra={"expected": expected})
 
 
 class FaultItem(Struct, frozen=True):
@@ -58,44 +63,33 @@ class FaultItem(Struct, frozen=True):
 
     at: Annotated[
         Step,
-        Meta(
-            description="What fails: RCPT, DATA, or the end of the mail, which is then not stored.",
-            examples=["rcpt"],
-            extra={"expected": "rcpt, data or end"},
+        _takes(
+            "rcpt, data or end", "What fails: RCPT, DATA, or the end of the mail, which is then not stored.", "rcpt"
         ),
     ]
     reply: (
         Annotated[
             str,
-            Meta(
+            _takes(
+                "a code from 400 to 599, a space, and 1 to 400 printable characters of ASCII",
+                "What the server says; `421` also closes the connection.",
+                "451 4.7.1 Greylisted",
                 pattern=r"^[45][0-9]{2} [ -~]{1,400}(?![\s\S])$",
-                description="What the server says; `421` also closes the connection.",
-                examples=["451 4.7.1 Greylisted"],
-                extra={"expected": "a code from 400 to 599, a space, and 1 to 400 printable characters of ASCII"},
             ),
         ]
         | UnsetType
     ) = UNSET
     times: Annotated[int, _number(1, 100, "How many times; then the usual answer.", 2)] = 1
-    delay_seconds: Annotated[
-        float,
-        Meta(
-            ge=0,
-            le=60,
-            description="How long the answer is held back.",
-            examples=[3],
-            extra={"expected": "a number from 0 to 60"},
-        ),
-    ] = 0
+    delay_seconds: Annotated[float, _number(0, 60, "How long the answer is held back.", 3)] = 0
 
 
 Faults = Annotated[
     list[FaultItem],
-    Meta(
-        description="For the next mails, in place of those before; where the operator has set `smtp.faults`.",
+    _takes(
+        f"a list of up to {MOST_FAULTS} objects",
+        "For the next mails, in place of those before; where the operator has set `smtp.faults`.",
+        [],
         max_length=MOST_FAULTS,
-        examples=[[]],
-        extra={"expected": f"a list of up to {MOST_FAULTS} objects"},
     ),
 ]
 
@@ -105,39 +99,36 @@ class WebhookRequest(Struct, frozen=True):
 
     url: Annotated[
         str,
-        Meta(
+        _takes(
+            f"a string of up to {MOST_URL_CHARACTERS} characters",
+            "Where the operator allows it; without user information and fragment.",
+            "https://hooks.example.org/mail",
             max_length=MOST_URL_CHARACTERS,
-            description="Where the operator allows it; without user information and fragment.",
-            examples=["https://hooks.example.org/mail"],
-            extra={"expected": f"a string of up to {MOST_URL_CHARACTERS} characters"},
         ),
     ]
     events: Annotated[
         list[WebhookEvent],
-        Meta(
+        _takes(
+            "one to three of message, verdict and expired",
+            "A message has come, it is known who sent one, the address has ended; default `message`.",
+            ["message", "expired"],
             min_length=1,
             max_length=3,
-            description="A message has come, it is known who sent one, the address has ended; default `message`.",
-            examples=[["message", "expired"]],
-            extra={"expected": "one to three of message, verdict and expired"},
         ),
     ] = field(default_factory=lambda: ["message"])
     has: Annotated[
         list[Literal["code", "link", "attachment"]],
-        Meta(
-            max_length=3,
-            description="Only messages that have all of these.",
-            examples=[["code"]],
-            extra={"expected": "up to three of code, link and attachment"},
+        _takes(
+            "up to three of code, link and attachment", "Only messages that have all of these.", ["code"], max_length=3
         ),
     ] = []
 
 
 NewWebhook = Annotated[
     WebhookRequest | None,
-    Meta(
-        description="In place of the one before; null ends it. Where the operator has set `webhooks.allow`.",
-        extra={"expected": "an object or null"},
+    _takes(
+        "an object or null",
+        "In place of the one before; null ends it. Where the operator has set `webhooks.allow`.",
     ),
 ]
 
