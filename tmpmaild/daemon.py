@@ -293,11 +293,14 @@ async def _checker(config: Config, storage: Storage, service: InboxService) -> "
         return None
     try:
         from tmpmaild.senders.checker import Checker  # noqa: PLC0415 - needs the extra
-        from tmpmaild.senders.resolver import Resolver  # noqa: PLC0415 - needs the extra
+        from tmpmaild.senders.resolver import Resolver, Unresolved  # noqa: PLC0415 - needs the extra
     except ImportError as error:
         missing = f"senders.resolver needs more packages ({error.name} is missing)"
         raise StartError(f"{missing}: {sys.executable} -m pip install {senders.PACKAGES}") from error
-    resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
+    try:
+        resolver = await anyio.to_thread.run_sync(Resolver, config.senders.resolver)
+    except Unresolved as error:
+        raise StartError(f"senders.resolver: {error}") from error
     checker = Checker(storage, resolver, config.senders.timeout_seconds, clock=storage.clock)
     service.check_senders(checker.ask)
     return checker

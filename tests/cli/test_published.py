@@ -7,12 +7,14 @@ from ipaddress import ip_address
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.resolver
 import dns.rrset
 import pytest
 
-from tmpmaild.cli.doctor.published import Dns, Unknown, compare
+from tmpmaild.cli.doctor.published import compare
 from tmpmaild.cli.doctor.reaching import wanted
 from tmpmaild.config.settings import Config
+from tmpmaild.senders.resolver import SYSTEM, Resolver, Unresolved
 
 MX = "mx.example.org"
 RIGHT = {
@@ -32,6 +34,7 @@ class Server:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self.address = self._socket.getsockname()
+        self.place = "{}:{}".format(*self.address)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -73,7 +76,7 @@ def found(server):
     def found(changes=None, addresses=("9.9.9.9",)):
         server.records |= changes or {}
         records = wanted(Config(domains=("example.org",)), MX, map(ip_address, addresses))
-        return {one.check: one for one in compare(records, MX, Dns(server.address))}
+        return {one.check: one for one in compare(records, MX, Resolver(server.place))}
 
     return found
 
@@ -126,12 +129,17 @@ def test_an_address_behind_nat_is_not_held_against_the_record(found):
     assert found(addresses=["10.0.0.1"])["DNS A mx.example.org"].level == "ok"
 
 
+def test_a_machine_without_a_resolver(monkeypatch, tmp_path):
+    read = dns.resolver.Resolver.read_resolv_conf
+    nothing = tmp_path / "resolv.conf"
+    monkeypatch.setattr(dns.resolver.Resolver, "read_resolv_conf", lambda self, _: read(self, str(nothing)))
+    with pytest.raises(Unresolved, match="this machine has no resolver"):
+        Resolver(SYSTEM)
+
+
 def test_a_server_that_does_not_answer_is_not_asked_for_long(server):
     server.is_silent = True
-    with pytest.raises(Unknown, match="no answer within"):
-        Dns(server.address, query_seconds=0.05).ask("example.org", "MX")
     records = wanted(Config(domains=("example.org",)), MX, [])
-    found = list(compare(records, MX, Dns(server.address, query_seconds=0.05)))
-    said = [one.text for one in found]
-    assert said.count("cannot be told: not asked, since the resolver does not answer") == len(found) - 2
+    found = list(compare(records, MX, Resolver(server.place), seconds=0.1))
+    assert {one.text.partition(": ")[2].partition(": ")[2] for one in found} == {"no answer in time"}
     assert {one.level for one in found} == {"warning"}

@@ -42,10 +42,16 @@ class Answer(NamedTuple):
 
 
 class Resolver:
-    """The resolver at ``host:port``, or that of the machine with ``SYSTEM``; used in any thread until ``close``."""
+    """The resolver at ``host:port``, or that of the machine with ``SYSTEM``; used in any thread until ``close``.
+
+    Raises ``Unresolved`` if the machine has none.
+    """
 
     def __init__(self, place: str) -> None:
-        self._stub = dns.resolver.Resolver(configure=place == SYSTEM)
+        try:
+            self._stub = dns.resolver.Resolver(configure=place == SYSTEM)
+        except dns.resolver.NoResolverConfiguration as error:
+            raise Unresolved(f"this machine has no resolver ({error})") from error
         if place != SYSTEM:
             host, _, port = place.rpartition(":")
             self._stub.nameservers, self._stub.port = [host.strip("[]")], int(port)

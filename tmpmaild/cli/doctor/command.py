@@ -12,7 +12,6 @@ from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, sa
 from tmpmaild.cli.doctor import results
 from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
 from tmpmaild.config import file as configfile
-from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
 from tmpmaild.host import controlsocket, privileges
@@ -100,14 +99,17 @@ def _comparison(resolver: str | None) -> Comparison:
     """Return what compares records with those that are published. Raises ``CommandError``."""
     try:
         from tmpmaild.cli.doctor import published  # noqa: PLC0415 - needs dnspython
+        from tmpmaild.senders.resolver import SYSTEM, Resolver, Unresolved  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise CommandError(f"--dns needs dnspython: {sys.executable} -m pip install dnspython") from error
-    server = parse_endpoint(resolver) if resolver else None
-    asked = published.Dns((server.host, server.port) if server else None)
 
     def compare(records: Sequence[Record]) -> list[Result]:
         if not records:
             return [warning("DNS", "not compared, because the mail server has no public name")]
+        try:
+            asked = Resolver(resolver or SYSTEM)
+        except Unresolved as error:
+            return [warning("DNS", f"not compared, because {error}", "name a resolver by --resolver")]
         return list(published.compare(records, records[0].name, asked))
 
     return compare

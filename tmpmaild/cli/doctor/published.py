@@ -1,67 +1,23 @@
 """Compares the records to publish with those that are: the only part of tmpmaild that connects to other machines."""
 
+import time
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
-import dns.exception
-import dns.resolver
-
 from tmpmaild.cli.doctor.reaching import DMARC, SPF
 from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
+from tmpmaild.senders.resolver import Answer, Resolver, Unresolved
 
-_QUERY_SECONDS = 5.0
-_MAX_SILENCES = 2
-_MAX_ANSWERS = 50
+_QUESTION_SECONDS = 5.0
+_ALL_SECONDS = 10.0
 _NULL_MX = "."
 
-Published = list[str] | None
-"""The values of the records of a name and type: none of that type is an empty list, no such name is None."""
 
-
-class Unknown(Exception):
-    """The DNS did not answer; the text says why."""
-
-
-class Dns:
-    """Asks a resolver, and no more once it has been silent twice."""
-
-    def __init__(self, server: tuple[str, int] | None = None, query_seconds: float = _QUERY_SECONDS) -> None:
-        self._server = server
-        self._query_seconds = query_seconds
-        self._silences = 0
-
-    def ask(self, name: str, kind: str) -> Published:
-        """Return what is published. Raises ``Unknown``."""
-        if self._silences >= _MAX_SILENCES:
-            raise Unknown("not asked, since the resolver does not answer")
-        try:
-            resolver = self._resolver()
-            answer = resolver.resolve(f"{name}.", kind, lifetime=self._query_seconds, raise_on_no_answer=False)
-        except dns.resolver.NXDOMAIN:
-            return None
-        except dns.exception.Timeout as error:
-            self._silences += 1
-            raise Unknown(f"no answer within {self._query_seconds:.1f} s") from error
-        except dns.exception.DNSException as error:
-            raise Unknown(" ".join(str(error).split()) or type(error).__name__) from error
-        return [_text(one) for one in list(answer.rrset or ())[:_MAX_ANSWERS]]
-
-    def _resolver(self) -> dns.resolver.Resolver:
-        resolver = dns.resolver.Resolver(configure=self._server is None)
-        if self._server is not None:
-            resolver.nameservers, resolver.port = [self._server[0]], self._server[1]
-        return resolver
-
-
-def _text(record: object) -> str:
-    strings = getattr(record, "strings", None)
-    if strings is not None:
-        return b"".join(strings).decode("utf-8", "replace")
-    return str(record).rstrip(".") or _NULL_MX
-
-
-def compare(records: Iterable[Record], hostname: str, resolver: Dns) -> Iterator[Result]:
-    """Tell whether each record is published; those of one name and type together."""
+def compare(
+    records: Iterable[Record], hostname: str, resolver: Resolver, seconds: float = _ALL_SECONDS
+) -> Iterator[Result]:
+    """Tell whether each record is published; those of one name and type together. After that time nothing is asked."""
+    last = time.monotonic() + seconds
     values: dict[tuple[str, str], list[str]] = {}
     for record in records:
         values.setdefault((record.name, record.type), []).append(record.value)
@@ -69,16 +25,16 @@ def compare(records: Iterable[Record], hostname: str, resolver: Dns) -> Iterator
     for (name, kind), wanted in values.items():
         check = f"DNS {kind} {name}"
         try:
-            found = resolver.ask(name, kind)
-        except Unknown as error:
+            answer = resolver.ask(name, kind, min(time.monotonic() + _QUESTION_SECONDS, last))
+        except Unresolved as error:
             yield warning(check, f"cannot be told: {error}", "try again, or name a resolver by --resolver")
             continue
         if kind == "MX":
-            yield _exchanges(check, found, hostname)
+            yield _exchanges(check, answer, hostname)
         elif kind == "TXT":
-            yield _text_records(check, wanted[0], found or [])
+            yield _text_records(check, wanted[0], [value.decode("utf-8", "replace") for value in answer.values])
         else:
-            yield from _addresses(check, kind, [value for value in wanted if value], found or [])
+            yield from _addresses(check, kind, [value for value in wanted if value], list(answer.values))
 
 
 def _addresses(check: str, kind: str, wanted: list[str], found: list[str]) -> Iterator[Result]:
@@ -95,14 +51,14 @@ def _addresses(check: str, kind: str, wanted: list[str], found: list[str]) -> It
         yield ok(check, ", ".join(found))
 
 
-def _exchanges(check: str, found: Published, hostname: str) -> Result:
-    if found is None:
+def _exchanges(check: str, found: Answer, hostname: str) -> Result:
+    if not found.exists:
         return problem(check, "there is no such domain", "register it, or correct domains")
-    if not found:
+    if not found.values:
         return problem(check, "none", f"publish 10 {hostname}.")
-    pairs = sorted((int(number), name.lower().rstrip(".")) for number, _, name in (one.partition(" ") for one in found))
+    pairs = sorted((preference, name.lower()) for preference, name in found.values)
     if hostname.lower() not in [name for _, name in pairs]:
-        shown = ", ".join(name or "null MX: no mail is taken" for _, name in pairs)
+        shown = ", ".join("null MX: no mail is taken" if name == _NULL_MX else name for _, name in pairs)
         return problem(check, f"{shown}: mail goes elsewhere", f"publish 10 {hostname}.")
     return ok(check, ", ".join(f"{preference} {name}" for preference, name in pairs))
 
