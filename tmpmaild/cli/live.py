@@ -1,15 +1,14 @@
 """``tmpmaild new`` and ``tmpmaild watch``: showing the events of an inbox until it ends or a signal comes."""
 
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import httpx2
 from anyio.abc import TaskStatus
-from msgspec import Struct
 
 from tmpmaild.cli import console, exits
 from tmpmaild.cli.display import Display, Opening, fitting_display
@@ -23,19 +22,12 @@ _DOMAINS_SECONDS = 2
 _TICK_SECONDS = 1
 
 
-class NewOptions(Struct, frozen=True):
-    """The options of ``tmpmaild new``; with ``keep`` the address is not deleted on exit."""
+def new(wanted: Mapping[str, Any], server: str | None, *, keep: bool, as_json: bool) -> int:
+    """Create an address and show what happens to it; return the exit code.
 
-    local_part: str | None = None
-    domain: str | None = None
-    private: bool = False
-    keep: bool = False
-    lifetime_seconds: int | None = None
-
-
-def new(options: NewOptions, server: str | None, *, as_json: bool) -> int:
-    """Create an address and show what happens to it; return the exit code."""
-    return run(partial(_new, options), server, as_json=as_json)
+    ``wanted`` holds arguments of ``AsyncClient.create``. With ``keep`` the address is not deleted on exit.
+    """
+    return run(partial(_new, wanted, keep=keep), server, as_json=as_json)
 
 
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
@@ -144,22 +136,16 @@ async def _connected(
         yield client
 
 
-async def _new(options: NewOptions, client: AsyncClient, display: Display, shield: Shield) -> int:
+async def _new(wanted: Mapping[str, Any], client: AsyncClient, display: Display, shield: Shield, *, keep: bool) -> int:
     # A signal must wait for the answer, or an address would be left over whose token is not known.
     with exits.arguments():
-        created = client.create(
-            options.local_part,
-            domain=options.domain,
-            private=options.private,
-            expires_in_seconds=options.lifetime_seconds,
-        )
-        inbox = await shield.keep(created)
+        inbox = await shield.keep(client.create(**wanted))
     try:
-        shows_token = options.private or options.keep
-        display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not options.keep))
+        shows_token = wanted["private"] or keep
+        display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not keep))
         return await _follow(inbox, display)
     except BaseException:
-        if not options.keep:
+        if not keep:
             await _delete(inbox, display)
         raise
 

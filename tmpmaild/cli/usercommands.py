@@ -90,7 +90,8 @@ def new(
     from tmpmaild.cli import live  # noqa: PLC0415
 
     seconds = None if lifetime_seconds is None else ceil(lifetime_seconds)
-    return live.new(live.NewOptions(name, domain, private, keep, seconds), server, as_json=as_json)
+    wanted = {"local_part": name, "domain": domain, "private": private, "expires_in_seconds": seconds}
+    return live.new(wanted, server, keep=keep, as_json=as_json)
 
 
 @click.command()
@@ -186,7 +187,7 @@ def wait(
     chosen = [name for name, is_given in (("code", code), ("link", link), ("json", as_json)) if is_given]
     if len(chosen) > 1:
         raise click.UsageError("--code, --link and --json exclude each other")
-    output = waitcommand.WaitOutput(chosen[0] if chosen else "text")
+    output = chosen[0] if chosen else "text"
     return waitcommand.wait(address, token, server, wanted, output=output, timeout_seconds=timeout_seconds)
 
 

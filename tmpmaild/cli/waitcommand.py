@@ -1,21 +1,11 @@
 """``tmpmaild wait``: print one mail, or the code or link in it, for shell scripts."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 from tmpmaild.cli import console, display, exits
 from tmpmaild.cli.console import shown
 from tmpmaild.client import AddressNotFound, Client, Inbox, TmpmaildError
-
-
-class WaitOutput(StrEnum):
-    """What ``tmpmaild wait`` prints of the mail."""
-
-    TEXT = "text"
-    CODE = "code"
-    LINK = "link"
-    JSON = "json"
 
 
 def wait(
@@ -24,10 +14,13 @@ def wait(
     server: str | None,
     wanted: Mapping[str, Any],
     *,
-    output: WaitOutput,
+    output: str,
     timeout_seconds: float,
 ) -> int:
-    """Wait for a mail and print it; return the exit code. ``wanted`` holds arguments of ``Inbox.wait_for``."""
+    """Wait for a mail and print its "text", "code" or "link", or all of it ("json"); return the exit code.
+
+    ``wanted`` holds arguments of ``Inbox.wait_for``.
+    """
 
     def work() -> int:
         with exits.arguments(), Client(server) as client:
@@ -49,16 +42,16 @@ def _domains(client: Client) -> list[str]:
         return []
 
 
-def _value(inbox: Inbox, wanted: Mapping[str, Any], output: WaitOutput, timeout_seconds: float) -> str:
+def _value(inbox: Inbox, wanted: Mapping[str, Any], output: str, timeout_seconds: float) -> str:
     """Wait, and return the text to print, without control characters."""
     match output:
-        case WaitOutput.CODE:
+        case "code":
             return shown(inbox.wait_for_code(**wanted, timeout=timeout_seconds))
-        case WaitOutput.LINK:
+        case "link":
             return shown(inbox.wait_for_link(**wanted, timeout=timeout_seconds))
     mail = inbox.wait_for(**wanted, timeout=timeout_seconds)
     if mail.truncated:
         mail.details()
-    if output is WaitOutput.JSON:
+    if output == "json":
         return display.json_line(display.json_mail(mail))
     return shown(mail.text, keep="\n\t").rstrip("\n")

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import NamedTuple
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -158,7 +159,7 @@ def _links(mail: AsyncMail) -> list[Link]:
     return [one for one in found if len(one.href) <= _MAX_LINK]  # part of a link would lead elsewhere
 
 
-class Cut(BaseModel, frozen=True):
+class Cut(NamedTuple):
     """A text and whether it is only the beginning."""
 
     text: str

@@ -64,16 +64,8 @@ class EngineStorage:
         await self._make_place(new.expires_at_ms, new.created_at_ms)
         creator_hash = None if new.creator is None else self._hash(new.creator)
         inbox_id = await self._commits.submit(self._operations.create(new, self._hash(new.address), creator_hash))
-        return Inbox(
-            id=inbox_id,
-            address=new.address,
-            created_at_ms=new.created_at_ms,
-            expires_at_ms=new.expires_at_ms,
-            private=new.private,
-            token_hash=new.token_hash,
-            message_count=0,
-            full=False,
-        )
+        row = (inbox_id, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, 0, False)
+        return rows.inbox_at(new.address, row)
 
     async def _make_place(self, expires_at_ms: int, now_ms: int) -> None:
         """Make sure that mail for an inbox which expires then can be stored."""

@@ -14,14 +14,7 @@ from tmpmaild.errors import (
     RequestError,
     StorageFull,
 )
-from tmpmaild.model import (
-    NAME_HELD_MS,
-    ExpiryMoved,
-    InboxChange,
-    InboxDeleted,
-    MessageDeleted,
-    NewInbox,
-)
+from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
 from tmpmaild.storage.base import OPERATOR_MAIL_MS
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES, allowed

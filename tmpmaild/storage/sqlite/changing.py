@@ -10,14 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, RequestError
-from tmpmaild.model import (
-    NAME_HELD_MS,
-    ExpiryMoved,
-    InboxChange,
-    InboxDeleted,
-    MessageDeleted,
-    NewInbox,
-)
+from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
 from tmpmaild.storage.rows import verdict_reached
 from tmpmaild.storage.sqlite.batches import MAX_BATCH_BYTES, Batch, Operation
 from tmpmaild.storage.sqlite.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, padding_bytes, slot
@@ -35,7 +28,7 @@ class CreateInbox(Operation):
 
     def apply(self, batch: Batch) -> str | RequestError:
         """Create it if its name is free and its creator is within its quota."""
-        execute = batch.connection.execute
+        execute, new = batch.connection.execute, self.new
         forgotten_ms = batch.now_ms - NAME_HELD_MS
         sql = "SELECT expires_at_ms > ? FROM inbox WHERE name_hash = ?"
         known = execute(sql, (forgotten_ms, self.name_hash)).fetchone()
@@ -49,17 +42,10 @@ class CreateInbox(Operation):
         inbox_id = execute(
             "INSERT INTO inbox (name_hash, created_at_ms, expires_at_ms, private, token_hash, creator)"
             " VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                self.name_hash,
-                self.new.created_at_ms,
-                self.new.expires_at_ms,
-                self.new.private,
-                self.new.token_hash,
-                self.creator_hash,
-            ),
+            (self.name_hash, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, self.creator_hash),
         ).lastrowid
         assert inbox_id is not None
-        _write_address(batch, inbox_id, self.new.address)
+        _write_address(batch, inbox_id, new.address)
         batch.added_inboxes += 1
         return str(inbox_id)
 

@@ -50,12 +50,7 @@ def select_message(
     key = message_key(message_id)
     if key is None:
         return None
-    values = {
-        "key": key,
-        "inbox_id": int(inbox_id),
-        "up_to_bytes": up_to_bytes,
-        "head_bytes": HEAD_BYTES,
-    }
+    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes, "head_bytes": HEAD_BYTES}
     found = connection.execute(_MESSAGE, values).fetchone()
     if found is None:
         return None
