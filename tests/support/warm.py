@@ -29,6 +29,11 @@ _WIDTH = 1 << 16
 _FAILED = 70
 _MOST_GIVEN = 10
 _HIGH = 1000  # no descriptor of the process that forks
+# What commands and the service import when they need it.
+_LOADED = (
+    *("tmpmaild.cli.main", "tmpmaild.cli.live", "tmpmaild.cli.waitcommand", "tmpmaild.daemon", "tmpmaild.http.app"),
+    *("tmpmaild.storage.sqlite.engine", "anyio._backends._asyncio", "uvloop", "httpcore2", "truststore"),
+)
 
 
 class Program:
@@ -154,7 +159,8 @@ def _end(connection, process):
 
 def serve(connection):
     """Fork one program for each wish, and tell how each ended, until the other side is gone."""
-    _load(["tmpmaild.cli.main", "tmpmaild.daemon"])
+    _load(_LOADED)
+    sys.modules["tmpmaild.http.app"]._web_routes()  # read and compressed once
     ended = {}
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
