@@ -5,6 +5,7 @@ The names are those of Spectral's ruleset ``spectral:oas``, in which a rule is a
 
 import json
 import re
+import sys
 from collections import Counter
 
 import pytest
@@ -14,6 +15,8 @@ from tmpmaild.http import openapi
 from tmpmaild.http.wire import Wire
 from tmpmaild.model import Attachment, Message
 
+# jsonschema would compile a grammar for the format of IRIs, which takes two seconds and which no schema here names.
+sys.modules.setdefault("rfc3987_syntax", None)
 jsonschema, openapi_spec_validator = Late("jsonschema"), Late("openapi_spec_validator")
 
 DOCUMENT = json.loads(openapi.document())

@@ -21,7 +21,7 @@ class Signer:
     def __init__(self, bits=1024, tags="v=DKIM1; k=rsa; ") -> None:
         drawn = KEYS / f"rsa{bits}.pem"
         if drawn.exists():
-            key = serialization.load_pem_private_key(drawn.read_bytes(), password=None)
+            key = serialization.load_pem_private_key(drawn.read_bytes(), None, unsafe_skip_rsa_key_validation=True)
         else:
             key = rsa.generate_private_key(65537, bits)
         plain = serialization.NoEncryption()
