@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
-from tmpmaild.storage.postgresql import connecting, writer
+from tmpmaild.storage.postgresql import server, writer
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql.obstacles import translate
 from tmpmaild.storage.postgresql.server import Server
@@ -42,7 +42,7 @@ async def test_a_statement_without_an_answer_is_given_up_and_the_next_one_works(
 
 async def test_reads_without_an_answer_are_given_up_as_well(engine, database, monkeypatch):
     await engine.inbox("ada")
-    monkeypatch.setattr(connecting, "STATEMENT_SECONDS", 0.2)
+    monkeypatch.setattr(server, "STATEMENT_SECONDS", 0.2)
     other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
     async with other.transaction():
         await other.execute("LOCK TABLE inbox, bucket IN ACCESS EXCLUSIVE MODE")
@@ -53,7 +53,7 @@ async def test_reads_without_an_answer_are_given_up_as_well(engine, database, mo
         )
         assert [type(outcome) for outcome in outcomes] == [StorageUnavailable] * 2
     await other.close()
-    monkeypatch.setattr(connecting, "STATEMENT_SECONDS", 20)
+    monkeypatch.setattr(server, "STATEMENT_SECONDS", 20)
     assert await engine.find("ada")
 
 

@@ -9,7 +9,7 @@ import pytest
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import Page
-from tmpmaild.storage.postgresql import connecting, engine, migrate, server, sharing
+from tmpmaild.storage.postgresql import engine, migrate, server, sharing
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.sharing import DatabaseClock
 
@@ -77,7 +77,7 @@ async def test_a_database_that_is_set_to_be_read_only_is_passed_over(database, r
 
 
 async def test_a_pooler_that_drops_the_settings_of_a_connection_is_named(database, monkeypatch):
-    monkeypatch.setattr(connecting, "_SETTINGS", {})
+    monkeypatch.setattr(server, "_SETTINGS", {})
     assert (await said(database)).endswith("the settings of a connection do not last; connect without a pooler")
 
 

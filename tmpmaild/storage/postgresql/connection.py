@@ -7,9 +7,8 @@ from typing import Final, TypeVar
 import asyncpg
 
 from tmpmaild.errors import DatabaseError, StorageUnavailable
-from tmpmaild.storage.postgresql.connecting import close, deadline
 from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
-from tmpmaild.storage.postgresql.server import Server
+from tmpmaild.storage.postgresql.server import Server, close, deadline
 
 T = TypeVar("T")
 

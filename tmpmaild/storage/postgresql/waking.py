@@ -16,10 +16,10 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted
 from tmpmaild.storage.commits import OnCommitted, tell
-from tmpmaild.storage.postgresql.connecting import PROBE_SECONDS, deadline
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
 from tmpmaild.storage.postgresql.payloads import BLOCKS, MISSED, changes, payloads, true_ones, word
+from tmpmaild.storage.postgresql.server import PROBE_SECONDS, deadline
 
 CHANNEL: Final = "tmpmaild"
 LOOK_SECONDS: Final = 2.0

@@ -17,10 +17,10 @@ from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
 from tmpmaild.storage.commits import Batcher, CommitFigures, OnCommitted, failures, tell
-from tmpmaild.storage.postgresql.connecting import STATEMENT_SECONDS, deadline
 from tmpmaild.storage.postgresql.connection import Session
 from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, repeated, translate
 from tmpmaild.storage.postgresql.quotas import Usage
+from tmpmaild.storage.postgresql.server import STATEMENT_SECONDS, deadline
 
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
