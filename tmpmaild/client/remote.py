@@ -84,27 +84,10 @@ class RemoteService:
         self.clock = clock
         self._repeating_seconds = _MAX_REPEATING_SECONDS if wait_out_rate_limit else 0
 
-    def create(
-        self,
-        local_part: str | None,
-        domain: str | None,
-        *,
-        private: bool,
-        expires_in_seconds: int | None,
-        faults: Sequence[Fault],
-        webhook: Webhook | None,
-    ) -> Steps["RemoteInbox"]:
-        """Create an address. Raises ValueError for text that is not valid."""
-        _ensure_text(local_part=local_part, domain=domain)
-        given = {
-            "local_part": local_part,
-            "domain": domain,
-            "private": private or None,
-            "expires_in_seconds": expires_in_seconds,
-            "faults": faults or None,
-            "webhook": webhook,
-        }
-        members = {name: value for name, value in given.items() if value is not None}
+    def create(self, wanted: Mapping[str, object]) -> Steps["RemoteInbox"]:
+        """Create an address by the members of the request that are not None. Raises ValueError for invalid text."""
+        members = {name: value for name, value in wanted.items() if value is not None}
+        _ensure_text(**{name: value for name, value in members.items() if isinstance(value, str)})
         request = self.request("POST", "addresses", body=members or None)
         created = decoded((yield from self.ask(request)), Address)
         return RemoteInbox(self, created, created.token)

@@ -76,15 +76,15 @@ class Client:
         ``faults`` are as in ``Inbox.set_faults``, ``webhook`` is as in ``Inbox.set_webhook``; its secret is
         then in ``webhook_secret``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
-        steps = self._remote.create(
-            local_part,
-            domain,
-            private=private,
-            expires_in_seconds=expires_in_seconds,
-            faults=faults,
-            webhook=webhook,
-        )
-        return Inbox(self._driver.run(steps), self._driver)
+        wanted = {
+            "local_part": local_part,
+            "domain": domain,
+            "private": private or None,
+            "expires_in_seconds": expires_in_seconds,
+            "faults": faults or None,
+            "webhook": webhook,
+        }
+        return Inbox(self._driver.run(self._remote.create(wanted)), self._driver)
 
     def inbox(self, address: str, token: str | None = None) -> "Inbox":
         """Return an inbox that exists; the token is needed to change it, and to read it if it is private.

@@ -27,9 +27,7 @@ class Blocks:
         self._blocks: dict[tuple[str, str], Block] = {}
         self.has_any = False
         self._networks: dict[tuple[int, int], _Table] = {}
-        self._names: _Table = {}
-        self._senders: _Table = {}
-        self._targets: _Table = {}
+        self._tables: dict[str, _Table] = {NAME: {}, SENDER: {}, TARGET: {}}
         self.add(blocks)
 
     def __iter__(self) -> Iterator[Block]:
@@ -85,22 +83,23 @@ class Blocks:
 
     def has_name(self, local_part: str) -> bool:
         """Return whether a local part, folded as an inbox has it, is blocked."""
-        return self._holds(self._names, local_part)
+        return self._holds(self._tables[NAME], local_part)
 
     def has_sender(self, reverse_path: str) -> bool:
         """Return whether the domain of an envelope sender, or one above it, is blocked; a null path is not."""
-        if not self._senders or not reverse_path:
+        senders = self._tables[SENDER]
+        if not senders or not reverse_path:
             return False
         try:
             domain = addresses.parse_path(reverse_path.encode(), utf8=True).domain
         except PathSyntaxError:
             return False
         labels = domain.split(".")
-        return any(self._holds(self._senders, ".".join(labels[start:])) for start in range(len(labels)))
+        return any(self._holds(senders, ".".join(labels[start:])) for start in range(len(labels)))
 
     def has_target(self, host: str) -> bool:
         """Return whether webhooks that lead to a host are not to be called."""
-        return self._holds(self._targets, host)
+        return self._holds(self._tables[TARGET], host)
 
     def _holds(self, table: _Table, key: int | str) -> bool:
         return key in table and self._is_on(table[key])
@@ -109,12 +108,8 @@ class Blocks:
         return expires_at_ms is None or self._clock() < expires_at_ms
 
     def _place(self, kind: str, value: str) -> tuple[_Table, int | str]:
-        if kind == NAME:
-            return self._names, value
-        if kind == SENDER:
-            return self._senders, value
-        if kind == TARGET:
-            return self._targets, value
+        if kind != CLIENT:
+            return self._tables[kind], value
         network = ip_network(value)
         table = self._networks.setdefault((network.version, network.prefixlen), {})
         return table, int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
