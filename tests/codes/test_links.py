@@ -151,6 +151,23 @@ def test_the_best_comes_first_at_every_confidence():
     assert [href[18:] for href in hrefs("", html)] == ["c", "b", "a"]
 
 
+@pytest.mark.parametrize("home", ["https://x.example", "https://x.example/de/", "https://x.example/?utm_source=mail"])
+def test_a_home_page_stands_behind_what_the_mail_is_about(home):
+    order = "https://x.example/orders/48"
+    assert hrefs("", f'<a href="{home}">Shop</a><a href="https://x.example/new">New</a><a href="{order}">See</a>') == [
+        order,
+        "https://x.example/new",
+        home,
+    ]
+    assert confidence(f"Please verify your address.\n-- \nAcme {home}") < LIKELY
+    assert confidence("", f'<a href="{home}">Log in</a>') >= LIKELY
+
+
+def test_a_document_may_be_what_a_mail_is_about_and_a_date_for_the_calendar_is_not():
+    ticket, date = "https://x.example/tickets/K7.pdf", f"https://x.example/cal/{TOKEN}.ics"
+    assert hrefs("", f'<a href="{date}">Add to calendar</a><a href="{ticket}">Ticket</a>') == [ticket, date]
+
+
 def test_a_page_to_type_a_code_on_stands_behind_a_link_with_the_token():
     page, link = "https://x.example/login/code", f"https://x.example/l/{TOKEN}"
     assert hrefs(f"Enter the code to sign in on {page}\nor follow {link}\n") == [link, page]

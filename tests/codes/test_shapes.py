@@ -18,6 +18,7 @@ from tmpmaild.findings.codes.shapes import Kind
         ("これ。それ\uff01", ["これ", "それ"]),
         ("first\n> Your code\n> 1234\nlast", ["first", "> 1234", "last"]),
         ("see https://x.example/a?b=1 or <https://y.example>", ["see \ufffc or < \ufffc >"]),
+        ("/login/code 4815, PIN/TAN 48", ["\ufffc 4815, PIN/TAN 48"]),
         ("write to a.b+c@x.example, please", ["write to \ufffc , please"]),
         ("4\n\n8\n1\n5\nend", ["4 8 1 5", "end"]),
         ("4\n8\n1", ["4", "8", "1"]),
@@ -48,6 +49,11 @@ def test_of_very_many_numbers_the_first_are_looked_at():
 def test_a_shape_knows_its_line_and_place():
     (shape,) = codeshapes.find(["none", "it is 481 516 here"])[1]
     assert (shape.start, shape.end, shape.value, shape.kind) == (6, 13, "481516", Kind.DIGITS)
+
+
+def test_a_year_of_a_date_is_no_shape_and_an_armenian_full_stop_ends_one():
+    assert not codeshapes.find(["2026年11月23日", "2026년 11월"])
+    assert [shape.value for shape in codeshapes.find(["481516\u0589"])[0]] == ["481516"]
 
 
 def test_minutes_behind_an_ascii_comma_do_not_belong_to_a_number():

@@ -20,7 +20,7 @@ _HEAD = 2  # characters; no stem is shorter
 # Words of scripts with spaces, signs of money and per cent, and runs of scripts without spaces.
 _SPACELESS = "\u0590-\u1dff\u2e80-\ud7ff\uf900-\ufaff\uff66-\uff9f"
 _SIGNS = "%\uff05$\u00a3\u00a5\u20a0-\u20cf"
-_WORD = re.compile(rf"[a-z\u00df-\u058f]+|[{_SIGNS}]|[{_SPACELESS}]+")
+_WORD = re.compile(rf"[a-z\u00df-\u0559\u0560-\u0588]+|[{_SIGNS}]|[{_SPACELESS}]+")
 _FIRST_SPACELESS = "\u0590"
 
 C = TypeVar("C", bound=IntEnum)

@@ -5,9 +5,9 @@ how HTML is read is in htmltext.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum, auto
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -38,10 +38,8 @@ _WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
 _PARTS = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ASIDE = 0.05
-_BEHIND = 0.05
 _NOT_ASKED_FOR = 0.25
 _BASE = 0.1
-_PATH_BONUS = 0.3
 _TOKEN_BONUS = 0.1
 _VERIFY_BONUS = 0.45
 _SIGN_IN_BONUS = 0.25
@@ -64,10 +62,11 @@ class Cue(IntEnum):
 
 _TABLES = lexicon.load("links")
 LEXICON = lexicon.read(Cue, _TABLES)
-_PATH, _PATH_ASIDE, _HOST_ASIDE, _RESET, _CODE_PAGE, _MEETING = (
+_PATH, _PATH_ASIDE, _HOST_ASIDE, _RESET, _CODE_PAGE, _MEETING, _HOME, _NUMBER = (
     re.compile("|".join(_TABLES["addresses"][name].split()), re.IGNORECASE)
-    for name in ("path", "path_aside", "host_aside", "reset", "code_page", "meeting")
+    for name in ("path", "path_aside", "host_aside", "reset", "code_page", "meeting", "home", "number")
 )
+_BONUSES = ((_PATH, 0.3), (_NUMBER, 0.05))
 
 
 class _Found(NamedTuple):
@@ -85,11 +84,11 @@ def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text)
     Addresses have no text of their own; those that a link of the HTML has or shows are left out. So is an address over
     MAX_HREF_CHARACTERS. The time it takes is in proportion to the length of the texts. ``to_text`` may remember.
     """
-    anchors = list(islice(_of_html(html), _LOOKED_AT)) if html else []
+    anchors = list(islice(_sound(starmap(_Found, htmltext.links(html))), _LOOKED_AT)) if html else []
     shown = {_trimmed("".join(anchor.href.split())) for anchor in anchors}
     shown |= {_trimmed(match[0]) for anchor in anchors for match in _ADDRESS.finditer(anchor.text)}
     texts = (to_text(html) if _BARE.search(html) else "", body)
-    bare = (one for text in texts for one in _of_text(text) if one.href not in shown)
+    bare = (one for text in texts for one in _sound(_of_text(text)) if one.href not in shown)
     links = _behind_tokens(_links(chain(anchors, bare)))
     return tuple(sorted(links, key=lambda link: -link.confidence))
 
@@ -97,7 +96,7 @@ def find(body: str, html: str, to_text: Callable[[str], str] = htmltext.to_text)
 def _behind_tokens(links: list[Link]) -> list[Link]:
     """Put a page on which to type a code behind the links that have a token in them."""
     with_token = (link.confidence for link in links if link.confidence > _ASIDE and _has_token(_parts(link.href)[1]))
-    most = max(with_token, default=1) - _BEHIND
+    most = max(with_token, default=1) - _ASIDE
     return [
         replace(link, confidence=round(min(link.confidence, most), 2)) if _is_code_page(link.href) else link
         for link in links
@@ -115,19 +114,15 @@ def _links(found: Iterator[_Found]) -> list[Link]:
         if len(links) == MAX_LINKS and one.href not in links:
             continue
         confidence = _confidence(one)
-        known = links.get(one.href)
+        known = links.get(one.href, Link(one.href, "", 0))
         text = one.text[:MAX_TEXT_CHARACTERS].rstrip()
-        if known is not None:
-            text = known.text if known.confidence >= confidence and known.text else text or known.text
-            confidence = max(confidence, known.confidence)
-        links[one.href] = Link(one.href, text, confidence)
+        text = known.text if known.confidence >= confidence and known.text else text or known.text
+        links[one.href] = Link(one.href, text, max(confidence, known.confidence))
     return list(links.values())
 
 
-def _of_html(html: str) -> Iterator[_Found]:
-    for before, href, text in htmltext.links(html):
-        if len(href) <= MAX_HREF_CHARACTERS and _WEB.match(href):
-            yield _Found(before, href, text)
+def _sound(found: Iterable[_Found]) -> Iterator[_Found]:
+    return (one for one in found if len(one.href) <= MAX_HREF_CHARACTERS and _WEB.match(one.href))
 
 
 def _of_text(body: str) -> Iterator[_Found]:
@@ -136,8 +131,7 @@ def _of_text(body: str) -> Iterator[_Found]:
         href = _trimmed(match[0])
         before = body[max(end, match.start() - _CONTEXT_CHARACTERS) : match.start()]
         end = match.start() + len(href)
-        if len(href) <= MAX_HREF_CHARACTERS and _WEB.match(href):
-            yield _Found(before, href, "")
+        yield _Found(before, href, "")
 
 
 def _trimmed(address: str) -> str:
@@ -160,17 +154,18 @@ def _confidence(link: _Found) -> float:
     said = {mark.cue for mark in LEXICON.marks(link.text[:MAX_TEXT_CHARACTERS])}
     says_little = not link.text or Cue.HERE in said or _WEB.match(link.text) is not None
     around = _said_before(link.before) if says_little or Cue.SIGN_IN in said else set()
-    if _MEETING.search(host + path):
-        return _ASIDE
     is_meant = Cue.VERIFY in (said if link.text else around) and _PATH.search(path) is not None
-    if _HOST_ASIDE.search(host) and not is_meant:
+    if (
+        _MEETING.search(host + path)
+        or (_HOST_ASIDE.search(host) and not is_meant)
+        or (_HOME.search(path) and not said & {Cue.VERIFY, Cue.SIGN_IN})
+        or (Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path)))
+        # What text and address agree on outweighs a word before them: a heading may name the shop.
+        or (says_little and Cue.ASIDE in around and not is_meant)
+    ):
         return _ASIDE
-    if Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path)):
-        return _ASIDE
-    # What text and address agree on outweighs a word before them: a heading may name the shop.
-    if says_little and Cue.ASIDE in around and not is_meant:
-        return _ASIDE
-    score = _BASE + (_PATH_BONUS if _PATH.search(path) else 0) + (_TOKEN_BONUS if _has_token(path) else 0)
+    score = _BASE + (_TOKEN_BONUS if _has_token(path) else 0)
+    score += sum(bonus for pattern, bonus in _BONUSES if pattern.search(path))
     if Cue.VERIFY in said:
         score += _DOUBTFUL_BONUS if Cue.ASIDE in said else _VERIFY_BONUS
     elif Cue.SIGN_IN in said:
@@ -184,11 +179,9 @@ def _confidence(link: _Found) -> float:
 
 def _parts(href: str) -> tuple[str, str]:
     """Split an address into its host and the words of its path and query."""
-    match = _PARTS.match(href)
-    if match is None:
-        return "", ""
-    host = match[1].rpartition("@")[2].partition(":")[0].lower()
-    return host, _CAMEL_CASE.sub("-", match[2][:_PATH_CHARACTERS])
+    _, authority, path, _ = _PARTS.split(href, 1)
+    host = authority.rpartition("@")[2].partition(":")[0].lower()
+    return host, _CAMEL_CASE.sub("-", path[:_PATH_CHARACTERS])
 
 
 def _said_before(text: str) -> set[Cue]:

@@ -53,8 +53,6 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
     ever there is more than one. The time it takes is in proportion to the length of the texts.
     """
     mail = Mail(subject, text)
-    if not mail.numbers:
-        return ()
     found: dict[str, float] = {}
     for number in mail.numbers:
         for index, shape in enumerate(mail.lines[number].shapes):
@@ -64,13 +62,9 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
     if max(found.values(), default=0) < scores.WEAKLY_NAMED:
         found = placement.weigh(mail) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
-    listed = best_first[:1] + [item for item in best_first[1:] if _counts_besides(*item)]
+    # Letters behind the best may be a brand.
+    listed = best_first[:1] + [one for one in best_first[1:] if one[1] >= scores.LEAST_BESIDES and not one[0].isalpha()]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
-
-
-def _counts_besides(value: str, confidence: float) -> bool:
-    """Return whether a code is listed behind the best: not letters, which may be a brand."""
-    return confidence >= scores.LEAST_BESIDES_THE_BEST and not value.isalpha()
 
 
 def _confidence(mail: Mail, number: int, index: int) -> float:
@@ -108,7 +102,8 @@ def _named_by_verb(mail: Mail, number: int, shape: Shape) -> float:
 
 def _named_above(mail: Mail, number: int, shape: Shape) -> float:
     """Rate a number that stands by itself, by the lines above."""
-    if not mail.lines[number].is_alone(shape):
+    line = mail.lines[number]
+    if not line.is_alone(shape) and not naming.is_it(line, shape):
         return 0
     for distance in range(1, min(_LINES_ABOVE, number - mail.first) + 1):
         above = mail.lines[number - distance]
@@ -116,7 +111,8 @@ def _named_above(mail: Mail, number: int, shape: Shape) -> float:
         if nouns:
             above.use(nouns[-1])
             nearness = 1 - scores.LINE_COST * (distance - 1)
-            return nearness * _strength(mail, number - distance, nouns[-1], shape, above.text[nouns[-1].end :])
+            strengths = (_strength(mail, number - distance, one, shape, above.text[one.end :]) for one in nouns[-2:])
+            return nearness * max(strengths)
         if distance == 1 and Cue.ENTER in above.cues:
             return scores.strength("verb", _Places(mail, number))
     return 0

@@ -26,22 +26,20 @@ _CHANGED_BY_ITS_PHRASE = frozenset({Cue.CODE, Cue.COMPOUND, Cue.PASSWORD}) | NUM
 
 _TOUCHING_CHARACTERS = 4
 _UNIT_CHARACTERS = 2
-_PRONOUN_CHARACTERS = 5
 _PHRASE_CHARACTERS = 20
-_ADVERB_CHARACTERS = 7
+_LEADING_CHARACTERS = 7  # an adverb or a pronoun may stand between
 _NEGATION_CHARACTERS = 8
 _LONGEST_WORD = 40
 _SHORT_WORD = 3
 _ABBREVIATION = 2
 _WORDS_AROUND = 12
 _TOLD_BEFORE_CHARACTERS = 30
-_TOLD_BEHIND_CHARACTERS = 20
 _MOST_MODIFIERS = 3
 
 # "code promo", "code de suivi", "mot de passe à usage unique"
 OF = re.compile(
-    r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0) ?|\u05d4"
-    r"|\u0627\u0644|\u7528?\u306e?)",
+    r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0|(?:yako )?[yw]a) ?"
+    r"|\u05d4|\u0627\u0644|\u7528?\u306e?)",
 )
 OPENS_VALUE = frozenset(
     ":=>-*\"'([{|_\uff1a\u2013\u2014\u300c\u300e\u3010\u00ab\u201c\u201e\u2018\u2192\u27a1\U0001f449"
@@ -103,41 +101,31 @@ class Line:
 
     def is_counted(self, shape: Shape) -> bool:
         """Return whether a unit follows: "4815 points"."""
-        return shape.kind is Kind.DIGITS and self._follows(shape, Cue.UNIT, _UNIT_CHARACTERS)
+        return shape.kind is Kind.DIGITS and self.follows(shape, Cue.UNIT, _UNIT_CHARACTERS)
 
     def is_word(self, shape: Shape) -> bool:
         """Return whether letters are one of the words that speak of codes."""
         is_letters = shape.kind in {Kind.LETTERS, Kind.WORDS} and not any(map(str.isdigit, shape.value))
         return is_letters and any(mark.start < shape.end and shape.start < mark.end for mark in self.marks)
 
-    def is_said(self, shape: Shape) -> bool:
-        """Return whether a copula is right before a number: "is 1234"."""
-        return self._leads_to(shape, Cue.IS, _ADVERB_CHARACTERS)
-
-    def says(self, shape: Shape) -> bool:
-        """Return whether a copula is right behind a number: "1234 is"."""
-        return self._follows(shape, Cue.IS)
-
-    def is_entered(self, shape: Shape) -> bool:
-        """Return whether a verb is right before a number: "enter 1234"."""
-        return self._leads_to(shape, Cue.ENTER, _PRONOUN_CHARACTERS)
-
     def is_asked_for(self, shape: Shape) -> bool:
         """Return whether a line asks to enter a number, in whatever order of words."""
-        if self.is_entered(shape) or self._follows(shape, Cue.ENTERED, _PHRASE_CHARACTERS):
+        if self.leads_to(shape, Cue.ENTER) or self.follows(shape, Cue.ENTERED, _PHRASE_CHARACTERS):
             return True
         return any(mark.cue is Cue.ENTER and self._opens(mark, shape) for mark in self.marks)
 
-    def _leads_to(self, shape: Shape, cue: Cue, gap_characters: int) -> bool:
+    def leads_to(self, shape: Shape, cue: Cue) -> bool:
+        """Return whether a copula or a verb is right before a number: "is 1234", "enter 1234"."""
         return any(
             mark.cue is cue
-            and 0 <= shape.start - mark.end <= gap_characters
+            and 0 <= shape.start - mark.end <= _LEADING_CHARACTERS
             and not _PAUSE.search(self.text, mark.end, shape.start)
             and not self._is_negated(mark)
             for mark in self.marks
         )
 
-    def _follows(self, shape: Shape, cue: Cue, gap_characters: int = _TOUCHING_CHARACTERS) -> bool:
+    def follows(self, shape: Shape, cue: Cue, gap_characters: int = _TOUCHING_CHARACTERS) -> bool:
+        """Return whether a cue is right behind a number: "1234 is"."""
         return any(
             mark.cue is cue
             and 0 <= mark.start - shape.end < gap_characters
@@ -245,7 +233,7 @@ def is_told(found: list[Mark], at: int) -> bool:
     start, end = found[at].start, found[at].end
     return any(
         mark.cue is Cue.ENTER
-        and (0 <= start - mark.end <= _TOLD_BEFORE_CHARACTERS or 0 <= mark.start - end <= _TOLD_BEHIND_CHARACTERS)
+        and (0 <= start - mark.end <= _TOLD_BEFORE_CHARACTERS or 0 <= mark.start - end <= _PHRASE_CHARACTERS)
         for mark in found[max(at - 6, 0) : at + 4]
     )
 

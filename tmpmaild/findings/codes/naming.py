@@ -11,6 +11,7 @@ from tmpmaild.findings.codes.shapes import TYPED, Kind, Shape
 _NAMING_CHARACTERS = 12
 _NEAR_CHARACTERS = 60
 _TOUCHING_CHARACTERS = 4
+_WORDS_OF_IT = 2
 
 _OTHER_NAMES = OTHER_KINDS | NUMBERS | {Cue.THING}
 _PURPOSES = VERIFYING | {Cue.CONFIRM, Cue.DELIVERY}
@@ -45,7 +46,7 @@ def naming(line: Line, index: int) -> Naming | None:
         return Naming(noun, closeness) if closeness else None
     noun = _noun_behind(line, index)
     closeness = _closeness_from_behind(line, noun, shape) if noun else 0
-    if names and _is_next_to(line, names[-1], shape) and not line.is_entered(shape):
+    if names and _is_next_to(line, names[-1], shape) and not line.leads_to(shape, Cue.ENTER):
         gap = line.text[names[-1].end : shape.start]
         if closeness < 1 or (len(gap) <= _TOUCHING_CHARACTERS and ":" not in gap):
             return _SOMETHING_ELSE
@@ -60,7 +61,13 @@ def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
         return True
     if is_short and (shape.kind in TYPED or (shape.kind is Kind.YEAR and is_told(line.marks, line.marks.index(noun)))):
         return True
-    return line.is_said(shape) or line.is_entered(shape)
+    return line.leads_to(shape, Cue.IS) or line.leads_to(shape, Cue.ENTER)
+
+
+def is_it(line: Line, shape: Shape) -> bool:
+    """Return whether a line goes on about what was named before: "It is 1234"."""
+    is_near = line.text.count(" ", 0, shape.start) <= _WORDS_OF_IT
+    return is_near and line.leads_to(shape, Cue.IS) and line.cues.isdisjoint(_OTHER_NAMES)
 
 
 def _ends_in_purpose(line: Line, shape: Shape) -> bool:
@@ -82,7 +89,7 @@ def _another_is_nearer(line: Line, noun: Mark, names: list[Mark], shape: Shape) 
     is_opened = gap.rstrip()[-1:] in OPENS_VALUE
     if is_opened and _is_of_one_clause(line, noun, name):
         return False
-    if line.is_said(shape) or (is_opened and name.cue is Cue.THING):
+    if line.leads_to(shape, Cue.IS) or (is_opened and name.cue is Cue.THING):
         return False
     return not _is_of_one_phrase(line, noun, name, is_opened=is_opened)
 
@@ -127,7 +134,7 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
     is_heading = _HEAD_END.match(gap) and PLAIN_WORDS.isdisjoint(gap[1:].lower().split())
     if shape.kind is Kind.WORDS or is_heading:
         return 0
-    if line.says(shape):
+    if line.follows(shape, Cue.IS):
         return scores.JOINED
     if not gap[:2].strip().isalnum() and (shape.kind is not Kind.YEAR or gap[:1] in "])"):
         return scores.JOINED_FROM_BEHIND

@@ -6,7 +6,6 @@ numbers and hardly any amount; a receipt has many, each with a label. What each 
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 from tmpmaild.findings.codes import scores
@@ -52,7 +51,7 @@ _CUES = {
 }
 # Within a sentence of the text a number is a code only where one is asked to enter it.
 _WITHIN = frozenset({"inside", "ends"})
-_FAR = " " * 9  # what is said behind a noun does not count
+_FAR = " " * 9  # what is said behind a noun does not count; in a title it does
 # With which other numbers one competes for being the code.
 _RIVALS = {"alone": frozenset({"alone"}), "colon": frozenset({"alone", "colon"})}
 
@@ -77,12 +76,9 @@ class _Counted:
             for number, line in enumerate(self.lines)
             for shape in line.shapes
         ]
+        self._has_amounts = any(_AMOUNT.search(line.text) for line in self.lines)
         self._rivals = {place: self._values_at(places) for place, places in _RIVALS.items()}
         self._values = {one.shape.value for one in self.placed if one.shape.kind is not Kind.LETTERS}
-
-    @cached_property
-    def _has_amounts(self) -> bool:
-        return any(_AMOUNT.search(line.text) for line in self.lines)
 
     def _values_at(self, places: frozenset[str]) -> set[str]:
         body = (one for one in self.placed if self.first <= one.number < self.late)
@@ -130,7 +126,7 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
     if one.place in _WITHIN and one.number >= mail.first and own.isdisjoint(_CUES["enter"]):
         return set()
     title = mail.title(one)
-    if _is_named(mail.lines[one.number]) or (title and not NOUNS.isdisjoint(title.cues)):
+    if _is_named(mail.lines[one.number]) or (title and _is_named(title)):
         return set()
     signs = {one.place, *mail.competition(one), *_of_shape(one.shape), *_of_place(mail, one), *_named("own", own)}
     signs |= {*_of_names(mail, one), *_named("subject", mail.cues(0, mail.first))}
@@ -141,8 +137,8 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
 
 def _is_named(line: Line) -> bool:
     """Return whether a noun says what its number is; behind an unknown word ("gatekeeper code") it is a label."""
-    nouns = line.nouns(used=True)
-    return any(noun.cue is not Cue.CODE or is_plain(line, noun, _FAR) for noun in nouns)
+    nouns, behind = line.nouns(used=True), _FAR if line.shapes else ""
+    return any(noun.cue is not Cue.CODE or is_plain(line, noun, behind) for noun in nouns)
 
 
 def _place(line: Line, shape: Shape) -> str:

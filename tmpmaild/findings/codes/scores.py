@@ -10,7 +10,7 @@ from tmpmaild.findings.codes.cues import NOUNS, Cue
 
 LEAST = 0.45
 WEAKLY_NAMED = 0.65
-LEAST_BESIDES_THE_BEST = 0.7
+LEAST_BESIDES = 0.7
 
 DIGITS = {4: 0.9, 5: 0.95, 6: 1.0, 7: 0.9, 8: 0.92}
 LONG_GROUPS = {9: 0.7, 10: 0.7, 11: 0.7}
@@ -19,7 +19,7 @@ YEAR = 0.75
 VALUE_LINE = 0.8
 SPACED = 0.8
 LETTERS = dict.fromkeys(range(4, 11), 0.8)
-MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), 11: 0.6, 12: 0.6, **dict.fromkeys(range(13, 33), 0.56)}
+MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), **dict.fromkeys(range(11, 33), 0.56)}
 COUPON = 0.54
 SHELF = 0.9
 EVEN_GROUPS = 0.9

@@ -29,8 +29,9 @@ _UNSEEN = re.compile(
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]+")
 _WIDE_LETTERS = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
 _WIDE_OFFSET = 0xFEE0
+# Paths too: "/login/code".
 _WEB_ADDRESS = re.compile(
-    r"[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
+    r"(?:[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)|(?<!\S)/\w)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
 )
 _MAIL_ADDRESS = re.compile(r"(?<![\w.%+*-])[\w.%+*-]++@[\w-]++\.[\w.-]++", re.ASCII)
 _LEFT_OUT = " \ufffc "
@@ -47,7 +48,7 @@ _WIDE_SENTENCE_END = re.compile("[\u3002\uff01\uff1f]")
 _ONE_A_LINE = re.compile(r"\n[0-9A-Z](?:\n[0-9A-Z]){3,7}(?=\n)")
 _PIECES = re.compile(rf".{{1,{_LONGEST_LINE}}}(?:\s|$)|.{{{_LONGEST_LINE}}}")
 
-_IN_WORD = "0-9A-Za-z_\u00c0-\u058f"
+_IN_WORD = "0-9A-Za-z_\u00c0-\u0559\u0560-\u0588\u5e74\ub144"  # the sign of a year too
 _JOINT = " ?[-\u2010-\u2015|\u00b7\u2022] ?| "
 _NUMBER = re.compile(rf"[0-9](?<![{_IN_WORD}].)[0-9]*+(?:(?>[.,:/'\u2019]|{_JOINT})[0-9]++)*")
 _JOINTS = re.compile(rf"({_JOINT})")
@@ -101,7 +102,7 @@ _VALUE_LINE = re.compile(
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
 )
 _MOST_TYPED = 14
-_LONGEST_TYPED = 12  # longer ones are copied
+_LONGEST_TYPED = 10  # longer ones are copied
 _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
