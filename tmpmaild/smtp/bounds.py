@@ -59,12 +59,16 @@ class Account:
 
     def reserve(self, size_bytes: int) -> bool:
         """Reserve memory for a mail of this size; False if there is not enough."""
+        if size_bytes <= ALLOWANCE_BYTES:
+            return True
         self._reserved_bytes = size_bytes
         self.in_use = True
         return self.hold(0)
 
     def hold(self, held_bytes: int) -> bool:
         """Account for this much of a mail; False if it is over a limit: the mail must then be discarded."""
+        if held_bytes <= ALLOWANCE_BYTES and not self.in_use:
+            return True
         wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
         more_bytes = wanted_bytes - self._taken_bytes
         if not more_bytes:

@@ -5,9 +5,19 @@ None, then send ``output``. A request is what only the session can answer; until
 read, and commands that the client has pipelined wait in order (RFC 2920). The verbs are in ``verbs.py``.
 """
 
+from typing import cast
+
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
-from tmpmaild.smtp.lines import MAX_LINE_BYTES, OTHER_PROTOCOL, OTHER_PROTOCOL_AT_FIRST, LineTooLong, LineWithoutEnd
+from tmpmaild.smtp.lines import (
+    MAX_LINE_BYTES,
+    OTHER_PROTOCOL,
+    OTHER_PROTOCOL_AT_FIRST,
+    SUSPECT,
+    SUSPECT_AT_FIRST,
+    LineTooLong,
+    LineWithoutEnd,
+)
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import END_OF_MAIL, HANDSHAKE, Data, DelayedReply, Mail, Recipient, Request, Sender
 from tmpmaild.smtp.verbs import Verbs, shown
@@ -97,13 +107,14 @@ class Conversation(Verbs):
         request, self._request = self._request, None
         if self.closed:
             return
-        if isinstance(request, Recipient):
-            reply = self._conclude(request, reply)
-        elif isinstance(request, Mail):
+        kind = type(request)
+        if kind is Recipient:
+            reply = self._conclude(cast("Recipient", request), reply)
+        elif kind is Mail:
             self._transaction = None
-        elif isinstance(request, Sender) and reply.is_positive:
+        elif kind is Sender and reply.is_positive:
             self._transaction = self._proposed
-        elif isinstance(request, Data) and reply.is_positive:
+        elif kind is Data and reply.is_positive:
             self.data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
         if reply.is_positive:
@@ -142,7 +153,7 @@ class Conversation(Verbs):
     def _read_command(self) -> bool:
         auth, waiting = self._auth, self._input
         responds = auth is not None and auth.under_way
-        if not responds:
+        if not responds and waiting.octets[waiting.position] in (SUSPECT if self.helo else SUSPECT_AT_FIRST):
             other = waiting.match(OTHER_PROTOCOL if self.helo else OTHER_PROTOCOL_AT_FIRST)
             if other is not None:
                 self.close(replies.NOT_IMPLEMENTED if other["bdat"] else replies.UNKNOWN_COMMAND)
@@ -161,10 +172,10 @@ class Conversation(Verbs):
             self._react(auth.respond(line), b"AUTH")
         else:
             result = self._command(line)
-            if isinstance(result, Reply):
+            if type(result) is Reply:  # isinstance() takes several times as long with a Struct
                 self._react(result, line)
             else:
-                self._request = result
+                self._request = cast("Request | None", result)
         return True
 
     def _read_data(self, data: DataReader) -> bool:

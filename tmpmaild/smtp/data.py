@@ -158,8 +158,8 @@ def _plain_mail(octets: bytes) -> bytes | None:
 
 def _is_plain(wire: bytes) -> bool:
     """Return whether each line end is CRLF and there is no NUL."""
-    text = wire.replace(b"\r\n", b"")
-    return b"\r" not in text and b"\n" not in text and b"\0" not in text
+    # Single octets are replaced several times faster than pairs.
+    return b"\0" not in wire and wire.replace(b"\r", b"").replace(b"\n", b"\r\n") == wire
 
 
 def _has_lone_dot(wire: bytes) -> bool:

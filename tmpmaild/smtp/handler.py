@@ -28,15 +28,17 @@ class SmtpEnvelope(AiosmtpdEnvelope):
     The rest is evidence for the reader of the mail: see ``Handover`` in ``model.py``.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    content: bytes | None = None
+    parameters = greeting = auth = ""
+    data_at_ms = 0
+    _delay: asyncio.Future[Reply] | None = None
+
+    def __init__(self, mail_from: str = "") -> None:
+        # Instead of the base's constructor, which sets what is not used here.
+        self.mail_from = mail_from
+        self.rcpt_tos: list[str] = []
         self.destinations: list[Destination] = []
         self.accepted: list[AcceptedRecipient] = []
-        self.parameters = ""
-        self.greeting = ""
-        self.auth = ""
-        self.data_at_ms = 0
-        self._delay: asyncio.Future[Reply] | None = None
 
     async def wait(self, seconds: float) -> Reply | None:
         """Return None after so many seconds, or the reply with which ``end_wait`` was called before."""
@@ -141,7 +143,7 @@ class Handler:
 
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
-        assert isinstance(envelope.content, bytes)
+        assert envelope.content is not None
         if self._faults.ordered and (refusal := await self._suffer(envelope.destinations, "end", envelope)):
             return refusal
         content, begun = envelope.content, time.monotonic()

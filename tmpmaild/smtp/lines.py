@@ -8,6 +8,9 @@ import re
 
 MAX_LINE_BYTES = 2048
 _MAX_DISCARDED_BYTES = 64 * 1024
+# What another protocol's line begins with; each is compared with the patterns below only if its first octet is here.
+SUSPECT = frozenset(b"\x16Bb")
+SUSPECT_AT_FIRST = SUSPECT | frozenset(b"GHPDOCT")
 # A TLS hello; BDAT (RFC 3030), whose data follow without a reply; HTTP in the first line.
 _OTHER = rb"\x16\x03|(?P<bdat>(?i:BDAT)[^!-~])"
 OTHER_PROTOCOL = re.compile(_OTHER)

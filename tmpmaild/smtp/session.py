@@ -30,6 +30,7 @@ _IDLE_SECONDS = 300
 _IDLE_AMONG_MANY_SECONDS = 2
 _IDLE_IN_TRANSACTION_SECONDS = 20
 _LAST_WORD_SECONDS = 1
+_NOTED_SECONDS = 0.1  # what is said in quick succession is noted once
 _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
 
@@ -46,6 +47,7 @@ class SmtpSession(SMTP):
     _waiting = _peer_done = _stopping = False
     _unread_since: float | None = None
     _handshake: asyncio.Task[Reply | None] | None = None
+    _envelope = SmtpEnvelope()  # until there is a sender
 
     def __init__(
         self, connections: Connections, handler: Handler, client: Peer | None, tls_first: SSLContext | None
@@ -56,7 +58,6 @@ class SmtpSession(SMTP):
         self._connections = connections
         self._conversation = connections.new_conversation()
         self._offered_tls = connections.tls or tls_first
-        self._envelope = SmtpEnvelope()
         self._active_at = connections.loop.time()
         self._client = client
         self._tls_first = tls_first is not None
@@ -85,8 +86,8 @@ class SmtpSession(SMTP):
     def data_received(self, data: bytes) -> None:
         """Take octets; read them unless an answer is being waited for."""
         # An incomplete command is not activity: otherwise one octet at a time could keep a connection open for days.
-        conversation = self._conversation
-        if b"\n" in data or conversation.data is not None:
+        conversation, seconds = self._conversation, self.loop.time() - self._active_at
+        if seconds > _NOTED_SECONDS and (b"\n" in data or conversation.data is not None):
             self._active_at = self._connections.touch(self)
         conversation.receive(data)
         if not self._waiting:
@@ -207,8 +208,8 @@ class SmtpSession(SMTP):
     # One method for each kind of request; None means that the answer comes later.
 
     def _answer_sender(self, request: Sender) -> Reply:
-        self._envelope = envelope = SmtpEnvelope()
-        envelope.mail_from, envelope.parameters = request.reverse_path, request.parameters
+        self._envelope = SmtpEnvelope(request.reverse_path)
+        self._envelope.parameters = request.parameters
         return self._handler.answer_sender(request.reverse_path, self.remote_ip)
 
     def _answer_recipient(self, request: Recipient) -> Reply | None:
@@ -218,15 +219,15 @@ class SmtpSession(SMTP):
         return reply
 
     def _answer_data(self, request: Data) -> Reply | None:
-        def accept() -> Reply:
-            self._pace = Pace(self._active_at)
-            self._envelope.data_at_ms = self._handler.clock()
-            return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
-
         if not self._handler.may_refuse_data(self._envelope):
-            return accept()
-        self._wait_for(self._handler.answer_data(self._envelope, accept))
+            return self._accept_data(request)
+        self._wait_for(self._handler.answer_data(self._envelope, partial(self._accept_data, request)))
         return None
+
+    def _accept_data(self, request: Data) -> Reply:
+        self._pace = Pace(self._active_at)
+        self._envelope.data_at_ms = self._handler.clock()
+        return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
 
     def _answer_mail(self, request: Mail) -> Reply | None:
         if not self._account.hold(len(request.content)):
@@ -318,8 +319,7 @@ class SmtpSession(SMTP):
 
     def _new_session(self) -> Session:
         session = Session(self.loop)
-        peer = self._client or self._transport.get_extra_info("peername") or (LOCAL, 0)
-        session.peer = cast("Any", peer)  # typed as a str, which it never is
+        session.peer = cast("Any", self._client or self._transport.get_extra_info("peername") or (LOCAL, 0))
         return session
 
     async def _start_tls(self) -> None:

@@ -2,7 +2,15 @@
 
 import re
 
-from tmpmaild.mail.addresses import NonAsciiPath, PathSyntaxError, parse_path, parse_recipient, split_path
+from tmpmaild.mail.addresses import (
+    Mailbox,
+    NonAsciiPath,
+    PathSyntaxError,
+    parse_path,
+    parse_recipient,
+    plain_domain,
+    split_path,
+)
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Recipient
@@ -12,6 +20,10 @@ MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
 _are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).fullmatch
 _is_xtext = re.compile(rb"(?:[!-*,-<>-~]|\+[0-9A-F]{2})+").fullmatch  # RFC 3461 §4
+# Nearly all paths, without the grammar: they have at most 254 octets.
+_PLAIN_PATH = rb":<(([A-Za-z0-9]{1,64}+)@([A-Za-z0-9.-]{1,189}+))>"
+_plain_sender = re.compile(rb"(?i:FROM)%s(?: ((?i:SIZE)=([0-9]{1,18}+)))?" % _PLAIN_PATH).fullmatch
+_plain_recipient = re.compile(rb"(?i:TO)%s" % _PLAIN_PATH).fullmatch
 _is_number = re.compile(rb"[0-9]+").fullmatch
 _PARAMETERS = frozenset({b"SIZE", b"BODY", b"SMTPUTF8"})
 _PARAMETERS_WITH_AUTH = _PARAMETERS | {b"AUTH"}
@@ -43,12 +55,15 @@ def parse_mail(  # noqa: PLR0911 - one check a line, next to its reply
     argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool = False
 ) -> MailTransaction | Reply:
     """Parse what follows ``MAIL``, or return its refusal; parameters need EHLO (``extended``), AUTH= needs ``auth``."""
+    plain = _plain_sender(argument)
+    if plain is not None and plain_domain(plain[3]) is not None and (extended or plain[4] is None):
+        return _plain_transaction(plain, max_message_bytes)
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT
     try:
         path, parameters = split_path(argument[5:])
         transaction = _declared(parameters, max_message_bytes, auth=auth) if parameters else MailTransaction()
-        if isinstance(transaction, Reply):
+        if not isinstance(transaction, MailTransaction):
             return transaction
         if parameters and not extended:
             return replies.BAD_PARAMETER
@@ -64,8 +79,20 @@ def parse_mail(  # noqa: PLR0911 - one check a line, next to its reply
     return transaction
 
 
+def _plain_transaction(found: re.Match[bytes], max_message_bytes: int) -> MailTransaction | Reply:
+    transaction = MailTransaction(found[1].decode())
+    if found[4] is not None:
+        transaction.size_bytes, transaction.parameters = int(found[5]), found[4].decode()
+        if transaction.size_bytes > max_message_bytes:
+            return replies.MESSAGE_TOO_BIG
+    return transaction
+
+
 def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
     """Parse what follows ``RCPT``, or return the reply that refuses it."""
+    plain = _plain_recipient(argument)
+    if plain is not None and (domain := plain_domain(plain[3])) is not None:
+        return Recipient(Mailbox(plain[2].decode(), domain), plain[1].decode())
     if argument[:3].upper() != b"TO:":
         return replies.BAD_ARGUMENT
     try:

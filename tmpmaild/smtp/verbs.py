@@ -51,10 +51,10 @@ class Verbs:
         """Do what a line says."""
         name, _, argument = line.partition(b" ")
         verb = _VERBS.get(name) or _VERBS.get(name.upper())
+        if verb is not None and argument.isascii() and argument.decode().isprintable():
+            return verb(self, argument.rstrip())
         if _is_control(line):
             return self._not_printable(verb)
-        if verb is not None and argument.isascii():
-            return verb(self, argument.rstrip())
         try:
             if _is_c1_control(line.decode()):
                 return self._not_printable(verb)
@@ -92,8 +92,9 @@ class Verbs:
         if not self.helo or self._transaction:
             return replies.BAD_SEQUENCE
         proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth is not None)
-        if isinstance(proposed, Reply):
+        if type(proposed) is Reply:
             return proposed
+        assert type(proposed) is MailTransaction
         self._proposed = proposed
         return Sender(proposed.sender, proposed.size_bytes, proposed.parameters)
 
@@ -102,7 +103,7 @@ class Verbs:
         if not self._transaction:
             return replies.BAD_SEQUENCE
         recipient = parse_rcpt(argument, utf8=self._transaction.utf8)
-        if isinstance(recipient, Recipient) and self._transaction.full:
+        if type(recipient) is Recipient and self._transaction.full:
             return replies.TOO_MANY_RECIPIENTS
         return recipient
 
