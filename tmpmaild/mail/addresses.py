@@ -11,6 +11,7 @@ nothing is decoded, unescaped twice or mapped to what it looks like.
 import re
 import unicodedata
 from collections.abc import Callable, Container
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -43,6 +44,7 @@ _split = re.compile(rb' *<((?>(?:[^">]++|"(?>(?:[^"\\]++|\\.)*)")*))>(?: +(.*))?
 _plain = re.compile(
     rf"([{_ATEXT}]++(?:\.[{_ATEXT}]++)*)@({_LABEL}(?:\.{_LABEL})*)".encode("ascii"),
 ).fullmatch
+_is_domain = re.compile(rf"{_LABEL}(?:\.{_LABEL})*".encode("ascii")).fullmatch
 _local_part = re.compile(
     rf'(?:([{_ATEXT}{_WIDE}]++(?:\.[{_ATEXT}{_WIDE}]++)*)|"((?>(?:[{_QTEXT}]|\\[ -~])*))")@',
 ).match
@@ -76,6 +78,12 @@ class Mailbox(Struct, frozen=True, gc=False):
 
     local_part: str
     domain: str
+
+
+@lru_cache(maxsize=1024)
+def plain_domain(octets: bytes) -> str | None:
+    """Return a domain of ASCII in lower case; None if it is none. Most mail is for the same few."""
+    return octets.decode("ascii").lower() if _is_domain(octets) else None
 
 
 def split_path(argument: bytes) -> tuple[bytes, bytes]:

@@ -71,13 +71,18 @@ def split(block: bytes, warnings: dict[str, None], max_fields: int = MAX_FIELDS)
     return fields, len(block)
 
 
+def is_plain(value: str) -> bool:
+    """Return whether a raw value is text of one line already."""
+    return value.isascii() and value.isprintable() and "=?" not in value
+
+
 def decode(value: str, warnings: dict[str, None] | None = None) -> str:
     """Decode a raw value to text of one line: encoded-words (RFC 2047), raw UTF-8 or windows-1252.
 
     More is taken than the RFC allows, since mail has it: words inside quotes and other words, spaces
     inside words, characters split over adjacent words. Nothing is dropped.
     """
-    if value.isascii() and value.isprintable() and "=?" not in value:
+    if is_plain(value):
         return value
     text = _decode_words(value, warnings) if "=?" in value else _literal(value, warnings)
     return text if text.isprintable() else text.translate(_CONTROLS)

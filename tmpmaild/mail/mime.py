@@ -82,10 +82,7 @@ def header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]]
 
 def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:
     """Return values by lower-case name; of a repeated field the first counts."""
-    first: dict[str, str] = {}
-    for name, value in fields:
-        first.setdefault(name.lower(), value)
-    return first
+    return {name.lower(): value for name, value in reversed(fields)}
 
 
 def _parsed(raw: bytes) -> ParsedMail:
@@ -102,9 +99,15 @@ def _parsed(raw: bytes) -> ParsedMail:
         _body(raw, body_part, html, warnings),
         html,
         _attachments(raw, others, html or "", warnings) if others else (),
-        tuple([(name, headers.decode(value, warnings)) for name, value in fields]),
+        _decoded(fields, warnings),
         tuple(warnings),
     )
+
+
+def _decoded(fields: list[tuple[str, str]], warnings: dict[str, None]) -> tuple[tuple[str, str], ...]:
+    if headers.is_plain("".join([value for _, value in fields])):
+        return tuple(fields)
+    return tuple([(name, headers.decode(value, warnings)) for name, value in fields])
 
 
 def _roles(parts: list[Part]) -> tuple[Part | None, Part | None, list[Part]]:
@@ -155,6 +158,10 @@ def _has_lone_cr(raw: bytes, start: int, end: int) -> bool:
     """Look step by step: no other thread gets the GIL while octets are counted."""
     for at in range(start, end, _STEP_BYTES):
         to = min(at + _STEP_BYTES, end)
+        step = raw[at:to]
+        # Single octets are replaced faster than pairs are counted; a line end may be cut.
+        if step.replace(b"\r", b"").replace(b"\n", b"\r\n") == step:
+            continue
         if raw.count(b"\r", at, to) != raw.count(b"\r\n", at, min(to + 1, end)):
             return True
     return False
