@@ -123,10 +123,10 @@ class RecipientCache(_Cache[str, Inbox]):
 
         Creators are not known here, so when a creator's share is full all entries are dropped.
         """
-        if any(change.share_full for change in changes):
-            self.clear()
         for change in changes:
-            if change.full or isinstance(change.notice, InboxDeleted | ExpiryMoved):
+            if change.share_full:
+                self.clear()
+            elif change.full or (change.notice and isinstance(change.notice, InboxDeleted | ExpiryMoved)):
                 self.forget(change.inbox_id)
 
     def clear(self) -> None:
@@ -181,10 +181,12 @@ class FindingsCache(_Cache[str, Findings]):
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Drop deleted messages, and all messages of an inbox that was deleted or whose expiry has moved."""
         for change in changes:
-            self.generation += is_loss(change)
+            if not is_loss(change):
+                continue
+            self.generation += 1
             if isinstance(change.notice, MessageDeleted):
                 self._drop(change.notice.message_id)
-            elif is_loss(change):
+            else:
                 self.forget(change.inbox_id)
 
 

@@ -86,12 +86,11 @@ def _json(place: str) -> Callable[[NewMail], str]:
 
 
 def _session(mail: NewMail) -> str:
-    session = mail.envelope.session
-    inbox_ids = dict(zip(mail.envelope.recipients, mail.inbox_ids, strict=True))
-    recipients = [
-        (inbox_ids[one.address], one.address, one.at_ms) for one in session.recipients if one.address in inbox_ids
-    ]
-    return _encode((*astuple(session)[:-1], recipients)).decode()
+    envelope = mail.envelope
+    *others, accepted = astuple(envelope.session)
+    inbox_ids = dict(zip(envelope.recipients, mail.inbox_ids, strict=True))
+    recipients = [(inbox_ids[one.address], one.address, one.at_ms) for one in accepted if one.address in inbox_ids]
+    return _encode((*others, recipients)).decode()
 
 
 def _session_for(text: str, inbox_id: str) -> Handover:

@@ -12,7 +12,7 @@ is at most U - 35, else M.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -104,11 +104,19 @@ INSERTED = (
 def content_columns(mail: NewMail, recipients: bytes, now_ms: int) -> tuple[int, tuple[Any, ...]]:
     """Lay a mail out as the columns that follow ``MessageColumns``; the number is what it will take in the file."""
     texts = [_blob(recipients), *[value(mail) for value in _TEXT_VALUES]]
-    text_bytes = sum([len(one.encode() if isinstance(one, str) and not one.isascii() else one) for one in texts if one])
+    text_bytes = _octets(texts)
     filled_up_bytes = padding_bytes(text_bytes)
     cost_bytes = stored_bytes(text_bytes + filled_up_bytes)
     numbers = [value(mail) for value in _NUMBER_VALUES]
     return cost_bytes, (now_ms, *numbers, cost_bytes, *texts, filled_up_bytes)
+
+
+def _octets(texts: Iterable[str | bytes | bytearray | None]) -> int:
+    size_bytes = 0
+    for one in texts:
+        if one:
+            size_bytes += len(one) if type(one) is not str or one.isascii() else len(one.encode())
+    return size_bytes
 
 
 # SQLite keeps the values that a cached statement was last given. With a statement for each number of rows, the mail of
