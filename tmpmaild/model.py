@@ -301,7 +301,7 @@ class FullMessage(Struct, frozen=True):
     complete: bool
 
 
-class MailAddress(Struct, frozen=True):
+class Person(Struct, frozen=True):
     """A mailbox that a header field names; either is "" when absent."""
 
     address: str
@@ -314,8 +314,8 @@ class Details(Struct, frozen=True):
     ``date_ms`` is None, ``message_id`` "" where there is none that can be read; the latter has no angle brackets.
     """
 
-    cc: tuple[MailAddress, ...]
-    reply_to: tuple[MailAddress, ...]
+    cc: tuple[Person, ...]
+    reply_to: tuple[Person, ...]
     date_ms: int | None
     message_id: str
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear, assert_within, cpu_seconds
 from tmpmaild.mail import extracts, mime
-from tmpmaild.model import Details, MailAddress
+from tmpmaild.model import Details, Person
 
 MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))
 MIXED = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n"
@@ -40,11 +40,11 @@ def test_the_header_says_who_else_when_and_which():
     )
     assert extracts.details(head) == Details(
         cc=(
-            MailAddress("bob@example.org", "B, Bob"),
-            MailAddress("cem@example.org", "Cém"),
-            MailAddress("eve@example.org", "Eve"),
+            Person("bob@example.org", "B, Bob"),
+            Person("cem@example.org", "Cém"),
+            Person("eve@example.org", "Eve"),
         ),
-        reply_to=(MailAddress("dan@example.org", ""),),
+        reply_to=(Person("dan@example.org", ""),),
         date_ms=ms(2026, 11, 21, 2, 0, 57),
         message_id="abc@example.org",
     )

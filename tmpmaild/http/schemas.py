@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tmpmaild.http.requests import EXAMPLE_DOMAIN, FaultItem, MessageId
-from tmpmaild.model import Held
+from tmpmaild.model import Held, Person
 from tmpmaild.verdicts import Authentication
 from tmpmaild.webhookmodel import WebhookEvent
 
@@ -142,13 +142,6 @@ class MessageList(Struct, frozen=True):
     """The answer to *messages*: exactly this one field."""
 
     messages: list[MessageItem]
-
-
-class Person(Struct, frozen=True):
-    """A mailbox that a header field names."""
-
-    address: str
-    name: str
 
 
 class EnvelopeItem(Struct, frozen=True):

@@ -67,8 +67,8 @@ class Wire:
             **{name: getattr(item, name) for name in item.__struct_fields__},
             html=full.html,
             headers=list(full.headers),
-            cc=_people(details.cc),
-            reply_to=_people(details.reply_to),
+            cc=list(details.cc),
+            reply_to=list(details.reply_to),
             date=None if details.date_ms is None else rfc3339(details.date_ms),
             message_id=details.message_id,
             envelope=schemas.EnvelopeItem(
@@ -199,7 +199,3 @@ def _session(envelope: Envelope, received_at_ms: int) -> schemas.SessionItem | N
         data_at=rfc3339(session.data_at_ms),
         committed_at=rfc3339(received_at_ms),
     )
-
-
-def _people(mailboxes: tuple[model.MailAddress, ...]) -> list[schemas.Person]:
-    return [schemas.Person(one.address, one.name) for one in mailboxes]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
 from tmpmaild.mail import addresslists, headers, mime, parts
-from tmpmaild.model import Details, MailAddress
+from tmpmaild.model import Details, Person
 
 MAX_MAILBOXES = 100
 MAX_MESSAGE_ID_CHARACTERS = 998
@@ -116,13 +116,13 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
     return urls
 
 
-def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[MailAddress, ...]:
+def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]:
     """Read the address lists of all fields of one name."""
     found: list[tuple[str, str]] = []
     for name, value in fields:
         if name.lower() == wanted and len(found) < MAX_MAILBOXES:
             found += addresslists.all_of(value)
-    return tuple([MailAddress(address, name) for name, address in found[:MAX_MAILBOXES]])
+    return tuple([Person(address, name) for name, address in found[:MAX_MAILBOXES]])
 
 
 def _message_id(value: str) -> str:

@@ -256,7 +256,7 @@ export interface MessageList {
   messages: MessageItem[];
 }
 
-/** A mailbox that a header field names. */
+/** A mailbox that a header field names; either is "" when absent. */
 export interface Person {
   address: string;
   name: string;
