@@ -5,7 +5,7 @@ under a microsecond. A number may be changed in one thread and read in another.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -75,4 +75,3 @@ class Histogram:
 
 
 Measure = Count | Gauge | Histogram
-Measures = Iterable[Measure]

@@ -16,7 +16,7 @@ def client_name(ip: str) -> str:
 
     An IPv4-mapped IPv6 address is that IPv4 address; IPv6 hosts own a /64 and can change address at will.
     """
-    address = _parse(ip)
+    address = parse_ip(ip)
     if address is None:
         return ip
     if isinstance(address, IPv4Address):
@@ -28,18 +28,13 @@ def belongs(ip: str, networks: Networks) -> bool:
     """Return whether an IP address, IPv4-mapped or not, lies in one of the networks."""
     if not networks:
         return False
-    address = _parse(ip)
+    address = parse_ip(ip)
     return address is not None and any(address in network for network in networks)
-
-
-def parse_ip(ip: str) -> IPv4Address | IPv6Address | None:
-    """Return an IP address, an IPv4-mapped one as that IPv4 address; None for a text that is none."""
-    return _parse(ip)
 
 
 def is_public(ip: str) -> bool:
     """Return whether the internet may reach an address that is listened on; 0.0.0.0 and [::] are all addresses."""
-    address = _parse(ip)
+    address = parse_ip(ip)
     return address is not None and (address.is_unspecified or address.is_global)
 
 
@@ -53,7 +48,7 @@ def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str
     for hop in reversed(forwarded_for):
         if ip != LOCAL and not belongs(ip, trusted):
             break
-        address = _parse(hop.strip())
+        address = parse_ip(hop.strip())
         if address is None:
             break
         ip = str(address)
@@ -61,7 +56,8 @@ def client_ip(peer: str, forwarded_for: Sequence[str], trusted: Networks) -> str
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str) -> IPv4Address | IPv6Address | None:
+def parse_ip(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an IP address, an IPv4-mapped one as that IPv4 address; None for a text that is none."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

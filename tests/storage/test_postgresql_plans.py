@@ -18,7 +18,6 @@ from tmpmaild.storage.webhookrows import SettledRow
 from .conftest import new_mail, postgresql_settings
 
 INBOXES = 2000
-DELIVERIES = 10  # to one inbox, besides one to each
 ROWS = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables
 WHERE relname ~ '^(inbox|creator|message|content|block|webhook)' AND relname !~ '^usage'
