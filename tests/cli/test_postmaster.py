@@ -80,10 +80,6 @@ async def test_mail_is_listed_newest_first_in_columns_that_line_up(box):
     )
 
 
-def test_wide_characters_and_marks_are_counted_as_a_terminal_shows_them():
-    assert [postmaster._width(text) for text in ("ab", "你好", "e\u0301", "\u200d")] == [2, 4, 1, 0]
-
-
 async def test_what_is_too_long_for_a_column_is_cut(box):
     async with box.open() as storage:
         await box.deliver(storage, b"From: " + b"x" * 60 + b"@y.test\r\nSubject: " + b"s" * 500 + b"\r\n\r\n")

@@ -1,7 +1,6 @@
 """The operator's inbox as text for a console. Its content is untrusted: no control character is printed."""
 
-from tmpmaild.cli.console import shown
-from tmpmaild.cli.console import width as _width
+from tmpmaild.cli.console import cut, shown, width
 from tmpmaild.errors import StartError
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message
@@ -11,8 +10,8 @@ from tmpmaild.times import rfc3339
 NO_MAIL = "no mail for postmaster or abuse\n"
 
 _HEADINGS = ("ID", "RECEIVED", "SIZE", "FROM", "TO", "SUBJECT")
-_MAX_ADDRESS = 40
-_MAX_SUBJECT = 80
+_ADDRESS_COLUMNS = 40
+_SUBJECT_COLUMNS = 80
 
 
 def listing(mail: OperatorMail) -> str:
@@ -21,7 +20,7 @@ def listing(mail: OperatorMail) -> str:
     if not messages:
         return NO_MAIL
     rows = [_HEADINGS, *map(_row, messages)]
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     return "".join(_line(row, widths) for row in rows)
 
 
@@ -30,14 +29,14 @@ def _row(message: Message) -> tuple[str, ...]:
         message.id,
         rfc3339(message.received_at_ms),
         str(message.size_bytes),
-        _cut(shown(message.from_address), _MAX_ADDRESS),
-        _cut(shown(message.recipient), _MAX_ADDRESS),
-        _cut(shown(message.subject), _MAX_SUBJECT),
+        cut(shown(message.from_address), _ADDRESS_COLUMNS),
+        cut(shown(message.recipient), _ADDRESS_COLUMNS),
+        cut(shown(message.subject), _SUBJECT_COLUMNS),
     )
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+    cells = [cell + " " * (columns - width(cell)) for cell, columns in zip(row, widths, strict=True)]
     return "  ".join(cells).rstrip() + "\n"
 
 
@@ -69,10 +68,6 @@ def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
 
 def _attachment(attachment: Attachment) -> str:
     return f"{attachment.filename or 'unnamed'} ({attachment.content_type}, {attachment.size_bytes} bytes)"
-
-
-def _cut(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 def _no_such_mail() -> StartError:
