@@ -65,9 +65,40 @@ MAILS = {
     "broken base64": text(9 * MIB, "ab=c", "", "Content-Transfer-Encoding: base64\r\n"),
     "broken quoted-printable": text(9 * MIB, "=x", "", "Content-Transfer-Encoding: quoted-printable\r\n"),
     "hyphens": PARTS + filled(10 * MIB - 9000, "\r\n--"),
+    "pieces of a parameter": b"Content-Type: a/b;\r\n" + filled(9 * MIB, " name*%d*=utf-8''a%%20;\r\n") + b"\r\nx",
+    "folded for ever": b"Subject: a\r\n" + filled(9 * MIB, " \r\n b\r\n") + b"\r\nx",
+    "groups of addresses": b"To: " + filled(9 * MIB, "g:a@b.example;,\r\n ") + b"\r\n\r\nx",
+    "comments in comments": filled(9 * MIB, f"Cc: {'(' * 60_000}\r\n") + b"\r\nx",
+    "a mail in a mail": filled(9 * MIB, "Content-Type: message/rfc822\r\n\r\n"),
+    "soft breaks": text(9 * MIB, "= \t \r\n", "", "Content-Transfer-Encoding: quoted-printable\r\n"),
+    "base64 of one character": text(9 * MIB, "Q\r\n", "", "Content-Transfer-Encoding: base64\r\n"),
+    "utf-7": b"Content-Type: text/html; charset=utf-7\r\n\r\n" + filled(9 * MIB, "+ADw-p+AD4-"),
+    "hz": b"Content-Type: text/plain; charset=hz\r\n\r\n" + filled(9 * MIB, "~{!!~}"),
+    "iso-2022-jp": b"Content-Type: text/plain; charset=iso-2022-jp\r\n\r\n" + filled(9 * MIB, "\x1b$B!!\x1b(B\r\n"),
+    "signatures": filled(9 * MIB, "DKIM-Signature: v=1; a=rsa-sha256; d=a%d.example; s=s; h=from; bh=MTIz; b=MTIz\r\n")
+    + b"\r\nx",
+    "received for ever": filled(9 * MIB, "Received: from a%d.example by b; Mon, 23 Nov 2026 08:00:00 +0000\r\n")
+    + b"\r\nx",
+    "combining marks": text(MIB, "\u0301\u0327\u200d\u202e", "Your code: 1"),
+    "cells of digits": html(9 * MIB, "<td>1</td>", "<p>Your code</p><table><tr>"),
+    "addresses that differ": html(9 * MIB, "<a href='https://a.example/?a&amp;b=%d'>x</a>\r\n"),
+    "line breaks": html(9 * MIB, "<br>x"),
+    "choices": html(9 * MIB, "<option>x\r\n", "<select>"),
+    "comments in styles that differ": html(9 * MIB, "<p style='/*%d*/dis\\70lay:none'>x\r\n"),
+    "fonts of many words": html(9 * MIB, f"<p style='font:{' a' * 60} %d'>x\r\n"),
+    "colours without alpha": html(9 * MIB, "<p style='color:rgb(%d 0 0 / 10%%)'>x\r\n"),
+    "svg and mathml": html(9 * MIB, "<svg><math><mi><svg><foreignObject><p>\r\n"),
+    "@layer and its kin": html(130_000, "@layer a{@supports (a:b){@container (width>1px){@media all{", "<style>"),
+    "url( for ever": html(130_000, "p{background:url(", "<style>"),
+    "an image named often": PARTS.replace(b"mixed", b"related")
+    + b"--b\r\n"
+    + html(450_000, "<img src=cid:1 width=1>\r\n")
+    + b"--b\r\nContent-Type: image/png\r\nContent-ID: <1>\r\n\r\n\x89PNG\r\n\x1a\n"
+    + filled(4 * MIB, "0"),
     "octets of no charset": b"Content-Type: text/plain; charset=gb18030\r\n\r\n" + b"\xff" * (9 * MIB),
 }
 PAUSE_SECONDS = 0.05
+SEARCHES = "/api/v1/addresses/{0}/messages?has=code /api/v1/addresses/{0}/messages?has=link&q=nothing"
 HONEST = b"Subject: honest\r\n\r\nYour code: 123456\r\n"
 
 
@@ -111,10 +142,11 @@ class Victim:
 
 
 def deliver_and_read(daemon, address, mail):
-    """Send a mail, list it with its findings, read it, and look at its view: all that can be done with it."""
+    """Send a mail, list it with its findings, search, read it, and look at its view: all that can be done with it."""
     daemon.deliver_octets(address, mail)
     (message,) = daemon.messages(address)
     here = f"/api/v1/addresses/{address}/messages/{message['id']}"
-    fetch(daemon.url + here)
+    for path in (here, f"{here}/raw", f"/api/v1/addresses/{address}/feed", *SEARCHES.format(address).split()):
+        fetch(daemon.url + path)
     view = daemon.request(f"{here}/view", "POST", b"{}", {"Content-Type": "application/json"}).json
     fetch(daemon.url + view["url"])
