@@ -334,7 +334,7 @@ class Source(Struct, frozen=True):
     authentication: Authentication | None = None
 
 
-class Listing(Struct, frozen=True):
+class Listing(Struct, frozen=True, weakref=True):
     """One page of an inbox, and whether there is another behind it.
 
     ``searched_to`` is the id that a search went up to: what comes later is all above it. None where none was made.

@@ -143,3 +143,15 @@ def test_the_path_of_an_address_is_a_path():
 @pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e-400"])
 def test_a_number_too_large_for_us_in_an_unknown_member_is_ignored(number):
     assert read_body(b'{"x": ' + number + b"}", None, CreateRequest) == CreateRequest()
+
+
+def test_a_page_is_made_once_and_forgotten_with_its_listing():
+    wire = Wire("")
+    listing = Listing(INBOX, (), has_more=False)
+    body = wire.page(listing)
+    assert body == b'{"messages":[]}'
+    assert wire.page(listing) is body
+    assert wire.page(Listing(INBOX, (), has_more=True)) is not body
+    assert len(wire._pages) == 1  # a listing that nobody keeps leaves nothing
+    del listing
+    assert not wire._pages

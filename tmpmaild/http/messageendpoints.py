@@ -69,7 +69,7 @@ class MessageEndpoints:
         if listing is None:
             listing = await self._mail.list(address, wanted, key)
         if not is_large(listing):
-            return self._page(listing, wanted, msgspec.json.encode(self._wire.message_list(listing)))
+            return self._page(listing, wanted, self._wire.page(listing))
 
         async def again() -> Response:
             form = partial(encode_in_thread, self._wire.message_list)

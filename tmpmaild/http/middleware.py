@@ -4,6 +4,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -46,7 +47,7 @@ class RateLimit:
         self._limits = limits
         self._problems = problems
         self._trusted_proxies = trusted_proxies
-        self._exempt = exempt
+        self._known = lru_cache(maxsize=4096)(lambda ip: Client(client_name(ip), belongs(ip, exempt), ip))
         self._clock_seconds = clock_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,8 +104,7 @@ class RateLimit:
         forwarded_for: Sequence[str] = ()
         if peer == LOCAL or belongs(peer, self._trusted_proxies):
             forwarded_for = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
-        ip = client_ip(peer, forwarded_for, self._trusted_proxies)
-        return Client(client_name(ip), belongs(ip, self._exempt), ip)
+        return self._known(client_ip(peer, forwarded_for, self._trusted_proxies) if forwarded_for else peer)
 
     def _buckets(self, scope: Scope) -> Buckets | None:
         if scope["method"] == "OPTIONS":

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import get_args
 from urllib.parse import quote
+from weakref import ReferenceType
 
 from msgspec import UNSET, Struct, json
 
@@ -30,6 +31,7 @@ class Wire:
     def __init__(self, base_path: str, origin: str = "") -> None:
         self.base_path = base_path
         self._origin = origin
+        self._pages: dict[int, tuple[ReferenceType[Listing], bytes]] = {}
 
     def address(self, inbox: Inbox, extendable_until_ms: int) -> schemas.AddressResource:
         """Return an address."""
@@ -57,6 +59,15 @@ class Wire:
     def message_list(self, listing: Listing) -> schemas.MessageList:
         """Return a page of messages."""
         return schemas.MessageList([self._message(listing.inbox.address, message) for message in listing.messages])
+
+    def page(self, listing: Listing) -> bytes:
+        """Return a page of messages as JSON, made once for as long as the page is remembered."""
+        kept, key = self._pages.get(id(listing)), id(listing)
+        if kept is not None and kept[0]() is listing:
+            return kept[1]
+        body = json.encode(self.message_list(listing))
+        self._pages[key] = ReferenceType(listing, lambda _: self._pages.pop(key, None)), body
+        return body
 
     def full_message(self, shown: ShownMessage) -> schemas.FullMessageItem:
         """Return one message, whole."""
