@@ -56,6 +56,8 @@ def values(text, subject=""):
         ("Kx!7aB2q", "Kx!7aB2q"),
         ("2025", "2025"),
         ("20250114", "20250114"),
+        ("9f8a03bc77d1", "9f8a03bc77d1"),
+        ("c4r2ab-9f8a03bc77d14be1c90f2a0011223344", "c4r2ab-9f8a03bc77d14be1c90f2a0011223344"),
         ("correct-horse-battery", "correct-horse-battery"),
         ("correct-horse-battery-42", "correct-horse-battery-42"),
         ("\uff14\uff18\uff11\uff15\uff11\uff16", "481516"),

@@ -65,9 +65,9 @@ def is_joined(line: Line, noun: Mark, shape: Shape) -> bool:
 
 
 def is_it(line: Line, shape: Shape) -> bool:
-    """Return whether a line goes on about what was named before: "It is 1234"."""
-    is_near = line.text.count(" ", 0, shape.start) <= _WORDS_OF_IT
-    return is_near and line.leads_to(shape, Cue.IS) and line.cues.isdisjoint(_OTHER_NAMES)
+    """Return whether a line goes on about what was named before: "It is 1234"; a copula may end it."""
+    is_said = line.leads_to(shape, Cue.IS) or line.follows(shape, Cue.IS)
+    return is_said and line.text.count(" ", 0, shape.start) <= _WORDS_OF_IT and line.cues.isdisjoint(_OTHER_NAMES)
 
 
 def _ends_in_purpose(line: Line, shape: Shape) -> bool:
@@ -112,7 +112,7 @@ def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
         return scores.JOINED
     if shape.kind not in TYPED:
         return 0
-    if _COUNTED.match(line.text, shape.end):
+    if _COUNTED.match(line.text, shape.end) and not line.follows(shape, Cue.IS):
         return scores.COUNTED
     return scores.OTP_ELSEWHERE if noun.cue is Cue.OTP else scores.NOUN_ELSEWHERE
 

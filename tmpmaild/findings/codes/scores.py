@@ -19,12 +19,12 @@ YEAR = 0.75
 VALUE_LINE = 0.8
 SPACED = 0.8
 LETTERS = dict.fromkeys(range(4, 11), 0.8)
-MIXED = {4: 0.6, **dict.fromkeys(range(5, 11), 0.9), **dict.fromkeys(range(11, 33), 0.56)}
+MIXED = {4: 0.62, **dict.fromkeys(range(5, 11), 0.9), **dict.fromkeys(range(11, 33), 0.56)}
 COUPON = 0.54
 SHELF = 0.9
 EVEN_GROUPS = 0.9
 NEARLY_EVEN_GROUPS = 0.7
-UNEVEN_GROUPS = 0.55
+UNEVEN_GROUPS = LONG_GROUP = 0.55
 THREE_WORDS = 0.9
 TWO_WORDS = 0.6
 SECRET = 0.9

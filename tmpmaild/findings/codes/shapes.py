@@ -102,6 +102,7 @@ _VALUE_LINE = re.compile(
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
 )
 _MOST_TYPED = 14
+_LONG_GROUP = 20  # of a hash
 _LONGEST_TYPED = 10  # longer ones are copied
 _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
@@ -301,7 +302,7 @@ def _word_score(token: str) -> float:
 def _group_score(token: str, kind: Kind) -> float:
     """Score two to four groups joined by hyphens."""
     if not _GROUPS.fullmatch(token):
-        return 0
+        return scores.LONG_GROUP if len(max(token.split("-"), key=len)) >= _LONG_GROUP else 0
     sizes = {len(group) for group in token.split("-")}
     if len(sizes) == 1 and min(sizes) >= _SMALLEST_EVEN_GROUP:
         return scores.EVEN_GROUPS - (0 if token.isupper() else scores.SMALL_LETTERS_COST)
