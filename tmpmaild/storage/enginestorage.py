@@ -2,27 +2,16 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.model import Inbox, InboxPage, NewInbox, NewMail
 from tmpmaild.storage import rows
-from tmpmaild.storage.commits import OnCommitted
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
 from tmpmaild.storage.webhookrows import MAX_VERSION, SettledRow, WebhookRow, settled, text
 from tmpmaild.verdicts import Authentication
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
-
-
-class Committing(Protocol):
-    """The writer of an engine."""
-
-    def submit(self, operation: Any) -> Any:
-        """Queue an operation; return the future of its result."""
-
-    def on_committed(self, callback: OnCommitted) -> None:
-        """See ``Storage``."""
 
 
 class Operations(NamedTuple):
@@ -39,11 +28,14 @@ class Operations(NamedTuple):
 
 
 class EngineStorage:
-    """Methods of ``Storage``. With ``keys_by_inbox`` the keys of messages are those of their inbox."""
+    """Methods of ``Storage``. ``submit`` queues an operation for the writer and returns the future of its result.
+
+    With ``keys_by_inbox`` the keys of messages are those of their inbox.
+    """
 
     def __init__(
         self,
-        writer: Committing,
+        submit: Callable[[Any], Any],
         operations: Operations,
         *,
         hash_key: bytes,
@@ -51,7 +43,7 @@ class EngineStorage:
         keys_by_inbox: bool = False,
     ) -> None:
         self.clock = clock
-        self._commits = writer
+        self._submit = submit
         self._operations = operations
         self._hash_key = hash_key
         self._keys_by_inbox = keys_by_inbox
@@ -63,7 +55,7 @@ class EngineStorage:
         """See ``Storage``."""
         await self._make_place(new.expires_at_ms, new.created_at_ms)
         creator_hash = None if new.creator is None else self._hash(new.creator)
-        inbox_id = await self._commits.submit(self._operations.create(new, self._hash(new.address), creator_hash))
+        inbox_id = await self._submit(self._operations.create(new, self._hash(new.address), creator_hash))
         row = (inbox_id, new.created_at_ms, new.expires_at_ms, new.private, new.token_hash, 0, False)
         return rows.inbox_at(new.address, row)
 
@@ -83,17 +75,17 @@ class EngineStorage:
 
     def add_message(self, mail: NewMail) -> Awaitable[str]:
         """See ``Storage``."""
-        message_id: Awaitable[str] = self._commits.submit(self._operations.add(mail))
+        message_id: Awaitable[str] = self._submit(self._operations.add(mail))
         return message_id
 
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
         """See ``Storage``."""
-        await self._commits.submit(self._operations.delete(*self._place(inbox_id, message_id)))
+        await self._submit(self._operations.delete(*self._place(inbox_id, message_id)))
 
     async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
         """See ``Storage``."""
         place, text = self._place(inbox_id, message_id), rows.authentication(authentication)
-        await self._commits.submit(self._operations.set_verdict(*place, text))
+        await self._submit(self._operations.set_verdict(*place, text))
 
     def _place(self, inbox_id: str, message_id: str) -> tuple[int, int]:
         inbox_key = holders_inbox_key(inbox_id)
@@ -107,18 +99,18 @@ class EngineStorage:
 
     async def delete_inbox(self, inbox_id: str, now_ms: int) -> None:
         """See ``Storage``."""
-        await self._commits.submit(self._operations.set_expiry(changeable_inbox_key(inbox_id), now_ms))
+        await self._submit(self._operations.set_expiry(changeable_inbox_key(inbox_id), now_ms))
 
     async def move_expiry(self, inbox_id: str, expires_at_ms: int, now_ms: int) -> None:
         """See ``Storage``."""
         inbox_key = changeable_inbox_key(inbox_id)
         await self._make_place(expires_at_ms, now_ms)
-        await self._commits.submit(self._operations.set_expiry(inbox_key, now_ms, expires_at_ms))
+        await self._submit(self._operations.set_expiry(inbox_key, now_ms, expires_at_ms))
 
     async def set_webhook(self, inbox_id: str, webhook: Webhook | None, now_ms: int) -> None:
         """See ``Storage``."""
         values = (changeable_inbox_key(inbox_id), now_ms, secrets.randbelow(MAX_VERSION))
-        await self._commits.submit(self._operations.set_webhook(*values, None if webhook is None else text(webhook)))
+        await self._submit(self._operations.set_webhook(*values, None if webhook is None else text(webhook)))
 
     async def read_webhook(self, inbox_id: str) -> StoredWebhook | None:
         """See ``Storage``."""
@@ -142,12 +134,12 @@ class EngineStorage:
         inbox_key = holders_inbox_key(inbox_id)
         if inbox_key is None:
             return None
-        version = await self._commits.submit(self._operations.take_webhook(inbox_key, now_ms, until_ms))
+        version = await self._submit(self._operations.take_webhook(inbox_key, now_ms, until_ms))
         taken = None if version is None else await self.read_webhook(inbox_id)
         return taken if taken is not None and taken.version == version else None
 
     async def settle_webhook(self, taken: StoredWebhook, state: WebhookState | None) -> bool:
         """See ``Storage``."""
         row = settled(taken, state, keys_by_inbox=self._keys_by_inbox)
-        is_stored: bool = await self._commits.submit(self._operations.settle_webhook(row))
+        is_stored: bool = await self._submit(self._operations.settle_webhook(row))
         return is_stored

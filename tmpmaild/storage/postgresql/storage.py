@@ -49,7 +49,7 @@ class PostgresStorage(EngineStorage):
     ) -> None:
         webhooks = (SetWebhook, TakeWebhook, SettleWebhook)
         operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
-        super().__init__(writer, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
+        super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self.policy = PostgresPolicy(writer, readers, waker)
         self.sharing = sharing
         self.keep, self.kept = sharing.keep, sharing.kept

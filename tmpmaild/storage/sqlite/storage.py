@@ -86,7 +86,7 @@ class SqliteStorage(EngineStorage):
     ) -> None:
         webhooks = (SetWebhook, TakeWebhook, SettleWebhook)
         operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
-        super().__init__(writer, operations, hash_key=hash_key, clock=clock)
+        super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock)
         self.policy = SqlitePolicy(writer, reader)
         self._writer = writer
         self._reader = reader
