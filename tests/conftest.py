@@ -193,12 +193,13 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect no garbage among what stays to the end: thousands of tests."""
+    """Collect no garbage among what stays to the end: thousands of tests. And later look for some less often."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(10_000)
         gc.enable()
 
 
