@@ -15,6 +15,7 @@ from msgspec import Struct
 import deb
 import release
 from blocks import shell_blocks
+from tables import table
 from tmpmaild import __version__
 from tmpmaild.cli.main import main
 from tmpmaild.config import file as configfile
@@ -128,7 +129,7 @@ def test_what_is_asked_for_at_a_change_and_at_a_report_can_be_read_by_who_asks()
     assert (hook["entry"], hook["language"]) == ("make check", "system")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@table("path", DOCUMENTS)
 def test_every_relative_link_leads_somewhere(path):
     links = re.findall(r"\]\((?!https://)([^)#]+)", path.read_text())
     assert [link for link in links if not (path.parent / link).exists()] == []

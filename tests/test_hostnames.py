@@ -1,13 +1,12 @@
 """Which names are ours: plain domains, and those that a wildcard stands for."""
 
-import pytest
-
+from tables import table
 from tmpmaild.hostnames import Domains
 
 OURS = Domains(("mail.example.com", "*.tenants.example.com"))
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "is_ours"),
     [
         ("mail.example.com", True),

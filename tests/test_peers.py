@@ -4,6 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from tables import table
 from tmpmaild.peers import LOCAL, belongs, client_ip, client_name
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
@@ -45,7 +46,7 @@ def test_an_address_belongs_to_a_network_however_it_is_written(ip, inside):
     assert belongs(ip, []) is False
 
 
-@pytest.mark.parametrize(
+@table(
     ("peer", "forwarded_for", "ip"),
     [
         ("192.0.2.1", [], "192.0.2.1"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tables import table
 from tmpmaild.webhooktargets import is_public, parse_rule, parse_url, permits_address, refusal
 
 RULES = tuple(map(parse_rule, ["hooks.example.org", "*.corp.example", "bücher.example:8443", "10.0.0.0/8"]))
@@ -26,7 +27,7 @@ def test_a_rule_is_a_name_or_a_network_perhaps_with_a_port(text, wanted):
     assert (rule.name, rule.network and str(rule.network), rule.port) == wanted
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "",
@@ -71,7 +72,7 @@ def test_a_url_is_taken_apart_into_its_normal_form(text, wanted):
     assert parse_url(wanted) == parse_url(text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "reason"),
     [
         ("", "begin"),
@@ -115,7 +116,7 @@ def test_urls_in_disguise_are_refused_with_the_reason(text, reason):
         parse_url(text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("url", "reason"),
     [
         ("https://hooks.example.org/", ""),
@@ -171,7 +172,7 @@ def test_an_address_in_a_url_is_permitted_by_a_network_only():
     assert not permits_address(RULES, parse_url("http://8.8.8.8/"), "8.8.8.8")
 
 
-@pytest.mark.parametrize(
+@table(
     "address",
     [
         "0.0.0.0",

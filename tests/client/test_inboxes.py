@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from tables import table
 from tmpmaild import client as api
 from tmpmaild.ratelimit import TokenBuckets
 
@@ -275,8 +276,8 @@ def test_what_is_no_url_of_a_service_is_refused_at_once(connect, url):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["subject", "sender", "text", "after"])
-@pytest.mark.parametrize("call", ["wait_for", "messages"])
+@table("name", ["subject", "sender", "text", "after"])
+@table("call", ["wait_for", "messages"])
 def test_what_no_request_can_carry_is_no_filter(inbox, call, name):
     with pytest.raises(ValueError, match=rf"^{name} is not valid text: '.ud800' has a lone surrogate$"):
         getattr(inbox, call)(**{name: "\ud800"})

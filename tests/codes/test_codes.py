@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tables import table
 from tmpmaild.findings import codes
 
 THIRTY_TWO_KI = 32 * 1024
@@ -16,7 +17,7 @@ def values(text, subject=""):
     return [code.value for code in codes.find(subject, text)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("shown", "value"),
     [
         ("4815", "4815"),
@@ -73,7 +74,7 @@ def test_each_shape_becomes_what_is_typed(shown, value):
     assert values(f"Your verification code is: {shown}") == [value]
 
 
-@pytest.mark.parametrize(
+@table(
     "marked",
     "*◊* **◊** [◊] (◊) 「◊」 【◊】 『◊』 '◊' \"◊\" “◊” «◊» `◊` <b>◊</b> >◊< ◊. ◊, ◊! :◊ =◊ ◊です ◊입니다 '◊'dir #◊".split(),
 )
@@ -81,7 +82,7 @@ def test_marks_around_a_code_do_not_hide_it(marked):
     assert values("Your login code: " + marked.replace("◊", "481516")) == ["481516"]
 
 
-@pytest.mark.parametrize(
+@table(
     "shown",
     [
         "481",
@@ -239,7 +240,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@table("piece", PIECES)
 def test_finding_takes_linear_time(piece):
     def find(text):
         codes.find(text[:500], f"Your verification code:\n{text} 123456")

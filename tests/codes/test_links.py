@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tables import table
 from tmpmaild.client.goals import LIKELY
 from tmpmaild.findings import links
 from tmpmaild.mail import htmltext
@@ -22,7 +23,7 @@ def confidence_of(text, href=TRACKED):
     return links.find("", f'<a href="{href}">{text}</a>')[0].confidence
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "href"),
     [
         ("https://x.example", "https://x.example"),
@@ -187,7 +188,7 @@ def test_what_a_notice_offers_is_unlikely_to_be_what_a_person_wants_to_click():
     assert confidence("", '<a href="https://x.example/invitations/7">Accept</a>') >= LIKELY
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     """
     Confirm email address|Verify my email|Activate your account|Reset password|Set a new password|Accept invitation
@@ -209,7 +210,7 @@ def test_a_button_to_verify_is_known_in_every_language(text):
     assert confidence_of(text.strip()) >= 0.5
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     """
     Unsubscribe|Privacy Policy|View in browser|Help Center|Manage preferences|Contact us|Terms of use|Follow us on Twitter
@@ -299,7 +300,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES)
+@table("piece", PIECES)
 def test_finding_takes_linear_time_in_text_and_in_html(piece):
     text = piece * (32 * 1024 // len(piece))
     assert_linear(lambda body: links.find(body, ""), text)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tables import table
 from tmpmaild.config import file as configfile
 from tmpmaild.config.file import find, load
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
@@ -383,7 +384,7 @@ def test_a_place_to_listen_is_taken_apart(text, expected):
     assert parse_endpoint(text) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "",

@@ -5,6 +5,7 @@ import json
 import anyio
 import pytest
 
+from tables import table
 from tmpmaild.errors import AddressNotFound, MailboxFull
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.model import Envelope
@@ -169,7 +170,7 @@ async def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(h
     assert (answer.status, answer.json()["expires_at"]) == (200, rfc3339(clock() + 100_000))
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "status", "pointer"),
     [
         (b"", 422, "/expires_in_seconds"),

@@ -6,6 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from tables import table
 from tmpmaild.errors import MailboxFull
 from tmpmaild.times import rfc3339
 
@@ -111,7 +112,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("body", BROKEN, ids=range(len(BROKEN)))
+@table("body", BROKEN)
 async def test_broken_json_is_malformed(client, body):
     answer = await client.post(body=body, headers=JSON)
     assert (answer.status, answer.json()["code"]) == (400, "malformed-request")
@@ -144,7 +145,7 @@ async def test_a_lifetime_is_a_whole_number_of_seconds(client, seconds):
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/expires_in_seconds"]
 
 
-@pytest.mark.parametrize(
+@table(
     "local_part",
     [
         "postmaster",

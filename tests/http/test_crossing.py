@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from tables import table
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.model import Envelope
 
@@ -96,7 +97,7 @@ READ = [operation.path for operation in OF_ADDRESS if operation.method == "GET"]
 LISTED = "/api/v1/addresses/{address}/messages"
 
 
-@pytest.mark.parametrize("trick", TRICKS)
+@table("trick", TRICKS)
 async def test_no_form_of_an_address_opens_an_inbox_it_does_not_name(client, attacker, victim, trick):
     for path in (*READ, f"{LISTED}?q=swordfish", f"{LISTED}?wait=1"):
         target = path.format(address=trick, id=victim.message_id, index=0, secret="x")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tables import table
 from tmpmaild.ratelimit import TokenBuckets
 
 ADDRESSES = "/api/v1/addresses"
@@ -34,8 +35,8 @@ def ask(world):
     return asked
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site"])
-@pytest.mark.parametrize(
+@table("site", ["cross-site", "same-site"])
+@table(
     ("method", "more"),
     [
         ("GET", {}),
@@ -61,7 +62,7 @@ async def test_what_another_site_makes_a_browser_send_is_refused(ask, site, meth
     assert await ask(method, {"Sec-Fetch-Site": site, **more}) == "cross-site"
 
 
-@pytest.mark.parametrize(
+@table(
     ("method", "headers", "status"),
     [
         ("GET", {"Sec-Fetch-Site": "cross-site", **VISIT}, 404),
@@ -84,15 +85,13 @@ async def test_links_listed_origins_our_own_pages_and_whatever_is_no_browser_pas
     assert await ask(method, headers) == status
 
 
-@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
-@pytest.mark.parametrize(
-    "origin", [EVIL, "null", "", f"http://{HOST}0", "http://inbox.example", f"ftp://{HOST}", HOST, "http://"]
-)
+@table("method", ["POST", "PATCH", "DELETE"])
+@table("origin", [EVIL, "null", "", f"http://{HOST}0", "http://inbox.example", f"ftp://{HOST}", HOST, "http://"])
 async def test_without_fetch_metadata_a_change_from_another_origin_is_refused(ask, method, origin):
     assert await ask(method, {"Origin": origin}) == "cross-site"
 
 
-@pytest.mark.parametrize(
+@table(
     ("origin", "host"),
     [
         (f"http://{HOST}", HOST),

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tables import table
 from tmpmaild.http import disposition
 
 # A reader of its own: the grammar of RFC 6266 §4.1 and RFC 8187 §3.2.1, as narrow as they are.
@@ -27,7 +28,7 @@ def names_in(value):
     return plain, plain if match["extended"] is None else unquote(match["extended"], errors="strict")
 
 
-@pytest.mark.parametrize(
+@table(
     ("filename", "plain", "name"),
     [
         ("report.pdf", "report.pdf", "report.pdf"),
@@ -134,7 +135,7 @@ def test_a_type_that_does_nothing_is_sent_without_most_parameters(stated, sent):
     assert disposition.content_type(stated) == sent
 
 
-@pytest.mark.parametrize(
+@table(
     "stated",
     [
         *("text/html", "TEXT/HTML; charset=utf-7", "application/xhtml+xml", "image/svg+xml", "text/xml"),
@@ -189,7 +190,7 @@ def test_any_stated_type_gives_a_clean_one(stated):
     assert len(sent) < 350
 
 
-@pytest.mark.parametrize("piece", ["a", ".", "/", " ", "%", '"', "+xml", "a/", ";charset=", "😀", "\\"])
-@pytest.mark.parametrize("write", [lambda text: disposition.attachment(text, text), disposition.content_type])
+@table("piece", ["a", ".", "/", " ", "%", '"', "+xml", "a/", ";charset=", "😀", "\\"])
+@table("write", [lambda text: disposition.attachment(text, text), disposition.content_type])
 def test_writing_takes_linear_time(write, piece):
     assert_linear(lambda text: write("text/" + text), piece * (200_000 // len(piece)))

@@ -5,8 +5,7 @@ import json
 import re
 from html.parser import HTMLParser
 
-import pytest
-
+from tables import table
 from tmpmaild.http import openapi, pages
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import DOCS_POLICY
@@ -61,7 +60,7 @@ def test_it_holds_no_script_and_leads_to_pages_of_ours_alone():
     assert "script-src" not in DOCS_POLICY
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+@table("operation", OPERATIONS)
 def test_every_operation_tells_what_it_takes_and_how_it_fails(operation):
     told = text_of(re.search(rf'<article id="{operation.id}">.*?</article>', PAGE, re.DOTALL)[0])
     described = DOCUMENT["paths"][operation.path][operation.method.lower()]

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tables import table
 from tmpmaild.inboxes.faults import Fault
 
 from .test_addresses import Held
@@ -55,7 +56,7 @@ async def test_a_patch_that_is_half_impossible_changes_nothing(client):
     assert (shown["faults"], shown["expires_at"]) == ([SHOWN], created["expires_at"])
 
 
-@pytest.mark.parametrize(
+@table(
     ("faults", "pointers"),
     [
         ("rcpt", ["/faults"]),

@@ -11,6 +11,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from tables import table
 from tmpmaild.http import files
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY, DOCS_POLICY, INBOX_POLICY, StaticFile, docs_files, web_files
 from tmpmaild.http.resource import Resource
@@ -154,8 +155,8 @@ HOLDS = [
 ]
 
 
-@pytest.mark.parametrize(("held", "status"), HOLDS)
-@pytest.mark.parametrize("coding", [{}, GZIP])
+@table(("held", "status"), HOLDS)
+@table("coding", [{}, GZIP])
 async def test_what_a_client_holds_is_not_sent_again(client, coding, held, status):
     tag = (await client.get("/docs", coding)).header("etag")
     header = held.replace("{tag}", tag).replace("{bare}", tag.strip('"'))
@@ -324,7 +325,7 @@ async def test_a_page_is_out_of_reach_of_other_windows_and_asks_for_no_device(cl
         assert "clipboard-write" not in answer.header("permissions-policy")
 
 
-@pytest.mark.parametrize(
+@table(
     ("wanted", "language"),
     [
         (None, "en"),
@@ -335,7 +336,7 @@ async def test_a_page_is_out_of_reach_of_other_windows_and_asks_for_no_device(cl
         ("§", "en"),
     ],
 )
-@pytest.mark.parametrize("coding", [{}, GZIP])
+@table("coding", [{}, GZIP])
 async def test_the_messages_come_in_the_reader_s_language(inbox, coding, wanted, language):
     answer = await inbox.get("/web/messages.js", coding | ({"Accept-Language": wanted} if wanted else {}))
     body = gzip.decompress(answer.body) if answer.header("content-encoding") else answer.body

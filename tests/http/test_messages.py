@@ -7,6 +7,7 @@ import re
 import anyio
 import pytest
 
+from tables import table
 from tmpmaild.http import answers as answers_module
 from tmpmaild.inboxes import filtering
 
@@ -207,7 +208,7 @@ async def test_the_next_page_lies_below_the_path_of_the_public_url(world, inbox)
     assert first not in link
 
 
-@pytest.mark.parametrize(
+@table(
     ("query", "parameter"),
     [
         *[
@@ -282,7 +283,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("form", MALFORMED, ids=range(len(MALFORMED)))
+@table("form", MALFORMED)
 async def test_what_is_no_address_here_is_not_found(client, inbox, form):
     for target in (path(form), f"/api/v1/addresses/{form}"):
         answer = await client.get(target)

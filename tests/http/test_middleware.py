@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from tables import table
 from tmpmaild.http.middleware import Guard
 from tmpmaild.http.problems import Problems
 from tmpmaild.ratelimit import TokenBuckets
@@ -24,7 +25,7 @@ EVERY_KIND = [
 ]
 
 
-@pytest.mark.parametrize(("method", "target", "more"), EVERY_KIND)
+@table(("method", "target", "more"), EVERY_KIND)
 async def test_every_answer_carries_our_headers(world, method, target, more):
     for client in (world.client(), world.client(cors_origins=["https://page.example"])):
         answer = await client.ask(method, target, **more)
@@ -67,7 +68,7 @@ async def test_any_well_formed_host_is_welcome_and_never_repeated(client, host):
         assert len(host) < 4 or host not in text
 
 
-@pytest.mark.parametrize(
+@table(
     "host",
     [None, "", " ", "a b", "a/b", "a@b", "a:b", "a:", "a:123456", "[::1", "[x]", "a,b", "é", "<script>", "a" * 300],
 )
@@ -82,7 +83,7 @@ async def test_two_hosts_are_refused(client):
     assert answer.status == 400
 
 
-@pytest.mark.parametrize(
+@table(
     ("host", "status"),
     [
         ("mail.example", 201),

@@ -1,7 +1,6 @@
 """What a client says it would rather have, and what it gets."""
 
-import pytest
-
+from tables import table
 from tmpmaild.http.negotiation import best_language, prefers_gzip
 
 OFFERED = ("de", "en", "pt-br", "zh-hant")
@@ -70,12 +69,12 @@ LANGUAGES = [
 ]
 
 
-@pytest.mark.parametrize(("accepted", "packed"), WANTS_GZIP)
+@table(("accepted", "packed"), WANTS_GZIP)
 def test_gzip_goes_to_those_who_want_it(accepted, packed):
     assert prefers_gzip([accepted]) == packed
 
 
-@pytest.mark.parametrize(("accepted", "language"), LANGUAGES)
+@table(("accepted", "language"), LANGUAGES)
 def test_a_language_is_looked_up(accepted, language):
     assert best_language([accepted], OFFERED, "en") == language
 

@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from late import Late
+from tables import table
 from tmpmaild.http import openapi
 from tmpmaild.http.wire import Wire
 from tmpmaild.model import Attachment, Message
@@ -166,7 +167,7 @@ def test_what_a_webhook_is_told_is_as_described(event):
     assert not fitting.is_valid(body | {"data": {}})
 
 
-@pytest.mark.parametrize("rule", RULES)
+@table("rule", RULES)
 def test_it_keeps_the_rule(rule):
     assert list(RULES[rule]()) == []
 

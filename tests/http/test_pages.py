@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tables import table
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import docs_files, web_files
 from tmpmaild.http.scriptbundle import bundle
@@ -114,7 +115,7 @@ def test_no_page_has_scripts_or_styles_in_it(name):
     assert not inline_markup(PAGES[name])
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "text"),
     [
         (elsewhere, 'fetch("https://cdn.example/x.js")'),

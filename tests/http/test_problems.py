@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from tables import table
 from tmpmaild import errors
 from tmpmaild.http import problems
 from tmpmaild.http.problems import PROBLEMS, Problems
@@ -56,7 +57,7 @@ async def test_every_producer_gives_the_same_kind_of_document(world, code, metho
     assert is_problem(await prefixed.ask(method, target, **more), code, "/mail")
 
 
-@pytest.mark.parametrize(
+@table(
     ("target", "allow"),
     [
         (ADDRESSES, "OPTIONS, POST"),
@@ -166,7 +167,7 @@ async def test_what_passes_says_when_to_come_again(world, caplog, monkeypatch, e
     assert b"secret" not in answer.body
 
 
-@pytest.mark.parametrize("code", sorted(PROBLEMS))
+@table("code", sorted(PROBLEMS))
 async def test_every_code_has_a_page_that_explains_it(client, code):
     answer = await client.get(f"/problems/{code}")
     assert answer.status == 200
@@ -214,7 +215,7 @@ async def test_a_person_who_follows_a_bad_link_gets_a_page_with_the_way_to_the_i
     assert (told.status, told.header("content-type")) == (404, "text/html; charset=utf-8")
 
 
-@pytest.mark.parametrize(
+@table(
     ("method", "target", "headers"),
     [
         ("GET", "/nowhere", {}),

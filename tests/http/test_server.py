@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tables import table
 from tmpmaild.http import answers, connection, resource, server
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.ratelimit import TokenBuckets
@@ -108,7 +109,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("octets", MALFORMED)
+@table("octets", MALFORMED)
 async def test_what_is_no_http_gets_a_bare_refusal(served, octets):
     received = await served.ask(octets)
     head, _, body = received.partition(b"\r\n\r\n")
@@ -164,7 +165,7 @@ async def test_the_host_of_the_absolute_form_is_the_host(served, target):
     assert received.startswith(b"HTTP/1.1 400")
 
 
-@pytest.mark.parametrize(
+@table(
     "target",
     [
         b"*",
@@ -184,7 +185,7 @@ async def test_a_strange_target_is_not_found(served, target):
         assert received.startswith(b"HTTP/1.1 404"), received
 
 
-@pytest.mark.parametrize("target", [b"/", b"/?" + b"&=%" * 900, b"http://x", b"http://x/?y"])
+@table("target", [b"/", b"/?" + b"&=%" * 900, b"http://x", b"http://x/?y"])
 async def test_every_form_of_the_shortest_path_leads_to_the_inbox(served, target):
     received = await served.ask(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert received.startswith(b"HTTP/1.1 200"), received

@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from tables import table
 from tmpmaild.errors import StorageFull
 from tmpmaild.inboxes.rules import Rules
 from tmpmaild.storage.enginestorage import EngineStorage
@@ -182,7 +183,7 @@ async def test_a_url_that_leads_elsewhere_is_named_by_its_pointer(client, world)
     assert list(await world.storage.list_webhooks()) == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("webhook", "pointers"),
     [
         *[(wrong, ["/webhook"]) for wrong in ("x", 7, True, [], [WEBHOOK])],

@@ -10,6 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from growth import assert_within
+from tables import table
 from tmpmaild import hostnames
 from tmpmaild.mail.addresses import (
     RESERVED_LOCAL_PARTS,
@@ -59,7 +60,7 @@ def test_an_argument_is_split_into_path_and_parameters(argument, expected):
     assert split_path(argument) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "argument",
     [
         b"",
@@ -96,7 +97,7 @@ def test_splitting_loses_nothing(argument):
 # Paths that are accepted
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "expected"),
     [
         (b"abc@ours.test", Mailbox("abc", "ours.test")),
@@ -166,7 +167,7 @@ def test_a_path_in_utf8_needs_smtputf8(path, expected):
 # Paths that are refused
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         b"",  # the null path is no mailbox
@@ -649,7 +650,7 @@ def test_an_address_in_a_url_is_folded_as_at_rcpt(text, expected):
     assert canonical(text) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "",
@@ -725,7 +726,7 @@ def test_a_local_part_can_be_chosen(text, expected):
     assert check_local_part(text) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "",
@@ -754,7 +755,7 @@ def test_a_malformed_local_part_cannot_be_chosen(text):
         check_local_part(text)
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED_LOCAL_PARTS))
+@table("name", sorted(RESERVED_LOCAL_PARTS))
 def test_a_reserved_local_part_cannot_be_chosen_in_any_case(name):
     with pytest.raises(LocalPartError, match="reserved"):
         check_local_part(name.title())

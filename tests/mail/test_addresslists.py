@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tables import table
 from tmpmaild.mail import addresslists
 
 TEXT = st.text(max_size=200) | st.binary(max_size=200).map(lambda octets: octets.decode("ascii", "surrogateescape"))
@@ -18,7 +19,7 @@ SHAPES = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "name", "address"),
     [
         ("ann@example.org", "", "ann@example.org"),
@@ -69,7 +70,7 @@ def test_any_address_list_gives_clean_text(value):
         assert not any(character in text for character in "\r\n\0")
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "found"),
     [
         ("", []),
@@ -156,7 +157,7 @@ def test_comments_are_taken_out(value, without):
     assert addresslists.without_comments(value) == without
 
 
-@pytest.mark.parametrize(
+@table(
     "piece",
     [
         *'"(<)[:,;=\\ \udcff',
@@ -176,6 +177,6 @@ def test_comments_are_taken_out(value, without):
         "?=",
     ],
 )
-@pytest.mark.parametrize("read", [addresslists.first_mailbox, addresslists.all_of, addresslists.without_comments])
+@table("read", [addresslists.first_mailbox, addresslists.all_of, addresslists.without_comments])
 def test_reading_takes_linear_time(read, piece):
     assert_linear(read, piece * (8000 // len(piece)))

@@ -3,10 +3,11 @@
 import pytest
 
 from sheets import assert_harmless_style
+from tables import table
 from tmpmaild.mail.cssdeclarations import MAX_ATTRIBUTE_CHARACTERS, MAX_CHARACTERS, PROPERTIES, StyleAttributes, style
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "kept"),
     [
         ("color:red", "color:red"),
@@ -48,7 +49,7 @@ def test_what_mails_are_made_of_stays(text, kept):
     assert style(style(text)) == style(text)
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "position:fixed",

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet, assert_harmless_style
+from tables import table
 from tmpmaild.mail.cssdeclarations import PROPERTIES, style
 from tmpmaild.mail.csssheets import MAX_CHARACTERS, MAX_SELECTORS, Sheet
 
@@ -23,7 +24,7 @@ def selectors(text):
     return written(f"{text}{{color:red}}").replace(IN_BODY, "").removesuffix("{color:red}")
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "kept"),
     [
         ("p", "p"),
@@ -77,7 +78,7 @@ def test_a_selector_reaches_what_is_in_the_body_and_counts_what_it_counted():
     assert written("html *,html>body{color:red}") == f"html *{IN_BODY},html>body{IN_BODY}{{color:red}}"
 
 
-@pytest.mark.parametrize(
+@table(
     ("query", "kept"),
     [
         ("screen", "screen"),

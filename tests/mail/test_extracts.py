@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear, assert_within, cpu_seconds
+from tables import table
 from tmpmaild.mail import extracts, mime
 from tmpmaild.model import Details, Person
 
@@ -64,7 +65,7 @@ def test_no_more_than_100_mailboxes_are_read():
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "expected"),
     [
         ("Sat, 21 Nov 2026 03:00:57 +0000", ms(2026, 11, 21, 3, 0, 57)),
@@ -105,7 +106,7 @@ def test_a_date_is_read(value, expected):
     assert extracts.details(f"Date: {value}\r\n\r\n".encode()).date_ms == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         *("yesterday", "0", "Sat, 21 Nov", "21 Nov 2026", "Sat, 21 Foo 2026 03:00:57 +0000", "2026-13-21T03:00:57Z"),
@@ -180,10 +181,8 @@ def test_anything_has_details_of_clean_text(head):
     assert not re.search(r"[\s<>]", found.message_id)
 
 
-@pytest.mark.parametrize(
-    "piece", [b"(", b"()", b"\\(", b"<", b"<a>,", b" ", b"1", b"a", b"a ", b"1 Nov ", b"03:00", b"-", b"\xff"]
-)
-@pytest.mark.parametrize("name", [b"Date", b"Cc", b"Message-ID"])
+@table("piece", [b"(", b"()", b"\\(", b"<", b"<a>,", b" ", b"1", b"a", b"a ", b"1 Nov ", b"03:00", b"-", b"\xff"])
+@table("name", [b"Date", b"Cc", b"Message-ID"])
 def test_details_take_little_time_whatever_the_header(name, piece):
     def read(text):
         extracts.details((name + b": " + text + b"\n") * 30)
@@ -209,7 +208,7 @@ def assert_attachments_agree(raw):
     assert extracts.attachment(raw, -1) is None
 
 
-@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+@table("path", MAILS)
 def test_an_attachment_is_what_was_listed_at_delivery(path):
     assert_attachments_agree(path.read_bytes())
 

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tables import table
 from tmpmaild import charsets
 from tmpmaild.mail import headers
 
@@ -70,7 +71,7 @@ def test_splitting_never_fails_and_leaves_no_line_feed(block):
 # Decoding
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "text"),
     [
         ("plain", "plain"),
@@ -147,7 +148,7 @@ def test_what_was_encoded_comes_back(text):
 # Parameters
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "main", "parameters"),
     [
         ("", "", {}),
@@ -219,7 +220,7 @@ def test_base64_does_not_depend_on_the_steps_it_is_decoded_in(pieces, step_bytes
 # Charsets
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "codec"),
     [
         ("utf8", "utf_8"),
@@ -263,7 +264,7 @@ def test_octets_that_make_a_codec_fail_internally_are_still_text():
 # Time
 
 
-@pytest.mark.parametrize(
+@table(
     "piece",
     [
         "=?",
@@ -291,6 +292,6 @@ def test_octets_that_make_a_codec_fail_internally_are_still_text():
         "\udcff",
     ],
 )
-@pytest.mark.parametrize("read", [headers.decode, headers.parameters])
+@table("read", [headers.decode, headers.parameters])
 def test_reading_takes_linear_time(read, piece):
     assert_linear(read, piece * (60_000 // len(piece)))

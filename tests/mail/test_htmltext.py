@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tables import table
 from tmpmaild.mail.htmltext import links, to_text
 
 
-@pytest.mark.parametrize(
+@table(
     ("html", "text"),
     [
         ("", ""),
@@ -61,7 +62,7 @@ def test_a_link_shows_where_it_leads(html, text):
     assert to_text(html) == text
 
 
-@pytest.mark.parametrize(
+@table(
     ("html", "text"),
     [
         ('<div style="display:none;max-height:0">pre<div>x</div>header</div>body', "body"),
@@ -151,7 +152,7 @@ def test_words_are_never_dropped(words):
     assert to_text("<td><p>" + "<b> ".join(words)).split() == words
 
 
-@pytest.mark.parametrize(
+@table(
     "piece",
     [
         "<",

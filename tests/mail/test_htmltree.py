@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tables import table
 from tmpmaild.mail.htmltree import BLOCKS, FORMATTING, INLINE, MAX_DEPTH, TABLE_PARTS, VOIDS, TooLargeError, Tree
 
 PARSER = nh3.Cleaner(tags=FORMATTING | INLINE | BLOCKS | TABLE_PARTS | VOIDS, attributes={}, link_rel=None)
@@ -26,7 +27,7 @@ def grow(soup):
     return tree.markup()
 
 
-@pytest.mark.parametrize(
+@table(
     ("soup", "markup"),
     [
         ("a<p>b<p>c", "a<p>b</p><p>c</p>"),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet
+from tables import table
 from tmpmaild.mail import htmlattributes, htmltree
 from tmpmaild.mail.htmlview import (
     MAX_CHARACTERS,
@@ -209,7 +210,7 @@ def test_style_elements_are_made_one_after_ours_wherever_they_stand():
     assert render(html, {}, remote_images=True).remote_images == 1
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@table("payload", PAYLOADS)
 def test_no_trick_comes_through(payload):
     for frame in ("{}", "<table><tr><td>{}</table>", "<svg><p><style>{}", "<pre>\n{}", "<b><p>{}</b></p>"):
         page = body(frame.replace("{}", payload), {"x": PIXEL})
@@ -413,7 +414,7 @@ def test_remote_images_are_counted_wherever_the_mail_has_them():
         assert render(html, {}, remote_images=asked).remote_images == 6
 
 
-@pytest.mark.parametrize("payload", [p for p in PAYLOADS if "evil.example" in p])
+@table("payload", [p for p in PAYLOADS if "evil.example" in p])
 def test_nothing_but_links_leads_out_unless_asked(payload):
     page = body(f"{payload}<img src=https://evil.example/1><p background=https://evil.example/2>")
     assert "evil.example" not in re.sub(r'href="[^"]*"', "", "".join(map(str, Reader(page).tags)))

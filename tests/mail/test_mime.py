@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from growth import assert_within, cpu_seconds
 from someof import some_of
+from tables import table
 from tmpmaild import charsets
 from tmpmaild.mail import extracts, headers, mime, parts
 from tmpmaild.model import Verbatim
@@ -48,7 +49,7 @@ def assert_clean(mail):
     assert not any(character in text for field in mail.headers for text in field for character in "\r\n")
 
 
-@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+@table("path", MAILS)
 def test_a_mail_is_read_as_expected(path):
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     mail = read(path.read_bytes())
@@ -56,14 +57,14 @@ def test_a_mail_is_read_as_expected(path):
     assert_clean(mail)
 
 
-@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+@table("path", MAILS)
 def test_a_mail_cut_off_anywhere_is_still_read(path):
     raw = path.read_bytes()
     for length in range(0, len(raw), max(1, len(raw) // 40)):
         assert_clean(read(raw[:length]))
 
 
-@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+@table("path", MAILS)
 def test_line_ends_do_not_change_the_text(path):
     raw = path.read_bytes()
     assert read(raw.replace(b"\r\n", b"\n")).subject == read(raw).subject
@@ -283,7 +284,7 @@ def test_an_image_with_a_long_id_is_found_for_the_html_that_names_it():
     assert extracts.images(raw, {content_id}, 1000).keys() == {content_id}
 
 
-@pytest.mark.parametrize("path", MAILS, ids=lambda path: path.stem)
+@table("path", MAILS)
 def test_the_parts_that_are_attached_are_those_that_are_listed(path):
     raw = path.read_bytes()
     assert [part.content_type for part in mime.attached(raw)] == [a.content_type for a in mime.parse(raw).attachments]

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from growth import assert_linear
+from tables import table
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Envelope, Handover, Source
 
@@ -57,7 +58,7 @@ def test_the_protocol_says_whether_there_was_tls_and_an_address_in_utf_8(more, k
     assert f" with {keyword} id ".encode() in fields(**more)
 
 
-@pytest.mark.parametrize(
+@table(
     ("helo", "ip", "says"),
     [
         ("MX.Example.com", "192.0.2.7", "mx.example.com ([192.0.2.7])"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import peers
+from tables import table
 from tmpmaild import pytest_plugin
 from tmpmaild.client import Inbox, Mail
 
@@ -29,7 +30,7 @@ def example(tmp_path):
     return copy
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@table("path", FILES)
 def test_each_example_stands_in_the_guide_to_the_letter(path):
     blocks = re.findall(r"^```\w+\n(.*?)^```$", "".join(PAGES.values()), re.MULTILINE | re.DOTALL)
     assert path.read_text() in blocks

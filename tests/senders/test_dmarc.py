@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tables import table
 from tmpmaild.mail import mime
 from tmpmaild.senders import dmarc
 from tmpmaild.verdicts import DkimVerdict, SpfVerdict
@@ -183,7 +184,7 @@ def test_no_field_is_proven_that_is_shown_with_an_address_elsewhere(pieces):
         assert shown in {"", domains[0]}
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other", "is_same"),
     [
         ("mail.shop.co.uk", "shop.co.uk", True),

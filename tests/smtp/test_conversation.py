@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tables import table
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
@@ -275,11 +276,7 @@ def refuse_everywhere(world, control):
     assert world.say("DATA") == b"554 5.5.1 No valid recipients\r\n"
 
 
-@pytest.mark.parametrize(
-    "octets", [b"\x85", b"\xff", b"\xc0\xaf", b"\xe9t\xe9", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc3"]
-)
-@pytest.mark.parametrize(
-    "command", [b"HELO %s", b"MAIL FROM:<%s@b.example>", b"RCPT TO:<%s@ours.test>", b"VRFY %s", b"F%s"]
-)
+@table("octets", [b"\x85", b"\xff", b"\xc0\xaf", b"\xe9t\xe9", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc3"])
+@table("command", [b"HELO %s", b"MAIL FROM:<%s@b.example>", b"RCPT TO:<%s@ours.test>", b"VRFY %s", b"F%s"])
 def test_octets_that_are_no_utf8_are_refused_in_every_command(command, octets):
     assert World().receive(command % octets + b"\r\n") == b"500 5.5.2 Not UTF-8\r\n"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from growth import cpu_seconds
 from someof import some_of
+from tables import table
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 
 MAX_BYTES = 1000
@@ -123,7 +124,7 @@ TRICKS = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "expected", "rest"), TRICKS)
+@table(("wire", "expected", "rest"), TRICKS)
 def test_a_trick_has_one_outcome_however_it_is_cut(wire, expected, rest):
     assert model(wire) == (expected, rest)
     for chunks in cuts(wire):

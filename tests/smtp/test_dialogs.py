@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tables import table
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
@@ -131,7 +132,7 @@ def play(path, chunk_bytes):
             conversation.tls_started()
 
 
-@pytest.mark.parametrize("path", DIALOGS, ids=lambda path: path.stem)
+@table("path", DIALOGS)
 def test_a_dialogue_goes_as_written_however_it_is_cut(path):
     for chunk_bytes in (1, 2, 7, 1 << 20):
         play(path, chunk_bytes)
@@ -173,6 +174,6 @@ async def test_the_dialogues_go_as_written_where_addresses_are_in_postgresql(ser
                 await play_over_tcp(house, turns)
 
 
-@pytest.mark.parametrize("row", range(1, 36))
+@table("row", range(1, 36))
 def test_every_row_about_the_conversation_has_a_dialogue(row):
     assert any(path.name.startswith(f"{row:02}-") for path in DIALOGS)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tables import table
 from tmpmaild.smtp.proxyprotocol import BadHeader, ProxyHeader, parse
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
@@ -57,14 +58,14 @@ NEXT = {
 }
 
 
-@pytest.mark.parametrize("name", GOOD)
+@table("name", GOOD)
 def test_a_header_names_the_client_and_ends_before_what_follows(name):
     octets, client = GOOD[name]
     found = {behind: parse(octets + following) for behind, following in NEXT.items()}
     assert found == dict.fromkeys(NEXT, ProxyHeader(client, len(octets)))
 
 
-@pytest.mark.parametrize("name", GOOD)
+@table("name", GOOD)
 def test_a_header_may_come_octet_by_octet(name):
     octets, _ = GOOD[name]
     assert {parse(octets[:size]) for size in range(len(octets))} == {None}
@@ -108,7 +109,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("octets", BAD.values(), ids=BAD)
+@table("octets", BAD.values())
 def test_what_is_no_header_is_refused(octets):
     with pytest.raises(BadHeader):
         parse(octets)

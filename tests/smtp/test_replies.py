@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tables import table
 from tmpmaild import errors
 from tmpmaild.smtp import replies
 
@@ -132,7 +133,7 @@ def test_mistakes_are_permanent_and_no_recipient_that_was_refused_is_one():
     assert not MISTAKES & {"UNKNOWN_RECIPIENT", "NOT_OURS", "MAILBOX_FULL"}
 
 
-@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
+@table("reply", REPLIES.values())
 def test_a_reply_of_2xx_or_3xx_is_positive(reply):
     assert reply.is_positive == (str(reply)[0] in "23")
     assert reply.octets == f"{reply}\r\n".encode()

@@ -1,8 +1,7 @@
 """What an engine counts is what the documentation says of it, and what the rules and panels for its kind look at."""
 
-import pytest
-
 import monitoring
+from tables import table
 
 
 async def test_each_engine_counts_what_is_described_for_it(engine, engine_kind):
@@ -12,7 +11,7 @@ async def test_each_engine_counts_what_is_described_for_it(engine, engine_kind):
     assert all(one.values() is not None for one in measures if hasattr(one, "values"))
 
 
-@pytest.mark.parametrize(("name", "engines", "metrics"), list(monitoring.watched()))
+@table(("name", "engines", "metrics"), list(monitoring.watched()))
 def test_a_rule_or_panel_looks_at_what_there_is_on_the_engines_that_it_is_for(name, engines, metrics):
     if name != "TmpmaildDown":  # that is "up", of Prometheus itself
         assert metrics

@@ -6,6 +6,7 @@ from itertools import chain
 
 import pytest
 
+from tables import table
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.engine import bring_up_to_date, open_storage
@@ -54,7 +55,7 @@ def test_no_migration_after_the_first_rewrites_a_table(number):
         assert forbidden(migrations()[number].read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize(
+@table(
     "script",
     [
         "CREATE TABLE new_content AS SELECT * FROM content;",
