@@ -164,6 +164,19 @@ def test_ctrl_c_ends_the_command_and_what_it_has_started(run, daemon, inbox):
         os.close(process)
 
 
+def test_a_second_ctrl_c_kills_a_command_that_does_not_want_to_end(run, daemon, inbox):
+    daemon.deliver(inbox.address)
+    listen = run(
+        "listen", inbox.address, "--run", "trap 'echo asked' TERM INT; echo $$ running; while :; do sleep 0.1; done"
+    )
+    command = os.pidfd_open(int(listen.until_line("running").split()[0]))
+    listen.process.send_signal(signal.SIGINT)
+    listen.until_line("asked")
+    assert listen.interrupt() == 130
+    assert select.select([command], [], [], PATIENCE_SECONDS)[0]
+    os.close(command)
+
+
 async def test_a_command_that_does_not_want_to_end_is_killed(monkeypatch):
     monkeypatch.setattr(listencommand, "_GRACE_SECONDS", 0)
     process = await anyio.open_process("trap '' TERM; echo; sleep 1000; sleep 1000", start_new_session=True)

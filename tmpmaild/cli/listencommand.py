@@ -158,10 +158,12 @@ async def _write(stream: ByteSendStream, octets: bytes) -> None:
 
 async def _end(process: Process) -> None:
     """End a command and all that it has started, which are a session of their own."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-        with anyio.move_on_after(_GRACE_SECONDS):
+    try:
+        with suppress(ProcessLookupError), anyio.move_on_after(_GRACE_SECONDS):
+            os.killpg(process.pid, signal.SIGTERM)
             await process.wait()
-            return
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    finally:  # a second signal ends the wait
+        with suppress(ProcessLookupError):
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
