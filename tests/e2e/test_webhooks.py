@@ -46,7 +46,7 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
     def entry():
         return json.loads(run("--json"))
 
-    target.status = lambda: 500
+    target.status = lambda _: 500
     made = target.inbox(daemon)
     daemon.deliver_octets(made["address"], b"Subject: one\r\n\r\n")
     wait_until(lambda: entry()["failing"] == 1)

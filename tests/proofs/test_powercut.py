@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from houses import House
-from targets import Target
+from targets import Target, first_call_fails
 
 import powercut
 from daemons import NO_LIMITS, Daemon
@@ -133,13 +133,12 @@ class Recorded:
 
 @pytest.mark.needs("strace")
 async def test_each_acknowledged_mail_is_told_of_through_power_cuts_and_no_other(record, amount, figure):
-    chance, twice = random.Random(1), 0
-    target = Target(lambda: 500 if chance.random() < 0.1 else 204)
+    target, twice = Target(first_call_fails(random.Random(1))), 0
     try:
         allow = {"TMPMAILD_WEBHOOKS__ALLOW": f"127.0.0.1:{target.port}"}
         events, promised, _ = record(amount(400, 150), lambda daemon: target.inbox(daemon)["address"], **allow)
         was = Recorded(promised, target.told)
-        target.status = lambda: 204
+        target.status = lambda _: 204
         disk, done, cuts = powercut.Disk(), 0, amount(whole=100, quick=10)
         for place in places_of(events, cuts):
             for number in range(done, place):

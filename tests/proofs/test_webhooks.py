@@ -3,14 +3,13 @@
 import random
 
 import pytest
-from targets import Target
+from targets import Target, first_call_fails
 
 from daemons import NO_LIMITS
 from senders import Sender
 from zones import wait_until
 
 INBOXES = 5
-FAILING_SHARE = 0.1
 LEASE_AND_RETRIES_SECONDS = 120
 
 
@@ -21,7 +20,7 @@ def chance():
 
 @pytest.fixture
 def target(chance):
-    target = Target(lambda: 500 if chance.random() < FAILING_SHARE else 204)
+    target = Target(first_call_fails(chance))
     yield target
     target.close()
 

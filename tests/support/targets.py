@@ -17,17 +17,29 @@ class Told(NamedTuple):
     status: int
 
 
-class Target:
-    """What a target has been told; ``status`` returns what it answers."""
+def first_call_fails(chance, share=0.1):
+    """Return a ``status`` by which so many events must be told a second time, and none a third: that comes minutes later."""
+    seen = set()
 
-    def __init__(self, status=lambda: 204):
+    def status(event_id):
+        is_new = event_id not in seen
+        seen.add(event_id)
+        return 500 if is_new and chance.random() < share else 204
+
+    return status
+
+
+class Target:
+    """What a target has been told; ``status`` returns what it answers to an event of this id."""
+
+    def __init__(self, status=lambda _: 204):
         self.told, self.status = [], status
         target = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = target.status()
+                status = target.status(self.headers["webhook-id"])
                 target.told.append(Told(self.path, dict(self.headers), json.loads(body), status))
                 self.send_response(status)
                 self.end_headers()
