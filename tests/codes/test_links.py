@@ -201,7 +201,8 @@ def test_what_a_notice_offers_is_unlikely_to_be_what_a_person_wants_to_click():
     Сбросить пароль|Принять приглашение|Підтвердити пошту|Активувати обліковий запис|Скинути пароль|Прийняти запрошення
     E-postanı doğrula|Hesabı etkinleştir|Şifreyi sıfırla|Daveti kabul et|验证邮箱|激活账号|重置密码|接受邀请|驗證電子郵件
     啟用帳戶|重設密碼|メールアドレスを確認する|アカウントを有効化|パスワードを再設定|招待を承認する|이메일 인증하기|계정 활성화
-    비밀번호 재설정|초대 수락
+    비밀번호 재설정|초대 수락|Потвърждавам имейла|Kinnita e-post|Patvirtinti el. paštą|Apstiprināt e-pastu|Prano ftesën
+    Staðfesta netfang|Հաստատել էլ. փոստը|მოწვევის მიღება|Təsdiqlə|Растау|Tasdiqlash|Baieztatu|Cadarnhau|Thibitisha
     """.strip()
     .replace("\n", "|")
     .split("|"),
@@ -217,7 +218,7 @@ def test_a_button_to_verify_is_known_in_every_language(text):
     Abmelden|Datenschutz|Impressum|Se désabonner|Politique de confidentialité|Darse de baja|Política de privacidad
     Cancelar inscrição|Annulla iscrizione|Informativa sulla privacy|Uitschrijven|Privacybeleid|Wypisz się
     Polityka prywatności|Отписаться|Политика конфиденциальности|Відписатися|Abonelikten çık|Gizlilik politikası
-    退订|隐私政策|取消訂閱|配信停止|プライバシーポリシー|수신거부|개인정보처리방침
+    退订|隐私政策|取消訂閱|配信停止|プライバシーポリシー|수신거부|개인정보처리방침|Atsisakyti prenumeratos|Tühista tellimus|Отпиши се
     """.strip()
     .replace("\n", "|")
     .split("|"),
