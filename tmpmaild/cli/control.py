@@ -16,7 +16,9 @@ from tmpmaild.host import controlsocket
 _PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
 _CUT_OFF = "the service has stopped before its answer was complete"
-_MAKING_SECONDS = 3600.0  # nothing is said while the service makes the copy
+_LONG_SECONDS = 3600.0
+_LONG = ("backup", "purge", "webhooks-forget")
+"""Commands whose answer may pause for long, such as while the service makes the copy."""
 
 
 class NotRunning(CommandError):
@@ -63,17 +65,12 @@ class Answer:
 
 
 @contextmanager
-def asked(
-    config: Config,
-    command: str,
-    arguments: Mapping[str, Any] | None = None,
-    *,
-    patience_seconds: float = _PATIENCE_SECONDS,
-) -> Iterator[Answer]:
-    """Send a command and yield its answer, whose lines come within ``patience_seconds`` of each other.
+def asked(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> Iterator[Answer]:
+    """Send a command and yield its answer, whose lines come within a minute of each other, or an hour.
 
     Raises ``NotRunning``, ``CommandError``.
     """
+    patience_seconds = _LONG_SECONDS if command in _LONG else _PATIENCE_SECONDS
     path = controlsocket.found(config, os.environ)
     if path is None:
         raise NotRunning('control.listen is "off", so no command can reach the service')
@@ -88,15 +85,9 @@ def asked(
             yield Answer(stream, pid, patience_seconds)
 
 
-def ask(
-    config: Config,
-    command: str,
-    arguments: Mapping[str, Any] | None = None,
-    *,
-    patience_seconds: float = _PATIENCE_SECONDS,
-) -> list[dict[str, Any]]:
+def ask(config: Config, command: str, arguments: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """Return all lines of the answer to a command. Raises as ``asked``."""
-    with asked(config, command, arguments, patience_seconds=patience_seconds) as answer:
+    with asked(config, command, arguments) as answer:
         return list(answer.lines())
 
 
@@ -154,7 +145,7 @@ def backup(config: Config, file: Path) -> int:
     Raises ``CommandError``, and leaves no file then.
     """
     with _new_file(file) as descriptor:
-        with asked(config, "backup", patience_seconds=_MAKING_SECONDS) as answer:
+        with asked(config, "backup") as answer:
             size_bytes = 0
             for line in answer.lines():
                 size_bytes = int(line["octets"])

@@ -22,7 +22,6 @@ from tmpmaild.storage import engines
 from tmpmaild.times import rfc3339
 
 _EXIT_NOT_READY = 3
-_LONG_SECONDS = 3600.0
 _INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
 _WEBHOOKS_HEADING = "WEBHOOKS  WAITING  FAILING  LAST CALL                 RESULT       HOST"
 
@@ -123,7 +122,7 @@ def purge(address: str | None, client: str | None, config: Config, *, expired: b
     if is_all and not yes:
         _confirm("End all inboxes of everybody, and erase their mail?")
     wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
-    last = control.ask(config, "purge", wanted, patience_seconds=_LONG_SECONDS)[-1]
+    last = control.ask(config, "purge", wanted)[-1]
     say(f"{last['ended']} {'inbox' if last['ended'] == 1 else 'inboxes'} ended{_erased(config, last['erased'])}")
 
 
@@ -261,7 +260,7 @@ def webhooks(
             raise CommandError("this host was not paused")
         say("resumed")
     elif forget is not None:
-        (done,) = control.ask(config, "webhooks-forget", {"host": forget}, patience_seconds=_LONG_SECONDS)
+        (done,) = control.ask(config, "webhooks-forget", {"host": forget})
         say(f"{done['count']} taken away")
     elif as_json:
         _show(config, "webhooks", "hosts", json.dumps)

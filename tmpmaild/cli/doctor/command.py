@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -39,27 +39,26 @@ def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns
     """
     if resolver and not dns:
         raise click.UsageError("--resolver needs --dns")
-    found, records = _look(config_path, _comparison(resolver) if dns else None)
+    found, records = _look(config_path)
+    if dns and records is not None:
+        found += _compared(records, resolver)
+    records = records or []
     say(results.as_json(found, records) if as_json else results.as_text(found, records))
     sys.exit(EXIT_FAILED if results.has_problem(found) else 0)
 
 
-Comparison = Callable[[Sequence[Record]], list[Result]]
-
-
-def _look(config_path: Path | None, compare: Comparison | None) -> tuple[list[Result], Sequence[Record]]:
+def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | None]:
+    """Return what the checks found and the records to publish; without a right configuration there are none."""
     try:
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
         socket, database = controlsocket.place(config), Path(config.storage.path)
         privileges.drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
-        return [problem(_CHECK, mistake) for mistake in error.mistakes], []
+        return [problem(_CHECK, mistake) for mistake in error.mistakes], None
     except StartError as error:
-        return [problem(_CHECK, str(error))], []
-    records = _records_to_publish(config)
-    found = [ok(_CHECK, str(source or "defaults")), *_examine(config)]
-    return found + (compare(records) if compare else []), records
+        return [problem(_CHECK, str(error))], None
+    return [ok(_CHECK, str(source or "defaults")), *_examine(config)], _records_to_publish(config)
 
 
 def _examine(config: Config) -> Iterator[Result]:
@@ -95,21 +94,17 @@ def _records_to_publish(config: Config) -> list[Record]:
     return reaching.wanted(config, hostname, reaching.own_addresses(config))
 
 
-def _comparison(resolver: str | None) -> Comparison:
-    """Return what compares records with those that are published. Raises ``CommandError``."""
+def _compared(records: Sequence[Record], resolver: str | None) -> list[Result]:
+    """Compare records with those that are published. Raises ``CommandError``."""
     try:
         from tmpmaild.cli.doctor import published  # noqa: PLC0415 - needs dnspython
         from tmpmaild.senders.resolver import SYSTEM, Resolver, Unresolved  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise CommandError(f"--dns needs dnspython: {sys.executable} -m pip install dnspython") from error
-
-    def compare(records: Sequence[Record]) -> list[Result]:
-        if not records:
-            return [warning("DNS", "not compared, because the mail server has no public name")]
-        try:
-            asked = Resolver(resolver or SYSTEM)
-        except Unresolved as error:
-            return [warning("DNS", f"not compared, because {error}", "name a resolver by --resolver")]
-        return list(published.compare(records, records[0].name, asked))
-
-    return compare
+    if not records:
+        return [warning("DNS", "not compared, because the mail server has no public name")]
+    try:
+        asked = Resolver(resolver or SYSTEM)
+    except Unresolved as error:
+        return [warning("DNS", f"not compared, because {error}", "name a resolver by --resolver")]
+    return list(published.compare(records, records[0].name, asked))

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from msgspec import Struct
-
 from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Network
@@ -26,16 +24,10 @@ _WIDEST_PREFIX = {4: 8, 6: 16}
 _PROVIDERS = "many providers block port 25 until asked; try from elsewhere: nc -vz {} 25"
 
 
-class Place(Struct, frozen=True):
-    """A place to listen, as it is written in the configuration, and taken apart."""
-
-    text: str
-    endpoint: Endpoint
-
-
-def places(texts: Iterable[str]) -> list[Place]:
-    """Return the places of a key."""
-    return [Place(text, parse_endpoint(text)) for text in texts]
+def _public(texts: Iterable[str]) -> dict[str, Endpoint]:
+    """Return the places to listen of a key that another machine can connect to, by how they are written there."""
+    endpoints = {text: parse_endpoint(text) for text in texts}
+    return {text: endpoint for text, endpoint in endpoints.items() if not is_loopback(endpoint)}
 
 
 def is_loopback(endpoint: Endpoint) -> bool:
@@ -94,33 +86,28 @@ def _is_ip(text: str) -> bool:
 
 def port_25(config: Config, name: str) -> Result:
     """Check whether senders, who always take port 25, can reach SMTP."""
-    public = [place for place in places(config.smtp.listen) if not is_loopback(place.endpoint)]
+    public = _public(config.smtp.listen)
     advice = 'smtp.listen = ["0.0.0.0:25", "[::]:25"], or a relay or a rule of the firewall that leads here'
     if not public:
         return warning("port 25", "SMTP listens for this machine only, so no mail comes from the internet", advice)
-    if all(place.endpoint.port != _MAIL_PORT for place in public):
-        return warning("port 25", f"SMTP listens on {_shown(public)}, and senders connect to port 25", advice)
-    return ok("port 25", f"SMTP listens on {_shown(public)}; {_PROVIDERS.format(name)}")
-
-
-def _shown(places: Iterable[Place]) -> str:
-    return ", ".join(place.text for place in places)
+    if all(endpoint.port != _MAIL_PORT for endpoint in public.values()):
+        return warning("port 25", f"SMTP listens on {', '.join(public)}, and senders connect to port 25", advice)
+    return ok("port 25", f"SMTP listens on {', '.join(public)}; {_PROVIDERS.format(name)}")
 
 
 def proxy(config: Config) -> Iterator[Result]:
     """Check whether HTTP is protected on its way, and whether the limits see the clients behind a proxy."""
-    own = places(config.http.listen)
-    public = [place for place in own if not is_loopback(place.endpoint)]
-    tcp = [place for place in own if not place.endpoint.path]
+    public = _public(config.http.listen)
+    has_tcp = any(not parse_endpoint(text).path for text in config.http.listen)
     url = config.http.public_url
     if public:
-        text = f"HTTP listens on {_shown(public)} without TLS, so mail and tokens can be read on their way"
+        text = f"HTTP listens on {', '.join(public)} without TLS, so mail and tokens can be read on their way"
         yield warning("http.listen", text, "listen on 127.0.0.1, with a proxy in front")
     if url.startswith("http://"):
         yield warning("http.public_url", f"{url}: without TLS, mail and tokens can be read on their way", "https")
     elif url:
         yield ok("http.public_url", url)
-    if url and tcp and not public and not config.http.trusted_proxies:
+    if url and has_tcp and not public and not config.http.trusted_proxies:
         text = "empty, although a proxy must be in front: all its clients share one rate limit"
         yield warning("http.trusted_proxies", text, '["127.0.0.1/32", "::1/128"] for a proxy on this machine')
     yield from _trusted("http.trusted_proxies", config.http.trusted_proxies)
@@ -156,11 +143,10 @@ def wanted(config: Config, hostname: str, addresses: Iterable[Address]) -> list[
 def own_addresses(config: Config) -> list[Address]:
     """Return the addresses under which SMTP listens: those that are named, and for a wildcard the machine's own."""
     found: list[Address] = []
-    for place in places(config.smtp.listen):
-        if not is_loopback(place.endpoint):
-            with suppress(ValueError):
-                address = ip_address(place.endpoint.host)
-                found += _of_machine(address.version) if address.is_unspecified else [address]
+    for endpoint in _public(config.smtp.listen).values():
+        with suppress(ValueError):
+            address = ip_address(endpoint.host)
+            found += _of_machine(address.version) if address.is_unspecified else [address]
     return list(dict.fromkeys(found))
 
 
