@@ -162,6 +162,7 @@ def test_a_home_page_stands_behind_what_the_mail_is_about(home):
     ]
     assert confidence(f"Please verify your address.\n-- \nAcme {home}") < LIKELY
     assert confidence("", f'<a href="{home}">Log in</a>') >= LIKELY
+    assert hrefs(f"Log in at {home}\nRead https://x.example/guide") == [home, "https://x.example/guide"]
 
 
 def test_a_document_may_be_what_a_mail_is_about_and_a_date_for_the_calendar_is_not():

@@ -158,12 +158,13 @@ def _confidence(link: _Found) -> float:
     if (
         _MEETING.search(host + path)
         or (_HOST_ASIDE.search(host) and not is_meant)
-        or (_HOME.search(path) and not said & {Cue.VERIFY, Cue.SIGN_IN})
         or (Cue.VERIFY not in said and (Cue.ASIDE in said or _PATH_ASIDE.search(path)))
         # What text and address agree on outweighs a word before them: a heading may name the shop.
         or (says_little and Cue.ASIDE in around and not is_meant)
     ):
         return _ASIDE
+    if _HOME.search(path) and said.isdisjoint({Cue.VERIFY, Cue.SIGN_IN}):
+        return _BASE if Cue.SIGN_IN in around else _ASIDE
     score = _BASE + (_TOKEN_BONUS if _has_token(path) else 0)
     score += sum(bonus for pattern, bonus in _BONUSES if pattern.search(path))
     if Cue.VERIFY in said:
