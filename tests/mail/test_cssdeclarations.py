@@ -115,8 +115,8 @@ def test_what_mails_are_made_of_stays(text, kept):
         "grid-template-columns:repeat(1000000,1px)",  # a browser makes them all
         "grid-column:1/1e9",
         "width:" + "calc(" * 9 + "1px",
-        "width:" + "calc(" * 50_000,
-        "width:calc" + "(" * 50_000,
+        "width:" + "calc(" * 10_000,
+        "width:calc" + "(" * 10_000,
         "color:" + "r" * 65,
         "margin:" + "0 " * 501,
         "color:\0",

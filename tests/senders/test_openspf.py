@@ -3,6 +3,7 @@
 import openspf
 import pytest
 
+from tables import table
 from tmpmaild.model import Envelope
 from tmpmaild.senders import sendinghosts
 
@@ -15,7 +16,7 @@ def zones():
         yield served
 
 
-@pytest.mark.parametrize("name", CASES)
+@table("name", CASES)
 def test_openspf(zones, lookup, name):
     scenario, case = CASES[name]
     zones.set(scenario)

@@ -143,8 +143,18 @@ def on_tcp(path):
     return not any(turn.late or turn.handshake for turn in turns) and turns
 
 
-@pytest.mark.parametrize("path", [path for path in DIALOGS if on_tcp(path)], ids=lambda path: path.stem)
-async def test_a_dialogue_goes_as_written_over_tcp(path, serve):
+@pytest.fixture
+async def house(serve):
+    async with serve(names=("abc", "def"), max_message_bytes=MAX_MESSAGE_BYTES) as house:
+        yield house
+
+
+ON_TCP = [path for path in DIALOGS if on_tcp(path)]
+WITH_OPTIONS = [path for path in ON_TCP if read(path)[0]]
+
+
+@pytest.mark.parametrize("path", WITH_OPTIONS, ids=lambda path: path.stem)
+async def test_a_dialogue_with_a_server_of_its_own_goes_as_written_over_tcp(path, serve):
     options, turns = read(path)
     if options.pop("offers_tls", False):
         options["tls"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -165,13 +175,10 @@ async def play_over_tcp(house, turns):
         assert await client.say("QUIT") == [str(replies.BYE)]  # and nothing else was under way
 
 
-@pytest.mark.parametrize("engine_kind", ["postgresql"])
-async def test_the_dialogues_go_as_written_where_addresses_are_in_postgresql(serve):
-    async with serve(names=("abc", "def"), max_message_bytes=MAX_MESSAGE_BYTES) as house:
-        for path in DIALOGS:
-            options, turns = read(path)
-            if not options and on_tcp(path):
-                await play_over_tcp(house, turns)
+@pytest.mark.parametrize("engine_kind", ["sqlite", "postgresql"])
+@table("path", [path for path in ON_TCP if path not in WITH_OPTIONS])
+async def test_a_dialogue_goes_as_written_over_tcp(house, path):
+    await play_over_tcp(house, read(path)[1])
 
 
 @table("row", range(1, 36))

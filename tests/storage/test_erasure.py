@@ -14,7 +14,7 @@ from .conftest import new_mail
 
 async def test_what_is_over_stands_in_no_file_while_others_live_and_after(open_engine, path, clock):
     async with open_engine(max_bytes=2**30) as engine:
-        await prove_erasure(engine.storage, path, clock, 2_000)  # the proofs have more
+        await prove_erasure(engine.storage, path, clock, 1_000)  # the proofs have more
 
 
 async def test_a_recipient_that_is_over_is_blanked_in_a_mail_that_others_still_have(open_engine, path, clock):
@@ -109,7 +109,7 @@ async def test_large_mails_that_were_deleted_stand_in_no_file_after_the_next_swe
     async with open_engine() as engine:
         inbox = await engine.inbox("box")
         message_ids = [
-            await engine.add(inbox, body=mark(number) * 1000, raw=mark(number).encode() * 800_000)  # 8.8 MB
+            await engine.add(inbox, body=mark(number) * 1000, raw=mark(number).encode() * 400_000)  # 4.4 MB
             for number in range(3)
         ]
         await engine.delete(inbox, message_ids[1])
