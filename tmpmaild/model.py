@@ -39,8 +39,7 @@ class Verbatim(Struct, frozen=True, gc=False):
 class ParsedMail(Struct, frozen=True):
     """What a reader sees of a mail; every text is valid Unicode without lone surrogates or NUL.
 
-    ``body`` has LF line ends, or says where in the mail it is. ``headers`` are the top-level header
-    fields, decoded, in order. ``warnings`` say what was malformed.
+    ``body`` has LF line ends, or says where it is. ``headers`` are decoded. ``warnings`` say what was malformed.
     """
 
     from_address: str
@@ -278,11 +277,12 @@ class Message(Struct, frozen=True):
 
 
 class Texts(Struct, frozen=True):
-    """The beginnings of a message's two texts."""
+    """The beginnings of a message's two texts. ``is_of_html``: the mail is HTML alone, the body is the text of that."""
 
     message_id: str
     body: str
     html: str
+    is_of_html: bool = False
 
 
 class FullMessage(Struct, frozen=True):

@@ -86,6 +86,14 @@ async def test_html_is_made_text_of_once_for_codes_and_links(monkeypatch):
     assert made == [html]
 
 
+async def test_what_was_made_text_of_at_the_delivery_is_not_again(monkeypatch):
+    monkeypatch.setattr(htmltext, "to_text", None)
+    html = "<p>See https://example.org/verify for more</p>"
+    shelf = Shelf(Texts("msg_1", "See https://example.org/verify for more", html, is_of_html=True))
+    (completed,) = await Detector(shelf).add_findings(inbox(), [message("msg_1", "", has_html=True)])
+    assert [link.href for link in completed.findings.links] == ["https://example.org/verify"]
+
+
 async def test_small_mail_does_not_wait_for_large_mail_of_others():
     class Stuck(Shelf):
         async def read_texts(self, inbox_id, message_ids, up_to_characters):

@@ -88,8 +88,9 @@ def new_mail(
     warnings=(),
     attachments=(),
     session=NO_HANDOVER,
+    headers=None,
 ):
-    parsed = ParsedMail(sender, name, subject, body, html, attachments, (("Subject", subject),), warnings)
+    parsed = ParsedMail(sender, name, subject, body, html, attachments, headers or (("Subject", subject),), warnings)
     ids = tuple(inbox if isinstance(inbox, str) else inbox.id for inbox in inboxes)
     recipients = recipients or tuple(f"to-{inbox_id}@mail.example.com" for inbox_id in ids)
     envelope = Envelope("bounce@example.com", recipients, "mx.example.com", "192.0.2.1", tls=False, session=session)

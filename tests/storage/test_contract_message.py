@@ -126,6 +126,20 @@ async def test_texts_are_read_from_their_beginnings(engine):
     ]
 
 
+async def test_mail_of_html_alone_is_told_from_other(engine):
+    inbox = await engine.inbox("ada")
+
+    async def is_of_html(html, *fields):
+        stored = await engine.add(inbox, body="text", html=html, headers=fields)
+        (texts,) = await engine.storage.read_texts(inbox.id, [stored], 10)
+        return texts.is_of_html
+
+    assert await is_of_html("<p>text", ("Subject", "x"), ("content-type", " Text/HTML ; charset=utf-8"))
+    assert not await is_of_html("<p>text", ("Content-Type", "multipart/alternative"), ("Content-Type", "text/html"))
+    assert not await is_of_html("<p>text", ("Subject", "text/html"))
+    assert not await is_of_html(None, ("Content-Type", "text/html"))
+
+
 async def test_a_beginning_is_cut_at_a_character_wherever_it_stands(engine):
     for unit in ("€\n", "🙂", "x\n", "\n", "ab\n🙂"):
         inbox = await engine.inbox(f"box-{len(unit)}-{ord(unit[0])}")

@@ -91,7 +91,8 @@ def _findings_or_none(subject: str, texts: Texts) -> Findings:
 
 
 def _findings(subject: str, texts: Texts) -> Findings:
-    to_text = cache(htmltext.to_text)  # once, for codes and links
+    # Once, for codes and links; not again where that was done at the delivery.
+    to_text = (lambda _: texts.body) if texts.is_of_html else cache(htmltext.to_text)
     found = codes.find(subject, texts.body)
     if not found and texts.html:  # the text part may only say that the mail is to be read as HTML
         text = to_text(texts.html)

@@ -115,6 +115,14 @@ def _authentication(text: str | None) -> Authentication | None:
     return None if text is None else _decode_authentication(text)
 
 
+def is_of_html(html: str, headers: str) -> bool:
+    """Return whether a body is the text of the HTML, by the header as it is stored; it may also be so without that."""
+    if not html:
+        return False
+    stated = next((value for name, value in _decode_headers(headers) if name.lower() == "content-type"), "")
+    return stated.partition(";")[0].strip().lower() == "text/html"
+
+
 CONTENT: Final = (
     Column("size_bytes", "integer", lambda mail: len(mail.raw)),
     Column("body_at", "integer", _body_at),

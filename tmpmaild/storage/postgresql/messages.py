@@ -10,7 +10,7 @@ from tmpmaild.model import FullMessage, Inbox, Source, Texts
 from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.reading import Found, InboxLookup, with_inbox
-from tmpmaild.storage.rows import HEAD_BYTES, FullRow, SourceRow
+from tmpmaild.storage.rows import HEAD_BYTES, FullRow, SourceRow, is_of_html
 
 _NO_KEY: Final = -1
 _TEXTS_AT_ONCE: Final = 50
@@ -26,7 +26,7 @@ _SOURCE: Final = with_inbox(
     selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= $6::bigint THEN c.source END"), "m.key = $5"
 )
 _TEXTS: Final = f"""
-SELECT m.key, {selected(("body", "verbatim"), **beginning("$3"))}, coalesce(left(c.html, $3), '')
+SELECT m.key, {selected(("body", "verbatim"), **beginning("$3"))}, coalesce(left(c.html, $3), ''), c.headers
 FROM inbox AS i
 CROSS JOIN LATERAL (
     SELECT * FROM message
@@ -79,7 +79,7 @@ async def select_texts(
     texts: list[Texts] = []
     for start in range(0, len(keys), _TEXTS_AT_ONCE):
         part = keys[start : start + _TEXTS_AT_ONCE]
-        for key, body, verbatim, html in await connection.fetch(_TEXTS, inbox_key, part, up_to_characters):
+        for key, body, verbatim, html, headers in await connection.fetch(_TEXTS, inbox_key, part, up_to_characters):
             text = (body_text(body, verbatim) or "")[:up_to_characters]
-            texts.append(Texts(ids.inbox_message_id(inbox_key, key), text, html))
+            texts.append(Texts(ids.inbox_message_id(inbox_key, key), text, html, is_of_html(html, headers)))
     return texts

@@ -9,7 +9,7 @@ from msgspec import json
 from tmpmaild import ids
 from tmpmaild.model import FullMessage, Source, Texts
 from tmpmaild.storage.keys import message_key
-from tmpmaild.storage.rows import HEAD_BYTES, FullRow, ListedRow, SourceRow
+from tmpmaild.storage.rows import HEAD_BYTES, FullRow, ListedRow, SourceRow, is_of_html
 from tmpmaild.storage.sqlite.layout import selected
 from tmpmaild.storage.sqlite.reading import BEGINNING
 
@@ -36,7 +36,7 @@ WHERE m.id = :key AND m.inbox_id = :inbox_id
 """
 
 _TEXTS = f"""
-SELECT m.id, c.size_bytes, {BEGINNING}, coalesce(substr(c.html, 1, :characters), '')
+SELECT m.id, c.size_bytes, {BEGINNING}, coalesce(substr(c.html, 1, :characters), ''), c.headers
 FROM message AS m JOIN content AS c ON c.id = m.content_id
 WHERE m.id IN (SELECT value FROM json_each(:keys)) AND m.inbox_id = :inbox_id
 ORDER BY m.id
@@ -76,8 +76,8 @@ def select_texts(
     texts: list[Texts] = []
     looked_at_bytes = 0
     with closing(connection.execute(_TEXTS, values)) as rows:
-        for key, size_bytes, body, html in rows:
-            texts.append(Texts(ids.message_id(key), body, html))
+        for key, size_bytes, body, html, headers in rows:
+            texts.append(Texts(ids.message_id(key), body, html, is_of_html(html, headers)))
             looked_at_bytes += size_bytes
             if looked_at_bytes >= _STEP_BYTES:
                 return texts, [later for later in keys if later > key]
