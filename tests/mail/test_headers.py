@@ -42,6 +42,15 @@ def test_a_block_is_split_into_unfolded_fields(block, fields, warnings):
     assert split(block) == (fields, len(block), warnings)
 
 
+@given(
+    st.lists(st.sampled_from([b"A", b":", b" ", b"\t", b"\r", b"\n", b"\r\n", b"b: c", b"\xe9", b"\0"]), max_size=20)
+)
+def test_a_short_header_is_read_as_a_long_one(pieces):
+    block, long = b"A: b\n" + b"".join(pieces), b"X: " + b"y" * 990 + b"\n"
+    fields, end, warnings = split(long + block)
+    assert (fields[1:], end - len(long), warnings) == split(block)
+
+
 def test_lines_at_the_end_that_are_no_fields_are_left_for_the_body():
     assert split(b"A: b\nDear reader,\nhello\n") == ([("A", "b")], 5, [])
 

@@ -27,6 +27,7 @@ _BASE64_STEP_BYTES = 1024 * 1024
 
 _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
+_PLAIN_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+)\n", re.MULTILINE)
 _FOLD = re.compile(r"\r?\n")
 _WORD_START = re.compile(r"=\?([^?\s]{0,80})\?([bBqQ])\?")
 _HEX_OCTET = re.compile(rb"=([0-9A-Fa-f]{2})")
@@ -47,6 +48,10 @@ def split(block: bytes, warnings: dict[str, None], max_fields: int = MAX_FIELDS)
     before it: the second result is where they start, or the length of the block.
     """
     text = block[:_SCANNED_BYTES].decode("ascii", "surrogateescape")
+    if len(text) <= _PLAIN_CHARACTERS and text.endswith("\n"):  # a short header without folds is read at once
+        plain = _PLAIN_FIELDS.findall(text)
+        if len(plain) == text.count("\n") <= max_fields:
+            return [(name, value.strip(" \t\r")) for name, value in plain], len(block)
     fields: list[tuple[str, str]] = []
     position, strange_at, room = 0, -1, MAX_HEADER_BYTES
     while position < len(text) and room > 0 and max_fields > 0:
