@@ -24,15 +24,14 @@ from tmpmaild.http.crosssite import Cors, CrossSite
 from tmpmaild.http.feedendpoints import FeedEndpoints
 from tmpmaild.http.files import StaticFile, docs_files, web_files
 from tmpmaild.http.health import Ready
-from tmpmaild.http.measures import Counting, HttpMeasures
 from tmpmaild.http.messageendpoints import MessageEndpoints, ViewEndpoints
-from tmpmaild.http.middleware import Guard, RateLimit
+from tmpmaild.http.middleware import Counting, Guard, RateLimit
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Endpoint, Resource
 from tmpmaild.http.streams import StreamEndpoint
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.measures import Measure
+from tmpmaild.measures import Count, Gauge, Measure
 from tmpmaild.model import Message
 from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits
@@ -62,7 +61,8 @@ class HttpApp:
         self._streams = StreamSlots(0)
         self._slots = LargeAnswerSlots()
         self._health = [_Route(path, resource) for path, resource in health.public_paths(ready).items()]
-        self._measures = HttpMeasures(self._streams)
+        help_text = "Requests, by operation of the API and status of the answer."
+        self._requests = Count("http_requests_total", help_text, ("operation", "status"))
         self._access_key = secrets.token_bytes()
         self.prepare(settings, service.domains[0])()
 
@@ -74,7 +74,7 @@ class HttpApp:
         """
         public = urlsplit(settings.public_url)
         wire = Wire(public.path.rstrip("/"), f"{public.scheme}://{public.netloc}" if public.netloc else "")
-        counting = Counting(self._build(settings, domain, wire), self._measures)
+        counting = Counting(self._build(settings, domain, wire), self._requests)
         app: ASGIApp = AccessLog(counting, key=self._access_key) if settings.access_log else counting
 
         def use() -> None:
@@ -85,7 +85,7 @@ class HttpApp:
 
     def measures(self) -> Iterable[Measure]:
         """Return what is counted of requests."""
-        return self._measures
+        return (self._requests, Gauge("http_streams", "Open event streams and waits.", lambda: self._streams.taken))
 
     def webhook_body(self, kind: str, at_ms: int, address: str, message: Message | None) -> bytes:
         """See ``Wire``."""

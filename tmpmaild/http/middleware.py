@@ -1,4 +1,4 @@
-"""ASGI middleware of every route: the client and its token bucket, checks of the header, fields of every answer."""
+"""ASGI middleware of every route: counts, the client and its token bucket, checks of the header, fields of answers."""
 
 import logging
 import re
@@ -11,7 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.problems import Problems
-from tmpmaild.http.resource import Client
+from tmpmaild.http.resource import Client, Resource
+from tmpmaild.measures import Count
 from tmpmaild.peers import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.ratelimit import Buckets, Decision, RateLimits
 
@@ -28,6 +29,34 @@ EVERYWHERE = (
 # A cached 404 would outlive the creation of the name.
 UNCACHED = (b"cache-control", b"no-store")
 UNCACHED_PATHS = ("/api/", "/view/")
+
+
+_OTHER_OPERATION = "other"
+"""The operation of a request that is refused before its path is looked at, or whose path leads to none."""
+
+
+class Counting:
+    """Counts every request when its answer begins, also those that other middleware refuses."""
+
+    def __init__(self, app: ASGIApp, requests: Count) -> None:
+        self._app = app
+        self._requests = requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+
+        async def note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._requests.add(_operation(scope), str(message["status"]))
+            await send(message)
+
+        await self._app(scope, receive, note)
+
+
+def _operation(scope: Scope) -> str:
+    resource = scope.get("endpoint")  # the router puts it there
+    operations = resource.operations if isinstance(resource, Resource) else {}
+    return operations.get(scope["method"], _OTHER_OPERATION)
 
 
 class RateLimit:

@@ -1,4 +1,4 @@
-"""Compares the records to publish with those that are: the only part of tmpmaild that connects to other machines."""
+"""Compares the records to publish with those that the DNS has, asked by the resolver of ``senders``."""
 
 import time
 from collections.abc import Iterable, Iterator
