@@ -27,7 +27,8 @@ from tmpmaild.mail import addresses
 from tmpmaild.model import Message
 
 HEARTBEAT_SECONDS = 15
-# WebKitGTK 2.52 with libsoup 3.6 may keep all but the first 128 octets of a chunk to itself until the next one comes.
+# WebKitGTK 2.52 with libsoup 3.6 may keep all but the first 128 octets of a chunk to itself until more comes after it
+# has looked, and it may be busy: so comments follow an event after this time, and after four times as long each time.
 _NEXT_SECONDS = 0.1
 _RETRY = b"retry: 10000\n\n"
 _HEARTBEAT = b":\n\n"
@@ -80,10 +81,11 @@ async def _send_all(source: Source[E], written: Callable[[E], bytes], send: Send
 
 async def _chunks(source: Source[E], written: Callable[[E], bytes]) -> AsyncGenerator[bytes, None]:
     yield _RETRY
-    events: Sequence[E] = ()
+    seconds: float = HEARTBEAT_SECONDS
     try:
         while not source.has_ended:
-            events = await source.next(_NEXT_SECONDS if events else HEARTBEAT_SECONDS)
+            events = await source.next(seconds)
+            seconds = _NEXT_SECONDS if events else min(4 * seconds, HEARTBEAT_SECONDS)
             if not events:
                 yield _HEARTBEAT
             for event in events:
