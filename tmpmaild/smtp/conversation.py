@@ -5,8 +5,6 @@ None, then send ``output``. A request is what only the session can answer; until
 read, and commands that the client has pipelined wait in order (RFC 2920). The verbs are in ``verbs.py``.
 """
 
-from typing import cast
-
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.lines import (
@@ -107,14 +105,13 @@ class Conversation(Verbs):
         request, self._request = self._request, None
         if self.closed:
             return
-        kind = type(request)
-        if kind is Recipient:
-            reply = self._conclude(cast("Recipient", request), reply)
-        elif kind is Mail:
+        if type(request) is Recipient:
+            reply = self._conclude(request, reply)
+        elif type(request) is Mail:
             self._transaction = None
-        elif kind is Sender and reply.is_positive:
+        elif type(request) is Sender and reply.is_positive:
             self._transaction = self._proposed
-        elif kind is Data and reply.is_positive:
+        elif type(request) is Data and reply.is_positive:
             self.data = DataReader(self._max_message_bytes)
             self._undeliverable = replies.MESSAGE_TOO_BIG
         if reply.is_positive:
@@ -175,7 +172,7 @@ class Conversation(Verbs):
             if type(result) is Reply:  # isinstance() takes several times as long with a Struct
                 self._react(result, line)
             else:
-                self._request = cast("Request | None", result)
+                self._request = result
         return True
 
     def _read_data(self, data: DataReader) -> bool:

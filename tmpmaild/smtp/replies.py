@@ -4,6 +4,7 @@ Faults of this server are 4xx: the sender tries again. No reply contains an exce
 """
 
 from functools import lru_cache
+from typing import final
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from tmpmaild import errors
 _LOWEST_NEGATIVE = 400  # RFC 5321 §4.2.1: 2xx and 3xx accept, 4xx and 5xx refuse
 
 
+@final
 class Reply(Struct, frozen=True, gc=False):
     """A reply (RFC 5321 §4.2) as it is sent: ``octets`` are all of its lines, encoded once.
 

@@ -94,7 +94,6 @@ class Verbs:
         proposed = parse_mail(argument, self._max_message_bytes, extended=self._extended, auth=self._auth is not None)
         if type(proposed) is Reply:
             return proposed
-        assert type(proposed) is MailTransaction
         self._proposed = proposed
         return Sender(proposed.sender, proposed.size_bytes, proposed.parameters)
 
