@@ -51,14 +51,16 @@ _MAIL_STYLE = (
 )
 # What browsers do in the mode for pages without a doctype, where mails differ from it most.
 _QUIRKS = (
-    ":where(table){font-weight:initial;font-style:initial;font-variant:initial;font-size:initial;line-height:initial;"
+    # "initial" as a size would not be made smaller with the mail by Firefox.
+    ":where(table){font-weight:initial;font-style:initial;font-variant:initial;font-size:medium;line-height:initial;"
     "white-space:initial;text-align:initial}"
 )
-# A mail that is wider than its frame is shown smaller, in steps, until its reader ticks the box in the corner.
+# A mail that is wider than its frame is shown smaller, in steps, until its reader ticks the box in the corner. That is
+# at the top: the lower end of the frame is out of sight until the page is scrolled.
 _FIT = (
     "body{zoom:var(--fit,1)}body:has(#size:checked){--fit:1}:where(table img){max-width:calc(100vw / var(--fit,1))}"
     "#size{display:none}@media screen and (max-width:%dpx){#size{display:block;position:fixed;margin:0;appearance:none;"
-    "right:calc(8px / var(--fit,1));bottom:calc(8px / var(--fit,1));width:calc(44px / var(--fit,1));height:calc(44px / "
+    "right:calc(8px / var(--fit,1));top:calc(8px / var(--fit,1));width:calc(44px / var(--fit,1));height:calc(44px / "
     "var(--fit,1));border-radius:50%%;background:#222c;color:#fff;text-align:center;cursor:pointer;"
     "font:calc(24px / var(--fit,1))/1.8 sans-serif}#size::before{content:'\\2922'}#size:checked{opacity:.5}}"
 )

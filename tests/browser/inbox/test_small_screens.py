@@ -1,5 +1,7 @@
 """Small and low screens, and forced colours: what is said, chosen or new is in sight."""
 
+import pytest
+
 from .test_access import CODE, OVERFLOWING, SMALL_GERMAN_PHONE, WIDE, visit  # noqa: F401 - the fixture
 
 BROKEN_WORDS = """all => all.map((one) => {
@@ -8,6 +10,32 @@ BROKEN_WORDS = """all => all.map((one) => {
   const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top / 8)));
   return [one.textContent, lines.size];
 }).filter(([, lines]) => lines > 1)"""
+
+
+WIDE_MAIL = (
+    "<table width=600><tr><td style='font:16px Arial'><b>outer</b><table width=500><tr><td><i>inner</i></table></table>"
+)
+OVERFLOWS = "() => document.scrollingElement.scrollWidth > innerWidth"
+HEIGHT, TOP, BOTTOM = (f"one => one.getBoundingClientRect().{name}" for name in ("height", "top", "bottom"))
+
+
+# Chromium complains of what is evaluated in a frame without scripts; there it is tests/browser/test_templates.py.
+@pytest.mark.parametrize("browser_name", ["firefox", "webkit"])
+async def test_a_mail_that_is_too_wide_is_smaller_in_all_its_parts_until_its_button_which_is_in_sight_is_pressed(
+    open_inbox, daemon, inbox, expect
+):
+    daemon.deliver(inbox.address, "Wide", html=WIDE_MAIL)
+    tab = await open_inbox(inbox, viewport={"width": 360, "height": 640})
+    await tab.open("Wide")
+    outer, inner = (tab.mail.get_by_text(text, exact=True) for text in ("outer", "inner"))
+    await expect(inner).to_be_visible()
+    assert not await outer.evaluate(OVERFLOWS)
+    assert abs(await inner.evaluate(HEIGHT) - await outer.evaluate(HEIGHT)) <= 2
+    button = tab.mail.get_by_role("checkbox", name="100 %")
+    in_frame, frame = await button.evaluate(BOTTOM), await tab.reader.locator("iframe").evaluate(TOP)
+    assert 0 < frame + in_frame <= 640
+    await button.evaluate("one => one.click()")
+    assert await outer.evaluate(OVERFLOWS)
 
 
 async def test_in_german_no_tab_breaks_inside_its_word_at_320_pixels(visit):  # noqa: F811
