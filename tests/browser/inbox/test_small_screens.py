@@ -49,6 +49,12 @@ async def test_in_german_no_tab_breaks_inside_its_word_at_320_pixels(visit):  # 
     assert bottom - top < 10
 
 
+async def test_on_a_tablet_the_address_is_one_line(visit):  # noqa: F811
+    one = await visit(viewport={"width": 768, "height": 1024})
+    parts = [await one.page.locator(f".address > .{name}").bounding_box() for name in ("local", "domain")]
+    assert parts[0]["y"] == parts[1]["y"]
+
+
 async def test_on_a_low_screen_the_address_is_a_line_that_stays_and_mail_is_in_sight(visit):  # noqa: F811
     one = await visit(viewport={"width": 740, "height": 360}, has_touch=True, is_mobile=True)
     await one.press("New address")
