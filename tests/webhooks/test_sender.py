@@ -93,6 +93,22 @@ async def test_a_daemon_that_stops_during_a_call_leaves_it_to_the_next_at_once(h
         await house.receiver.wait(2)
 
 
+async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_tell_again(house, monkeypatch):
+    settle, is_storing = house.storage.settle_webhook, asyncio.Event()
+
+    async def announced(taken, state):
+        is_storing.set()
+        return await settle(taken, state)
+
+    monkeypatch.setattr(house.storage, "settle_webhook", announced)
+    inbox = await house.inbox()
+    async with house.sending():
+        newest = await house.deliver(inbox)
+        await is_storing.wait()
+    await house.deliver(inbox, "stored after that")
+    assert (await house.state(inbox)).told_message_id == newest
+
+
 async def test_of_two_daemons_one_calls(house):
     inboxes = [await house.inbox(f"inbox{number}") for number in range(10)]
     async with house.sending(), house.sending(house.another()):

@@ -210,18 +210,16 @@ class Sender:
             job.since_ms = job.since_ms if is_paused else 0
             return None
         try:
-            return await self._told(job, taken, await self._next(taken, now_ms))
+            step = await self._next(taken, now_ms)
+            begun = time.monotonic()
+            outcome = step.event and await self._call(taken, step.event)
         except get_cancelled_exc_class():  # the daemon stops: the next one need not wait for the end of the lease
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
                 await self._storage.settle_webhook(taken, replace(taken.state, next_at_ms=0))
             raise
-
-    async def _told(self, job: Job, taken: StoredWebhook, step: Step) -> float | None:
-        if step.event is None:
+        if outcome is None:
             await self._settle(job, taken, step.state and replace(step.state, next_at_ms=0), has_more=step.has_more)
             return None
-        begun = time.monotonic()
-        outcome = await self._call(taken, step.event)
         took_seconds = time.monotonic() - begun
         self._took.observe(took_seconds)
         state = retrying.after(outcome, taken, step.state, self._clock(), self._random)
