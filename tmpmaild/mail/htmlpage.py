@@ -60,9 +60,9 @@ _QUIRKS = (
 _FIT = (
     "body{zoom:var(--fit,1)}body:has(#size:checked){--fit:1}:where(table img){max-width:calc(100vw / var(--fit,1))}"
     "#size{display:none}@media screen and (max-width:%dpx){#size{display:block;position:fixed;margin:0;appearance:none;"
-    "right:calc(8px / var(--fit,1));top:calc(8px / var(--fit,1));width:calc(44px / var(--fit,1));height:calc(44px / "
-    "var(--fit,1));border-radius:50%%;background:#222c;color:#fff;text-align:center;cursor:pointer;"
-    "font:calc(24px / var(--fit,1))/1.8 sans-serif}#size::before{content:'\\2922'}#size:checked{opacity:.5}}"
+    "right:calc(8px / var(--fit,1));top:calc(8px / var(--fit,1));width:calc(36px / var(--fit,1));height:calc(36px / "
+    "var(--fit,1));border-radius:50%%;background:#2229;color:#fff;text-align:center;cursor:pointer;"
+    "font:calc(20px / var(--fit,1))/1.8 sans-serif}#size::before{content:'\\2922'}#size:checked{opacity:.5}}"
 )
 _SIZE = '<input type="checkbox" id="size" aria-label="100 %">'
 _NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 1000, 20, 16
