@@ -79,8 +79,9 @@ async def test_no_proxy_of_the_environment_is_asked(monkeypatch):
 
 async def test_a_name_that_leads_elsewhere_at_the_next_look_gets_no_connection():
     """DNS rebinding: each call asks once, and connects to the address that it has checked, not to a name."""
-    resolve, asked = resolving(["127.0.0.2"], ["127.0.0.1"])
-    async with receiving(host="127.0.0.2") as allowed, receiving(port=allowed.port) as inside:
+    # Two addresses that nothing else takes, since the port has to be free at both.
+    resolve, asked = resolving(["127.0.0.2"], ["127.0.0.3"])
+    async with receiving(host="127.0.0.2") as allowed, receiving(host="127.0.0.3", port=allowed.port) as inside:
         places = (f"hooks.example.org:{allowed.port}", f"127.0.0.2/32:{allowed.port}")
         caller, url = Caller(resolve=resolve), f"http://hooks.example.org:{allowed.port}/"
         assert [await call(url, *places, caller=caller) for _ in range(2)] == [
