@@ -54,7 +54,7 @@ class Rows:
         sys.stdout.write(f"\n{self._name}, {self._user}: {what}: {ended}\n")  # half an hour is long
         if done.returncode or counts["failed"] or counts["error"]:
             broken = re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.MULTILINE)
-            self.failed.append("\n".join([what, ended, *broken, done.stdout[-6000:]]))
+            self.failed.append("\n".join([what, ended, *broken, done.stdout[-20_000:]]))
         return done.stdout
 
 

@@ -55,7 +55,9 @@ class WebDriver:
         self._environment = {**os.environ, **LIGHT, "HOME": str(home), "DISPLAY": self._display()}
         self._http = httpx2.Client(base_url=self._driver(), timeout=60)
         chosen = {"binary": str(next(Path("/usr/lib").glob(MINIBROWSER))), "args": ["--automation"]}
-        asked = {"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": chosen}}}
+        # Else each command waits five minutes for a load that never ends, as happened once; goto() tries again.
+        wanted = {"webkitgtk:browserOptions": chosen, "timeouts": {"pageLoad": PATIENCE_SECONDS * 1000 // 3}}
+        asked = {"capabilities": {"alwaysMatch": wanted}}
         self._path = f"/session/{self._send('POST', '/session', asked)['sessionId']}"
         self._shown = self.first_window = self("GET", "/window")
 

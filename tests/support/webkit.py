@@ -241,7 +241,7 @@ class WebkitPage(Page):
 
     async def goto(self, url):
         await self.bring_to_front()
-        self._browser("POST", "/url", url=url)
+        await self._frame.poll(url, lambda: self._browser("POST", "/url", url=url) or True)
 
     async def reload(self):
         await self.bring_to_front()
