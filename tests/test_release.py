@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import deb
 import release
 from tmpmaild import __version__
 
@@ -94,3 +95,13 @@ def test_only_the_version_changes_where_it_is_written(name):
     places = len(re.findall(pattern, text, re.MULTILINE))
     assert changed.count("91.2.3") == places >= 1
     assert release.with_version(changed, pattern, __version__) == text
+
+
+def test_the_package_needs_no_git_where_its_date_is_given(monkeypatch, tmp_path):
+    monkeypatch.setattr(deb, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert deb.date() == "1700000000"
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    with pytest.raises(subprocess.CalledProcessError):
+        deb.date()

@@ -167,6 +167,11 @@ def _set_modes(root: Path) -> None:
     root.chmod(0o755)
 
 
+def date() -> str:
+    """Return the time of the package in seconds: as given, where there are only files and no git, or the commit's."""
+    return os.environ.get("SOURCE_DATE_EPOCH") or _output("git", "log", "-1", "--format=%ct").strip()
+
+
 def _copy(source: str | Path, target: Path) -> None:
     _write(target, (ROOT / source).read_text())
 
@@ -188,6 +193,6 @@ def _run(*command: str | Path) -> None:
 if __name__ == "__main__":
     if absent := [name for name in ("dpkg-deb", "strip") if not shutil.which(name)]:
         sys.exit(f"needs {', '.join(absent)} (Debian packages dpkg, binutils)")
-    os.environ.setdefault("SOURCE_DATE_EPOCH", _output("git", "log", "-1", "--format=%ct").strip())
+    os.environ["SOURCE_DATE_EPOCH"] = date()
     os.environ["DPKG_DEB_THREADS_MAX"] = "1"  # how xz compresses depends on the number of processors
     sys.stdout.write(f"{build(Path(*sys.argv[1:] or ['dist']).resolve())}\n")
