@@ -21,7 +21,7 @@ def speak_of_silent_targets(folder):
     with socket.create_server(("0.0.0.0", 0), backlog=2048) as silent:
         port = silent.getsockname()[1]
         allowed = {"TMPMAILD_WEBHOOKS__ALLOW": f"127.0.0.0/8:{port}"}
-        with Tmpmaild(folder / "silent", **allowed) as calling, Tmpmaild(folder / "plain") as plain:
+        with Tmpmaild(folder / "calling", **allowed) as calling, Tmpmaild(folder / "without") as plain:
             clients = [smtplib.SMTP("127.0.0.1", one.smtp_port, "localhost") for one in (calling, plain)]
             for client in clients:
                 client.ehlo()
