@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from tmpmaild import __version__
+from tmpmaild.cli import servicecommands
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Storage
 from tmpmaild.host import controlsocket
@@ -100,3 +101,8 @@ def test_without_a_service_a_command_is_one_line(run, arguments):
     assert (done.exit_code, done.stdout) == (4, "")
     assert done.stderr.startswith("tmpmaild: no service answers at ")
     assert done.stderr.count("\n") == 1
+
+
+def test_webhooks_whose_url_cannot_be_read_are_a_line_that_says_so():
+    entry = {"host": "", "webhooks": 3, "waiting": 0, "failing": 0, "paused": False, "called_at_ms": None}
+    assert servicecommands._host_as_text(entry | {"last_result": ""}).endswith("-            (URL cannot be read)")

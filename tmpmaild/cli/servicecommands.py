@@ -273,7 +273,7 @@ def _host_as_text(entry: dict[str, Any]) -> str:
     paused = "  paused" if entry["paused"] else ""
     return (
         f"{entry['webhooks']:8}  {entry['waiting']:7}  {entry['failing']:7}  {called_at:24}  "
-        f"{entry['last_result'] or '-':11}  {shown(entry['host'])}{paused}"
+        f"{entry['last_result'] or '-':11}  {shown(entry['host']) or '(URL cannot be read)'}{paused}"
     )
 
 

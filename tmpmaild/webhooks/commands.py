@@ -39,7 +39,7 @@ class Named(Struct, frozen=True, forbid_unknown_fields=True):
 class HostEntry(Struct):
     """The webhooks that lead to a host: how many, and of how many there is something to tell, or the last call failed.
 
-    ``last_result`` is that of the latest call, at ``called_at_ms``.
+    ``last_result`` is that of the latest call, at ``called_at_ms``. ``host`` is "" for those whose URL cannot be read.
     """
 
     host: str
@@ -95,7 +95,7 @@ class WebhookCommands:
     async def _list(self, _: NoArguments) -> Answer:
         hosts: dict[str, HostEntry] = {}
         async for stored in self._all():
-            host = parse_url(stored.webhook.url).host
+            host = _host_of(stored)
             hosts.setdefault(host, HostEntry(host, paused=self._blocks.has_target(host))).add(stored)
         entries = sorted(hosts.values(), key=lambda entry: entry.host)
         for start in range(0, len(entries), _ROWS):
@@ -118,7 +118,7 @@ class WebhookCommands:
     async def _forget(self, wanted: Named) -> Answer:
         host, count = _host(wanted.host), 0
         async for stored in self._all():
-            if parse_url(stored.webhook.url).host == host:
+            if _host_of(stored) == host:
                 with suppress(AddressExpired, AddressNotFound):
                     await self._storage.set_webhook(stored.inbox_id, None, self._clock())
                     self._forgotten(stored.inbox_id)
@@ -132,6 +132,14 @@ class WebhookCommands:
             for stored in page:
                 yield stored
             after = page[-1].inbox_id
+
+
+def _host_of(stored: StoredWebhook) -> str:
+    """Return the host that a webhook leads to, "" where its URL cannot be read: another version may have stored it."""
+    try:
+        return parse_url(stored.webhook.url).host
+    except ValueError:
+        return ""
 
 
 def _host(text: str) -> str:

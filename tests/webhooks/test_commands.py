@@ -1,0 +1,32 @@
+"""The operator's commands about webhooks, on a storage that has one whose URL cannot be read."""
+
+import pytest
+from houses import SECRET
+
+from tmpmaild.commands import NoArguments
+from tmpmaild.webhookmodel import Webhook
+from tmpmaild.webhooks.commands import Named, WebhookCommands
+
+pytestmark = pytest.mark.both_engines
+
+
+@pytest.fixture
+async def commands(house):
+    for name, url in (("ada", "no URL"), ("bob", "https://a.example/"), ("cyd", "no URL, too"), ("dan", "")):
+        await house.set(await house.inbox(name), Webhook(url, frozenset({"message"}), frozenset(), SECRET))
+    return WebhookCommands(house.storage, house.service.blocks, lambda _: None, clock=house.clock).commands()
+
+
+async def answered(commands, name, wanted):
+    (line,) = [line async for line in commands[name].answer(wanted)]
+    return line
+
+
+async def test_urls_that_cannot_be_read_are_counted_and_the_other_hosts_shown(commands):
+    listed = await answered(commands, "webhooks", NoArguments())
+    assert [(entry.host, entry.webhooks) for entry in listed.hosts] == [("", 3), ("a.example", 1)]
+
+
+async def test_a_host_is_forgotten_where_other_urls_cannot_be_read(commands):
+    assert (await answered(commands, "webhooks-forget", Named("a.example"))).count == 1
+    assert [entry.webhooks for entry in (await answered(commands, "webhooks", NoArguments())).hosts] == [3]
