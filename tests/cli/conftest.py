@@ -218,6 +218,7 @@ def scripted():
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
+                serve.asked.append(self.path)
                 status, headers, body = left.pop(0) if left else (503, {}, b"")
                 if not left:
                     on_last()
@@ -242,7 +243,7 @@ def scripted():
         threading.Thread(target=servers[-1].serve_forever, args=(0.005,)).start()
         return f"http://127.0.0.1:{servers[-1].server_port}"
 
-    serve.deleted = []
+    serve.deleted, serve.asked = [], []
     yield serve
     for server in servers:
         server.shutdown()

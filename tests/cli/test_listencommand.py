@@ -13,6 +13,7 @@ import pytest
 from tmpmaild import model
 from tmpmaild.cli import listencommand
 from tmpmaild.cli.listencommand import Reader
+from tmpmaild.client import reconnecting
 from tmpmaild.client.eventstream import ServerSentEvent
 from tmpmaild.client.reconnecting import Arrived, Deleted, Expired, Extended
 from tmpmaild.http.wire import Wire
@@ -200,6 +201,38 @@ def test_no_mail_is_missed_or_told_twice_when_the_service_restarts(run, mortal_d
         "second",
     ]
     assert listen.interrupt() == 130
+
+
+def sent(name, **data):
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def listed(number, **members):
+    return {"id": f"msg_{number:026}", "received_at": "2026-11-21T03:00:00Z", "subject": str(number), **members}
+
+
+@pytest.mark.parametrize("refusals", [0, 1])
+def test_verdicts_that_came_while_there_was_no_connection_are_told_once(call, scripted, monkeypatch, refusals):
+    monkeypatch.setattr(reconnecting, "_FIRST_PAUSE_SECONDS", 0)
+    is_stream, passed = {"Content-Type": "text/event-stream"}, {"dmarc": "pass", "authenticated": "a.example"}
+    lost = sent("message", **listed(1, dmarc="fail")) + b"".join(sent("message", **listed(one)) for one in (2, 3, 4))
+    page = json.dumps({"messages": [listed(5, **passed), listed(4), listed(3, **passed), listed(2, **passed)]}).encode()
+    again = sent("verdict", id=listed(2)["id"], **passed) + sent("message", **listed(5, **passed))
+    url = scripted(
+        (200, {}, json.dumps({"address": ADDRESS, "expires_at": "2999-11-21T03:00:00Z"}).encode()),
+        (200, is_stream, lost),
+        *[(200, is_stream, b""), (503, {}, b"")] * refusals,
+        (200, is_stream, again + sent("verdict", id=listed(4)["id"], **passed) + sent("expired")),
+        (200, {}, page),
+    )
+    result = call("listen", ADDRESS, "--server", url, "--event", "verdict")
+    assert result.exit_code == 0
+    told_of = [json.loads(line)["data"] for line in result.stdout.splitlines()]
+    assert [(one["subject"], one["dmarc"]) for one in told_of] == [
+        ("1", "fail"),
+        *((number, "pass") for number in "2354"),
+    ]
+    assert scripted.asked[-1].endswith(f"/messages?after={listed(1)['id']}&limit=100")
 
 
 @pytest.mark.parametrize("event", [b"message", b"verdict"])

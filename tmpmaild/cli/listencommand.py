@@ -19,8 +19,10 @@ from msgspec import Struct
 from tmpmaild.cli import console, exits, live
 from tmpmaild.cli.display import Display, json_line, timestamp
 from tmpmaild.client import Arrived, AsyncClient, AsyncInbox, Deleted, Expired, Extended, NotTmpmaild
+from tmpmaild.client.actions import Steps
+from tmpmaild.client.eventstream import ServerSentEvent
 from tmpmaild.client.reconnecting import ReconnectingStream, Told
-from tmpmaild.client.remote import Held
+from tmpmaild.client.remote import Filter, Held, RemoteInbox
 
 _MOST_UNCHECKED: Final = 200
 _GRACE_SECONDS: Final = 5
@@ -64,13 +66,24 @@ async def _listen(
 
 async def _documents(inbox: AsyncInbox, options: ListenOptions) -> AsyncGenerator[Document, None]:
     """Yield the documents that are wanted, until the address ends."""
-    reader = Reader(inbox.address, inbox.expires_at)
-    stream = ReconnectingStream(inbox._remote, options.after, options.has)  # noqa: SLF001 - raw events are not public
+    reader = Reader(inbox.address, inbox.expires_at, options.after)
+    remote = inbox._remote  # noqa: SLF001 - raw events are not public
+    missed = partial(_missed_verdicts, reader, remote, options.has) if "verdict" in options.events else None
+    stream = ReconnectingStream(remote, options.after, options.has, missed)
     async with aclosing(inbox._driver.for_stream()) as driver:  # noqa: SLF001
         while (told := await driver.run(stream.next_told())) is not None:
             for event, document in _read(reader, told, inbox):
                 if event in options.events:
                     yield document
+
+
+def _missed_verdicts(reader: "Reader", remote: RemoteInbox, has: tuple[Held, ...]) -> Steps[list[ServerSentEvent]]:
+    """Ask for the verdicts that are not known here, and return their events in the order of the mail."""
+    if not reader.has_unchecked:
+        return []
+    messages = yield from remote.messages(Filter(after=reader.checked_to, has=has), None)
+    checked = [{"id": one.id, "dmarc": one.dmarc, "authenticated": one.authenticated} for one in messages if one.dmarc]
+    return [ServerSentEvent("verdict", json.dumps(one), None) for one in reversed(checked)]
 
 
 def _read(reader: "Reader", told: Told, inbox: AsyncInbox) -> list[tuple[str, Document]]:
@@ -83,10 +96,22 @@ def _read(reader: "Reader", told: Told, inbox: AsyncInbox) -> list[tuple[str, Do
 class Reader:
     """Makes of the events of a stream what webhooks are told, as ``Wire.webhook_body`` of the server has it."""
 
-    def __init__(self, address: str, expires_at: datetime) -> None:
+    def __init__(self, address: str, expires_at: datetime, after: str | None = None) -> None:
         self._address = address
         self._expires_at = expires_at
-        self._unchecked: dict[str, Document] = {}  # messages of which it is not known yet who sent them
+        self._newest_id = after
+        # Messages of which it is not known yet who sent them, each with the id of the one before it.
+        self._unchecked: dict[str, tuple[str | None, Document]] = {}
+
+    @property
+    def has_unchecked(self) -> bool:
+        """Whether it is not known of all messages who sent them."""
+        return bool(self._unchecked)
+
+    @property
+    def checked_to(self) -> str | None:
+        """The message before the first of which that is not known; None for the beginning."""
+        return next((before for before, _ in self._unchecked.values()), self._newest_id)
 
     def read(self, told: Told) -> Iterator[tuple[str, Document]]:
         """Yield documents, each with the name that webhooks have for its event."""
@@ -103,16 +128,17 @@ class Reader:
                 self._unchecked.pop(message_id or "", None)
             case None if sent.name == "verdict":
                 checked = json.loads(sent.data)
-                message = self._unchecked.pop(checked["id"], None)
+                _, message = self._unchecked.pop(checked["id"], (None, None))
                 if message is not None:
                     yield _verdict(message | checked)
 
     def _arrived(self, message: Document) -> Iterator[tuple[str, Document]]:
         yield "message", _document("message.received", message["received_at"], message)
+        before, self._newest_id = self._newest_id, message["id"]
         if message.get("dmarc") is not None:
             yield _verdict(message)
             return
-        self._unchecked[message["id"]] = message
+        self._unchecked[message["id"]] = (before, message)
         if len(self._unchecked) > _MOST_UNCHECKED:
             del self._unchecked[next(iter(self._unchecked))]
 

@@ -1,7 +1,7 @@
 """The events of an inbox, over one connection after another; ``eventstream.py`` parses what each one sends."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeAlias, TypeVar
@@ -63,18 +63,23 @@ class Expired:
 Event: TypeAlias = Arrived[M] | Deleted | Extended | Expired
 Told: TypeAlias = tuple[ServerSentEvent, Event[Message] | None]
 """An event as the service sent it, and as a value; None for one that has none, such as a name of newer servers."""
+Missed: TypeAlias = Callable[[], Steps[Iterable[ServerSentEvent]]]
+"""Asks what happened while there was no connection."""
 
 
 class ReconnectingStream:
     """The stream of events of an inbox, which connects again when its connection breaks.
 
-    Every message is returned once. Other events are lost while there is no connection. After a minute without one, the
-    error of the last attempt is raised.
+    Every message is returned once. Other events are lost while there is no connection, except what ``missed`` returns
+    when there is one again. After a minute without one, the error of the last attempt is raised.
     """
 
-    def __init__(self, inbox: RemoteInbox, after: str | None, has: Sequence[Held] = ()) -> None:
+    def __init__(
+        self, inbox: RemoteInbox, after: str | None, has: Sequence[Held] = (), missed: Missed | None = None
+    ) -> None:
         self._inbox = inbox
         self._has = has
+        self._missed = missed
         self._clock = inbox.service.clock
         self._after = after
         self._last_id: str | None = None
@@ -113,7 +118,12 @@ class ReconnectingStream:
             self._pause_seconds = min(2 * self._pause_seconds, self._retry_seconds)
         request = self._inbox.events_request(self._after, self._last_id, self._has, _SILENCE_SECONDS)
         try:
-            self._begin((yield from self._inbox.service.open_stream(request)))
+            reply = yield from self._inbox.service.open_stream(request)
+            # The stream tells what happens from now on. Without an answer all of it is tried again.
+            missed = (yield from self._missed()) if self._has_begun and self._missed else ()
+            self._begin(reply)
+            for event in missed:
+                self._queue(event)
         except AddressExpired:
             if not self._has_begun:
                 raise

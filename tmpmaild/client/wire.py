@@ -92,7 +92,8 @@ class Message(Struct, frozen=True):
     """A message as a list shows it.
 
     ``id`` sorts by arrival. ``sender`` is the bare address (``""`` without one), ``recipient`` the envelope's as the
-    sender wrote it. ``size_bytes`` is that of the source. ``text`` is cut where ``truncated`` is true.
+    sender wrote it. ``size_bytes`` is that of the source. ``text`` is cut where ``truncated`` is true. ``dmarc`` is the
+    result by which ``authenticated`` is known, None before that.
     """
 
     id: str
@@ -109,6 +110,7 @@ class Message(Struct, frozen=True):
     links: tuple[Link, ...] = ()
     authenticated: str | None = None
     truncated: bool = False
+    dmarc: str | None = None
 
     @property
     def code(self) -> str | None:
