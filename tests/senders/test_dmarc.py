@@ -140,6 +140,7 @@ AUTHORS = {
     b"From: a@shop.example\0.bank.example": "none",
     b"From: a@shop.example.": "none",
     b"From: a@\xef\xbd\x93hop.example": "none",  # a full-width s
+    b"From: " + b"c" * 307 + b"@bank.example.shop.example": "none",  # its end is not shown
     b"From: <shop.example>": "none",
     b"From: Shops:;": "none",
     b"Reply-To: a@shop.example": "none",

@@ -67,6 +67,20 @@ def test_no_more_names_are_kept_than_are_allowed(zones, monkeypatch):
     assert ("big.example", "TXT") not in asking._known
 
 
+def test_an_answer_of_many_short_records_is_not_kept(zones):
+    zones.set("".join(f"x.example. 60 IN MX {number} x.\n" for number in range(100)))
+    asking = Resolver(zones.place)
+    assert len(asking.ask("x.example", "MX", soon()).values) == 100
+    assert not asking._known
+
+
+def test_a_name_with_two_dots_at_its_end_says_nothing_of_the_one_with_none(zones):
+    zones.set(text_record("x.example", "a"))
+    asking = Resolver(zones.place)
+    assert asking.ask("x.example..", "TXT", soon()) == Answer((), exists=False)
+    assert asking.ask("x.example", "TXT", soon()).values == (b"a",)
+
+
 def _with_id(wire):
     return bytes([wire[0] ^ 1]) + wire[1:]
 
@@ -104,6 +118,21 @@ def test_an_answer_of_64_kb_by_tcp_is_refused(zones):
     zones.set("".join(text_record("x.example", f"{number:05}" * 400) for number in range(32)))
     with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
         Resolver(zones.place).ask("x.example", "TXT", soon())
+
+
+def test_a_long_answer_by_tcp_is_refused_before_it_is_parsed(zones):
+    zones.set(text_record("x.example", "a" * 2000))
+    zones.spoil = lambda wire: wire if wire[2] & 2 else wire + bytes(16 * 1024)  # truncated: that by UDP
+    with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
+        Resolver(zones.place).ask("x.example", "TXT", soon())
+
+
+def test_an_answer_by_tcp_that_ends_early_or_is_for_another_is_an_error_that_may_pass(zones):
+    zones.set(text_record("x.example", "a" * 2000))
+    for spoil in (lambda _: None, lambda wire: wire[:100], _with_id):
+        zones.spoil = lambda wire, spoil=spoil: wire if wire[2] & 2 else spoil(wire)
+        with pytest.raises(Unresolved):
+            Resolver(zones.place).ask("x.example", "TXT", soon(1))
 
 
 def test_one_check_asks_a_hundred_questions_at_most(zones, lookup):

@@ -61,8 +61,18 @@ def _compared(
 def _authors(raw: bytes) -> tuple[list[str], int]:
     """Return the domain of each author, "" of one that has none, and how many From fields there are."""
     values = [value for name, value in mime.header(raw, {})[0] if name.lower() == "from"]
-    addresses = [address.rpartition("@") for value in values for _, address in addresslists.all_of(value)]
-    return [_ascii(domain) if at else "" for _, at, domain in addresses], len(values)
+    addresses = [address for value in values for _, address in addresslists.all_of(value)]
+    return [_domain(address) if _is_shown(address) else "" for address in addresses], len(values)
+
+
+def _is_shown(address: str) -> bool:
+    """Return whether an address is shown as a whole: without its end it may be one of another domain."""
+    return len(address.encode("utf-8", "replace")) <= mime.MAX_ADDRESS_BYTES
+
+
+def _domain(address: str) -> str:
+    _, at, domain = address.rpartition("@")
+    return _ascii(domain) if at else ""
 
 
 def _ascii(domain: str) -> str:

@@ -11,6 +11,7 @@ import dns.rdatatype
 import dns.resolver
 
 from tmpmaild.measures import Count, Measure
+from tmpmaild.senders.nameserver import Nameserver
 from tmpmaild.verdicts import DnsAnswer
 
 SYSTEM: Final = "system"
@@ -18,8 +19,8 @@ _TRY_SECONDS: Final = 1.5
 _LEAST_KEPT_SECONDS: Final = 10
 _MOST_KEPT_SECONDS: Final = 3600
 _MOST_NAMES: Final = 4096
-_MOST_KEPT_BYTES: Final = 4096  # of one answer
-_MOST_BYTES: Final = 16 * 1024
+_MOST_KEPT_BYTES: Final = 4096  # of one answer, in memory
+_RECORD_BYTES: Final = 64  # what a record takes in memory besides its octets
 _MOST_QUESTIONS: Final = 100  # RFC 7208 allows ten terms with up to ten names each
 _MOST_SHOWN: Final = 24
 _SHOWN_CHARACTERS: Final = 300
@@ -57,6 +58,8 @@ class Resolver:
             self._stub.nameservers, self._stub.port = [host.strip("[]")], int(port)
         self._stub.timeout = self._stub.lifetime = _TRY_SECONDS
         self._stub.use_edns(0, 0, _UDP_BYTES)
+        parsing = Lock()
+        self._stub.nameservers = [Nameserver(str(one), self._stub.port, parsing) for one in self._stub.nameservers]
         self._known: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
         self._lock = Lock()
         self._closed = False
@@ -73,13 +76,13 @@ class Resolver:
 
     def ask(self, name: str, kind: str, deadline: float) -> Answer:
         """Return the records of a name, until ``deadline`` of the monotonic clock. Raises ``Unresolved``."""
-        key = (name.lower().rstrip("."), kind)
+        key = (name.lower().removesuffix("."), kind)  # one: with two dots it is no name
         with self._lock:
             until, answer = self._known.get(key, (0.0, Answer((), exists=False)))
         if time.monotonic() < until:
             return answer
         answer, kept_seconds = self._asked(name, kind, deadline)
-        if _octets(answer) <= _MOST_KEPT_BYTES:
+        if _memory_bytes(answer) <= _MOST_KEPT_BYTES:
             with self._lock:
                 self._known[key] = (time.monotonic() + kept_seconds, answer)
                 self._known.move_to_end(key)
@@ -103,11 +106,7 @@ class Resolver:
             except dns.exception.DNSException as error:
                 self._errors.add()
                 raise Unresolved(f"{kind} of {name[:100]}: {_reason(error)}") from error
-            values = tuple(_value(record) for record in found)
-            answer = Answer(values, exists=True)
-            if _octets(answer) > _MOST_BYTES:
-                raise Unresolved(f"{kind} of {name[:100]}: the answer has more than {_MOST_BYTES} octets")
-            return answer, _kept_seconds(found.response)
+            return Answer(tuple(map(_value, found)), exists=True), _kept_seconds(found.response)
         self._errors.add()
         raise Unresolved(f"{kind} of {name[:100]}: no answer in time")
 
@@ -123,8 +122,8 @@ def _value(record: Any) -> Any:
     return record.address
 
 
-def _octets(answer: Answer) -> int:
-    return sum(len(value) for value in answer.values) if answer.values else 0
+def _memory_bytes(answer: Answer) -> int:
+    return sum([_RECORD_BYTES + len(value[1] if isinstance(value, tuple) else value) for value in answer.values])
 
 
 def _kept_seconds(response: Any) -> float:

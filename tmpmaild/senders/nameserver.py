@@ -1,0 +1,83 @@
+"""A DNS server. By TCP it is asked here: an answer that is too long is refused before it is parsed.
+
+Strangers choose what is asked, and what is answered. 64 KiB take dnspython half a second, and no other thread runs as
+it should meanwhile; so it parses what came by TCP in one thread at a time.
+"""
+
+import socket
+import struct
+import time
+from threading import Lock
+from typing import Final
+
+import dns.exception
+import dns.message
+import dns.nameserver
+import dns.query
+
+MOST_BYTES: Final = 16 * 1024
+"""Of an answer by TCP."""
+
+_LENGTH: Final = struct.Struct("!H")
+
+
+class TooLong(dns.exception.FormError):
+    """The answer is longer than is taken."""
+
+    msg = f"the answer has more than {MOST_BYTES} octets"
+
+
+class Nameserver(dns.nameserver.Do53Nameserver):
+    """The server at an address and port; ``parsing`` is held by the one thread that parses an answer by TCP."""
+
+    def __init__(self, address: str, port: int, parsing: Lock) -> None:
+        super().__init__(address, port)
+        self._parsing = parsing
+
+    def query(
+        self,
+        request: dns.message.QueryMessage,
+        timeout: float,
+        source: str | None,
+        source_port: int,
+        max_size: bool,  # noqa: FBT001
+        *more: bool,
+    ) -> dns.message.Message:
+        """Ask a question, by TCP with ``max_size``. Raises ``TooLong``, ``OSError`` and what dnspython does."""
+        if not max_size:
+            return super().query(request, timeout, source, source_port, max_size, *more)
+        octets = self._by_tcp(request.to_wire(), time.monotonic() + timeout)
+        with self._parsing:
+            response = dns.message.from_wire(octets)
+        if not request.is_response(response):
+            raise dns.query.BadResponse
+        return response
+
+    def _by_tcp(self, question: bytes, deadline: float) -> bytes:
+        try:
+            with socket.create_connection((self.address, self.port), _left_seconds(deadline)) as connection:
+                connection.sendall(_LENGTH.pack(len(question)) + question)
+                (length,) = _LENGTH.unpack(_read(connection, _LENGTH.size, deadline))
+                if length > MOST_BYTES:
+                    raise TooLong
+                return _read(connection, length, deadline)
+        except TimeoutError as error:
+            raise dns.exception.Timeout from error
+
+
+def _read(connection: socket.socket, count: int, deadline: float) -> bytes:
+    octets = b""
+    while len(octets) < count:
+        connection.settimeout(_left_seconds(deadline))
+        piece = connection.recv(count - len(octets))
+        if not piece:
+            raise EOFError
+        octets += piece
+    return octets
+
+
+def _left_seconds(deadline: float) -> float:
+    left_seconds = deadline - time.monotonic()
+    if left_seconds <= 0:
+        raise TimeoutError
+    return left_seconds
