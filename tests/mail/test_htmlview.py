@@ -445,7 +445,12 @@ def test_many_cells_all_survive():
 
 @pytest.mark.parametrize(
     "html",
-    ["<b>x</b> &lt;" + "<i>" * MAX_TAGS, "<p>x</p> &lt;" + "y" * MAX_CHARACTERS, "<i>x</i> &lt;" + "&amp;" * 50_000],
+    [
+        "<b>x</b> &lt;" + "<i>" * MAX_TAGS,
+        "<p>x</p> &lt;" + "y" * MAX_CHARACTERS,
+        "<i>x</i> &lt;" + "&amp;" * 50_000,
+        *[f"<i>x</i> &lt;{one * 50_000}" for one in "\x80\xa0\xad\xbf"],
+    ],
 )
 def test_what_costs_too_much_is_shown_as_text(html):
     page = body(html)

@@ -21,6 +21,7 @@ BOMBS = {
     "attributes": '"<p " + " ".join(f"a{n}=1" for n in range(300_000)) + ">x"',
     "references": '"&amp;" * 49_000',
     "no-break spaces": '"\\xa0" * 49_000',
+    "soft hyphens": '"\\xad" * 2_000_000',
     "huge references": '"&#9999999999;" * 300_000',
     "nothing": '"\\0" * 4_000_000',
     "open brackets": '"<" * 4_000_000',
