@@ -15,6 +15,7 @@ from tmpmaild.webhooks import signing
 
 pytestmark = pytest.mark.both_engines
 UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
+LATER = b"HTTP/1.1 503 Later\r\nRetry-After: 600\r\n\r\n"
 
 
 async def test_a_target_is_told_of_mail_signed_in_order_and_once(house):
@@ -163,7 +164,7 @@ async def is_gone(house, inbox):
 
 
 async def test_retry_after_is_obeyed_but_not_beyond_the_expiry(house):
-    house.receiver.answer = b"HTTP/1.1 503 Later\r\nRetry-After: 600\r\n\r\n"
+    house.receiver.answer = LATER
     inbox = await house.inbox()
     async with house.sending():
         await house.deliver(inbox)
@@ -199,6 +200,99 @@ async def test_the_end_of_an_inbox_is_told_when_its_holder_deletes_or_shortens_i
         house.pass_time(1)
         await house.receiver.wait(2)
     assert [document["data"]["address"] for _, document in house.told()] == [deleted.address, shortened.address]
+
+
+async def delete(house, inbox):
+    await house.storage.delete_inbox(inbox.id, house.clock())
+
+
+async def shorten(house, inbox):
+    await house.storage.move_expiry(inbox.id, house.clock() + 1000, house.clock())
+    house.pass_time(1)
+
+
+async def pass_to_the_end(house, _):
+    house.pass_time(LIFETIME_MS // 1000)
+
+
+@pytest.mark.parametrize("end", [delete, shorten])
+async def test_the_end_is_told_at_once_where_a_failed_call_waits_for_its_next_try(house, end):
+    house.receiver.answer = LATER
+    inbox = await house.inbox("ada", "message", "expired")
+    async with house.sending():
+        await house.deliver(inbox)
+        await house.settled(inbox, next_at_ms=house.clock() + 600_000)
+        house.receiver.answer = OK
+        await end(house, inbox)
+        await house.until(lambda: is_gone(house, inbox))
+    assert [document["type"] for _, document in house.told()] == ["message.received", "inbox.expired"]
+
+
+@pytest.mark.parametrize("end", [delete, shorten, pass_to_the_end])
+async def test_the_end_is_told_at_once_after_a_call_that_fails_meanwhile(house, end):
+    inbox = await house.inbox("ada", "message", "expired")
+
+    async def end_and_fail(_, writer):
+        house.receiver.answer = OK
+        await end(house, inbox)
+        writer.write(LATER)
+
+    house.receiver.answer = end_and_fail
+    async with house.sending():
+        await house.deliver(inbox)
+        await house.until(lambda: is_gone(house, inbox))
+    assert [document["type"] for _, document in house.told()] == ["message.received", "inbox.expired"]
+
+
+async def test_the_end_waits_for_its_own_next_try(house):
+    house.receiver.answer = UNAVAILABLE
+    inbox = await house.inbox("ada", "expired")
+    async with house.sending():
+        await house.until(lambda: known(house, 1))
+        await delete(house, inbox)
+        for number, seconds in enumerate((1, 5, 30), start=1):
+            await house.settled(inbox, failures=number, next_at_ms=house.clock() + seconds * 1000)
+            house.pass_time(seconds)
+        await house.receiver.wait(4)
+
+
+async def test_the_end_is_told_at_its_time_although_a_daemon_was_calling_when_it_was_looked_at(house):
+    inbox = await house.inbox("ada", "expired")
+    taken = await house.storage.take_webhook(inbox.id, house.clock(), inbox.expires_at_ms + 15_000)
+    async with house.sending():
+        await house.until(lambda: known(house, 1))
+        await house.storage.settle_webhook(taken, msgspec.structs.replace(taken.state, next_at_ms=0))
+        await pass_to_the_end(house, inbox)
+        await house.receiver.wait(1)
+
+
+async def test_an_extension_that_was_not_told_here_does_not_make_calls_more_frequent(house):
+    """Such as one by another daemon, while the connection to the database was away."""
+    house.receiver.answer = LATER
+    inbox = await house.inbox("ada", "message", "expired")
+    async with house.sending():
+        await house.deliver(inbox)
+        await house.settled(inbox, failures=1, next_at_ms=house.clock() + 600_000)
+        house.sender._schedule.end_at(house.sender._schedule.get(inbox.id), house.clock())
+        house.pass_time(1)
+        await house.settled(inbox, failures=2, next_at_ms=house.clock() + 600_000)
+    assert len(house.told()) == 2
+    assert house.sender._schedule.get(inbox.id).ends_at_ms == inbox.expires_at_ms
+
+
+async def test_the_end_is_told_after_the_lease_of_a_daemon_that_died(house):
+    inbox = await house.inbox("ada", "expired")
+    async with house.sending():
+        await house.until(lambda: known(house, 1))
+        await house.storage.take_webhook(inbox.id, house.clock(), inbox.expires_at_ms + 15_000)
+        await pass_to_the_end(house, inbox)
+        await house.until(lambda: is_due_at(house, inbox.expires_at_ms + 15_000))
+        house.pass_time(15)
+        await house.receiver.wait(1)
+
+
+async def is_due_at(house, at_ms):
+    return house.sender._schedule.next_ms() == at_ms
 
 
 async def known(house, count):

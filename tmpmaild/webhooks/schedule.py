@@ -44,15 +44,16 @@ class Host:
 class Job:
     """A webhook. Times are Unix milliseconds; 0: none.
 
-    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if that is to be told, ``since_ms`` since when
-    something has been waiting to be told. ``seen`` is the last look at the storage that found it. ``is_again``:
-    something has happened during the call.
+    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if that is to be told, ``retry_at_ms`` what
+    was stored as the time of the next try after the last call, ``since_ms`` since when something has been waiting to be
+    told. ``seen`` is the last look at the storage that found it. ``is_again``: something has happened during the call.
     """
 
     inbox_id: str
     host: Host
     due_at_ms: int = 0
     ends_at_ms: int = 0
+    retry_at_ms: int = 0
     since_ms: int = 0
     seen: int = 0
     is_ready: bool = False
@@ -60,6 +61,10 @@ class Job:
     is_again: bool = False
     is_forgotten: bool = False
     pace: Pace = Pace.UNKNOWN
+
+    def has_ended(self, now_ms: int) -> bool:
+        """Whether the inbox has expired, and that is to be told."""
+        return 0 < self.ends_at_ms <= now_ms
 
 
 class Schedule:

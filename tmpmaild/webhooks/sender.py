@@ -184,9 +184,12 @@ class Sender:
             return
         job = self._schedule.know(stored.inbox_id, host)
         job.seen = self._looks
+        is_alive = now_ms < stored.expires_at_ms
         if "expired" in stored.webhook.events:
-            self._schedule.end_at(job, max(stored.expires_at_ms, state.next_at_ms))
-        if now_ms < stored.expires_at_ms and is_waiting(stored) and not job.is_called:
+            self._schedule.end_at(
+                job, stored.expires_at_ms if is_alive else max(stored.expires_at_ms, state.next_at_ms)
+            )
+        if is_alive and is_waiting(stored) and not job.is_called:
             self._schedule.call_at(job, state.next_at_ms, now_ms)
 
     async def _serve(self, job: Job) -> None:
@@ -205,7 +208,7 @@ class Sender:
         """Tell what is next; return how long the call took, None if there was none."""
         now_ms = self._clock()
         is_paused = self._blocks.has_target(job.host.name)
-        taken = None if is_paused else await self._storage.take_webhook(job.inbox_id, now_ms, now_ms + _LEASE_MS)
+        taken = None if is_paused else await self._taken(job, now_ms)
         if taken is None:  # paused, gone, or with another daemon; a look finds it if that ends
             job.since_ms = job.since_ms if is_paused else 0
             return None
@@ -218,13 +221,24 @@ class Sender:
                 await self._storage.settle_webhook(taken, replace(taken.state, next_at_ms=0))
             raise
         if outcome is None:
-            await self._settle(job, taken, step.state and replace(step.state, next_at_ms=0), has_more=step.has_more)
+            await self._settle(job, taken, step, step.state and replace(step.state, next_at_ms=0))
             return None
         took_seconds = time.monotonic() - begun
         self._took.observe(took_seconds)
         state = retrying.after(outcome, taken, step.state, self._clock(), self._random)
-        await self._settle(job, taken, state, has_more=outcome.is_good and step.has_more)
+        await self._settle(job, taken, step, state, is_good=outcome.is_good)
         return took_seconds
+
+    async def _taken(self, job: Job, now_ms: int) -> StoredWebhook | None:
+        """Lease a webhook. The end of the inbox does not wait for the next try of what goes with it."""
+        has_ended = job.has_ended(now_ms)
+        at_ms = max(now_ms, job.retry_at_ms) if has_ended else now_ms
+        taken = await self._storage.take_webhook(job.inbox_id, at_ms, at_ms + _LEASE_MS)
+        if taken is None and has_ended:  # told, or to be told when the lease of another daemon ends
+            self.on_set(job.inbox_id)
+        elif taken is not None and has_ended and now_ms < taken.expires_at_ms:  # moved, and this daemon was not told
+            self._schedule.end_at(job, taken.expires_at_ms)
+        return taken
 
     async def _next(self, taken: StoredWebhook, now_ms: int) -> Step:
         try:
@@ -240,15 +254,23 @@ class Sender:
         self._calls.add(outcome.group)
         return outcome
 
-    async def _settle(self, job: Job, taken: StoredWebhook, state: WebhookState | None, *, has_more: bool) -> None:
+    async def _settle(
+        self, job: Job, taken: StoredWebhook, step: Step, state: WebhookState | None, *, is_good: bool = True
+    ) -> None:
         """Store what has become of a call, and go by it."""
-        is_stored = await self._storage.settle_webhook(taken, state)
-        if not is_stored:
+        if not await self._storage.settle_webhook(taken, state):
             self.on_set(job.inbox_id)
-        elif state is None:
+            return
+        if state is None:
             self._schedule.forget(job)
-        elif has_more or state.next_at_ms:
-            self._schedule.call_at(job, state.next_at_ms, self._clock())
+            return
+        now_ms = self._clock()
+        job.retry_at_ms = state.next_at_ms
+        is_end_next = job.has_ended(now_ms) and step.state is not None
+        if step.has_more if is_good else is_end_next:
+            self._schedule.call_at(job, now_ms, now_ms)
+        elif state.next_at_ms:
+            self._schedule.call_at(job, state.next_at_ms, now_ms)
         else:
             job.since_ms = 0
 
