@@ -139,6 +139,17 @@ def test_a_full_storage_and_room_again_are_told_once_each(path, connection, capl
     ]
 
 
+async def test_a_cap_that_was_chosen_on_a_full_disk_grows_when_the_disk_has_room(open_engine, monkeypatch):
+    usage = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
+    async with open_engine(max_bytes=0) as engine:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1024 * MIB))
+        async with asyncio.timeout(5):
+            while not engine.storage.has_room():
+                await asyncio.sleep(0)
+        await engine.add(await engine.inbox("ada"))
+
+
 async def test_room_is_measured_again_while_it_is_asked_for_but_once_a_second(seconds):
     measured = []
 

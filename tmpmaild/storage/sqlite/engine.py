@@ -100,7 +100,9 @@ def _put_together(
     # The last step that may fail: from here on the connection belongs to the writer's thread.
     writer = Writer(connection, clock=clock, limits=limits, after_batch=after_batch, is_lost=files.look)
     reader = Reader(readers[0], is_lost=lambda: files.lost)
-    return SqliteStorage(writer, reader, readers[1], space, hash_key=hash_key, clock=clock, limits=limits)
+    return SqliteStorage(
+        writer, reader, readers[1], space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings
+    )
 
 
 def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sqlite3.Connection, list[str]]:

@@ -83,6 +83,7 @@ class SqliteStorage(EngineStorage):
         hash_key: bytes,
         clock: Clock,
         limits: Limits,
+        wanted: StorageLimits,
     ) -> None:
         webhooks = (SetWebhook, TakeWebhook, SettleWebhook)
         operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
@@ -97,7 +98,7 @@ class SqliteStorage(EngineStorage):
         self._remeasuring = Remeasuring(self._measure)
         self._sweep_pace = sweep_pace()
         self._permissions = Permissions()
-        self._limits = limits
+        self._limits, self._wanted = limits, wanted
 
     def buckets(self, tokens_per_minute: int, burst: int, *, name: str) -> TokenBuckets:
         """See ``Storage``: in memory, since no other daemon can open the file."""
@@ -117,8 +118,11 @@ class SqliteStorage(EngineStorage):
 
     async def change_limits(self, limits: StorageLimits) -> None:
         """See ``Storage``."""
+        self._wanted = limits
         cap_bytes = limits.max_bytes or await asyncio.to_thread(sensible_cap_bytes, self._space.path)
-        changed = limits.up_to(cap_bytes)
+        await self._change_limits(limits.up_to(cap_bytes))
+
+    async def _change_limits(self, changed: Limits) -> None:
         await self._writer.submit(ChangeLimits(changed, self._space))
         self._limits = changed
 
@@ -131,7 +135,11 @@ class SqliteStorage(EngineStorage):
     async def _measure(self) -> None:
         if self._space.wal_is_too_long:
             await self._eraser.copy_wal()
-        await self._writer.submit(Pause())  # the writer measures after each batch
+        cap_bytes = await asyncio.to_thread(sensible_cap_bytes, self._space.path)
+        if not self._wanted.max_bytes and cap_bytes > self._limits.cap_bytes:
+            await self._change_limits(self._wanted.up_to(cap_bytes))  # the disk had less room at the start
+        else:
+            await self._writer.submit(Pause())  # the writer measures after each batch
 
     async def find_inbox(self, address: str, now_ms: int) -> Inbox | None:
         """See ``Storage``."""
