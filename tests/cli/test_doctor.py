@@ -100,7 +100,13 @@ def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
     assert found[0].advice == f"chown 1 {tmp_path}/tmpmaild.db"
     assert "cannot read it" in found[1].text
     os.chown(tmp_path, 65534, 65534)  # as systemd 257 shows the folder of a dynamic user, who may be in any group
-    assert levels(files.check(stored)) == ["problem", "ok", "ok"]
+    (tmp_path / "key.pem").chmod(0o640)
+    assert levels(found := list(files.check(stored))) == ["problem", "warning", "ok"]
+    assert "the service's user cannot read it" in found[1].text
+    (source := tmp_path / "config.toml").touch(mode=0o600)
+    assert levels(files.check(stored, source=source)) == ["problem", "problem", "warning", "ok"]
+    source.chmod(0o640)
+    assert levels(files.check(stored, source=source)) == ["problem", "warning", "ok"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -27,6 +29,18 @@ def measures(value):
     mails.add("refused", "4.3.1", by=value)
     counts = (mails, Count("smtp_refusals_total", "", ("code",)), Count("http_requests_total", "", ("status",)))
     return [*counts, *(Gauge(name, "", lambda: value) for name in names)]
+
+
+def test_a_configuration_that_may_not_be_read_is_a_mistake_in_it(run, tmp_path, monkeypatch):
+    def refuse(*_args, **_named):
+        raise PermissionError(13, "Permission denied")
+
+    (config := tmp_path / "config.toml").touch()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(Path, "read_text", refuse)
+    done = run("check-config", "--config", str(config))
+    said = f"{config}: cannot be read: Permission denied; the service's user must have the right: chmod 0644 {config}"
+    assert (done.exit_code, done.stderr) == (78, f"tmpmaild: {said}\n")
 
 
 async def test_a_service_that_is_not_ready_says_why_and_the_exit_code_tells(run, tmp_path):

@@ -237,7 +237,7 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         ),
         (
             "[smtp]\ntls_listen = ['[::1]:80', '[::1]:80']",
-            "smtp.listen and http.listen and smtp.tls_listen: expected each place to listen once, found ::1 port 80 again",
+            "smtp.tls_listen: expected each place to listen once, found ::1 port 80 again",
         ),
         (
             "[http]\nlisten = ['127.0.0.1:1025']",  # the default of the other

@@ -25,7 +25,7 @@ _EXIT_CTRL_C = 128 + signal.SIGINT
 config_option = click.option(
     "--config",
     "config_path",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),  # load() says what is wrong with it
     help="Configuration file. Without it: $TMPMAILD_CONFIG, ./tmpmaild.toml, /etc/tmpmaild/config.toml, the defaults.",
 )
 

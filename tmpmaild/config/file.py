@@ -108,7 +108,9 @@ def _read(source: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(source.read_text("utf-8-sig"))
     except OSError as error:
-        raise ConfigError([f"{source}: cannot be read: {error.strerror}"]) from error
+        hint = f"; the service's user must have the right: chmod 0644 {source}"
+        hint = hint if isinstance(error, PermissionError) else ""
+        raise ConfigError([f"{source}: cannot be read: {error.strerror}{hint}"]) from error
     except UnicodeDecodeError as error:
         raise ConfigError([f"{source}: is not UTF-8 (at byte {error.start})"]) from error
     except ValueError as error:  # TOMLDecodeError, and numbers of thousands of digits

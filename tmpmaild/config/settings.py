@@ -181,10 +181,11 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
     listens |= {"smtp.tls_listen": config.smtp.tls_listen} if config.smtp.tls_listen else {}
     listens |= {"metrics.listen": (config.metrics.listen,)} if config.metrics.listen else {}
     listens |= {"control.listen": (config.control.listen,)} if config.control.listen not in ("", "off") else {}
-    places = [kinds.parse_endpoint(text) for texts in listens.values() for text in texts]
-    for place in _repeated(place for place in places if place.port or place.path):
+    places = {key: [kinds.parse_endpoint(text) for text in texts] for key, texts in listens.items()}
+    for place in _repeated(place for found in places.values() for place in found if place.port or place.path):
         shown = place.path or f"{place.host} port {place.port}"
-        yield tuple(listens), f"expected each place to listen once, found {shown} again"
+        keys = tuple(key for key, found in places.items() if place in found)
+        yield keys, f"expected each place to listen once, found {shown} again"
     if bool(config.smtp.tls_certificate) != bool(config.smtp.tls_key):
         yield ("smtp.tls_certificate", "smtp.tls_key"), "expected both or none, found only one"
     if config.smtp.tls_listen and not config.smtp.tls_certificate:

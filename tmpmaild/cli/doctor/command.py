@@ -58,10 +58,10 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None
     except StartError as error:
         return [problem(_CHECK, str(error))], None
-    return [ok(_CHECK, str(source or "defaults")), *_examine(config)], _records_to_publish(config)
+    return [ok(_CHECK, str(source or "defaults")), *_examine(config, source)], _records_to_publish(config)
 
 
-def _examine(config: Config) -> Iterator[Result]:
+def _examine(config: Config, source: Path | None) -> Iterator[Result]:
     """Check all that needs no connection to another machine but that of the database, and look names up."""
     from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
     from tmpmaild.cli.doctor import certificate, database, files, machine, reaching, service, targets  # noqa: PLC0415
@@ -74,7 +74,7 @@ def _examine(config: Config) -> Iterator[Result]:
     if running is not None:
         yield from service.answers(config, running, certificate.leaf(config))
         yield from machine.limits(config, running)
-    yield from files.check(config, running)
+    yield from files.check(config, running, source)
     yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
     yield machine.clock()
     yield from machine.resolver(config)

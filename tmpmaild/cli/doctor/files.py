@@ -16,7 +16,7 @@ from tmpmaild.cli.doctor.service import Running
 from tmpmaild.config.settings import Config
 
 _DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"
-_PROGRAM = "program files"
+_PROGRAM, _CONFIGURATION = "program files", "configuration"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _CREDENTIALS = Path("/run/credentials")
@@ -30,8 +30,11 @@ class Reader(Struct, frozen=True):
     groups: tuple[int, ...]
 
 
-def check(config: Config, service: Running | None = None) -> Iterator[Result]:
-    """Look at the database file and its folder unless there is a database server, the certificate and the key."""
+def check(config: Config, service: Running | None = None, source: Path | None = None) -> Iterator[Result]:
+    """Look at the database file and its folder unless there is a database server, the certificate and the key.
+
+    ``source`` is the file of the configuration, if there is one.
+    """
     path = Path(config.storage.path).absolute()
     try:
         folder = path.resolve().parent
@@ -46,6 +49,9 @@ def check(config: Config, service: Running | None = None) -> Iterator[Result]:
         yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
     reader = _reader(owner_uid, service)
     yield from program(reader)
+    # Other users than a dynamic one may be started by root, which reads it before.
+    if source and not reader and not _may(source.stat(), _in_any_group(source.stat()), stat.S_IROTH):
+        yield problem(_CONFIGURATION, f"{source}: the service's user cannot read it", f"chmod 0644 {source}")
     if config.smtp.tls_key:
         yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), reader, stat.S_IWOTH)
         yield _pem(_KEY, Path(config.smtp.tls_key), reader, stat.S_IRWXO | stat.S_IWGRP)
@@ -115,10 +121,11 @@ def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Resul
     text = f"{file}: of user {_name(found.st_uid)}, mode {mode:04o}"
     if _has_acl(file):  # as a credential has
         return ok(check, f"{text}, and an access control list (getfacl shows it)")
-    if reader is not None and not _may(found, reader, stat.S_IROTH):
+    if not _may(found, reader or _in_any_group(found), stat.S_IROTH):
+        who = f"user {_name(reader.uid)}" if reader else "the service's user"
         return warning(
             check,
-            f"{text}: user {_name(reader.uid)} cannot read it",
+            f"{text}: {who} cannot read it",
             "let systemd hand it over by LoadCredential= (docs/operations.md)",
         )
     return ok(check, text)
@@ -133,6 +140,11 @@ def _may(found: os.stat_result, reader: Reader, right: int) -> bool:
     if found.st_gid in reader.groups:
         return bool(found.st_mode & right << 3)
     return bool(found.st_mode & right)
+
+
+def _in_any_group(found: os.stat_result) -> Reader:
+    """Return a dynamic user, of whom nothing is known while it does not run."""
+    return Reader(-1, (found.st_gid,))
 
 
 def _has_acl(file: Path) -> bool:

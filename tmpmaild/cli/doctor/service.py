@@ -19,6 +19,7 @@ from tmpmaild.peers import belongs
 
 _CHECK, _SMTP = "service", "SMTP answers"
 _SECONDS = 5.0
+_START = "systemctl start tmpmaild; if it has failed, journalctl -u tmpmaild says why"
 _RELOAD, _SEE_LOG = "systemctl reload tmpmaild", "journalctl -u tmpmaild"
 
 
@@ -49,7 +50,7 @@ def look(config: Config) -> tuple[Running | None, Result]:
         return None, problem(_CHECK, str(error), "run this command as root, with the configuration of the service")
     if service is None:
         where = "control.listen is off" if config.control.listen == "off" else "nothing answers on its control socket"
-        return None, warning(_CHECK, f"not running, as far as can be told: {where}", "systemctl start tmpmaild")
+        return None, warning(_CHECK, f"not running, as far as can be told: {where}", _START)
     return service, _judged(service, config)
 
 
