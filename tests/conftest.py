@@ -227,8 +227,14 @@ def pytest_collection_modifyitems(config, items):
         names |= {STARTED_BY[name] for name in STARTED_BY.keys() & set(getattr(item, "fixturenames", ()))}
         if names:
             item.add_marker(pytest.mark.needs(*sorted(names)))
-        folders, is_marked = set(item.path.relative_to(DOOR.parent).parts), item.get_closest_marker("needs")
-        assert folders.isdisjoint(WITHOUT_PEERS if is_marked else ONLY_WITH_PEERS), item.nodeid
+        is_marked = item.get_closest_marker("needs")
+        assert _folders(item.path).isdisjoint(WITHOUT_PEERS if is_marked else ONLY_WITH_PEERS), item.nodeid
+
+
+@functools.cache
+def _folders(path):
+    """Return the names between this folder and a module; thousands of tests are in some hundred modules."""
+    return set(path.relative_to(DOOR.parent).parts)
 
 
 @pytest.hookimpl(tryfirst=True)

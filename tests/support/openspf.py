@@ -16,7 +16,9 @@ import yaml
 import zones
 
 FILE = Path(__file__).parents[1] / "senders/openspf/rfc7208-tests.yml"
-SCENARIOS = {one["description"]: one for one in yaml.safe_load_all(FILE.read_text())}
+# Each worker reads it, and libyaml does so in an eighth of the time.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SCENARIOS = {one["description"]: one for one in yaml.load_all(FILE.read_text(), LOADER)}
 _LONGEST_CHAIN = 20
 
 
