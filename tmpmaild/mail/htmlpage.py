@@ -65,7 +65,7 @@ _FIT = (
     "font:calc(20px / var(--fit,1))/1.8 sans-serif}#size::before{content:'\\2922'}#size:checked{opacity:.5}}"
 )
 _SIZE = '<input type="checkbox" id="size" aria-label="100 %">'
-_NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 1000, 20, 16
+_NARROWEST, _WIDEST, _STEP, _MARGINS = 240, 2000, 20, 16
 _INVERTED = "filter:invert(1) hue-rotate(180deg)"
 _DARK = f":root:has(#{DARK_ID}:target),:root:has(#{DARK_ID}:target) img[src]{{{_INVERTED}}}"
 _TEXT_STYLE = (
