@@ -223,6 +223,12 @@ def test_senders_take_port_25(listen, level):
     assert reaching.port_25(Config(smtp=Smtp(listen=(listen,))), "mx.example.org").level == level
 
 
+def test_a_service_that_systemd_gave_port_25_is_reached_there():
+    config = Config(smtp=Smtp(listen=("127.0.0.1:1025",)))
+    assert reaching.port_25(service.as_served(config, running("0.0.0.0:25")), "mx.example.org").level == "ok"
+    assert reaching.port_25(service.as_served(config, None), "mx.example.org").level == "warning"
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

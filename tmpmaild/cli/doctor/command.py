@@ -80,7 +80,7 @@ def _examine(config: Config, source: Path | None) -> Iterator[Result]:
     yield from machine.resolver(config)
     yield from targets.check(config, resolve)
     yield from certificate.check(config, hostname)
-    yield from reaching.check(config, hostname)
+    yield from reaching.check(service.as_served(config, running), hostname)
 
 
 def _records_to_publish(config: Config) -> list[Record]:

@@ -89,10 +89,10 @@ def port_25(config: Config, name: str) -> Result:
     public = _public(config.smtp.listen)
     advice = 'smtp.listen = ["0.0.0.0:25", "[::]:25"], or a relay or a rule of the firewall that leads here'
     if not public:
-        return warning("port 25", "smtp.listen is for this machine only, so no mail comes from the internet", advice)
+        return warning("port 25", "SMTP is to listen for this machine only, so no mail comes from the internet", advice)
     if all(endpoint.port != _MAIL_PORT for endpoint in public.values()):
-        return warning("port 25", f"smtp.listen is {', '.join(public)}, and senders connect to port 25", advice)
-    return ok("port 25", f"smtp.listen is {', '.join(public)}; {_PROVIDERS.format(name)}")
+        return warning("port 25", f"SMTP is to listen on {', '.join(public)}, and senders connect to port 25", advice)
+    return ok("port 25", f"SMTP is to listen on {', '.join(public)}; {_PROVIDERS.format(name)}")
 
 
 def proxy(config: Config) -> Iterator[Result]:

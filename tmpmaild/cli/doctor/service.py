@@ -54,6 +54,15 @@ def look(config: Config) -> tuple[Running | None, Result]:
     return service, _judged(service, config)
 
 
+def as_served(config: Config, service: Running | None) -> Config:
+    """Return a configuration with the places where the service listens: systemd may have passed others."""
+    if service is None:
+        return config
+    served, replace = service.status.served, msgspec.structs.replace
+    smtp, http = tuple(served.smtp), tuple(served.http)
+    return replace(config, smtp=replace(config.smtp, listen=smtp), http=replace(config.http, listen=http))
+
+
 def _judged(service: Running, config: Config) -> Result:
     status = service.status
     if not status.ready:
