@@ -8,7 +8,7 @@ from senders import prove_promise
 
 
 def test_no_acknowledged_mail_is_lost_or_damaged_by_kill_9(start, no_limits, tmp_path):
-    prove_promise(lambda: start(tmp_path, **no_limits), kills=2)  # the proofs have more
+    prove_promise(lambda: start(tmp_path, **no_limits), kills=2, most_mails=80)  # the proofs have more
 
 
 @pytest.mark.needs("strace")

@@ -1,6 +1,7 @@
 """What ends while it is being read is not shown: over a real service and storage, held up where reading waits."""
 
 import asyncio
+import itertools
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import anyio.to_thread
 import pytest
 
 import emptydatabase
+from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.rules import Rules
@@ -19,7 +21,6 @@ from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite import searching
 from tmpmaild.storage.sqlite.engine import open_storage
 
-ADDRESS = "chosen@mail.example.com"
 LIFETIME_MS = 3_600_000
 MAIL = (
     b"Subject: hello\r\nContent-Type: multipart/related; boundary=b\r\n\r\n"
@@ -35,7 +36,7 @@ def anyio_backend():
 
 @dataclass
 class House:
-    """A service with one inbox that holds two mails, and what ends them."""
+    """A service with an inbox that holds two mails, and what ends them."""
 
     service: InboxService
     storage: object
@@ -47,13 +48,27 @@ class House:
     grant: object = None
     attachment: object = None
     forming: anyio.Lock = field(default_factory=anyio.Lock)
+    numbers: itertools.count = field(default_factory=itertools.count)
+
+    async def open_inbox(self):
+        """Create an inbox with two mails, whatever has become of the one before it."""
+        wish = NewAddress(local_part=f"chosen{next(self.numbers)}")
+        self.inbox, self.token = await self.service.create(wish, None)
+        self.message_ids = []
+        await self.deliver()
+        await self.deliver()
+        self.attachment, _ = await self.mail.find_attachment(self.address, self.message_ids[0], "0")
+
+    @property
+    def address(self):
+        return self.inbox.address
 
     @property
     def mail(self):
         return self.service.mail
 
     async def deliver(self, raw=MAIL):
-        envelope = Envelope("a@example.org", (ADDRESS,), "client.example", "192.0.2.7", tls=False)
+        envelope = Envelope("a@example.org", (self.address,), "client.example", "192.0.2.7", tls=False)
         self.message_ids.append(await self.service.deliver(envelope, [self.inbox.id], raw))
 
     # These do as the service does once it has found the inbox: the one reader may be held up.
@@ -81,24 +96,21 @@ async def house(tmp_path, clock):
     async with open_storage(
         SqliteSettings(max_bytes=1 << 30, path=emptydatabase.begin(tmp_path / "mail.db")), clock
     ) as storage:
-        tokens = iter(f"token-{number}" for number in range(100))
+        tokens = map("token-{}".format, itertools.count())
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
         service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
         house = House(service, storage, clock)
-        house.inbox, house.token = await service.create(NewAddress(local_part="chosen"), None)
-        await house.deliver()
-        await house.deliver()
-        house.attachment, _ = await house.mail.find_attachment(ADDRESS, house.message_ids[0], "0")
+        await house.open_inbox()
         yield house
 
 
 async def list_(house):
-    return [message.id for message in (await house.mail.list(ADDRESS, Page(ascending=True))).messages]
+    return [message.id for message in (await house.mail.list(house.address, Page(ascending=True))).messages]
 
 
 async def search(house):
     page = Page(subject="hello", ascending=True)
-    return [message.id for message in (await house.mail.list(ADDRESS, page)).messages]
+    return [message.id for message in (await house.mail.list(house.address, page)).messages]
 
 
 async def encode(house):
@@ -106,11 +118,11 @@ async def encode(house):
         async with house.forming:
             return [message.id for message in listing.messages]
 
-    return (await house.mail.list_as(ADDRESS, Page(ascending=True), None, form))[1]
+    return (await house.mail.list_as(house.address, Page(ascending=True), None, form))[1]
 
 
 async def message(house):
-    return [(await house.mail.message(ADDRESS, house.message_ids[0])).full.message.id]
+    return [(await house.mail.message(house.address, house.message_ids[0])).full.message.id]
 
 
 async def encode_message(house):
@@ -118,26 +130,26 @@ async def encode_message(house):
         async with house.forming:
             return [shown.full.message.id]
 
-    return await house.mail.message_as(ADDRESS, house.message_ids[0], None, form)
+    return await house.mail.message_as(house.address, house.message_ids[0], None, form)
 
 
 async def source(house):
-    assert await house.mail.source(ADDRESS, house.message_ids[0])
+    assert await house.mail.source(house.address, house.message_ids[0])
     return house.message_ids[:1]
 
 
 async def find_attachment(house):
-    assert await house.mail.find_attachment(ADDRESS, house.message_ids[0], "0")
+    assert await house.mail.find_attachment(house.address, house.message_ids[0], "0")
     return house.message_ids[:1]
 
 
 async def attachment(house):
-    assert await house.mail.attachment_content(ADDRESS, house.message_ids[0], house.attachment) == b"GIF89a"
+    assert await house.mail.attachment_content(house.address, house.message_ids[0], house.attachment) == b"GIF89a"
     return house.message_ids[:1]
 
 
 async def permit(house):
-    _, grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+    _, grant, _ = await house.service.viewer.permit(house.address, house.message_ids[0], remote_images=False)
     return [grant.message_id]
 
 
@@ -147,7 +159,7 @@ async def look(house):
 
 
 async def find(house):
-    assert (await house.service.find(ADDRESS)).id == house.inbox.id
+    assert (await house.service.find(house.address)).id == house.inbox.id
     return house.message_ids[:1]
 
 
@@ -246,58 +258,64 @@ WARM = [(encode, forming), (message, threads)]  # all that is found is known alr
 
 ALL = [(*pair, False) for pair in HELD_UP] + [(*pair, True) for pair in WARM]
 
-held_up = pytest.mark.parametrize(("read", "hold", "warm"), ALL)
+held_up = table(("read", "hold", "warm"), ALL)
 # A view lasts a minute, whatever its inbox does.
-as_long_as_the_inbox = pytest.mark.parametrize(("read", "hold", "warm"), [one for one in ALL if one[0] is not look])
+as_long_as_the_inbox = table(("read", "hold", "warm"), [one for one in ALL if one[0] is not look])
 
 
-@pytest.fixture
-async def ready(house, warm):
-    house.secret, house.grant, _ = await house.service.viewer.permit(ADDRESS, house.message_ids[0], remote_images=False)
+async def prepare(house, *, warm):
+    """Open the inbox of a row: those before have ended theirs."""
+    await house.open_inbox()
+    house.secret, house.grant, _ = await house.service.viewer.permit(
+        house.address, house.message_ids[0], remote_images=False
+    )
     await look(house)  # from now on each is made anew
     if warm:
-        await house.mail.list(ADDRESS, Page())
-    return house
+        await house.mail.list(house.address, Page())
 
 
 @held_up
-@pytest.mark.parametrize("end", [House.delete_inbox, House.expire, House.shorten_and_expire])
-async def test_nothing_is_shown_of_an_inbox_that_ends_while_it_is_read(ready, read, hold, warm, end):
-    async with hold(ready, read) as reading:
-        await end(ready)
+@table("end", [House.delete_inbox, House.expire, House.shorten_and_expire])
+async def test_nothing_is_shown_of_an_inbox_that_ends_while_it_is_read(house, read, hold, warm, end):
+    await prepare(house, warm=warm)
+    async with hold(house, read) as reading:
+        await end(house)
         assert not reading.done()
     with pytest.raises((AddressExpired, MessageNotFound) if read is look else AddressExpired):
         await reading
 
 
 @held_up
-async def test_a_message_that_is_deleted_while_it_is_read_is_not_shown(ready, read, hold, warm):
-    async with hold(ready, read) as reading:
-        await ready.delete_message()
+async def test_a_message_that_is_deleted_while_it_is_read_is_not_shown(house, read, hold, warm):
+    await prepare(house, warm=warm)
+    async with hold(house, read) as reading:
+        await house.delete_message()
         assert not reading.done()
     if read is find:
         await reading
     elif read in (list_, search, encode):
-        assert await reading == ready.message_ids[1:]
+        assert await reading == house.message_ids[1:]
     else:
         with pytest.raises(MessageNotFound):
             await reading
 
 
 @as_long_as_the_inbox
-async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(ready, read, hold, warm):
-    async with hold(ready, read) as reading:
-        await ready.extend_beyond_its_end()
-    expected = ready.message_ids if read in (list_, search, encode) else ready.message_ids[:1]
+async def test_what_is_extended_while_it_is_read_is_shown_beyond_its_first_end(house, read, hold, warm):
+    await prepare(house, warm=warm)
+    async with hold(house, read) as reading:
+        await house.extend_beyond_its_end()
+    expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
     assert await reading == expected
 
 
 @held_up
-async def test_what_others_delete_meanwhile_changes_nothing(ready, read, hold, warm):
-    other, _ = await ready.service.create(NewAddress(local_part="other"), None)
-    async with hold(ready, read) as reading:
-        await ready.storage.delete_inbox(other.id, ready.clock())
-    expected = ready.message_ids if read in (list_, search, encode) else ready.message_ids[:1]
+async def test_what_others_delete_meanwhile_changes_nothing(house, read, hold, warm):
+    await prepare(house, warm=warm)
+    other, _ = await house.service.create(NewAddress(local_part=f"other{next(house.numbers)}"), None)
+    async with hold(house, read) as reading:
+        await house.storage.delete_inbox(other.id, house.clock())
+    expected = house.message_ids if read in (list_, search, encode) else house.message_ids[:1]
     assert await reading == expected
 
 
@@ -322,7 +340,7 @@ async def test_a_private_inbox_that_ends_meanwhile_says_so_to_its_holder_and_not
 async def test_a_page_whose_messages_all_go_meanwhile_is_read_again(house):
     """There are others: an empty page that announces another has no place to go on from."""
     page = Page(limit=1, ascending=True)
-    async with findings(house, lambda house: house.mail.list(ADDRESS, page)) as reading:
+    async with findings(house, lambda house: house.mail.list(house.address, page)) as reading:
         await house.delete_message()
     listing = await reading
     assert ([message.id for message in listing.messages], listing.has_more) == (house.message_ids[1:], False)
@@ -334,7 +352,7 @@ async def test_an_encoded_page_whose_messages_all_go_meanwhile_is_read_again(hou
             return [message.id for message in listing.messages]
 
     async def first(house):
-        return await house.mail.list_as(ADDRESS, Page(limit=1, ascending=True), None, form)
+        return await house.mail.list_as(house.address, Page(limit=1, ascending=True), None, form)
 
     async with forming(house, first) as reading:
         await house.delete_message()
@@ -359,9 +377,9 @@ async def statements(house):
 
 
 async def test_a_page_that_is_known_is_shown_without_reading(house, statements):
-    await house.mail.list(ADDRESS, Page())
+    await house.mail.list(house.address, Page())
     statements.clear()
-    assert len((await house.mail.list(ADDRESS, Page())).messages) == 2
+    assert len((await house.mail.list(house.address, Page())).messages) == 2
     assert statements == []
 
 

@@ -4,8 +4,8 @@ import json
 import signal
 import smtplib
 import subprocess
-import sys
 from email.message import EmailMessage
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -188,12 +188,13 @@ def message(method, number=None, **params):
 class Plain:
     """A server process without the SDK's client, which would end it in its own way."""
 
-    def __init__(self, url):
+    def __init__(self, url, stdout=subprocess.PIPE):
         self.process = warm.Program(
             ["mcp", "--url", url],
             env=daemons.environment(PYTHONWARNINGS="default"),
             loaded=["tmpmaild.mcp_server.serving"],
             stdin=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -238,17 +239,12 @@ def test_its_inboxes_are_deleted_when_its_input_ends_while_it_waits_and_when_it_
 
 
 def test_output_that_cannot_be_written_is_told_in_a_line():
-    full = subprocess.run(
-        ["sh", "-c", '"$0" -m tmpmaild mcp > /dev/full', sys.executable],
-        env=daemons.environment(PYTHONWARNINGS="default"),
-        input=message(
-            "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
-        ),
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    assert (full.returncode, full.stderr) == (4, "tmpmaild: cannot write: No space left on device\n")
+    with Path("/dev/full").open("wb") as full:
+        server = Plain("http://127.0.0.1:8025", stdout=full.fileno())
+    server.process.stdin.close()
+    with server.process.stderr as stderr:
+        assert stderr.read() == "tmpmaild: cannot write: No space left on device\n"
+    assert server.process.wait(daemons.PATIENCE_SECONDS) == 4
 
 
 def test_a_wrong_url_is_wrong_usage():

@@ -81,9 +81,10 @@ def damage(database):
         return "\n".join(line for (line,) in connection.execute("PRAGMA integrity_check"))
 
 
-def prove_promise(start, kills):
+def prove_promise(start, kills, most_mails=300):
     """Kill a daemon again and again while mail comes in; ``start`` starts the next one on the same database.
 
+    Each is killed after up to ``most_mails``.
     Return how many mails were acknowledged.
     """
     promised = {}
@@ -91,7 +92,7 @@ def prove_promise(start, kills):
     for kill in range(kills):
         daemon = start()
         addresses = addresses or [daemon.create() for _ in range(5)]
-        promised |= acknowledged_before_kill_9(daemon, addresses, kill)
+        promised |= acknowledged_before_kill_9(daemon, addresses, kill, most_mails)
     daemon = start()
     kept = stored(daemon.database)
     assert damage(daemon.database) == "ok"
@@ -102,11 +103,11 @@ def prove_promise(start, kills):
     return len(promised)
 
 
-def acknowledged_before_kill_9(daemon, addresses, seed):
+def acknowledged_before_kill_9(daemon, addresses, seed, most_mails):
     senders = [Sender(daemon.smtp_port, addresses, f"{seed}/{number}") for number in range(SENDERS)]
     for sender in senders:
         sender.start()
-    enough = random.Random(seed).randint(20, 300)
+    enough = random.Random(seed).randint(20, most_mails)
     while sum(len(sender.acknowledged) for sender in senders) < enough:
         assert all(sender.is_alive() for sender in senders), daemon.errors()
         senders[0].join(0.001)
