@@ -254,6 +254,29 @@ def test_a_mail_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(h
     assert page.endswith('<input type="checkbox" id="size" aria-label="100 %"></body>') is is_fitted
 
 
+NESTED = "<table width='100%%'><tr><td style='%s'><table width=500><tr><td>one</table></table>"
+
+
+@pytest.mark.parametrize(
+    ("html", "width"),
+    [
+        ("<table width=500 cellpadding=30 style='padding:20px'><tr><td style='padding:9px'>one</table>", 500),
+        (NESTED % "padding:0 40px", 580),
+        (NESTED % "padding:1px 2px 3px;padding-left:7.5px", 509),
+        (NESTED % "padding:1px 2px 3px 4px", 506),
+        (NESTED % "padding:5%", 500),
+        ("<div title='padding: '><table width=500><tr><td>one</table></div>", 500),
+        ("<table cellpadding=20 width='100%'><tr><td><table width=500><tr><td>one</table></table>", 540),
+        ("<div style='padding:9px'>one</div><div style='width:500px;padding:20px'>one</div>", 540),
+        ("<div style='width:500px;padding:20px;box-sizing:border-box'>one</div>", 500),
+        ("<table><tr><td width=500 style='padding:30px'>one</table>", 500),  # a cell gives way
+    ],
+)
+def test_padding_counts_where_it_makes_a_mail_wider(html, width):
+    page = render(html, {}, remote_images=False).html
+    assert f"(max-width:{width + 16 - 1}px){{#size" in page  # with the margins of the body
+
+
 def test_the_page_is_a_document_that_opens_links_elsewhere():
     page = render("<p>x", {}, remote_images=False).html
     assert page.startswith('<!doctype html public "-//W3C//DTD XHTML 1.0 Transitional//EN"><meta charset="utf-8">')

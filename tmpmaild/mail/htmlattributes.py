@@ -32,6 +32,10 @@ _CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
 
 _PIXELS = re.compile(r"(?<![\w-])(width|height)\s*+:\s*+([0-9]+)px")
 _FIXED_WIDTH = re.compile(r"(?<![\w-])(?:min-)?width:([0-9]{3,4})(?:\.[0-9]++)?px")
+# As they are written in a tag here.
+_PADDING = re.compile(r"(?<![\w-])padding(-left|-right|):([^;\"]+)")
+_PIXELS_ALONE = re.compile(r"([0-9]{1,3})(?:\.[0-9]++)?px")
+_CELL_PADDING = re.compile(r' cellpadding="([0-9]{1,3})"')
 _MIN_PICTURE_PIXELS = 24
 _WIDE_PIXELS = 100
 
@@ -88,6 +92,21 @@ def fixed_width(attributes: Mapping[str, str]) -> int:
         return 0 if "max-width:" in style else max(map(int, _FIXED_WIDTH.findall(style)), default=0)
     width = attributes.get("width", "").removesuffix("px")
     return int(width[:5]) if width.isascii() and width.isdigit() else 0
+
+
+def inset(tag: str) -> int:
+    """Return how many pixels of an element's width are left and right of what it holds, so far as its tag says."""
+    if "padding" not in tag:
+        return 0
+    cells = _CELL_PADDING.search(tag)
+    left = right = int(cells[1]) if cells else 0
+    for side, value in _PADDING.findall(tag):
+        found = [_PIXELS_ALONE.match(one) for one in value.split()]
+        sizes = [int(one[1]) if one else 0 for one in found] or [0]  # as in a title that says "padding: "
+        _, at_right, _, at_left = ([*sizes, sizes[1]] if len(sizes) == 3 else 4 * sizes)[:4]  # noqa: PLR2004 - as in CSS
+        left = left if side == "-right" else at_left
+        right = right if side == "-left" else at_right
+    return left + right
 
 
 def remote_backgrounds(attributes: Mapping[str, str]) -> int:

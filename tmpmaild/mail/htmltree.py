@@ -6,6 +6,8 @@ A parser that follows the HTML standard repairs unclosed and crossed tags by mak
 (section 13.2.6 of https://html.spec.whatwg.org), with bounds where the standard has none.
 """
 
+from collections.abc import Callable
+
 MAX_DEPTH = 256
 MAX_CHARACTERS = 1024 * 1024
 MAX_REOPENED_CHARACTERS = 256 * 1024
@@ -47,11 +49,12 @@ class TooLargeError(Exception):
 class _Element:
     """An open element; ``waiting`` is what waited to be reopened around the cell that it is."""
 
-    __slots__ = ("ended", "name", "tag", "waiting")
+    __slots__ = ("ended", "inset", "name", "tag", "waiting")
 
-    def __init__(self, name: str, tag: str) -> None:
+    def __init__(self, name: str, tag: str, inset: int) -> None:
         self.name = name
         self.tag = tag
+        self.inset = inset
         self.ended = False
         self.waiting: list[_Element] = []
 
@@ -60,10 +63,12 @@ class Tree:
     """Writes tags and text in the order of a mail so that each element lies wholly in another.
 
     Names must be of the sets above, tags are written as they are given, text must be escaped.
-    ``depth`` is how deep they have been nested.
+    ``depth`` is how deep they have been nested, ``inset`` the sum of what ``inset_of`` returns of the open tags.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, inset_of: Callable[[str], int] = lambda _: 0) -> None:
+        self._inset_of = inset_of
+        self.inset = 0
         self._written: list[str] = []
         self._characters = 0
         self._reopened_characters = 0
@@ -129,7 +134,8 @@ class Tree:
 
     def _push(self, name: str, tag: str) -> None:
         self._write(tag)
-        element = _Element(name, tag)
+        element = _Element(name, tag, self._inset_of(tag))
+        self.inset += element.inset
         if name in _CELLS:
             element.waiting, self._waiting = self._waiting, []
         elif name == "table":
@@ -142,6 +148,7 @@ class Tree:
         waiting: list[_Element] = []
         while len(self._open) > depth or (self._open and self._open[-1].ended):
             element = self._open.pop()
+            self.inset -= element.inset
             self._write(f"</{element.name}>")
             if element.name in _CELLS:
                 self._waiting, waiting = element.waiting, []

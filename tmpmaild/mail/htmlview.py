@@ -107,7 +107,7 @@ class _Mail:
     def __init__(self, images: Mapping[str, str], *, remote_images: bool) -> None:
         self._images = images
         self._loads_remote = remote_images
-        self._tree = htmltree.Tree()
+        self._tree = htmltree.Tree(htmlattributes.inset)
         self._sources: list[str] = []
         self._source_characters = 0
         self._styles = StyleAttributes()
@@ -172,12 +172,19 @@ class _Mail:
             self._image(attributes)
         elif name in _ELEMENTS:
             kept = self._allowed(name, attributes)
-            self._width = max(self._width, htmlattributes.fixed_width(kept))
             tag = htmlattributes.start_tag(name, kept)
             if name in htmltree.VOIDS:
                 self._tree.void(name, tag)
             else:
                 self._tree.start(name, tag)
+            if width := htmlattributes.fixed_width(kept):
+                self._width = max(self._width, width + self._inset(name, tag))
+
+    def _inset(self, name: str, tag: str) -> int:
+        """Return what lies beside an element of a fixed width that was just opened; cells give way."""
+        if name == "table" or "box-sizing:border-box" in tag:  # its width has its own padding in it
+            return self._tree.inset - htmlattributes.inset(tag)
+        return self._tree.inset if name in htmltree.BLOCKS else 0
 
     def _allowed(self, name: str, attributes: dict[str, str]) -> dict[str, str]:
         return htmlattributes.allowed(name, attributes, self._styles)
