@@ -15,6 +15,7 @@ import termios
 import threading
 import time
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 from click.testing import CliRunner
@@ -26,6 +27,7 @@ from tmpmaild.cli.main import main
 from warm import Program
 
 PATIENCE_SECONDS = 30
+ONTO_FULL_DISK = {"> /dev/full": "stdout", "2> /dev/full": "stderr"}
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 SETTINGS = {
     "TMPMAILD_RATE_LIMIT__REQUESTS_PER_MINUTE": "0",
@@ -168,14 +170,25 @@ def run(daemon):
         one.close()
 
 
+def _with_full_disk(stream, arguments, env):
+    with Path(os.devnull).open("wb") as nothing, Path("/dev/full").open("wb") as full, TemporaryFile("w+") as errors:
+        streams = {"stdout": nothing.fileno(), "stderr": errors.fileno(), stream: full.fileno()}
+        status = Program(arguments, env=env, **streams).wait(PATIENCE_SECONDS)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, status, stderr=errors.read())
+
+
 @pytest.fixture
 def redirected(daemon):
     """Return a function that runs a command as a shell does, with its output redirected."""
+    env = environment(TMPMAILD_URL=daemon.url)
 
     def redirected(redirection, *arguments):
-        return subprocess.run(
+        if redirection in ONTO_FULL_DISK:
+            return _with_full_disk(ONTO_FULL_DISK[redirection], arguments, env)
+        return subprocess.run(  # what is closed, only a Python that begins finds closed
             ["sh", "-c", f'exec "$0" -m tmpmaild "$@" {redirection}', sys.executable, *arguments],
-            env=environment(TMPMAILD_URL=daemon.url),
+            env=env,
             stderr=subprocess.PIPE,
             text=True,
             timeout=PATIENCE_SECONDS,

@@ -14,10 +14,7 @@ import pytest
 NOBODY = 65534
 KEPT = 1 << 2 | 1 << 10  # CAP_DAC_READ_SEARCH, CAP_NET_BIND_SERVICE
 
-pytestmark = [
-    pytest.mark.cold,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
-]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 @pytest.fixture
@@ -52,6 +49,7 @@ def test_migrate_leaves_no_file_of_roots_behind(command, state):
     assert {owner for _, owner in owners(state)} == {NOBODY}
 
 
+@pytest.mark.cold  # what it imports later, it imports as the owner
 def test_a_daemon_serves_as_the_owner_and_keeps_two_rights(start, command, state):
     daemon = start()
     status = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()

@@ -15,7 +15,7 @@ def resident_mib():
 
 return_large_blocks()
 kept = []
-for size in range(30):
+for size in range(8):
     blocks = [bytearray(10_000_000 - size * 4096) for _ in range(5)]
     kept.append(bytearray(100_000))  # what would keep a heap from shrinking
     del blocks
