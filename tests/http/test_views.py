@@ -135,6 +135,32 @@ async def test_a_page_that_nobody_asks_for_is_not_kept(world, client, held, monk
     await until(lambda: not world.service.viewer._pages)
 
 
+async def test_a_client_that_asks_for_many_views_does_not_keep_others_waiting(world, client, held):
+    message_id = await world.deliver(held["address"], RAW)
+    path, renderers = f"/api/v1/addresses/{held['address']}/messages/{message_id}/view", world.service.viewer._renderers
+    url = (await view(client, held["address"], message_id)).json()["url"]
+    world.service.viewer._pages.clear()
+    async with renderers:
+        asked = [asyncio.ensure_future(one) for _ in range(5) for one in (client.post(path), client.get(url))]
+        await until(lambda: renderers.statistics().tasks_waiting == 2)
+        asked.append(asyncio.ensure_future(client.ask("POST", path, peer="192.0.2.2")))
+        await until(lambda: renderers.statistics().tasks_waiting == 3)
+        await anyio.wait_all_tasks_blocked()
+        assert renderers.statistics().tasks_waiting == 3
+    assert {answer.status for answer in await asyncio.gather(*asked)} == {200, 201}
+
+
+async def test_a_small_mail_is_viewed_while_a_large_one_is_made_a_page(world, client, held):
+    small = await world.deliver(held["address"], RAW)
+    large = await world.deliver(held["address"], b"Content-Type: text/html\r\n\r\n" + b"<p>x" * 10_000)
+    renderers = world.service.viewer._large_renderers
+    async with renderers:
+        waiting = asyncio.ensure_future(view(client, held["address"], large))
+        await until(lambda: renderers.statistics().tasks_waiting == 1)
+        assert (await view(client, held["address"], small)).status == 201
+    assert (await waiting).status == 201
+
+
 @pytest.mark.parametrize("end", ["inbox", "message", "clock"])
 async def test_a_large_view_that_ends_while_it_waits_or_is_made_is_not_found(world, client, held, clock, end):
     message_id = await world.deliver(held["address"], RAW + b" " * IN_LOOP_BYTES)

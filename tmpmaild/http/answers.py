@@ -62,10 +62,10 @@ async def encode_in_thread(form: Callable[[T], msgspec.Struct], value: T) -> byt
 
 
 class LargeAnswerSlots:
-    """Limits how many large answers are in memory at the same time, in all and for each client."""
+    """Limits how many answers that cost much are made at the same time, in all (``most``) and for each client."""
 
-    def __init__(self) -> None:
-        self._all = anyio.CapacityLimiter(_SLOTS)
+    def __init__(self, most: float = _SLOTS) -> None:
+        self._all = anyio.CapacityLimiter(most)
         self._of_client: dict[str, anyio.CapacityLimiter] = {}
 
     @asynccontextmanager

@@ -1,5 +1,6 @@
 """The endpoints of messages: lists that may wait, one message, its source, attachments and views."""
 
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -170,16 +171,17 @@ class ViewEndpoints:
         self._viewer = viewer
         self._wire = wire
         self._slots = slots
+        # Pages are made one after another: a client that asks for a hundred would keep all others waiting.
+        self._turns = LargeAnswerSlots(math.inf)
 
     async def create(self, request: Request) -> Response:
         """Create the path of a view, which works for a minute."""
         wanted = read_body(await body(request), request.headers.get("content-type"), ViewRequest)
-        secret, grant, remote_images = await self._viewer.permit(
-            request.path_params["address"],
-            request.path_params["id"],
-            token(request),
-            remote_images=wanted.remote_images,
-        )
+        one = _wanted(request)
+        async with self._turns.take(client(request)):
+            secret, grant, remote_images = await self._viewer.permit(
+                one.address, one.message_id, one.token, remote_images=wanted.remote_images
+            )
         path = self._wire.view_path(secret)
         return JsonResponse(msgspec.json.encode(self._wire.view(secret, grant, remote_images)), 201, {"Location": path})
 
@@ -189,11 +191,12 @@ class ViewEndpoints:
         with _no_reasons():
             grant, size_bytes = await self._viewer.find(secret)
         if size_bytes <= IN_LOOP_BYTES:
-            return await self._page(secret, grant)
-        return LargeAnswer(self._slots, client(request), partial(self._page, secret, grant))
+            return await self._page(request, secret, grant)
+        return LargeAnswer(self._slots, client(request), partial(self._page, request, secret, grant))
 
-    async def _page(self, secret: str, grant: Grant) -> Response:
-        with _no_reasons():
-            view = await self._viewer.look(secret, grant)
+    async def _page(self, request: Request, secret: str, grant: Grant) -> Response:
+        async with self._turns.take(client(request)):
+            with _no_reasons():
+                view = await self._viewer.look(secret, grant)
         policy = _POLICY.format(images="data: https:" if grant.remote_images else "data:")
         return Response(view.html, media_type="text/html", headers={"Content-Security-Policy": policy})

@@ -21,6 +21,7 @@ from tmpmaild.times import rfc3339
 
 LIFETIME_MS = 60_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
+_SMALL_CHARACTERS = 32 * 1024
 _MAX_PAGES = 4
 _MAX_PAGE_CHARACTERS = 8 * 1024 * 1024  # of all of them
 _PAGE_SECONDS = 5
@@ -51,7 +52,8 @@ class Viewer:
         self._access = access
         self._clock = clock
         self._new_secret = new_secret
-        self._renderers = anyio.CapacityLimiter(1)
+        # Each makes one page at a time; small mail does not wait for large mail, which may take seconds.
+        self._renderers, self._large_renderers = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         self._pages: dict[str, View] = {}  # by secret: made to count the images, and mostly asked for at once
 
     async def permit(
@@ -125,7 +127,8 @@ class Viewer:
         return inbox, full.message
 
     async def _render(self, texts: Texts, images: dict[str, str], *, remote_images: bool) -> View:
-        return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=self._renderers)
+        limiter = self._renderers if len(texts.html or "") <= _SMALL_CHARACTERS else self._large_renderers
+        return await anyio.to_thread.run_sync(_render, texts, images, remote_images, limiter=limiter)
 
     async def _images(self, grant: Grant, html: str, permit: Permit) -> dict[str, str]:
         wanted = await anyio.to_thread.run_sync(htmlview.content_ids, html)
