@@ -48,6 +48,15 @@ async def test_a_webhook_is_read_as_it_was_set_until_it_is_taken_away(engine):
         assert await engine.storage.take_webhook(inbox_id, engine.clock(), engine.clock() + 1) is None
 
 
+async def test_a_webhook_that_only_another_version_can_read_has_no_url_and_no_events(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
+    await _set(engine, other)
+    stored = await _set(engine, inbox, replace(WEBHOOK, events=frozenset({"message", "an event of 1.9"})))
+    assert stored.webhook == Webhook("", frozenset(), frozenset(), "")
+    assert {one.webhook.url for one in await engine.storage.list_webhooks("", 10)} == {"", WEBHOOK.url}
+    assert (await _set(engine, inbox)).webhook == WEBHOOK
+
+
 async def test_a_new_webhook_is_told_of_what_comes_after_it_was_set_and_of_all_of_that(engine):
     inbox, other = await engine.inbox("ada"), await engine.inbox("bob")
     await engine.add(inbox, subject="before")

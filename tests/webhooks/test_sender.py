@@ -318,9 +318,10 @@ async def test_a_webhook_that_is_set_anew_during_a_call_is_the_one_that_counts(h
 
 
 async def test_a_url_that_cannot_be_read_any_more_harms_no_other(house):
-    """Such as that of a newer version on the same database."""
+    """Such as those of a newer version on the same database."""
     inbox = await house.inbox()
     await house.set(await house.inbox("bob"), Webhook("no URL", frozenset({"message"}), frozenset(), SECRET))
+    await house.set(await house.inbox("cyd"), Webhook("https://a.example/", frozenset({"new"}), frozenset(), SECRET))
     async with house.sending(house.another()):
         await house.deliver(inbox, "told")
         await house.receiver.wait(1)

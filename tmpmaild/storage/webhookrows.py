@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from msgspec import json
+from msgspec import DecodeError, json
 
 from tmpmaild import ids
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
@@ -16,6 +16,14 @@ MAX_VERSION: Final = 1 << _VERSION_BITS
 def text(webhook: Webhook) -> str:
     """Return what the holder of an inbox wants as text to be stored."""
     return json.encode(webhook, order="sorted").decode()
+
+
+def _webhook(text: str) -> Webhook:
+    """Return a webhook; without URL and events if a version that knows more has stored it: it shall harm no other."""
+    try:
+        return _decode(text)
+    except DecodeError:
+        return Webhook("", frozenset(), frozenset(), "")
 
 
 class WebhookRow(NamedTuple):
@@ -50,7 +58,7 @@ class WebhookRow(NamedTuple):
             address=self.address,
             expires_at_ms=self.expires_at_ms,
             version=self.version,
-            webhook=_decode(self.webhook),
+            webhook=_webhook(self.webhook),
             state=state,
             newest_message_id=ids.inbox_message_id(owner, max(self.newest, self.told_message)),
         )
