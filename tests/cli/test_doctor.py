@@ -103,6 +103,9 @@ def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
     (tmp_path / "key.pem").chmod(0o640)
     assert levels(found := list(files.check(stored))) == ["problem", "warning", "ok"]
     assert "the service's user cannot read it" in found[1].text
+    with monkeypatch.context() as handed_over:
+        handed_over.setattr(files, "_CREDENTIALS", tmp_path)
+        assert levels(files.check(stored)) == ["problem", "ok", "ok"]
     (source := tmp_path / "config.toml").touch(mode=0o600)
     assert levels(files.check(stored, source=source)) == ["problem", "problem", "warning", "ok"]
     source.chmod(0o640)

@@ -121,7 +121,9 @@ def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Resul
     text = f"{file}: of user {_name(found.st_uid)}, mode {mode:04o}"
     if _has_acl(file):  # as a credential has
         return ok(check, f"{text}, and an access control list (getfacl shows it)")
-    if not _may(found, reader or _in_any_group(found), stat.S_IROTH):
+    # What systemd hands over while the service starts is its user's.
+    reads = reader or (None if _CREDENTIALS in file.parents else _in_any_group(found))
+    if reads is not None and not _may(found, reads, stat.S_IROTH):
         who = f"user {_name(reader.uid)}" if reader else "the service's user"
         return warning(
             check,
