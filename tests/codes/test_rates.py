@@ -2,7 +2,8 @@
 
 ``blind/first.jsonl``, ``second.jsonl`` and ``third.jsonl`` have 150 each, a hundred of them with a code, ``fourth.jsonl``
 has 120, half of them with one, ``fifth.jsonl`` 170, a hundred with one. The finder was developed on the first three, and
-mended for the fifth and the sixth, of which ``sixth.jsonl`` keeps 101 of 216: those without HTML, and most that were wrong.
+mended for the fifth, the sixth and the seventh. ``sixth.jsonl`` keeps 101 of 216: those without HTML, and most that were wrong;
+``seventh.jsonl`` has 111, 59 of them with a code.
 What it measured on the later ones before anybody looked into them is in docs/decisions.md.
 """
 
@@ -24,6 +25,7 @@ HERE = Path(__file__).parent / "blind"
         ("fourth", 120, 0.96, 0, 1),
         ("fifth", 170, 0.98, 0, 1),
         ("sixth", 101, 1, 0, 0.97),
+        ("seventh", 111, 1, 0, 0.97),
     ],
 )
 def test_the_rates_that_were_reached_are_held(name, size, least_codes, most_invented, least_links):

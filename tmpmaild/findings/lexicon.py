@@ -1,6 +1,6 @@
 """Finds the words of a word list in a text, in any script; which words, and what they mean, is for codes and links.
 
-The lists are in ``words/``, one file for each finder, which tells how they are written.
+The lists are in ``words/``, one file for each finder, which tells how they are written; ``signs.toml`` has numbers.
 """
 
 import re

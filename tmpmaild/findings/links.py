@@ -30,7 +30,7 @@ _LEAST_DIGITS = 2
 
 # Not the quotes and the East Asian text that may follow an address without a space.
 _ADDRESS = re.compile(
-    r"[hH][tT][tT][pP][sS]?://[^\s<>\"`\u2018-\u201f\u00ab\u00bb\u2026\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
+    r"[hH][tT][tT][pP][sS]?://[^\s<>\"`\u2018-\u201f\u00ab\u00bb\u2026\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++"
 )
 # In HTML: not the value of an attribute.
 _BARE = re.compile(r"(?<![\"'=(])https?://", re.IGNORECASE)

@@ -18,6 +18,7 @@ class Cue(IntEnum):
     VERIFY = auto()
     DELIVERY = auto()
     CONFIRM = auto()
+    WORDED = auto()
     ENTER = auto()
     ENTERED = auto()
     HINT = auto()

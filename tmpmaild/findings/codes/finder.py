@@ -16,6 +16,8 @@ from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
+_WORDED = frozenset({Cue.WORDED, Cue.ASKED})
+_LETTERS = frozenset({Cue.DIGITS, Cue.ENTER})
 
 _LINES_ABOVE = 4
 _LINES_AROUND = 3
@@ -32,11 +34,8 @@ class _Places(dict[str, frozenset[Cue]]):
         self["near"] = mail.lines[number].cues
 
     def __missing__(self, place: str) -> frozenset[Cue]:
-        self[place] = self._around() if place == "around" else self._of_lines(place)
+        self[place] = self["above"] | self["below"] if place == "around" else self._of_lines(place)
         return self[place]
-
-    def _around(self) -> frozenset[Cue]:
-        return self["above"] | self["below"]
 
     def _of_lines(self, place: str) -> frozenset[Cue]:
         mail, number = self._mail, self._number
@@ -73,6 +72,8 @@ def _confidence(mail: Mail, number: int, index: int) -> float:
     shape = line.shapes[index]
     if line.is_word(shape) or line.is_counted(shape):
         return 0
+    if shape.kind is Kind.PHRASE:
+        return _labelled(mail, number, shape)
     if not line.cues & _NAMING:
         return _named_above(mail, number, shape)
     named = naming.naming(line, index)
@@ -98,6 +99,13 @@ def _named_by_verb(mail: Mail, number: int, shape: Shape) -> float:
     if not passwords or not naming.is_joined(line, passwords[-1], shape):
         return 0
     return scores.strength("password", _Places(mail, number))
+
+
+def _labelled(mail: Mail, number: int, shape: Shape) -> float:
+    """Rate words behind "code word:"; with a number, behind whatever names a code or asks to enter it."""
+    label = mail.lines[number if shape.start > 1 else number - 1].cues
+    is_named = label & _WORDED or label >= _LETTERS or (label & _NAMING and shape.value[-1].isdigit())
+    return 0 if not is_named else scores.strength("verb", _Places(mail, number))
 
 
 def _named_above(mail: Mail, number: int, shape: Shape) -> float:

@@ -38,8 +38,8 @@ _MOST_MODIFIERS = 3
 
 # "code promo", "code de suivi", "mot de passe à usage unique"
 OF = re.compile(
-    r"[ -]?(?:(?:de|d['\u2019]|di|del|de la|dell['\u2019]|della|do|da|du|des|of|van|voor|a|\u00e0|(?:yako )?[yw]a) ?"
-    r"|\u05d4|\u0627\u0644|\u7528?\u306e?)",
+    r"[ -]?(?:(?:d(?:e(?:l|s| la|lla|ll['\u2019])?|['\u2019]|[aiou])|of|van|voor|pro|na|dla|a|\u00e0|(?:yako )?[yw]a) ?"
+    r"|\u05d4|\u0627\u0644|\u7528?\u306e?)"
 )
 OPENS_VALUE = frozenset(
     ":=>-*\"'([{|_\uff1a\u2013\u2014\u300c\u300e\u3010\u00ab\u201c\u201e\u2018\u2192\u27a1\U0001f449"
@@ -105,7 +105,9 @@ class Line:
 
     def is_word(self, shape: Shape) -> bool:
         """Return whether letters are one of the words that speak of codes."""
-        is_letters = shape.kind in {Kind.LETTERS, Kind.WORDS} and not any(map(str.isdigit, shape.value))
+        if shape.kind is Kind.PHRASE and not PLAIN_WORDS.isdisjoint(lexicon.fold(shape.value).split()):
+            return True
+        is_letters = shape.kind >= Kind.LETTERS and not any(map(str.isdigit, shape.value[:-_SHORT_WORD]))
         return is_letters and any(mark.start < shape.end and shape.start < mark.end for mark in self.marks)
 
     def is_asked_for(self, shape: Shape) -> bool:

@@ -1,7 +1,7 @@
 """Codes that no noun names, or only weakly: how a number is set in its mail tells as much, in every language.
 
 What somebody is to type is in a line of its own, behind a colon or first in its sentence, in a mail with few other
-numbers and hardly any amount; a receipt has many, each with a label. What each sign weighs is in ``scores.py``.
+numbers and hardly any amount; a receipt has many, each with a label. What each sign weighs is in ``words/signs.toml``.
 """
 
 import re
@@ -32,12 +32,10 @@ _NOTHING_MORE = re.compile(r"[^\w%$\u20a0-\u20cf]*\Z")
 _GOES_ON = re.compile(r"\*{0,2} (?:[\u2013\u2014-] |[^\W\d_A-Z])|[^\x00-\u10ff]")
 _AMOUNT = re.compile(
     "[$\u00a3\u00a5\u20a0-\u20cf] ?[0-9]|[0-9] ?(?:[$\u00a3\u00a5\u20a0-\u20cf\u5143\u5186\uc6d0]"
-    r"|(?i:usd|eur|kr|z\u0142|k\u010d|tl|\u0440\u0443\u0431|lei|\u0433\u0440\u043d|ft|rp)\b)",
+    r"|(?i:usd|eur|kr|z\u0142|k\u010d|tl|\u0440\u0443\u0431|lei|\u0433\u0440\u043d|ft|rp)\b)"
 )
 # "10 minutes", in whatever language.
-_DURATION = re.compile(
-    r"(?<![\w.,:/-])(?:5|10|15|20|24|30|48|60|90)[ -]?(?![0-9/.:,%$\u20a0-\u20cf])[^\W\d_]",
-)
+_DURATION = re.compile(r"(?<![\w.,:/-])(?:5|10|15|20|24|30|48|60|90)[ -]?(?![0-9/.:,%$\u20a0-\u20cf])[^\W\d_]")
 
 _REFERRING = NOUNS | NUMBERS | {Cue.ENTER}
 _CUES = {
@@ -75,6 +73,7 @@ class _Counted:
             _Placed(number, shape, _place(line, shape))
             for number, line in enumerate(self.lines)
             for shape in line.shapes
+            if shape.kind is not Kind.PHRASE
         ]
         self._has_amounts = any(_AMOUNT.search(line.text) for line in self.lines)
         self._rivals = {place: self._values_at(places) for place, places in _RIVALS.items()}

@@ -6,6 +6,7 @@ Each is above 0 and at most 1; the confidence of a code is their product.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from tmpmaild.findings import lexicon
 from tmpmaild.findings.codes.cues import NOUNS, Cue
 
 LEAST = 0.45
@@ -19,7 +20,7 @@ YEAR = 0.75
 VALUE_LINE = 0.8
 SPACED = 0.8
 LETTERS = dict.fromkeys(range(4, 11), 0.8)
-MIXED = {4: 0.62, **dict.fromkeys(range(5, 11), 0.9), **dict.fromkeys(range(11, 33), 0.56)}
+MIXED = {4: 0.7, **dict.fromkeys(range(5, 11), 0.9), **dict.fromkeys(range(11, 33), 0.59)}
 COUPON = 0.54
 SHELF = 0.9
 EVEN_GROUPS = 0.9
@@ -27,7 +28,7 @@ NEARLY_EVEN_GROUPS = 0.7
 UNEVEN_GROUPS = LONG_GROUP = 0.55
 THREE_WORDS = 0.9
 TWO_WORDS = 0.6
-SECRET = 0.9
+SECRET = PHRASE = 0.9
 SMALL_LETTERS_COST = 0.15
 
 JOINED = 1.0
@@ -54,8 +55,9 @@ _STRENGTHS = {
     },
     "compound": {
         "around:trade": 0,
-        "around:enter around:verify|once|lasts": 0.65,
-        "around:hint": 0.62,
+        "around:enter around:verify|once|lasts|confirm": 0.77,
+        "around:hint": 0.77,
+        "near:verify|once": 0.77,
         "around:parcel around:premises": 0.62,
     },
     "confirmation": {
@@ -137,49 +139,7 @@ def strength(name: str, cues: Mapping[str, frozenset[Cue]]) -> float:
 _WITHOUT_SIGNS = -2.75
 _EACH_WEIGHT = 0.04
 _MOST_BY_SIGNS = 0.7
-SIGNS = {
-    "alone": 3.5,
-    "colon": 1.5,
-    "leads": 1.0,
-    "inside": -1.5,
-    "ends": -2.75,
-    "referred to": 5.0,
-    "early": 0.5,
-    "sole": 0.75,
-    "late": -2.0,
-    "below title": -3.0,
-    "duration": 1.5,
-    "asked": 3.5,
-    "own enter": 1.0,
-    "own verify": 0.5,
-    "own label": -1.5,
-    "own trade": -3.0,
-    "around verify": 0.75,
-    "around enter": 0.5,
-    "around hint": 0.5,
-    "around label": -1.5,
-    "around trade": -1.5,
-    "subject noun": 0.75,
-    "subject verify": 0.5,
-    "subject confirm": 0.5,
-    "subject label": -1.0,
-    "subject trade": -2.5,
-    "other kind": -4.0,
-    "labelled": -1.5,
-    "unit": -4.0,
-    "rivals 1": -2.5,
-    "rivals 2": -3.0,
-    "amounts": -1.25,
-    "4 digits": 1.0,
-    "6 digits": 1.5,
-    "8 digits": -1.5,
-    "mixed": 0.5,
-    "hyphen": 1.5,
-    "words": -2.0,
-    "grouped": 1.5,
-    "letters": -5.0,
-    "weak shape": -1.5,
-}
+SIGNS: dict[str, float] = lexicon.load("signs")
 
 
 _MOST_AROUND = sum(weight for sign, weight in SIGNS.items() if weight > 0 and sign.startswith("around"))

@@ -24,21 +24,21 @@ _LONGEST_LINE = 800
 
 # What no reader sees, and accents that stand apart from their letters; a keycap's frame too.
 _UNSEEN = re.compile(
-    "[\u00ad\u0300-\u036f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\u20d0-\u20ff\ufe0e\ufe0f\ufeff]+",
+    "[\u00ad\u0300-\u036f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\u20d0-\u20ff\ufe0e\ufe0f\ufeff]+"
 )
 _FOREIGN_DIGITS = re.compile(r"[^\D0-9]+")
 _WIDE_LETTERS = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
 _WIDE_OFFSET = 0xFEE0
 # Paths too: "/login/code".
 _WEB_ADDRESS = re.compile(
-    r"(?:[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)|(?<!\S)/\w)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++",
+    r"(?:[hHwW](?:[tT][tT][pP][sS]?://|[wW]{2}\.)|(?<!\S)/\w)[^\s<>\"\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]++"
 )
 _MAIL_ADDRESS = re.compile(r"(?<![\w.%+*-])[\w.%+*-]++@[\w-]++\.[\w.-]++", re.ASCII)
 _LEFT_OUT = " \ufffc "
 _EMPTY_LINES = re.compile(r"\n\s+")
 # "No." and "Tel." end no sentence, unless a capital letter follows.
 _SENTENCE_END = re.compile(
-    r"[.!?](?:(?<=\w{4}.)|(?<=[%)$\u20a0-\u20cf].)|(?<=\w{3}.)(?= [A-Z\u00c0-\u00de\u0410-\u042f])) ",
+    r"[.!?](?:(?<=\w{4}.)|(?<=[%)$\u20a0-\u20cf].)|(?<=\w{3}.)(?= [A-Z\u00c0-\u00de\u0410-\u042f])) "
 )
 # What an earlier mail said; without words it may be emphasis.
 _QUOTED = re.compile(r"^>(?!>).*[^\W\d_]{2}.*$", re.MULTILINE)
@@ -52,34 +52,38 @@ _IN_WORD = "0-9A-Za-z_\u00c0-\u0559\u0560-\u0588\u5e74\ub144"  # the sign of a y
 _JOINT = " ?[-\u2010-\u2015|\u00b7\u2022] ?| "
 _NUMBER = re.compile(rf"[0-9](?<![{_IN_WORD}].)[0-9]*+(?:(?>[.,:/'\u2019]|{_JOINT})[0-9]++)*")
 _JOINTS = re.compile(rf"({_JOINT})")
+_SMALL = "a-z\u00df-\u00f6\u00f8-\u00ff\u0101-\u017f"
 _TOKEN = re.compile(
-    rf"(?<![{_IN_WORD}-])(?=[0-9A-Za-z])(?>"
+    rf"(?<![{_IN_WORD}-])(?=[0-9A-Za-z{_SMALL}])(?>"
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
     r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?<![0-9A-Z]{3} )(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
     r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})(?! [0-9A-Z]{3}|-)"
-    r"|(?=[A-Za-z-]*+[0-9])(?![0-9]++(?![A-Za-z-]))[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*"
+    r"|(?=[A-Za-z_-]*+[0-9])(?![0-9]++(?:-[aeo\u00f6]s\b|(?![A-Za-z_-])))[0-9A-Za-z]++(?:[-_][0-9A-Za-z]++)*"
+    r"|(?=(?:[A-Z]*+[a-z]++[A-Z]){2})[A-Za-z]++"
     r"|[A-Z]{3,}+(?:-[A-Z]++)*"
-    r"|[a-z]{3,}+(?:-[a-z]++)+"
-    rf")(?![{_IN_WORD}])",
+    rf"|[{_SMALL}]{{3,}}+(?:-[{_SMALL}]++)+(?:-[0-9]{{1,4}})?"
+    rf")(?![{_IN_WORD}])"
 )
 
 # A password with signs in it, from where a token is found.
 _SIGNS = frozenset("!$%^&*_+=?~#@")
 _SECRET = re.compile(
     r"(?<![!-~])(?=\S{0,20}[a-z])(?=\S{0,20}[A-Z])"
-    r"[0-9A-Za-z-]{1,12}[!$%^&*_+=?~#@][0-9A-Za-z][!-~]{2,16}(?<=[^.,;])(?=[.,;]?(?![!-~]))",
+    r"[0-9A-Za-z-]{1,12}[!$%^&*_+=?~#@][0-9A-Za-z][!-~]{2,16}(?<=[^.,;])(?=[.,;]?(?![!-~]))"
 )
 
 _CURRENCIES = "$\u00a2-\u00a5\u0e3f\u20a0-\u20cf"
 # Behind these a number is an amount, a part of something longer, or the rest of a masked one; "**1234**" is emphasis.
 _NO_START = re.compile(
-    rf"(?:[+/.@\\]|[(\[]#|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2}}[ -]?|[.\u2026]{{2}}|\u2026"
-    r"|[0-9]\) ?)\Z",
+    rf"(?:[+/.@\\]|(?<=\S )\*|[(\[]#|[0-9A-Za-z]-|[{_CURRENCIES}] ?|[*\u2022\u00b7xX#]{{2}}[ -]?|[.\u2026]{{2}}|\u2026"
+    r"|[0-9]\) ?)\Z"
 )
 _NO_START_CHARACTERS = 6
 # "1234 S. Broadway", "1200 Example Ave"
 _STREET = r" [NSEW]\. [A-Z]| (?:[A-Z][\w.]{0,15}+ ){1,3}(?:St|Street|Ave|Avenue|Blvd|Rd|Road|Dr|Drive|Ln|Lane|Hwy)\b"
-_NO_END = re.compile(rf"(?:\) ?|\*+)[0-9]|[/@=#\\\u00b0]|-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]|{_STREET}")
+_NO_END = re.compile(
+    rf"(?:\) ?|\*+)[0-9]|[/@=#\\\u00b0]|(?!-[aeo\u00f6]s\b)-?[{_IN_WORD}]|\.[a-z]{{2,4}}\b| ?[%{_CURRENCIES}]|{_STREET}"
+)
 _NO_TOKEN_START = re.compile(r"(?:[#/@=\\+&$]|[0-9A-Za-z][.'!?^~;,])\Z")
 _NO_TOKEN_END = re.compile(r"[/@=\\+%]|\.[a-z]{2,4}\b| [0-9A-Z]{4} [0-9A-Z]{4}\b")
 
@@ -90,7 +94,7 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 # "5528-1190-37", "30 7714"; not "2025-26", "1-800-555-0199" and "555-0147".
 _UNEVEN = re.compile(
     r"(?!(?:19|20)[0-9]{2}-[0-9]{2}(?![0-9])|1-|[2-9][0-9]{2}-[0-9]{4}(?![0-9-]))"
-    r"(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4}|[0-9]{1,3}(?: [0-9]{2,3}){2})",
+    r"(?:[0-9]{1,5}(?:-[0-9]{1,5}){1,3}|[0-9]{2,4} [0-9]{1,4}|[0-9]{1,3}(?: [0-9]{2,3}){2})"
 )
 _PRINTED = re.compile(r"[!-~]*+")
 _LONGEST_START = 13
@@ -99,7 +103,7 @@ _SHELF = re.compile(r"[0-9]{1,2}-(?:[0-9]{1,2}-)?[0-9]{4,5}")
 # A line that is nothing but groups of capital letters and digits; not "PIN 4815", a time or a British postcode.
 _VALUE_LINE = re.compile(
     r"[^\w(+$]*+(?!(?:OTP|PIN|TAN|CODE|TOKEN) |[A-Z]{1,2}[0-9][0-9A-Z]? [0-9][A-Z]{2}$|[0-9:. -]+ ?(?:AM|PM|[A-Z]{3})$)"
-    r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*",
+    r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*"
 )
 _MOST_TYPED = 14
 _LONG_GROUP = 20  # of a hash
@@ -107,9 +111,21 @@ _LONGEST_TYPED = 10  # longer ones are copied
 _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
-_WORDS = re.compile(r"[a-z]{3,}(?:-[a-z]{3,})+(?:-[0-9]{1,4})?")
+_WORDS = re.compile(rf"[{_SMALL}]{{3,}}(?:-[{_SMALL}]{{3,}})+(?:-[0-9]{{1,4}})?")
+_SMALL_AND_CAPITALS = re.compile(r"(?:[A-Z]*[a-z]+[A-Z]){2}[A-Za-z]*|(?=.{8})\w*_.*")
+# Of letters that are not Latin: capital letters, or up to two of those that have no capitals, with digits.
+_CAPITALS = "\u0386-\u03ab\u0400-\u042f"
+_FOREIGN = re.compile(
+    r"(?<![\w-])(?=[0-9-]*+[^\W\d_A-Za-z])(?=[^\s0-9]*+[0-9])(?:"
+    rf"[0-9{_CAPITALS}]++(?:-[0-9{_CAPITALS}]++)*|[\u05d0-\u064a\u0900-\u30ff\uac00-\ud7a3]{{1,2}}-[0-9]{{4,6}})(?![\w-])"
+)
+# Words, of which a number may be the last: what stands alone behind a colon.
+_PART = r"[^\W\d_][^\s!-/:-@\[-`{-~\u3001\u3002]{1,14}"
+_PHRASE = re.compile(
+    rf"[\"'*\u00ab\u201c\u201e\u300c]?({_PART}(?:[ -](?:{_PART}|[0-9]{{1,3}}\b)){{0,5}})[\"'*\u00bb\u201d\u300d.]?"
+)
 _GROUPS = re.compile(
-    r"(?=.{7})(?!\d+(?:-\d+)*\Z|\d{4}-\d\d-)(?:[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}|[0-9A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,6}){2})"
+    r"(?=.{6})(?!\d+(?:-\d+)*\Z|\d{4}-\d\d-)(?:[0-9A-Za-z]{2,6}(?:-[0-9A-Za-z]{2,6}){1,3}|[0-9A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,6}){2})"
 )
 
 
@@ -122,6 +138,7 @@ class Kind(IntEnum):
     VALUE = auto()
     LETTERS = auto()
     WORDS = auto()
+    PHRASE = auto()
 
 
 TYPED = frozenset({Kind.DIGITS, Kind.MIXED})
@@ -196,6 +213,8 @@ def find(lines: list[str]) -> dict[int, list[Shape]]:
         whole = _whole(line, start)
         if whole and [shape.value for shape in found.get(number, [])] != [whole.value]:
             found[number] = [whole]
+        elif number not in found and (phrase := _phrase(line, lines[number - 1][-1:] if number else "")):
+            found[number] = [phrase]
     return found
 
 
@@ -212,7 +231,23 @@ def _whole(line: str, start: int) -> Shape | None:
     return None
 
 
+def _phrase(line: str, last_before: str) -> Shape | None:
+    """Return the words that stand behind the last colon, or in the line below one."""
+    colon = max(map(line.rfind, COLONS))
+    if len(line) - colon > _LONGEST_RUN or (colon < 0 and last_before not in COLONS):
+        return None
+    start = colon + 1 + (line[colon + 1 : colon + 2] == " ")
+    match = _PHRASE.fullmatch(line, start)
+    return Shape(*match.span(1), match[1], scores.PHRASE, Kind.PHRASE) if match else None
+
+
 def _shapes(text: str) -> Iterator[Shape]:
+    for match in islice(_FOREIGN.finditer(text), MAX_LOOKS):
+        stand_in = "".join(one if one.isascii() else "X" for one in match[0])
+        kind, score = _kind_and_score(stand_in, stand_in)
+        if score:
+            yield Shape(*match.span(), match[0], score, kind)
+    text = _FOREIGN.sub(lambda match: "\ufffc" * len(match[0]), text)
     for match in islice(_NUMBER.finditer(text), MAX_LOOKS):
         if match.end() - match.start() >= _SHORTEST:
             yield from _of_number(text, match.start(), match.end())
@@ -279,6 +314,8 @@ def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
 def _kind_and_score(token: str, value: str) -> tuple[Kind, float]:
     if _WORDS.fullmatch(token):
         return Kind.WORDS, scores.TWO_WORDS if token.count("-") == 1 else scores.THREE_WORDS
+    if _SMALL_AND_CAPITALS.fullmatch(token):
+        return Kind.WORDS, scores.SECRET
     kind = Kind.LETTERS if value.replace("-", "").isalpha() else Kind.MIXED
     if _PREFIXED.fullmatch(token):
         return kind, scores.PREFIXED_DIGITS
