@@ -238,6 +238,7 @@ def test_what_stands_below_a_mail_is_never_what_it_was_sent_for(text):
         "https://help.x.example/reset",
         "https://x.example/logo-login.png",
         "https://x.example/unsubscribe?confirm=1",
+        f"https://wiki.example/index.php/Special:InvalidateEmail/{TOKEN}",
     ],
 )
 def test_some_addresses_are_never_what_a_mail_was_sent_for(href):
