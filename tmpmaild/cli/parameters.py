@@ -84,7 +84,7 @@ class Input(click.File):
             self.fail("standard input is closed", parameter, context)
 
 
-class Duration(click.ParamType[float]):
+class Duration(click.ParamType):  # type: ignore[type-arg]  # it is generic since click 8.4 alone
     """A time in seconds, or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``, ``1d``; a year at most."""
 
     name = "duration"
