@@ -83,6 +83,8 @@ WRONG = {
     "status": [["x"], ["--unknown"]],
     "inboxes": [["x"], ["--client", "x"], ["--client", "10.0.0.0/8"], ["--client", "2001:db8::/48"], ["--client"]],
     "backup": [[], ["a", "b"]],
+    "block": [[], ["--for", "1d"], ["--force"], ["x"]],
+    "unblock": [[], ["x"]],
     "webhooks": [["x"], ["--pause", "a.example", "--forget", "a.example"], ["--for", "1h"], ["--resume"]],
     "purge": [
         [],

@@ -186,6 +186,11 @@ def _named(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def _expect_a_name(wanted: dict[str, Any]) -> None:
+    if not any(wanted[kind] for kind in ("senders", "names", "clients")):
+        raise click.UsageError("name what: --sender, --name or --client")
+
+
 @click.command()
 @_named
 @click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it: for good.")
@@ -196,6 +201,7 @@ def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
 
     Clients can neither connect to SMTP nor create addresses; what they have created already stays (see purge).
     """
+    _expect_a_name(wanted)
     until = None if seconds is None else max(int(seconds), 1)
     (done,) = control.ask(config, "block", {**wanted, "seconds": until})
     say(f"{done['count']} blocked")
@@ -206,6 +212,7 @@ def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
 @with_config
 def unblock(config: Config, **wanted: Any) -> None:
     """End blocks, named as they were for block."""
+    _expect_a_name(wanted)
     (done,) = control.ask(config, "unblock", wanted)
     if not done["count"]:
         raise CommandError("nothing of this was blocked")
