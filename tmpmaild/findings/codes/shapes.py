@@ -112,11 +112,11 @@ _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
 _WORDS = re.compile(rf"[{_SMALL}]{{3,}}(?:-[{_SMALL}]{{3,}})+(?:-[0-9]{{1,4}})?")
-_SMALL_AND_CAPITALS = re.compile(r"(?:[A-Z]*[a-z]+[A-Z]){2}[A-Za-z]*|(?=.{8})\w*_.*")
+_SMALL_AND_CAPITALS = re.compile(r"(?:[A-Z]*[a-z]+[A-Z]){2}[A-Za-z]*|(?=.{8})[^\W_]*+_.*")
 # Of letters that are not Latin: capital letters, or up to two of those that have no capitals, with digits.
 _CAPITALS = "\u0386-\u03ab\u0400-\u042f"
 _FOREIGN = re.compile(
-    r"(?<![\w-])(?=[0-9-]*+[^\W\d_A-Za-z])(?=[^\s0-9]*+[0-9])(?:"
+    r"(?<![\w-])(?=[0-9-]*+[^\W\d_A-Za-z])(?=[^\s0-9]{0,40}+[0-9])(?:"
     rf"[0-9{_CAPITALS}]++(?:-[0-9{_CAPITALS}]++)*|[\u05d0-\u064a\u0900-\u30ff\uac00-\ud7a3]{{1,2}}-[0-9]{{4,6}})(?![\w-])"
 )
 # Words, of which a number may be the last: what stands alone behind a colon.
