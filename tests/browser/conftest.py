@@ -250,8 +250,9 @@ class Pages:
             if other is not page:
                 await other.close()
         if name_of(page) != "webkit":
-            await page.unroute_all()
-            await page.context.unroute_all()
+            # Else an answer that comes when its request has gone on is an error of the next test.
+            await page.unroute_all(behavior="wait")
+            await page.context.unroute_all(behavior="wait")
             media = ["media", "color_scheme", "reduced_motion", "forced_colors"]
             await page.emulate_media(**dict.fromkeys(media, "null"))
         if page.url.startswith("http"):
