@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tmpmaild.http import answers
-from tmpmaild.http.answers import LargeAnswerSlots
+from tmpmaild.http.answers import AnswerSlots
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import Client
 
@@ -28,7 +28,7 @@ def refused(monkeypatch):
 
 
 async def test_one_client_cannot_take_all_places(refused):
-    slots = LargeAnswerSlots()
+    slots = AnswerSlots()
     async with slots.take(client("greedy")), slots.take(client("greedy")):
         assert await refused(slots, client("greedy")) == "busy"
         async with slots.take(client("modest")):
@@ -37,7 +37,7 @@ async def test_one_client_cannot_take_all_places(refused):
 
 
 async def test_a_place_that_comes_free_is_given_to_who_waits():
-    slots = LargeAnswerSlots()
+    slots = AnswerSlots()
     served = anyio.Event()
 
     async def wait():
@@ -54,7 +54,7 @@ async def test_a_place_that_comes_free_is_given_to_who_waits():
 
 
 async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more(refused):
-    slots = LargeAnswerSlots()
+    slots = AnswerSlots()
     exempt = client("farm", exempt=True)
     async with anyio.create_task_group() as tasks:
         for _ in range(16):
@@ -68,7 +68,7 @@ async def test_an_exempt_client_takes_as_many_places_as_there_are_and_no_more(re
 
 
 async def test_many_clients_share_sixteen_places(refused):
-    slots = LargeAnswerSlots()
+    slots = AnswerSlots()
     async with anyio.create_task_group() as tasks:
         for number in range(16):
             tasks.start_soon(_hold, slots, client(str(number)))

@@ -63,12 +63,12 @@ async def test_one_small_mail_of_many_parts_is_a_large_answer(world, held, monke
     """Its source is small, and so are its texts; what is said of its parts is not."""
     taken = []
 
-    class Counted(answers.LargeAnswerSlots):
+    class Counted(answers.AnswerSlots):
         def take(self, client):
             taken.append(client)
             return super().take(client)
 
-    monkeypatch.setattr("tmpmaild.http.app.LargeAnswerSlots", Counted)
+    monkeypatch.setattr("tmpmaild.http.app.AnswerSlots", Counted)
     client = world.client()
     message_id = await world.deliver(held["address"], parts(900, b""))
     answer = await client.get(path(held, f"/{message_id}"))

@@ -88,13 +88,13 @@ def scope(target):
 
 async def test_what_is_over_while_it_waits_for_a_place_is_not_shown(world, client, inbox, monkeypatch, clock):
     message_id = await world.deliver(inbox, LARGE)
-    take = answers_module.LargeAnswerSlots.take
+    take = answers_module.AnswerSlots.take
 
     def late(self, name):
         clock.advance(seconds=3600)
         return take(self, name)
 
-    monkeypatch.setattr(answers_module.LargeAnswerSlots, "take", late)
+    monkeypatch.setattr(answers_module.AnswerSlots, "take", late)
     answer = await client.get(path(inbox, message_id))
     assert (answer.status, answer.json()["code"]) == (410, "address-expired")
 

@@ -108,8 +108,8 @@ def _read(source: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(source.read_text("utf-8-sig"))
     except OSError as error:
-        hint = f"; the service's user must have the right: chmod 0644 {source}"
-        hint = hint if isinstance(error, PermissionError) else ""
+        is_forbidden = isinstance(error, PermissionError)
+        hint = f"; the service's user must have the right: chmod 0644 {source}" if is_forbidden else ""
         raise ConfigError([f"{source}: cannot be read: {error.strerror}{hint}"]) from error
     except UnicodeDecodeError as error:
         raise ConfigError([f"{source}: is not UTF-8 (at byte {error.start})"]) from error

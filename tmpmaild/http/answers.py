@@ -61,7 +61,7 @@ async def encode_in_thread(form: Callable[[T], msgspec.Struct], value: T) -> byt
     return await anyio.to_thread.run_sync(lambda: msgspec.json.encode(form(value)))
 
 
-class LargeAnswerSlots:
+class AnswerSlots:
     """Limits how many answers that cost much are made at the same time, in all (``most``) and for each client."""
 
     def __init__(self, most: float = _SLOTS) -> None:
@@ -105,7 +105,7 @@ class LargeAnswer:
     It is broken off when the client takes longer than ten seconds for a slice, or a minute for all of it.
     """
 
-    def __init__(self, slots: LargeAnswerSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
+    def __init__(self, slots: AnswerSlots, client: Client, make: Callable[[], Awaitable[Response]]) -> None:
         self._slots = slots
         self._client = client
         self._make = make

@@ -18,7 +18,7 @@ from tmpmaild.errors import RequestError
 from tmpmaild.http import health, openapi, pages
 from tmpmaild.http.accesslog import AccessLog
 from tmpmaild.http.addressendpoints import AddressEndpoints
-from tmpmaild.http.answers import JsonResponse, LargeAnswerSlots, StreamSlots
+from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.crosssite import Cors, CrossSite
 from tmpmaild.http.feedendpoints import FeedEndpoints
@@ -59,7 +59,7 @@ class HttpApp:
         self._service = service
         self._limits = limits
         self._streams = StreamSlots(0)
-        self._slots = LargeAnswerSlots()
+        self._slots = AnswerSlots()
         self._health = [_Route(path, resource) for path, resource in health.public_paths(ready).items()]
         help_text = "Requests, by operation of the API and status of the answer."
         self._requests = Count("http_requests_total", help_text, ("operation", "status"))
@@ -154,7 +154,7 @@ def _docs_style() -> StaticFile:
 
 
 def _endpoints(
-    service: InboxService, wire: Wire, slots: LargeAnswerSlots, stream_slots: StreamSlots, description: bytes
+    service: InboxService, wire: Wire, slots: AnswerSlots, stream_slots: StreamSlots, description: bytes
 ) -> dict[str, Endpoint]:
     """Return the endpoint of each operation, by its id."""
     addresses = AddressEndpoints(service, wire)

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from tmpmaild import __version__
 from tmpmaild.http import atom
-from tmpmaild.http.answers import JsonResponse, LargeAnswer, LargeAnswerSlots, is_large
+from tmpmaild.http.answers import AnswerSlots, JsonResponse, LargeAnswer, is_large
 from tmpmaild.http.atom import FeedUrls
 from tmpmaild.http.files import CONTENT_SECURITY_POLICY, is_held
 from tmpmaild.http.resource import client, token
@@ -28,7 +28,7 @@ _POWERLESS = {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; sandbox"} 
 class FeedEndpoints:
     """The endpoints over one service. Large answers share ``slots``."""
 
-    def __init__(self, service: InboxService, wire: Wire, slots: LargeAnswerSlots) -> None:
+    def __init__(self, service: InboxService, wire: Wire, slots: AnswerSlots) -> None:
         self._service = service
         self._mail = service.mail
         self._wire = wire

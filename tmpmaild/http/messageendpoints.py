@@ -15,10 +15,10 @@ from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http import disposition
 from tmpmaild.http.answers import (
     IN_LOOP_BYTES,
+    AnswerSlots,
     FileResponse,
     JsonResponse,
     LargeAnswer,
-    LargeAnswerSlots,
     StreamSlots,
     encode_in_thread,
     is_large,
@@ -55,7 +55,7 @@ def _wanted(request: Request) -> _Wanted:
 class MessageEndpoints:
     """The endpoints over one service. Large answers share ``slots``, waits and streams ``stream_slots``."""
 
-    def __init__(self, service: InboxService, wire: Wire, slots: LargeAnswerSlots, stream_slots: StreamSlots) -> None:
+    def __init__(self, service: InboxService, wire: Wire, slots: AnswerSlots, stream_slots: StreamSlots) -> None:
         self._service = service
         self._mail = service.mail
         self._wire = wire
@@ -167,12 +167,12 @@ def _no_reasons() -> Iterator[None]:
 class ViewEndpoints:
     """The endpoints over one service."""
 
-    def __init__(self, viewer: Viewer, wire: Wire, slots: LargeAnswerSlots) -> None:
+    def __init__(self, viewer: Viewer, wire: Wire, slots: AnswerSlots) -> None:
         self._viewer = viewer
         self._wire = wire
         self._slots = slots
         # Pages are made one after another: a client that asks for a hundred would keep all others waiting.
-        self._turns = LargeAnswerSlots(math.inf)
+        self._turns = AnswerSlots(math.inf)
 
     async def create(self, request: Request) -> Response:
         """Create the path of a view, which works for a minute."""

@@ -49,12 +49,17 @@ def check(config: Config, service: Running | None = None, source: Path | None = 
         yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
     reader = _reader(owner_uid, service)
     yield from program(reader)
-    # Other users than a dynamic one may be started by root, which reads it before.
-    if source and not reader and not _may(source.stat(), _in_any_group(source.stat()), stat.S_IROTH):
-        yield problem(_CONFIGURATION, f"{source}: the service's user cannot read it", f"chmod 0644 {source}")
+    if source and not reader:  # other users than a dynamic one may be started by root, which reads it before
+        yield from _configuration(source)
     if config.smtp.tls_key:
         yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), reader, stat.S_IWOTH)
         yield _pem(_KEY, Path(config.smtp.tls_key), reader, stat.S_IRWXO | stat.S_IWGRP)
+
+
+def _configuration(source: Path) -> Iterator[Result]:
+    found = source.stat()
+    if not _may(found, _in_any_group(found), stat.S_IROTH):
+        yield problem(_CONFIGURATION, f"{source}: the service's user cannot read it", f"chmod 0644 {source}")
 
 
 def program(reader: Reader | None) -> Iterator[Result]:

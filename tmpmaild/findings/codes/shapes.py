@@ -53,13 +53,14 @@ _JOINT = " ?[-\u2010-\u2015|\u00b7\u2022] ?| "
 _NUMBER = re.compile(rf"[0-9](?<![{_IN_WORD}].)[0-9]*+(?:(?>[.,:/'\u2019]|{_JOINT})[0-9]++)*")
 _JOINTS = re.compile(rf"({_JOINT})")
 _SMALL = "a-z\u00df-\u00f6\u00f8-\u00ff\u0101-\u017f"
+_HUMPS = "(?:[A-Z]*+[a-z]++[A-Z]){2}"
 _TOKEN = re.compile(
     rf"(?<![{_IN_WORD}-])(?=[0-9A-Za-z{_SMALL}])(?>"
     r"[0-9A-Z](?: [0-9A-Z]){3,7}"
     r"|(?=[0-9A-Z]{3,4} [0-9A-Z]{3})(?<![0-9A-Z]{3} )(?=[0-9A-Z ]{0,7}(?:[0-9][A-Z]|[A-Z][0-9]))"
     r"(?:[0-9A-Z]{3} [0-9A-Z]{3}|[0-9A-Z]{4} [0-9A-Z]{4})(?! [0-9A-Z]{3}|-)"
     r"|(?=[A-Za-z_-]*+[0-9])(?![0-9]++(?:-[aeo\u00f6]s\b|(?![A-Za-z_-])))[0-9A-Za-z]++(?:[-_][0-9A-Za-z]++)*"
-    r"|(?=(?:[A-Z]*+[a-z]++[A-Z]){2})[A-Za-z]++"
+    rf"|(?={_HUMPS})[A-Za-z]++"
     r"|[A-Z]{3,}+(?:-[A-Z]++)*"
     rf"|[{_SMALL}]{{3,}}+(?:-[{_SMALL}]++)+(?:-[0-9]{{1,4}})?"
     rf")(?![{_IN_WORD}])"
@@ -112,7 +113,7 @@ _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
 _PREFIXED = re.compile(r"[A-Z]{1,2}-[0-9]{4,8}")
 _WORDS = re.compile(rf"[{_SMALL}]{{3,}}(?:-[{_SMALL}]{{3,}})+(?:-[0-9]{{1,4}})?")
-_SMALL_AND_CAPITALS = re.compile(r"(?:[A-Z]*[a-z]+[A-Z]){2}[A-Za-z]*|(?=.{8})[^\W_]*+_.*")
+_SMALL_AND_CAPITALS = re.compile(rf"{_HUMPS}[A-Za-z]*|(?=.{8})[^\W_]*+_.*")
 # Of letters that are not Latin: capital letters, or up to two of those that have no capitals, with digits.
 _CAPITALS = "\u0386-\u03ab\u0400-\u042f"
 _FOREIGN = re.compile(
