@@ -2,9 +2,9 @@
 
 import pytest
 
-from tmpmaild import ids
 from tmpmaild.inboxes.filtering import MOST_LOOKED_AT, filtered, is_filter, rest_of
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message, Page
+from tmpmaild.storage import ids
 
 INBOX = Inbox("7", "ada@mail.example.com", 0, 1, private=False, token_hash=None, message_count=0, full=False)
 CODE = Findings(codes=(Code("481516", 0.3),))

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import table
-from tmpmaild import charsets
-from tmpmaild.mail import headers
+from tmpmaild.mail import charsets, headers
 
 TEXT = st.text(max_size=200) | st.binary(max_size=200).map(lambda octets: octets.decode("ascii", "surrogateescape"))
 SHAPES = st.lists(

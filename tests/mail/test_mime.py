@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from growth import assert_within, cpu_seconds
 from someof import some_of
 from tables import table
-from tmpmaild import charsets
-from tmpmaild.mail import extracts, headers, mime, parts
+from tmpmaild.mail import charsets, extracts, headers, mime, parts
 from tmpmaild.model import Verbatim
 
 MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))

@@ -8,8 +8,7 @@ import pytest
 
 from growth import cpu_seconds
 from someof import some_of
-from tmpmaild import charsets
-from tmpmaild.mail import headers, mime, parts
+from tmpmaild.mail import charsets, headers, mime, parts
 
 MIXED = "Content-Type: multipart/mixed; boundary=x\r\n\r\n"
 

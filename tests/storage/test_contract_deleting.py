@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, MailboxFull, MessageNotFound
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import NO_INBOX_IDS, fill_up, until_full

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken
 from tmpmaild.model import NAME_HELD_MS, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, NO_INBOX_IDS, until_full

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, StorageFull
 from tmpmaild.model import NAME_HELD_MS, InboxChange, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, fill_up

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Handover, Page, Texts, Verbatim
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS, new_mail

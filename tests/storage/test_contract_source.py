@@ -2,8 +2,8 @@
 
 import pytest
 
-from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 from .conftest import LIFETIME_MS

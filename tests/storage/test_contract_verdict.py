@@ -2,9 +2,9 @@
 
 import pytest
 
-from tmpmaild import ids
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.model import InboxChange, Page, VerdictReached
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.verdicts import ArcVerdict, Authentication, DkimVerdict, DmarcVerdict, DnsAnswer, SpfVerdict, unchecked
 

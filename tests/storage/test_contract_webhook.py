@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from tmpmaild import ids
 from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
 from tmpmaild.model import Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.webhookmodel import Webhook, WebhookState
 

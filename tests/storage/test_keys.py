@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild import ids
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 from tmpmaild.storage.keys import holders_inbox_key, message_key
 

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from contextlib import closing, suppress
 
-from tmpmaild import ids
+from tmpmaild.storage import ids
 
 SENDERS = 6
 ACCEPTED = 250

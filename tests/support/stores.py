@@ -7,7 +7,7 @@ from contextlib import closing
 import asyncpg
 
 import emptydatabase
-from tmpmaild import ids
+from tmpmaild.storage import ids
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.sqlite import engine as sqlite

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
-from tmpmaild import charsets
+from tmpmaild.mail import charsets
 
 MAX_FIELDS = 1000
 MAX_FIELD_BYTES = 8 * 1024

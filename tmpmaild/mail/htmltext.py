@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from tmpmaild import charsets
-from tmpmaild.mail import hiding
+from tmpmaild.mail import charsets, hiding
 from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped
 from tmpmaild.mail.htmltree import BLOCKS, names
 

@@ -16,8 +16,7 @@ from urllib.parse import unquote
 import nh3
 from msgspec import Struct
 
-from tmpmaild import charsets
-from tmpmaild.mail import htmlattributes, htmlpage, htmltree
+from tmpmaild.mail import charsets, htmlattributes, htmlpage, htmltree
 from tmpmaild.mail.cssdeclarations import StyleAttributes
 from tmpmaild.mail.csssheets import DARK_ID, Sheet
 from tmpmaild.mail.htmltext import to_text

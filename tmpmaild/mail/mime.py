@@ -8,8 +8,7 @@ import hashlib
 import re
 from codecs import BOM_UTF8
 
-from tmpmaild import charsets
-from tmpmaild.mail import addresslists, headers, htmltext, htmlview, parts
+from tmpmaild.mail import addresslists, charsets, headers, htmltext, htmlview, parts
 from tmpmaild.mail.htmltokens import Budget
 from tmpmaild.mail.parts import Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim

@@ -3,8 +3,8 @@
 import hashlib
 import re
 
-from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
 _INBOX_ID = re.compile(r"[1-9][0-9]{0,17}")

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from tmpmaild import ids
 from tmpmaild.model import Message, Page, Source
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import ANY_SIZE
 from tmpmaild.storage.keys import message_key
 

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from tmpmaild import ids
 from tmpmaild.model import InboxPage, Listing, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.rows import InboxRow, ListedRow
 
 TRUNCATED_BYTES = 1024

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from msgspec import DecodeError, json
 
-from tmpmaild import ids
+from tmpmaild.storage import ids
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 _decode: Final = json.Decoder(Webhook).decode

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from tmpmaild import ids
 from tmpmaild.errors import (
     AddressExpired,
     AddressNotFound,
@@ -15,6 +14,7 @@ from tmpmaild.errors import (
     StorageFull,
 )
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_MAIL_MS
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES, allowed

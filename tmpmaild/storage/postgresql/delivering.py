@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import asyncpg
 
-from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError, StorageFull
 from tmpmaild.model import InboxChange, NewMail
+from tmpmaild.storage import ids
 from tmpmaild.storage.postgresql.columns import CONTENT
 from tmpmaild.storage.postgresql.quotas import allowed
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation

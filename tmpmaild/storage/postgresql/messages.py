@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import asyncpg
 
-from tmpmaild import ids
 from tmpmaild.model import FullMessage, Inbox, Source, Texts
+from tmpmaild.storage import ids
 from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.reading import Found, InboxLookup, with_inbox

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
 
-from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Inbox, InboxPage, Listing, Message, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import Permit
 from tmpmaild.storage.pages import (
     PAGE_ROWS,

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import asyncpg
 
-from tmpmaild import ids
 from tmpmaild.model import SEARCHED_CHARACTERS, Listing, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.pages import Search, up_to_the_end
 from tmpmaild.storage.postgresql.columns import beginning, body_text, selected
 from tmpmaild.storage.postgresql.reading import (

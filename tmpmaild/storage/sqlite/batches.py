@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from tmpmaild import ids
 from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReached
+from tmpmaild.storage import ids
 from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.quotas import InboxQuotas
 

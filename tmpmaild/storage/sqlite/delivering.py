@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tmpmaild import ids
 from tmpmaild.errors import AddressNotFound, MailboxFull, RequestError
 from tmpmaild.model import NewMail
+from tmpmaild.storage import ids
 from tmpmaild.storage.sqlite.batches import Batch, Operation
 from tmpmaild.storage.sqlite.layout import MAX_ROWS, NO_CONTENT, content_columns, insert
 from tmpmaild.storage.sqlite.quotas import InboxQuotas

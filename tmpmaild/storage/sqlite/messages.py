@@ -6,8 +6,8 @@ from contextlib import closing
 
 from msgspec import json
 
-from tmpmaild import ids
 from tmpmaild.model import FullMessage, Source, Texts
+from tmpmaild.storage import ids
 from tmpmaild.storage.keys import message_key
 from tmpmaild.storage.rows import HEAD_BYTES, FullRow, ListedRow, SourceRow, is_of_html
 from tmpmaild.storage.sqlite.layout import selected

@@ -6,8 +6,8 @@ from contextlib import closing
 
 from msgspec import json
 
-from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS, Inbox, InboxPage, Listing, Message, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.pages import (
     PAGE_ROWS,
     TRUNCATED_BYTES,

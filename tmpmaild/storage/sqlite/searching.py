@@ -6,8 +6,8 @@ from contextlib import closing
 
 from msgspec import json
 
-from tmpmaild import ids
 from tmpmaild.model import SEARCHED_CHARACTERS, Inbox, Listing, Page
+from tmpmaild.storage import ids
 from tmpmaild.storage.pages import Search
 from tmpmaild.storage.sqlite.reading import BEGINNING, bounds, select_chosen
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import aiosqlite
 
-from tmpmaild import ids
 from tmpmaild.model import NAME_HELD_MS
+from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
 from tmpmaild.storage.sqlite.batches import Batch, Operation
 from tmpmaild.storage.sqlite.changing import MESSAGE_ROWS, MessageRow, delete_messages, json_array

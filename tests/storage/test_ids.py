@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild import ids
+from tmpmaild.storage import ids
 
 keys = st.integers(0, ids.MAX_KEY)
 texts = st.from_regex(r"\Amsg_[0-7][0-9a-hjkmnp-tv-z]{25}\Z")
