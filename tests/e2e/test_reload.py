@@ -75,7 +75,10 @@ def test_a_new_certificate_is_taken_and_a_broken_one_is_not(start, write, tmp_pa
     assert second != first
     (tmp_path / "cert.pem").write_text("no certificate")
     write(BOTH + tls)
-    reload(daemon, f"the configuration stays as it was: smtp.tls_certificate {tmp_path}/cert.pem, ")
+    reload(
+        daemon,
+        f"the configuration stays as it was: smtp.tls_certificate {tmp_path}/cert.pem: expected a certificate in PEM",
+    )
     assert presented(daemon.smtp_port) == second
     assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
     write(ONE)

@@ -9,8 +9,13 @@ import tempfile
 from contextlib import ExitStack
 
 import pytest
+from trustme import KeyType
 
-from tmpmaild.host.sockets import take_passed
+import certificates
+from tables import table
+from tmpmaild.config.settings import Config, Smtp
+from tmpmaild.errors import StartError
+from tmpmaild.host.sockets import certificate, take_passed
 
 TAKE = """
 import json, os, sys
@@ -18,7 +23,11 @@ for place, descriptor in enumerate(json.loads(sys.argv[1]), 3):
     os.dup2(descriptor, place)
 os.environ["LISTEN_PID"] = str(os.getpid())
 from tmpmaild.errors import ConfigError
-from tmpmaild.host.sockets import take_passed
+import certificates
+from tables import table
+from tmpmaild.config.settings import Config, Smtp
+from tmpmaild.errors import StartError
+from tmpmaild.host.sockets import certificate, take_passed
 try:
     passed = take_passed(os.environ)
 except ConfigError as error:
@@ -107,3 +116,40 @@ def test_a_socket_without_a_name_is_a_mistake(opened):
 def test_what_was_passed_to_another_process_or_to_nobody_is_left_alone(environ):
     assert take_passed(environ) == {}
     assert environ == {}
+
+
+# The certificate
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pem")
+    for name, kind in (("one", KeyType.ECDSA), ("other", KeyType.ECDSA), ("rsa", KeyType.RSA)):
+        certificates.make(folder, "mx.test", certificate=f"{name}.pem", key=f"{name}.key", key_type=kind)
+    (folder / "junk").write_text("junk")
+    (folder / "cut.pem").write_text((folder / "one.pem").read_text()[:200])
+    (folder / "cut.key").write_text((folder / "one.key").read_text()[:80])
+    return folder
+
+
+@table(
+    ("name", "key", "told"),
+    [
+        ("none", "one.key", "smtp.tls_certificate none: No such file or directory"),
+        ("one.pem", "none", "smtp.tls_key none: No such file or directory"),
+        ("one.pem", ".", "smtp.tls_key .: Is a directory"),
+        ("junk", "one.key", "smtp.tls_certificate junk: expected a certificate in PEM"),
+        ("cut.pem", "one.key", "smtp.tls_certificate cut.pem: expected a certificate in PEM"),
+        ("one.key", "one.pem", "smtp.tls_certificate one.key: expected a certificate in PEM"),
+        ("one.pem", "junk", "smtp.tls_key junk: expected a private key in PEM, without a password"),
+        ("one.pem", "cut.key", "smtp.tls_key cut.key: expected a private key in PEM, without a password"),
+        ("one.pem", "other.key", "smtp.tls_key other.key: is not the key of smtp.tls_certificate one.pem"),
+        ("one.pem", "rsa.key", "smtp.tls_key rsa.key: is not the key of smtp.tls_certificate one.pem"),
+        ("rsa.pem", "one.key", "smtp.tls_key one.key: is not the key of smtp.tls_certificate rsa.pem"),
+    ],
+)
+def test_of_a_certificate_and_its_key_the_one_that_is_wrong_is_named(pem, monkeypatch, name, key, told):
+    monkeypatch.chdir(pem)
+    with pytest.raises(StartError) as raised:
+        certificate(Config(smtp=Smtp(tls_certificate=name, tls_key=key)))
+    assert str(raised.value) == told

@@ -11,9 +11,10 @@ import ssl
 import stat
 from collections.abc import Iterable, MutableMapping
 from itertools import chain
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from tmpmaild.config.settings import Config
+from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import ConfigError, StartError
 from tmpmaild.host import listen
 
@@ -22,6 +23,7 @@ FAMILIES: Final = {"http": (*_TCP, socket.AF_UNIX), "smtp": _TCP, "smtps": _TCP,
 """The names of passed sockets: the sections whose ``listen`` they replace; smtps replaces ``smtp.tls_listen``."""
 
 _FIRST_DESCRIPTOR: Final = 3
+_MISMATCHES: Final = {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"}
 
 log = logging.getLogger(__name__)
 
@@ -70,13 +72,39 @@ def certificate(config: Config) -> ssl.SSLContext | None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(config.smtp.tls_certificate, config.smtp.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise StartError(
-            f"smtp.tls_certificate {config.smtp.tls_certificate}, smtp.tls_key {config.smtp.tls_key}: {error}"
-        ) from error
+    load_certificate(context, config.smtp)
     return context
+
+
+def load_certificate(context: ssl.SSLContext, smtp: Smtp, password: str | None = None) -> None:
+    """Load the configured certificate and its key. Raises ``StartError`` that names the one that cannot be used.
+
+    Without ``password``, OpenSSL asks on the terminal for that of an encrypted key.
+    """
+    try:
+        context.load_cert_chain(smtp.tls_certificate, smtp.tls_key, password)
+    except OSError as error:  # ssl.SSLError is one
+        raise StartError(_fault(smtp.tls_certificate, smtp.tls_key, error)) from error
+
+
+def _fault(certificate: str, key: str, error: OSError) -> str:
+    """Return which of the two files is wrong, and how: the error says neither which file nor which setting."""
+    named_certificate, named_key = f"smtp.tls_certificate {certificate}", f"smtp.tls_key {key}"
+    for named, file in ((named_certificate, certificate), (named_key, key)):
+        try:
+            Path(file).open("rb").close()
+        except OSError as unreadable:
+            return f"{named}: {unreadable.strerror}"
+    reason = getattr(error, "reason", None) or ""
+    if reason in _MISMATCHES:
+        return f"{named_key}: is not the key of {named_certificate}"
+    if "_TOO_" in reason:  # a short key, a weak digest
+        return f"{named_certificate}: {error}"
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(certificate)
+    except OSError:
+        return f"{named_certificate}: expected a certificate in PEM"
+    return f"{named_key}: expected a private key in PEM, without a password"
 
 
 def take_passed(environ: MutableMapping[str, str]) -> dict[str, list[socket.socket]]:

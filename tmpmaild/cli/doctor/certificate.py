@@ -13,12 +13,13 @@ from typing import Any
 
 from tmpmaild.cli.doctor import files
 from tmpmaild.cli.doctor.results import Result, ok, problem, warning
-from tmpmaild.config.settings import Config
+from tmpmaild.config.settings import Config, Smtp
+from tmpmaild.errors import StartError
+from tmpmaild.host.sockets import load_certificate
 
 _CHECK = "certificate"
 _SOON_SECONDS = 14 * 86_400
 _NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the dates are looked at here
-_MISMATCH = "KEY_VALUES_MISMATCH"
 
 
 def check(config: Config, hostname: str, now_seconds: float | None = None) -> Iterator[Result]:
@@ -31,9 +32,10 @@ def check(config: Config, hostname: str, now_seconds: float | None = None) -> It
     if files.is_only_for_the_running_service(Path(file)):
         return  # as the check of the file says
     try:
-        found = _shown(file, config.smtp.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        yield problem(_CHECK, f"{file}: {_reason(error)}", "correct smtp.tls_certificate and smtp.tls_key")
+        found = _shown(config.smtp)
+    except (StartError, ssl.SSLError) as error:
+        text = str(error) if isinstance(error, StartError) else f"{file}: not usable ({error})"
+        yield problem(_CHECK, text, "correct the file or the setting")
         return
     yield _names(file, found, hostname)
     yield _dates(file, found, time.time() if now_seconds is None else now_seconds)
@@ -57,12 +59,12 @@ def covers(names: list[str], hostname: str) -> bool:
     return any(name.lower() in (hostname.lower(), parent.lower()) for name in names)
 
 
-def _shown(certificate: str, key: str) -> dict[str, Any]:
-    """Return what a client sees of a certificate. Raises OSError and ssl.SSLError."""
+def _shown(smtp: Smtp) -> dict[str, Any]:
+    """Return what a client sees of a certificate. Raises StartError and ssl.SSLError."""
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    server.load_cert_chain(certificate, key, password="")  # an encrypted key is refused, not asked for
+    load_certificate(server, smtp, password="")  # an encrypted key is refused, not asked for
     client.check_hostname = False
-    client.load_verify_locations(certificate)  # so that the chain is trusted, by whatever authority it was signed
+    client.load_verify_locations(smtp.tls_certificate)  # so that any authority's signature is trusted
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [server.wrap_bio(to_server, to_client, server_side=True), client.wrap_bio(to_client, to_server)]
@@ -71,12 +73,6 @@ def _shown(certificate: str, key: str) -> dict[str, Any]:
             with suppress(ssl.SSLWantReadError):
                 end.do_handshake()
     return ends[1].getpeercert() or {}
-
-
-def _reason(error: OSError) -> str:
-    if isinstance(error, ssl.SSLError):
-        return "belongs to another key than smtp.tls_key" if error.reason == _MISMATCH else f"not usable ({error})"
-    return error.strerror or str(error)
 
 
 def _names(file: str, found: dict[str, Any], hostname: str) -> Result:

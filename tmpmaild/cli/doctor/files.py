@@ -119,7 +119,8 @@ def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Resul
     try:
         found = file.stat()
     except OSError as error:
-        return problem(check, f"{file}: {error.strerror}", "correct smtp.tls_certificate and smtp.tls_key")
+        setting = "smtp.tls_key" if check == _KEY else "smtp.tls_certificate"
+        return problem(check, f"{file}: {error.strerror}", f"correct {setting}")
     mode = stat.S_IMODE(found.st_mode)
     if mode & forbidden:
         return problem(check, f"{file}: mode {mode:04o} gives others too much", f"chmod o-rwx,g-w {file}")
