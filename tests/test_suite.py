@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from targets import Target
 
 from growth import assert_linear
 from tables import table
@@ -86,6 +88,30 @@ def test_a_table_tells_each_row_that_fails():
     ]
     with pytest.raises(ExceptionGroup, match="1 of 2 rows"):
         asyncio.run(odd())
+
+
+def test_a_table_tells_each_row_in_which_nothing_was_raised():
+    @table("text", ["1", "a", "2"])
+    def not_a_number(text):
+        with pytest.raises(ValueError, match="invalid"):
+            int(text)
+
+    with pytest.raises(ExceptionGroup, match="2 of 3 rows") as failed:
+        not_a_number()
+    assert [error.__notes__ for error in failed.value.exceptions] == [["row: {'text': '1'}"], ["row: {'text': '2'}"]]
+
+
+def test_a_target_of_webhooks_takes_no_notice_of_a_call_that_breaks_off(capsys):
+    target = Target()
+    try:
+        with socket.create_connection(("127.0.0.1", target.port)) as caller:
+            caller.sendall(b'POST /in HTTP/1.1\r\nContent-Length: 100\r\n\r\n{"type"')
+            caller.shutdown(socket.SHUT_WR)
+            assert caller.recv(100) == b""
+    finally:
+        target.close()
+    assert target.told == []
+    assert capsys.readouterr().err == ""
 
 
 def test_no_module_looks_itself_for_the_programs_that_its_tests_need():

@@ -7,6 +7,8 @@ import functools
 import inspect
 from contextlib import contextmanager
 
+import pytest
+
 
 def table(names, rows):
     """Call the test with each row and the same fixtures; report every row that fails, with what it is. As ``parametrize``."""
@@ -50,6 +52,7 @@ def _failures(count):
 def _noted(failures, case):
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - as a test that fails by itself
+    except (Exception, pytest.fail.Exception) as raised:  # noqa: BLE001 - as a test that fails by itself
+        error = raised if isinstance(raised, Exception) else AssertionError(str(raised))  # pytest's is a BaseException
         error.add_note(f"row: {case!r:.300}")
         failures.append(error)

@@ -38,7 +38,11 @@ class Target:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                length = int(self.headers["Content-Length"])
+                body = self.rfile.read(length)
+                if len(body) < length:  # the caller went away
+                    self.close_connection = True
+                    return
                 status = target.status(self.headers["webhook-id"])
                 target.told.append(Told(self.path, dict(self.headers), json.loads(body), status))
                 self.send_response(status)
