@@ -4,10 +4,13 @@ import inspect
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import daemons
 import peers
 from tables import table
 from tmpmaild import pytest_plugin
@@ -61,6 +64,21 @@ def test_plain_pytest_a_flask_application_and_tests_in_parallel_need_nothing_but
     example("flask/shop.py", "flask/test_shop.py", "flask/test_parallel.py", "faults/test_outbox.py")
     status, text = run(*service, "-p", "xdist", "-n", "2", "-p", "anyio.pytest_plugin", ini="pythonpath = .\n")
     assert (status, "15 passed" in text) == (0, True), text
+
+
+@pytest.mark.proof
+def test_unittest_starts_a_daemon_for_a_class_of_tests(example, tmp_path):
+    example("unittest/test_sign_up.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "unittest"],
+        cwd=tmp_path,
+        env=daemons.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, "Ran 1 test" in done.stderr) == (0, True), done.stderr
 
 
 @pytest.mark.proof
