@@ -99,8 +99,8 @@ function found(program: string, folder: string): string {
   }
   rmSync(folder, { recursive: true, force: true });
   throw new NotStarted(
-    `${JSON.stringify(program)} is not in PATH: pip install a checkout of tmpmaild, say where it is with { command }, ` +
-      "or name a service that runs with $TMPMAILD_URL",
+    `${JSON.stringify(program)} is not in PATH: pip install tmpmaild-VERSION-py3-none-any.whl of its release, or a checkout; ` +
+      "or say where it is with { command }, or name a service that runs with $TMPMAILD_URL",
   );
 }
 

@@ -66,7 +66,7 @@ test("a daemon that dies in the middle is told with what it said", (context, don
 test("what cannot be started says why, and leaves nothing", () =>
   inFolder(async () => {
     for (const [options, text] of [
-      [{ command: "no-such-tmpmaild" }, /^"no-such-tmpmaild" is not in PATH: pip install a checkout/],
+      [{ command: "no-such-tmpmaild" }, /^"no-such-tmpmaild" is not in PATH: pip install tmpmaild-VERSION-py3-none-any\.whl of its release, or a checkout/],
       [{ command: "/no/such/tmpmaild" }, /did not start: .*ENOENT/],
       [{ settings: { "smtp.listen": "nowhere" } }, /did not start: exit code 78; it said:\n.*TMPMAILD_SMTP__LISTEN/s],
     ]) {
