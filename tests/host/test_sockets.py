@@ -23,11 +23,7 @@ for place, descriptor in enumerate(json.loads(sys.argv[1]), 3):
     os.dup2(descriptor, place)
 os.environ["LISTEN_PID"] = str(os.getpid())
 from tmpmaild.errors import ConfigError
-import certificates
-from tables import table
-from tmpmaild.config.settings import Config, Smtp
-from tmpmaild.errors import StartError
-from tmpmaild.host.sockets import certificate, take_passed
+from tmpmaild.host.sockets import take_passed
 try:
     passed = take_passed(os.environ)
 except ConfigError as error:
