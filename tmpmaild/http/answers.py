@@ -62,7 +62,7 @@ async def encode_in_thread(form: Callable[[T], msgspec.Struct], value: T) -> byt
 
 
 class AnswerSlots:
-    """Limits how many answers that cost much are made at the same time, in all (``most``) and for each client."""
+    """Limits how many expensive answers are made at the same time, in total (``most``) and for each client."""
 
     def __init__(self, most: float = _SLOTS) -> None:
         self._all = anyio.CapacityLimiter(most)

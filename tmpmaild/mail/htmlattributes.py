@@ -95,7 +95,7 @@ def fixed_width(attributes: Mapping[str, str]) -> int:
 
 
 def inset(tag: str) -> int:
-    """Return how many pixels of an element's width are left and right of what it holds, so far as its tag says."""
+    """Return how many pixels of an element's width its padding takes, as far as its tag says."""
     if "padding" not in tag:
         return 0
     cells = _CELL_PADDING.search(tag)

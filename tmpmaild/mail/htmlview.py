@@ -180,8 +180,8 @@ class _Mail:
                 self._width = max(self._width, width + self._inset(name, tag))
 
     def _inset(self, name: str, tag: str) -> int:
-        """Return what lies beside an element of a fixed width that was just opened; cells give way."""
-        if name == "table" or "box-sizing:border-box" in tag:  # its width has its own padding in it
+        """Return the pixels left and right of an element of a fixed width that was just opened; cells shrink."""
+        if name == "table" or "box-sizing:border-box" in tag:  # its width includes its own padding
             return self._tree.inset - htmlattributes.inset(tag)
         return self._tree.inset if name in htmltree.BLOCKS else 0
 

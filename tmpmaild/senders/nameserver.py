@@ -1,7 +1,7 @@
 """A DNS server. By TCP it is asked here: an answer that is too long is refused before it is parsed.
 
-Strangers choose what is asked, and what is answered. 64 KiB take dnspython half a second, and no other thread runs as
-it should meanwhile; so it parses what came by TCP in one thread at a time.
+Strangers choose what is asked, and what is answered. 64 KiB take dnspython half a second, which slows
+down all other threads; so answers by TCP are parsed by one thread at a time.
 """
 
 import socket
@@ -22,7 +22,7 @@ _LENGTH: Final = struct.Struct("!H")
 
 
 class TooLong(dns.exception.FormError):
-    """The answer is longer than is taken."""
+    """The answer is longer than ``MOST_BYTES``."""
 
     msg = f"the answer has more than {MOST_BYTES} octets"
 

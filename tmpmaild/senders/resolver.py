@@ -76,7 +76,7 @@ class Resolver:
 
     def ask(self, name: str, kind: str, deadline: float) -> Answer:
         """Return the records of a name, until ``deadline`` of the monotonic clock. Raises ``Unresolved``."""
-        key = (name.lower().removesuffix("."), kind)  # one: with two dots it is no name
+        key = (name.lower().removesuffix("."), kind)  # one dot: a name with two is not valid
         with self._lock:
             until, answer = self._known.get(key, (0.0, Answer((), exists=False)))
         if time.monotonic() < until:

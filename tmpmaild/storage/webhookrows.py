@@ -19,7 +19,7 @@ def text(webhook: Webhook) -> str:
 
 
 def _webhook(text: str) -> Webhook:
-    """Return a webhook; without URL and events if a version that knows more has stored it: it shall harm no other."""
+    """Return a webhook; without URL and events if a newer version stored it in a form unknown here."""
     try:
         return _decode(text)
     except DecodeError:

@@ -44,8 +44,8 @@ class Host:
 class Job:
     """A webhook. Times are Unix milliseconds; 0: none.
 
-    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if that is to be told, ``retry_at_ms`` what
-    was stored as the time of the next try after the last call, ``since_ms`` since when something has been waiting to be
+    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if the target must be told, ``retry_at_ms``
+    the stored time of the next try after the last call, ``since_ms`` since when something has been waiting to be
     told. ``seen`` is the last look at the storage that found it. ``is_again``: something has happened during the call.
     """
 
@@ -63,7 +63,7 @@ class Job:
     pace: Pace = Pace.UNKNOWN
 
     def has_ended(self, now_ms: int) -> bool:
-        """Whether the inbox has expired, and that is to be told."""
+        """Whether the inbox has expired and the target must be told."""
         return 0 < self.ends_at_ms <= now_ms
 
 

@@ -230,7 +230,7 @@ class Sender:
         return took_seconds
 
     async def _taken(self, job: Job, now_ms: int) -> StoredWebhook | None:
-        """Lease a webhook. The end of the inbox does not wait for the next try of what goes with it."""
+        """Lease a webhook. The end of the inbox is told without waiting for the next try of a failed call."""
         has_ended = job.has_ended(now_ms)
         at_ms = max(now_ms, job.retry_at_ms) if has_ended else now_ms
         taken = await self._storage.take_webhook(job.inbox_id, at_ms, at_ms + _LEASE_MS)
