@@ -35,6 +35,7 @@ _WEB_ADDRESS = re.compile(
 )
 _MAIL_ADDRESS = re.compile(r"(?<![\w.%+*-])[\w.%+*-]++@[\w-]++\.[\w.-]++", re.ASCII)
 _LEFT_OUT = " \ufffc "
+_MARKUP = re.compile(r"</?[A-Za-z][^<>]{0,300}+>")
 _EMPTY_LINES = re.compile(r"\n\s+")
 # "No." and "Tel." end no sentence, unless a capital letter follows.
 _SENTENCE_END = re.compile(
@@ -107,7 +108,7 @@ _VALUE_LINE = re.compile(
     r"([0-9A-Z]{1,8}(?:(?: ?[-.] ?| )[0-9A-Z]{1,8}){0,13})[^\w%]*"
 )
 _MOST_TYPED = 14
-_LONG_GROUP = 20  # of a hash
+_LONG_GROUP = 12  # of a hash or a UUID
 _LONGEST_TYPED = 10  # longer ones are copied
 _MEASURE = re.compile(r"[0-9]{1,5}(?:x[0-9]+)?[a-z]{0,4}")
 _COUPON = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-?[0-9]{1,4}", re.IGNORECASE)
@@ -163,6 +164,8 @@ def plain_lines(text: str) -> list[str]:
     """Return the lines and sentences of a text as the shapes are looked for; at most about MAX_LINES."""
     if not text.isascii():
         text = _with_ascii_digits(_UNSEEN.sub("", text))
+    if "</" in text:  # a text part that somebody wrote in HTML
+        text = _MARKUP.sub(" ", text)
     text = _WEB_ADDRESS.sub(_LEFT_OUT, text)
     if "@" in text:
         text = _MAIL_ADDRESS.sub(_LEFT_OUT, text)
