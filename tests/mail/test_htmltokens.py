@@ -4,10 +4,12 @@ import html as entities
 
 import pytest
 
+from growth import assert_linear
 from someof import some_of
+from tables import table
 from tmpmaild.mail import mime
 from tmpmaild.mail.htmltext import to_text
-from tmpmaild.mail.htmltokens import Budget, unescaped
+from tmpmaild.mail.htmltokens import Budget, attributes_of, unescaped
 
 PROPERTIES = "clip display height left max-width opacity overflow padding position visibility width".split()
 SHEET = "".join(f".c{n}{{opacity:1;{''.join(f'{one}:1;{one}:1!important;' for one in PROPERTIES)}}}" for n in range(50))
@@ -56,3 +58,23 @@ def test_a_long_text_is_decoded_as_a_short_one(piece):
     for shift in range(min(len(piece), 40) + 1):
         text = "x" * shift + piece * (40_000 // len(piece)) + "&amp;"
         assert unescaped(text) == entities.unescape(text)
+
+
+@table(
+    ("written", "meant"),
+    [
+        ("/a?u=1&timestamp=2&param=3&region=eu&currency=EUR&section4&notify", None),
+        ("/a?u=1&copy=2&lt=3&amp=4", None),
+        ("/a?u=1&amp;timestamp=2&amp;copy=3", "/a?u=1&timestamp=2&copy=3"),
+        ("&notin;&copy;&copy &eacute", "\u2209\u00a9\u00a9 \u00e9"),
+        ("&#38;region=eu", "&region=eu"),
+        ("&notit;", "\u00acit;"),  # a browser leaves it; nobody writes it
+    ],
+)
+def test_an_ampersand_of_an_address_stays_as_in_a_browser_where_it_could_begin_a_name(written, meant):
+    assert attributes_of(f'href="{written}"') == {"href": written if meant is None else meant}
+
+
+@table("name", ["&copy=", "&a", "&copy", "&notin;", "&amp=", "&" + "a" * 60])
+def test_attributes_are_decoded_in_linear_time(name):
+    assert_linear(lambda value: attributes_of(f'href="{value}"'), name * (256 * 1024 // len(name)))

@@ -35,7 +35,8 @@ _ADDRESS = re.compile(
 # In HTML: not the value of an attribute.
 _BARE = re.compile(r"(?<![\"'=(])https?://", re.IGNORECASE)
 _WEB = re.compile(r"https?://[\w\[]", re.IGNORECASE)
-_PARTS = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
+# With what a page of one script has behind "#": "/#/reset?token=...", not "/#contact".
+_PARTS = re.compile(r"https?://([^/?#]*)([^#]*(?:#[^#/=]*[/=][^#]*)?)", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ASIDE = 0.05
 _NOT_ASKED_FOR = 0.25

@@ -6,6 +6,7 @@ How much work the reading of one mail may cost is counted here.
 import html as entities
 import re
 from collections.abc import Iterator
+from html.entities import html5
 
 from tmpmaild.mail.htmltree import names
 
@@ -27,6 +28,9 @@ _ATTRIBUTE = re.compile(
 )
 _HUGE_REFERENCE = re.compile(r"&#(?:[0-9]{9,}|[xX][0-9a-fA-F]{9,});?")
 _REFERENCE = re.compile(r"(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,32}+;?))")  # as the standard library's
+# "&region=eu" in an address is no "&reg" (section 13.2.5.73 of https://html.spec.whatwg.org).
+_BARE_NAMES = "|".join(name for name in html5 if not name.endswith(";"))
+_PLAIN_AMPERSAND = re.compile(rf"&(?=(?:{_BARE_NAMES})[=0-9A-Za-z])(?![0-9A-Za-z]++;)")
 _STEP_CHARACTERS = 16 * 1024
 _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
 
@@ -96,8 +100,13 @@ def attributes_of(text: str) -> dict[str, str]:
     """Read the attributes of a tag; the first of a name counts."""
     found: dict[str, str] = {}
     for match in _ATTRIBUTE.finditer(text):
-        found.setdefault(match[1].lower(), unescaped(match[2] or match[3] or match[4] or ""))
+        found.setdefault(match[1].lower(), unescaped_attribute(match[2] or match[3] or match[4] or ""))
     return found
+
+
+def unescaped_attribute(value: str) -> str:
+    """Decode character references as in an attribute, where one that lacks its semicolon may be plain text."""
+    return unescaped(_PLAIN_AMPERSAND.sub("&amp;", value) if "&" in value else value)
 
 
 def unescaped(text: str) -> str:

@@ -20,7 +20,7 @@ from tmpmaild.mail import charsets, htmlattributes, htmlpage, htmltree
 from tmpmaild.mail.cssdeclarations import StyleAttributes
 from tmpmaild.mail.csssheets import DARK_ID, Sheet
 from tmpmaild.mail.htmltext import to_text
-from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped
+from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped, unescaped_attribute
 
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_TAGS = 20_000
@@ -91,7 +91,7 @@ def content_ids(html: str) -> frozenset[str]:
     A quick look at the source: it may name some that ``render`` will not ask for.
     """
     references = {match[1] or match[2] or match[3] for match in _CONTENT_ID.finditer(html[:MAX_CHARACTERS])}
-    found = (_content_id(unescaped(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
+    found = (_content_id(unescaped_attribute(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
     return frozenset(found) - {""}
 
 

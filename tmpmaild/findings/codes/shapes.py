@@ -311,7 +311,8 @@ def _of_token(text: str, start: int, token: str) -> Iterator[Shape]:
         return
     value = token.replace(" ", "")
     kind, score = _kind_and_score(token, value)
-    if score and not value.isdigit():
+    is_label = kind is Kind.LETTERS and text.startswith(COLONS, end)
+    if score and not value.isdigit() and not is_label:
         yield Shape(start, end, value, score, kind)
 
 
