@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 from msgspec import Struct
@@ -131,14 +131,6 @@ def _host(text: str) -> str:
         return hostnames.to_ascii(text)
 
 
-def _domain(text: str) -> str:
-    try:
-        IPv4Address(text.removeprefix(hostnames.WILDCARD))
-    except ValueError:
-        return hostnames.to_ascii_or_wildcard(text)
-    raise ValueError("an IP address, which has the form of a host name")
-
-
 def _storage_bytes(value: int) -> int:
     if value != 0 and not MIB <= value <= _MAX_WHOLE:
         raise ValueError("out of range")
@@ -181,7 +173,7 @@ OPTIONAL_PATH = _or_empty("the path of a file", _path)
 DATABASE_URL = _or_empty("postgresql://[user@]host[:port][,…]/database", _database_url, secret=True)
 OPTIONAL_HOST_NAME = _or_empty("a host name", hostnames.to_ascii)
 PUBLIC_URL = _or_empty("http(s)://host[:port][/path]", _public_url)
-DOMAINS = Kind("a domain name", str, _domain, many=True, least=1)
+DOMAINS = Kind("a domain name", str, hostnames.to_ascii_or_wildcard, many=True, least=1)
 LISTENS = Kind("host:port, [IPv6]:port or unix:PATH", str, _listen, many=True, least=1)
 OPTIONAL_LISTEN = _or_empty("host:port, [IPv6]:port or unix:PATH", _listen)
 CONTROL_LISTEN = Kind("unix:PATH, off, or an empty string", str, _control_listen)
