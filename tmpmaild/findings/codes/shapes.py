@@ -188,12 +188,7 @@ def _with_ascii_digits(text: str) -> str:
     foreign = {*"".join(_FOREIGN_DIGITS.findall(text)), *_WIDE_LETTERS.findall(text)}
     if not foreign:
         return text
-    return text.translate(
-        {
-            ord(character): str(int(character)) if character.isdecimal() else ord(character) - _WIDE_OFFSET
-            for character in foreign
-        },
-    )
+    return text.translate({ord(one): str(int(one)) if one.isdecimal() else ord(one) - _WIDE_OFFSET for one in foreign})
 
 
 def _pieces(line: str) -> list[str]:
