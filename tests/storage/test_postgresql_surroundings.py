@@ -182,6 +182,21 @@ async def test_a_server_that_is_about_to_end_its_connections_makes_no_daemon_dea
         assert (await second.find("ada")).id == inbox.id
 
 
+async def test_a_connection_that_is_closed_between_preparing_and_running_is_one_that_was_lost(opened, monkeypatch):
+    inbox = await opened.inbox("ada")
+    prepare = asyncpg.Connection._get_statement
+
+    async def prepare_too_late(connection, *arguments, **options):
+        statement = await prepare(connection, *arguments, **options)
+        connection.terminate()  # as when the time for its answer ends at this moment
+        return statement
+
+    monkeypatch.setattr(asyncpg.Connection, "_get_statement", prepare_too_late)
+    for refused in (opened.find("ada"), opened.add(inbox)):
+        with pytest.raises(StorageUnavailable, match="the connection was closed"):
+            await refused
+
+
 async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run):
     inbox = await opened.inbox("ada")
     slot = inbox.expires_at_ms // SLOT_MS

@@ -160,6 +160,18 @@ async def test_a_daemon_that_was_deaf_says_so_and_hears_again(two, cluster, data
         await ear.hears(lambda ear: of(inbox) in ear.changes or ear.missed > 1)
 
 
+async def test_what_was_heard_on_a_connection_that_is_closed_since_is_taken_as_missed(database, clock):
+    loop, raised = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: raised.append(context))
+    async with engine.open_storage(postgresql_settings(database), clock) as storage:
+        ear = Ear(storage)
+        connection = storage._waker._listening_on
+        connection._process_notification(0, waking.CHANNEL, "1,,")  # the loop calls the listener a moment later
+        connection.terminate()
+        await ear.hears(lambda heard: heard.missed)
+    assert (raised, ear.changes) == ([], [])
+
+
 async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two, monkeypatch):
     monkeypatch.setattr(waking, "_MAX_WORDS", 3)
     async with two() as (first, second):

@@ -184,6 +184,11 @@ def deadline(
     except asyncpg.InternalClientError:
         connection.terminate()  # the driver is in a state from which it does not come back
         raise
+    except AttributeError as error:
+        if not connection.is_closed():
+            raise
+        # The driver does not look again whether it is open before it runs what it has prepared.
+        raise asyncpg.InterfaceError("the connection was closed in the middle of a statement") from error
     finally:
         timer.cancel()
 

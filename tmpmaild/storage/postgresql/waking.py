@@ -188,7 +188,7 @@ class Waker:
 
     def _hear(self, connection: asyncpg.Connection, pid: int, channel: str, payload: object) -> None:
         del channel
-        if pid == connection.get_server_pid():
+        if connection.is_closed() or pid == connection.get_server_pid():  # the next connection begins with on_missed
             return
         words = str(payload).split()
         if MISSED in words:
