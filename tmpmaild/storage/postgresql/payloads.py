@@ -141,7 +141,7 @@ def _is_so(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> bool
             return key is not None and (row is None or key not in _verdicts(row))
         case VerdictReached():
             return row is not None and _verdicts(row).get(_message_key(change)) is not None
-        case ExpiryMoved(expires_at_ms):  # an inbox that has been moved again since, to later, is told of that too
-            return row is not None and row["expires_at_ms"] <= expires_at_ms
+        case ExpiryMoved(expires_at_ms):  # one that has been moved again since is told of that too
+            return row is not None and row["expires_at_ms"] == expires_at_ms
         case InboxDeleted():
             return row is None or row["expires_at_ms"] <= now_ms
