@@ -160,7 +160,7 @@ def _parameters(where: str, member: Any) -> Iterator[str]:
 def _typescript() -> Iterator[str]:
     """Yield the modules of the package, what each exports, and the members of that."""
     members = {}
-    for path in (_TYPESCRIPT / "src").glob("*.ts"):
+    for path in sorted((_TYPESCRIPT / "src").glob("*.ts")):  # in whatever order the file system has them
         for _, name, body in _EXPORT.findall(path.read_text()):
             members[name] = [f"{member}{mark}" for member, mark in _MEMBER.findall(body) if member != "constructor"]
     for module in json.loads((_TYPESCRIPT / "package.json").read_text())["exports"]:

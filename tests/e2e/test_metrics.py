@@ -96,6 +96,7 @@ def test_health_and_readiness_are_told_on_both_ports_the_reason_on_one(start):
     assert ask(f"{daemon.url}/readyz") == (503, "not ready\n")
     assert ask(f"{operator_url}/readyz") == (503, "storage full\n")
     assert ask(f"{daemon.url}/healthz") == (200, "ok\n")
+    assert daemon.stop() == 0  # lines are written by a thread
     assert (
         "WARNING tmpmaild.storage.sqlite.diskspace: storage full: storage.max_bytes, 1 MiB, is used up"
         in daemon.errors()
