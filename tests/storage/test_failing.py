@@ -74,6 +74,17 @@ async def test_a_server_that_is_away_at_the_start_is_waited_for(cluster, databas
     assert caplog.text.count("cannot be reached") == 1
 
 
+async def test_why_there_is_no_further_connection_is_in_the_log(cluster, database, clock, tmp_path, caplog):
+    there = tmp_path / "socket"
+    there.symlink_to(cluster.folder)
+    async with postgresql.open_storage(postgresql_settings(elsewhere(database, there)), clock) as storage:
+        there.unlink()  # those that are open go on, such as the one that says whether the database answers
+        with pytest.raises(StorageUnavailable, match="No such file or directory"):
+            await Engine(storage, clock).find("ada")
+        assert storage.trouble() == ""
+    assert f"there is no connection to the database: {there}: No such file or directory" in caplog.messages
+
+
 async def test_what_is_wrong_with_the_url_is_not_waited_for(cluster, clock):
     with pytest.raises(DatabaseError, match='database "nowhere" does not exist'):
         async with postgresql.open_storage(postgresql_settings(cluster.parsed_url("nowhere")), clock):

@@ -97,8 +97,11 @@ class Server:
                 raise StorageUnavailable(self._refusal)
             try:
                 connection = await self._connect_to_first()
-            except StorageUnavailable as error:
-                self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
+            except (StorageUnavailable, DatabaseError) as error:
+                if self._open:  # who waits for the first one tells of it
+                    log.warning("there is no connection to the database: %s", error)
+                if isinstance(error, StorageUnavailable):
+                    self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
                 raise
         self._open = {one for one in self._open if not one.is_closed()} | {connection}
         self._connects.add()
