@@ -43,6 +43,7 @@ def test_a_mail_whose_wait_for_a_standby_was_cancelled_is_not_acknowledged(pair,
         with pytest.raises(smtplib.SMTPDataError) as refusal:
             sending.result()
     assert refusal.value.smtp_code == 451
+    assert "the server did not wait for its standby" in daemon.errors()
     pair.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
     pair.primary.execute("SELECT pg_reload_conf()")
     daemon.deliver_octets(address, b"Subject: again\r\n\r\n")

@@ -168,6 +168,7 @@ class Writer:
             self._left_pid = pid if connection.is_closed() else None
             raise
         if self._session.was_warned:  # it is committed here, but the standby may not have it
+            log.error("the server did not wait for its standby")
             raise StorageUnavailable("the server did not wait for its standby")
         assert len(outcomes) == len(operations)  # or a future would never be completed
         return outcomes, batch.changes
