@@ -41,6 +41,8 @@ from tmpmaild.mail.cssdeclarations import MAX_ATTRIBUTE_CHARACTERS, MAX_CHARACTE
         ("background-image:url(x),linear-gradient(red,blue)", "background-image:none,linear-gradient(red,blue)"),
         ("background:url(//x);background-image:url('x'),url(y)", ""),
         ("background:none", "background:none"),
+        # a gradient as the colour of text, which would be no colour without it
+        ("background:linear-gradient(red,blue);-webkit-background-clip:text;color:transparent", None),
     ],
 )
 def test_what_mails_are_made_of_stays(text, kept):

@@ -88,6 +88,11 @@ def test_a_link_shows_where_it_leads(html, text):
         ('<p>a</p><p style="display:none">ends by itself<p>b', "a\n\nends by itself\n\nb"),
         ('<b style="color:transparent !important">preheader</b>body', "body"),
         ('<b style="background-color:transparent">shown</b>', "shown"),
+        (
+            '<b style="background:linear-gradient(red,blue);-webkit-background-clip:text;color:transparent">shown</b>',
+            "shown",
+        ),
+        ('<b style="background-clip:text;color:transparent">no gradient</b>body', "body"),
         ('<div style="display:none">never closed, so shown', "never closed, so shown"),
         ("&zwnj;&nbsp;&#847;&zwnj;&nbsp;\u200b\ufeffHi", "Hi"),
         ("\U0001f468\u200d\U0001f469", "\U0001f468\u200d\U0001f469"),

@@ -94,8 +94,8 @@ PROPERTIES: Final = _sided(
     "border-top-left-radius border-top-right-radius border-bottom-left-radius border-bottom-right-radius "
     "border-start-start-radius border-start-end-radius border-end-start-radius border-end-end-radius "
     # its background
-    "background background-clip background-color background-image background-origin background-position "
-    "background-position-x background-position-y background-repeat background-size "
+    "-webkit-background-clip background background-clip background-color background-image background-origin "
+    "background-position background-position-x background-position-y background-repeat background-size "
     # text
     "-webkit-text-size-adjust color direction font font-family font-size font-stretch font-style font-variant "
     "font-variant-caps font-variant-numeric font-weight hyphens letter-spacing line-break line-height list-style "

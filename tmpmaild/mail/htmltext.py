@@ -42,6 +42,7 @@ _BLANKING_STYLE = re.compile(
     rf"|[a-z]{{3,5}}\((?:[^(,/);]*+|(?:[^(,);]*+,){{2}}[^(,);]*+){_NO_ALPHA}))\s*+(?:!|;|$)",
     re.IGNORECASE,
 )
+_GRADIENT_LETTERS = re.compile(r"background-clip\s*+:\s*+text\b", re.IGNORECASE)
 _INDENTED_AWAY = re.compile(r"(?:^|[;\s])text-indent\s*+:\s*+-[0-9]{4,6}px", re.IGNORECASE)
 _WHITE = re.compile(r"(?:^|[;\s])color\s*+:\s*+(?:white|#fff(?:fff)?)\s*+(?:!|;|$)", re.IGNORECASE)
 _COLOURS_A_PAGE = re.compile(r"background|bgcolor|<style|<link", re.IGNORECASE)
@@ -156,6 +157,8 @@ def _blanks(name: str, attributes: str, budget: Budget, *, on_white: bool) -> st
     budget.take(_STEPS_A_STYLE)
     found = attributes_of(attributes)
     style = found.get("style", "")
+    if "gradient(" in style and _GRADIENT_LETTERS.search(style):
+        style = style.replace("transparent", "")  # letters that let a gradient through are seen
     if _BLANKING_STYLE.search(style):
         return "all"
     if on_white and _WHITE.search(f"color:{found.get('color', '')};{style}"):
