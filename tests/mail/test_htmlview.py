@@ -246,6 +246,13 @@ def test_tag_soup_never_raises_nor_yields_what_is_not_allowed(soup):
         ("<table width=200><tr><td>one</table>", False),
         ("<table width=5000><tr><td>one</table>", False),
         ("<style>@media (max-width:620px){.w{width:100%!important}}</style><table class=w width=600></table>", False),
+        # a rule that holds on every screen wins over the attribute, where it holds for this element
+        ("<style>table.w{width:100%;max-width:600px}</style><table class=w width=600></table>", False),
+        ("<style>table{width:100%}</style><table width=600></table>", False),
+        ("<style>table.w{width:100%}</style><table class=w width=600 style='width:600px'></table>", True),
+        ("<style>td.w,.x .w table,.w:hover{width:100%}</style><table class=w width=600></table>", True),
+        ("<style>@media print{.w{width:100%}}</style><table class=w width=600></table>", True),
+        ("<style>.w{width:600px;max-width:100%}</style><table class=w width=600></table>", True),
     ],
 )
 def test_a_mail_that_is_wider_than_a_phone_and_does_not_adapt_is_shown_smaller(html, is_fitted):

@@ -49,6 +49,9 @@ _UNITS = names("px em rem pt in cm mm")
 _DENSITIES = names("dpi dpcm dppx x")
 _NUMBER = re.compile(r"[-+]?[0-9.]{1,16}+")
 _STEP = 0.02  # what is less than 600px is at most 599.98px
+# A share of what is around it, as it is written here.
+_FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
+_COMBINATOR = re.compile(r"[\s>+~]")
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
@@ -61,6 +64,7 @@ class Sheet:
         self._selectors: list[str] = []
         self.remote_images = 0
         self._rules: list[str] = []
+        self._fluid: set[str] = set()
 
     def add(self, text: str, media: str = "") -> None:
         """Take in a style element and its ``media``."""
@@ -75,6 +79,11 @@ class Sheet:
         if query is not None:
             dark = is_dark(query)
             self._rules.append(_conditional(query, self._written(nodes_of(text), dark), doubled=dark))
+
+    def adapts(self, name: str, classes: str) -> bool:
+        """Return whether a rule so far sets a width that follows the screen, which wins over a ``width`` attribute."""
+        dotted = [f".{one}" for one in classes.split()]
+        return not self._fluid.isdisjoint([name, *dotted, *(f"{name}{one}" for one in dotted)])
 
     def written(self, elements: int, depth: int) -> str:
         """Return the sheet, "" when it is too much for so many elements, nested so deep.
@@ -91,7 +100,7 @@ class Sheet:
 
     def _rule(self, node: Node, depth: int) -> str:
         if node.type == "qualified-rule" and self._weight < MAX_SELECTORS:
-            return self._style_rule(node)
+            return self._style_rule(node, depth)
         if node.type != "at-rule" or node.lower_at_keyword != "media" or node.content is None or depth >= _MAX_DEPTH:
             return ""
         query = media_query(node.prelude)
@@ -99,7 +108,7 @@ class Sheet:
             return ""
         return _conditional(query, self._written(node.content, depth + 1), doubled=depth == 0)
 
-    def _style_rule(self, node: Node) -> str:
+    def _style_rule(self, node: Node, depth: int) -> str:
         selectors = cssselectors.written(node.prelude, MAX_SELECTORS - self._weight)
         self._weight += sum(map(cssselectors.weight, selectors))
         self._selectors += selectors
@@ -108,7 +117,15 @@ class Sheet:
         declarations = declarations_of(node.content)
         self.remote_images = min(_MAX_REMOTE_IMAGES, self.remote_images + cssdeclarations.remote_images(declarations))
         block = cssdeclarations.written(declarations)
+        if not depth and _FLUID.search(block):
+            self._fluid |= {one for one in map(_last_compound, selectors) if one}
         return f"{','.join(selectors)}{{{block}}}" if block else ""
+
+
+def _last_compound(selector: str) -> str:
+    """Return what a written selector asks of the element itself, "" for a mere name within something else."""
+    *around, last = _COMBINATOR.split(selector.replace(cssselectors.SCOPE, ""))
+    return "" if around and "." not in last else last
 
 
 def _conditional(query: str, rules: str, *, doubled: bool) -> str:

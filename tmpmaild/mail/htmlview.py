@@ -176,7 +176,8 @@ class _Mail:
                 self._tree.void(name, tag)
             else:
                 self._tree.start(name, tag)
-            if width := htmlattributes.fixed_width(kept):
+            adapts = "width:" not in kept.get("style", "") and self._sheet.adapts(name, kept.get("class", ""))
+            if (width := htmlattributes.fixed_width(kept)) and not adapts:
                 self._width = max(self._width, width + self._inset(name, tag))
 
     def _inset(self, name: str, tag: str) -> int:
