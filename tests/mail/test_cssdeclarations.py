@@ -41,6 +41,9 @@ from tmpmaild.mail.cssdeclarations import MAX_ATTRIBUTE_CHARACTERS, MAX_CHARACTE
         ("background-image:url(x),linear-gradient(red,blue)", "background-image:none,linear-gradient(red,blue)"),
         ("background:url(//x);background-image:url('x'),url(y)", ""),
         ("background:none", "background:none"),
+        # colours that are made of others; the page is a light one
+        ("background:linear-gradient(180deg,color-mix(in oklab,#0ea5e9 95%,white 5%),red)", None),
+        ("color:light-dark(#111,#eee);border-color:color(display-p3 1 0 0 / 50%)", None),
         # a gradient as the colour of text, which would be no colour without it
         ("background:linear-gradient(red,blue);-webkit-background-clip:text;color:transparent", None),
     ],

@@ -5,7 +5,7 @@ import re
 import tinycss2
 
 FUNCTIONS = frozenset(
-    "rgb rgba hsl hsla hwb lab lch oklab oklch calc min max clamp linear-gradient radial-gradient conic-gradient "
+    "rgb rgba hsl hsla hwb lab lch oklab oklch color color-mix light-dark calc min max clamp linear-gradient radial-gradient conic-gradient "
     "repeating-linear-gradient repeating-radial-gradient repeating-conic-gradient repeat minmax fit-content".split()
 )
 SELECTOR_FUNCTIONS = frozenset("where is not nth-child nth-last-child nth-of-type nth-last-of-type".split())

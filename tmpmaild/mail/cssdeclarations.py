@@ -27,7 +27,7 @@ _MAX_DEPTH = 8
 UNITS: Final = names(
     "px em rem ex ch lh rlh pt pc in cm mm q vw vh vmin vmax svw svh lvw lvh dvw dvh fr deg grad rad turn"
 )
-COLOURS: Final = names("rgb rgba hsl hsla hwb lab lch oklab oklch")
+COLOURS: Final = names("rgb rgba hsl hsla hwb lab lch oklab oklch color color-mix light-dark")
 MATHS: Final = names("calc min max clamp")
 GRADIENTS: Final = names(
     "linear-gradient radial-gradient conic-gradient repeating-linear-gradient repeating-radial-gradient "
