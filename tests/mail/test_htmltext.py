@@ -93,6 +93,10 @@ def test_a_link_shows_where_it_leads(html, text):
             "shown",
         ),
         ('<b style="background-clip:text;color:transparent">no gradient</b>body', "body"),
+        (
+            '<b style="background:linear-gradient(transparent,red);background-clip:text;color:transparent">?</b>body',
+            "body",
+        ),
         ('<div style="display:none">never closed, so shown', "never closed, so shown"),
         ("&zwnj;&nbsp;&#847;&zwnj;&nbsp;\u200b\ufeffHi", "Hi"),
         ("\U0001f468\u200d\U0001f469", "\U0001f468\u200d\U0001f469"),

@@ -157,8 +157,8 @@ def _blanks(name: str, attributes: str, budget: Budget, *, on_white: bool) -> st
     budget.take(_STEPS_A_STYLE)
     found = attributes_of(attributes)
     style = found.get("style", "")
-    if "gradient(" in style and _GRADIENT_LETTERS.search(style):
-        style = style.replace("transparent", "")  # letters that let a gradient through are seen
+    if "gradient(" in style and style.count("transparent") == 1 and _GRADIENT_LETTERS.search(style):
+        style = style.replace("transparent", "")  # letters that let a gradient through are seen, if it has colours
     if _BLANKING_STYLE.search(style):
         return "all"
     if on_white and _WHITE.search(f"color:{found.get('color', '')};{style}"):

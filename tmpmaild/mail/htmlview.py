@@ -176,9 +176,11 @@ class _Mail:
                 self._tree.void(name, tag)
             else:
                 self._tree.start(name, tag)
-            adapts = "width:" not in kept.get("style", "") and self._sheet.adapts(name, kept.get("class", ""))
-            if (width := htmlattributes.fixed_width(kept)) and not adapts:
+            if (width := htmlattributes.fixed_width(kept)) and not self._adapts(name, kept):
                 self._width = max(self._width, width + self._inset(name, tag))
+
+    def _adapts(self, name: str, attributes: dict[str, str]) -> bool:
+        return "width:" not in attributes.get("style", "") and self._sheet.adapts(name, attributes.get("class", ""))
 
     def _inset(self, name: str, tag: str) -> int:
         """Return the pixels left and right of an element of a fixed width that was just opened; cells shrink."""
