@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ import certificates
 from tables import table
 from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import StartError
-from tmpmaild.host.sockets import certificate, take_passed
+from tmpmaild.host.sockets import certificate, load_certificate, take_passed
 
 TAKE = """
 import json, os, sys
@@ -149,3 +150,17 @@ def test_of_a_certificate_and_its_key_the_one_that_is_wrong_is_named(pem, monkey
     with pytest.raises(StartError) as raised:
         certificate(Config(smtp=Smtp(tls_certificate=name, tls_key=key)))
     assert str(raised.value) == told
+
+
+def test_a_weak_certificate_is_named_with_what_openssl_says(pem, monkeypatch):
+    """Whether a key is too short is up to the machine's OpenSSL, so its answer is given here."""
+    monkeypatch.chdir(pem)
+    weak = ssl.SSLError(1, "ee key too small")
+    weak.reason = "EE_KEY_TOO_SMALL"
+
+    class Context:
+        def load_cert_chain(self, *_):
+            raise weak
+
+    with pytest.raises(StartError, match=r"^smtp\.tls_certificate one\.pem: .*ee key too small"):
+        load_certificate(Context(), Smtp(tls_certificate="one.pem", tls_key="one.key"))

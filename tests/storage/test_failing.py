@@ -82,7 +82,7 @@ async def test_why_there_is_no_further_connection_is_in_the_log(cluster, databas
         with pytest.raises(StorageUnavailable, match="No such file or directory"):
             await Engine(storage, clock).find("ada")
         assert storage.trouble() == ""
-    assert f"there is no connection to the database: {there}: No such file or directory" in caplog.messages
+    assert f"cannot connect to the database: {there}: No such file or directory" in caplog.messages
 
 
 async def test_what_is_wrong_with_the_url_is_not_waited_for(cluster, clock):

@@ -99,7 +99,7 @@ class Server:
                 connection = await self._connect_to_first()
             except (StorageUnavailable, DatabaseError) as error:
                 if self._open:  # who waits for the first one tells of it
-                    log.warning("there is no connection to the database: %s", error)
+                    log.warning("cannot connect to the database: %s", error)
                 if isinstance(error, StorageUnavailable):
                     self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
                 raise
