@@ -41,7 +41,7 @@ class StoredWebhook(Struct, frozen=True):
     """A webhook and its inbox, which may have expired.
 
     ``newest_message_id``: no message of the inbox is above it, and none that comes later is at or below it. ``version``
-    tells one webhook and one lease from the next.
+    tells one webhook from the next; each lease and each result adds one to it.
     """
 
     inbox_id: str

@@ -91,10 +91,10 @@ async def test_the_state_of_the_last_call_is_shown(world, client, clock):
     held = Held(client, await client.create(webhook=WEBHOOK))
     inbox = await world.service.find(held.address)
     for failures, result in ((2, "timeout"), (0, "204")):
-        taken = await world.storage.take_webhook(inbox.id, clock(), clock())
-        position = taken.state.told_message_id
+        stored = await world.storage.read_webhook(inbox.id)
+        position = stored.state.told_message_id
         state = WebhookState(position, position, failures, clock(), clock(), result)
-        assert await world.storage.settle_webhook(taken, state)
+        assert await world.storage.store_webhook_result(stored, state)
         now = (await client.create())["created_at"]
         assert (await held.ask("GET")).json()["webhook"] == SHOWN | {
             "failures": failures,

@@ -23,8 +23,9 @@ async def _set(engine, inbox, webhook=WEBHOOK):
     return await engine.storage.read_webhook(inbox.id)
 
 
-async def _take(engine, inbox):
-    return await engine.storage.take_webhook(inbox.id, engine.clock(), engine.clock() + LEASE_MS)
+async def _lease(engine, inbox):
+    stored = await engine.storage.read_webhook(inbox.id)
+    return await engine.storage.lease_webhook(stored, engine.clock() + LEASE_MS)
 
 
 async def _waiting(engine, name, stored):
@@ -45,7 +46,6 @@ async def test_a_webhook_is_read_as_it_was_set_until_it_is_taken_away(engine):
     assert await _set(engine, inbox, None) is None
     for inbox_id in NO_INBOX_IDS:
         assert await engine.storage.read_webhook(inbox_id) is None
-        assert await engine.storage.take_webhook(inbox_id, engine.clock(), engine.clock() + 1) is None
 
 
 async def test_a_webhook_that_only_another_version_can_read_has_no_url_and_no_events(engine):
@@ -84,11 +84,11 @@ async def test_messages_that_come_while_webhooks_are_set_are_before_or_after_it(
 
 async def test_what_has_been_told_may_be_deleted_and_nothing_waits_then(engine):
     inbox = await engine.inbox("ada")
-    taken = await _set(engine, inbox)
+    leased = await _set(engine, inbox)
     message_id = await engine.add(inbox)
     newest = (await engine.storage.read_webhook(inbox.id)).newest_message_id
     await engine.delete(inbox, message_id)
-    assert await engine.storage.settle_webhook(taken, WebhookState(newest, taken.state.told_verdict_id))
+    assert await engine.storage.store_webhook_result(leased, WebhookState(newest, leased.state.told_verdict_id))
     stored = await engine.storage.read_webhook(inbox.id)
     assert stored.newest_message_id <= stored.state.told_message_id == message_id
     await engine.add(inbox, subject="later")
@@ -110,49 +110,58 @@ async def test_pages_of_webhooks_are_in_the_order_of_inboxes_and_hold_those_that
     assert list(await engine.storage.list_webhooks(inboxes[6].id)) == []
 
 
-async def test_a_webhook_is_leased_to_one_until_the_lease_ends_or_it_is_settled(engine):
+async def test_a_webhook_is_leased_to_one_of_those_who_have_read_it(engine):
     inbox = await engine.inbox("ada")
     stored = await _set(engine, inbox)
-    results = await asyncio.gather(*(_take(engine, inbox) for _ in range(5)))
-    (taken,) = [one for one in results if one is not None]
-    assert taken.version != stored.version
-    assert taken.state == replace(stored.state, next_at_ms=engine.clock() + LEASE_MS)
-    engine.clock.advance(ms=LEASE_MS - 1)
-    assert await _take(engine, inbox) is None
-    engine.clock.advance(ms=1)
-    again = await _take(engine, inbox)
-    assert not await engine.storage.settle_webhook(taken, stored.state)
-    assert not await engine.storage.settle_webhook(taken, None)
-    assert await engine.storage.settle_webhook(again, stored.state)
-    assert await _take(engine, inbox) is not None
+    until_ms = engine.clock() + LEASE_MS
+    results = await asyncio.gather(*(engine.storage.lease_webhook(stored, until_ms) for _ in range(5)))
+    (leased,) = [one for one in results if one is not None]
+    assert leased == await engine.storage.read_webhook(inbox.id)
+    assert leased.state == replace(stored.state, next_at_ms=until_ms)
+    again = await engine.storage.lease_webhook(leased, until_ms + LEASE_MS)  # as when the first lease has ended
+    assert not await engine.storage.store_webhook_result(leased, stored.state)
+    assert not await engine.storage.store_webhook_result(leased, None)
+    assert await engine.storage.store_webhook_result(again, stored.state)
+    assert await engine.storage.lease_webhook(again, until_ms) is None
+    assert (await engine.storage.read_webhook(inbox.id)).state == stored.state
+
+
+async def test_webhooks_that_are_leased_at_once_have_each_the_lease_that_was_asked_for(engine):
+    """And one that another has leased meanwhile stays with that, however far ahead the others ask."""
+    inboxes = [await engine.inbox(f"box{number}") for number in range(6)]
+    stored = [await _set(engine, inbox) for inbox in inboxes]
+    held = await engine.storage.lease_webhook(stored[0], engine.clock() + LEASE_MS)
+    until_ms = [engine.clock() + number * 600_000 for number in range(1, 7)]
+    leased = await asyncio.gather(*map(engine.storage.lease_webhook, stored, until_ms))
+    assert [one and one.state.next_at_ms for one in leased] == [None, *until_ms[1:]]
+    assert list(await engine.storage.list_webhooks()) == [held, *leased[1:]]
 
 
 async def test_what_has_become_of_a_call_is_stored_as_long_as_the_webhook_is_the_same(engine):
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)
     message_id = await engine.add(inbox)
-    taken = await _take(engine, inbox)
+    leased = await _lease(engine, inbox)
     state = WebhookState(message_id, message_id, 3, engine.clock() + 30_000, engine.clock(), "503")
-    assert await engine.storage.settle_webhook(taken, state)
-    assert await engine.storage.settle_webhook(taken, state)  # whose answer was lost
+    assert await engine.storage.store_webhook_result(leased, state)
+    assert not await engine.storage.store_webhook_result(leased, replace(state, failures=4))
     stored = await engine.storage.read_webhook(inbox.id)
-    assert (stored.state, stored.webhook) == (state, WEBHOOK)
-    assert await _take(engine, inbox) is None
+    assert (stored.state, stored.webhook, stored.version) == (state, WEBHOOK, leased.version + 1)
     await _set(engine, inbox, OTHER)
-    assert not await engine.storage.settle_webhook(taken, None)
+    assert not await engine.storage.store_webhook_result(stored, None)
     stored = await engine.storage.read_webhook(inbox.id)
     assert (stored.state.failures, stored.state.result, stored.webhook) == (0, "", OTHER)
 
 
-async def test_many_are_settled_at_once_each_for_itself(engine):
+async def test_many_are_stored_at_once_each_for_itself(engine):
     inboxes = [await engine.inbox(f"box{number}") for number in range(6)]
     for inbox in inboxes:
         await _set(engine, inbox)
-    taken = await asyncio.gather(*(_take(engine, inbox) for inbox in reversed(inboxes)))
+    leased = await asyncio.gather(*(_lease(engine, inbox) for inbox in reversed(inboxes)))
     await _set(engine, inboxes[0], OTHER)
     message = ids.message_id(7)
     states = [WebhookState(message, message, number, result=str(number)) for number in range(1, 6)]
-    work = map(engine.storage.settle_webhook, taken, [None, *states])
+    work = map(engine.storage.store_webhook_result, leased, [None, *states])
     assert await asyncio.gather(*work) == [True] * 5 + [False]
     left = await engine.storage.list_webhooks()
     assert [(stored.state.failures, stored.state.result) for stored in left] == [
@@ -164,9 +173,11 @@ async def test_many_are_settled_at_once_each_for_itself(engine):
 async def test_a_webhook_that_is_taken_away_after_a_call_is_gone(engine):
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)
-    assert await engine.storage.settle_webhook(await _take(engine, inbox), None)
+    leased = await _lease(engine, inbox)
+    assert await engine.storage.store_webhook_result(leased, None)
     assert await engine.storage.read_webhook(inbox.id) is None
-    assert await _take(engine, inbox) is None
+    assert not await engine.storage.store_webhook_result(leased, leased.state)
+    assert await engine.storage.lease_webhook(leased, engine.clock()) is None
 
 
 @pytest.mark.parametrize("webhook", [WEBHOOK, None])
@@ -179,15 +190,15 @@ async def test_an_inbox_that_has_ended_gets_no_webhook_and_keeps_its_own_until_i
     for inbox in (ended, expired):
         with pytest.raises(AddressExpired):
             await engine.storage.set_webhook(inbox.id, webhook, engine.clock() - 1)
-        taken = await _take(engine, inbox)
-        assert taken.expires_at_ms <= engine.clock()
-        assert await engine.storage.settle_webhook(taken, replace(taken.state, failures=1))
+        leased = await _lease(engine, inbox)
+        assert leased.expires_at_ms <= engine.clock()
+        assert await engine.storage.store_webhook_result(leased, replace(leased.state, failures=1))
         assert (await engine.storage.read_webhook(inbox.id)).webhook == OTHER
     await engine.sweep()
     assert list(await engine.storage.list_webhooks()) == []
     for inbox in (ended, expired):
         assert await engine.storage.read_webhook(inbox.id) is None
-        assert not await engine.storage.settle_webhook(taken, taken.state)
+        assert not await engine.storage.store_webhook_result(leased, leased.state)
 
 
 async def test_no_other_inbox_gets_a_webhook(engine):
@@ -221,8 +232,8 @@ async def test_a_webhook_takes_no_room_from_the_mail_of_its_inbox(open_engine):
         plain, told = await engine.inbox("plain"), await engine.inbox("told")
         await _set(engine, told, OTHER)
         assert await fill_up(engine, plain) == await fill_up(engine, told) > 0
-        stored = await _take(engine, told)
-        assert await engine.storage.settle_webhook(stored, replace(stored.state, failures=1, result="timeout"))
+        stored = await _lease(engine, told)
+        assert await engine.storage.store_webhook_result(stored, replace(stored.state, failures=1, result="timeout"))
 
 
 async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(open_engine):
@@ -232,11 +243,11 @@ async def test_calls_go_on_and_webhooks_are_taken_away_when_the_storage_is_full(
             await _set(engine, other)
         await until_full(lambda _: engine.add(inbox, body="x" * 3000))
         for other in others:
-            stored = await _take(engine, other)
+            stored = await _lease(engine, other)
             failed = WebhookState(
                 ids.message_id(1 << 62), ids.message_id(1 << 62), 300, 1 << 46, 1 << 46, "unreachable"
             )
-            assert await engine.storage.settle_webhook(stored, failed)
+            assert await engine.storage.store_webhook_result(stored, failed)
         for other in others:
             assert await _set(engine, other, None) is None
 
@@ -246,7 +257,7 @@ async def test_nothing_of_a_webhook_is_told_to_those_who_hear_of_commits(engine)
     engine.storage.on_committed(told.extend)
     inbox = await engine.inbox("ada")
     await _set(engine, inbox)
-    await engine.storage.settle_webhook(await _take(engine, inbox), None)
+    await engine.storage.store_webhook_result(await _lease(engine, inbox), None)
     assert told == []
 
 

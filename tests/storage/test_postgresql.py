@@ -298,12 +298,32 @@ async def test_of_two_daemons_that_want_the_same_webhooks_each_gets_what_the_oth
     for inbox in inboxes:
         webhook = Webhook("https://hooks.example/", frozenset({"message"}), frozenset(), "whsec_x")
         await first.storage.set_webhook(inbox.id, webhook, first.clock())
-    now_ms = first.clock()
-    takes = [one.storage.take_webhook(inbox.id, now_ms, now_ms + 1000) for inbox in inboxes for one in (first, second)]
-    taken = [one for one in await asyncio.gather(*takes) if one is not None]
-    assert sorted(one.address for one in taken) == sorted(inbox.address for inbox in inboxes)
-    assert await asyncio.gather(*(second.storage.settle_webhook(one, None) for one in taken)) == [True] * 30
+    until_ms, stored = first.clock() + 1000, await first.storage.list_webhooks()
+    leases = [one.storage.lease_webhook(webhook, until_ms) for webhook in stored for one in (first, second)]
+    leased = [one for one in await asyncio.gather(*leases) if one is not None]
+    assert sorted(one.address for one in leased) == sorted(inbox.address for inbox in inboxes)
+    assert await asyncio.gather(*(second.storage.store_webhook_result(one, None) for one in leased)) == [True] * 30
     assert list(await first.storage.list_webhooks()) == []
+
+
+async def test_a_daemon_of_1_0_2_and_this_one_take_no_webhook_from_each_other(two):
+    first, second = two
+    inbox = await first.inbox("ada")
+    webhook = Webhook("https://hooks.example/", frozenset({"message"}), frozenset(), "whsec_x")
+    await first.storage.set_webhook(inbox.id, webhook, first.clock())
+    older = await second.storage._writer._session.connection()
+    now_ms = first.clock()
+    take = f"SELECT taken_version FROM take_webhooks({now_ms}, {now_ms + 1000}, ARRAY[{inbox.id}])"
+    settle = f"SELECT settle_webhooks(ARRAY[{inbox.id}], ARRAY[$1::bigint], '{{0}}', '{{0}}', '{{3}}', '{{0}}', '{{0}}', '{{x}}')"
+    stored = await first.storage.read_webhook(inbox.id)
+    version = await older.fetchval(take)
+    assert await first.storage.lease_webhook(stored, now_ms) is None
+    assert await older.fetchval(settle, version) == [True]
+    stored = await first.storage.read_webhook(inbox.id)
+    assert (stored.state.failures, stored.state.next_at_ms) == (3, 0)
+    assert await first.storage.lease_webhook(stored, now_ms + 1000)
+    assert await older.fetchval(take) is None
+    assert await older.fetchval(settle, version) == [False]
 
 
 async def tables(engine_):

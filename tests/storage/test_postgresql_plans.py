@@ -11,9 +11,9 @@ from tmpmaild.storage.postgresql.messages import select_message, select_texts
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import select_inboxes, select_messages
 from tmpmaild.storage.postgresql.searching import PostgresSearch
-from tmpmaild.storage.postgresql.webhooks import SettleWebhook, SetWebhook, TakeWebhook, select_webhooks
+from tmpmaild.storage.postgresql.webhooks import SetWebhook, StoreWebhook, select_webhooks
 from tmpmaild.storage.postgresql.writer import Batch
-from tmpmaild.storage.webhookrows import SettledRow
+from tmpmaild.storage.webhookrows import StateRow
 
 from .conftest import new_mail, postgresql_settings
 
@@ -92,11 +92,11 @@ async def test_what_is_done_to_one_inbox_reads_few_rows(storage, counted, clock)
         "end": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock())]),
         "move": lambda client: SetExpiry.run(batch(client), [SetExpiry(57, clock(), clock() + 2 * SLOT_MS)]),
         "set a webhook": lambda client: SetWebhook.run(batch(client), [SetWebhook(57, clock(), 1, "{}")]),
-        "take webhooks": lambda client: TakeWebhook.run(
-            batch(client), [TakeWebhook(number, clock(), clock() + 1) for number in (57, 58, 59)]
+        "store webhooks": lambda client: StoreWebhook.run(
+            batch(client), [StoreWebhook(StateRow(number, 1, next_at_ms=1)) for number in (57, 58, 59)]
         ),
-        "settle webhooks": lambda client: SettleWebhook.run(
-            batch(client), [SettleWebhook(SettledRow(number, 1, next_at_ms=1)) for number in (57, 58, 59)]
+        "take webhooks away": lambda client: StoreWebhook.run(
+            batch(client), [StoreWebhook(StateRow(number, 1)) for number in (57, 58, 59)]
         ),
         "domains": lambda client: client.fetchval("SELECT count_usage(1, 0, 0, 0)"),
     }

@@ -7,11 +7,12 @@ import pytest
 from houses import LIFETIME_MS, SECRET
 from receivers import OK
 
+from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.model import Block
 from tmpmaild.verdicts import unchecked
 from tmpmaild.webhookmodel import Webhook
-from tmpmaild.webhooks import signing
+from tmpmaild.webhooks import sender, signing
 
 pytestmark = pytest.mark.both_engines
 UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
@@ -95,13 +96,14 @@ async def test_a_daemon_that_stops_during_a_call_leaves_it_to_the_next_at_once(h
 
 
 async def test_a_daemon_that_stops_while_a_result_is_stored_leaves_nothing_to_tell_again(house, monkeypatch):
-    settle, is_storing = house.storage.settle_webhook, asyncio.Event()
+    store, is_storing = house.storage.store_webhook_result, asyncio.Event()
 
-    async def announced(taken, state):
-        is_storing.set()
-        return await settle(taken, state)
+    async def announced(leased, state):
+        if state.called_at_ms:  # a lease is stored by it as well
+            is_storing.set()
+        return await store(leased, state)
 
-    monkeypatch.setattr(house.storage, "settle_webhook", announced)
+    monkeypatch.setattr(house.storage, "store_webhook_result", announced)
     inbox = await house.inbox()
     async with house.sending():
         newest = await house.deliver(inbox)
@@ -124,12 +126,72 @@ async def test_of_two_daemons_one_calls(house):
 async def test_a_daemon_that_died_during_a_call_leaves_it_to_another_after_the_lease(house):
     inbox = await house.inbox()
     await house.deliver(inbox, "told all the same")
-    assert await house.storage.take_webhook(inbox.id, house.clock(), house.clock() + 30_000)
+    assert await lease(house, inbox, house.clock() + 30_000)
     async with house.sending():
         await house.deliver(inbox, "and this")
         house.pass_time(30)
         await house.receiver.wait(2)
     assert house.subjects() == ["told all the same", "and this"]
+
+
+async def lease(house, inbox, until_ms):
+    return await house.storage.lease_webhook(await house.storage.read_webhook(inbox.id), until_ms)
+
+
+async def test_the_end_is_not_told_by_two_daemons_and_after_the_lease_of_one_that_died(house):
+    """Whatever the next try of a failed call was, for which the end does not wait."""
+    house.receiver.answer = LATER
+    inbox = await house.inbox("ada", "message", "expired")
+    async with house.sending():
+        await house.deliver(inbox)
+        await house.settled(inbox, next_at_ms=house.clock() + 600_000)
+        until_ms = house.clock() + 15_000
+        assert await lease(house, inbox, until_ms)
+        house.receiver.answer = OK
+        await delete(house, inbox)
+        await house.until(lambda: is_due_at(house, until_ms))
+        assert (await house.state(inbox)).next_at_ms == until_ms
+        house.pass_time(15)
+        await house.until(lambda: is_gone(house, inbox))
+    assert [document["type"] for _, document in house.told()] == ["message.received", "inbox.expired"]
+
+
+async def test_the_lease_of_an_end_is_as_long_as_any_other(house):
+    seen = []
+    house.receiver.answer = LATER
+    inbox = await house.inbox("ada", "message", "expired")
+
+    async def look(_, writer):
+        seen.append((await house.state(inbox)).next_at_ms - house.clock())
+        writer.write(OK)
+
+    async with house.sending():
+        await house.deliver(inbox)
+        await house.settled(inbox, next_at_ms=house.clock() + 600_000)
+        house.receiver.answer = look
+        await delete(house, inbox)
+        await house.until(lambda: is_gone(house, inbox))
+    assert 0 < seen[0] <= 60_000
+
+
+@pytest.mark.parametrize("method", ["read_webhook", "store_webhook_result", "list_webhooks"])
+async def test_when_the_storage_is_back_webhooks_are_called_without_waiting_for_the_next_look(
+    house, monkeypatch, method
+):
+    monkeypatch.setattr(sender, "_RETRY_SECONDS", 0.01)
+    working, tries = getattr(house.storage, method), []
+
+    async def away(*arguments):
+        tries.append(arguments)
+        if len(tries) < 3:
+            raise StorageUnavailable("away")
+        return await working(*arguments)
+
+    inbox = await house.inbox()
+    monkeypatch.setattr(house.storage, method, away)
+    async with house.sending():
+        await house.deliver(inbox)
+        await house.receiver.wait(1)
 
 
 async def test_only_messages_that_have_what_is_wanted_are_told_of(house):
@@ -258,10 +320,10 @@ async def test_the_end_waits_for_its_own_next_try(house):
 
 async def test_the_end_is_told_at_its_time_although_a_daemon_was_calling_when_it_was_looked_at(house):
     inbox = await house.inbox("ada", "expired")
-    taken = await house.storage.take_webhook(inbox.id, house.clock(), inbox.expires_at_ms + 15_000)
+    leased = await lease(house, inbox, inbox.expires_at_ms + 15_000)
     async with house.sending():
         await house.until(lambda: known(house, 1))
-        await house.storage.settle_webhook(taken, msgspec.structs.replace(taken.state, next_at_ms=0))
+        await house.storage.store_webhook_result(leased, msgspec.structs.replace(leased.state, next_at_ms=0))
         await pass_to_the_end(house, inbox)
         await house.receiver.wait(1)
 
@@ -275,16 +337,18 @@ async def test_an_extension_that_was_not_told_here_does_not_make_calls_more_freq
         await house.settled(inbox, failures=1, next_at_ms=house.clock() + 600_000)
         house.sender._schedule.end_at(house.sender._schedule.get(inbox.id), house.clock())
         house.pass_time(1)
+        await house.until(lambda: is_due_at(house, house.clock() + 599_000))
+        assert house.sender._schedule.get(inbox.id).ends_at_ms == inbox.expires_at_ms
+        assert len(house.told()) == 1
+        house.pass_time(599)
         await house.settled(inbox, failures=2, next_at_ms=house.clock() + 600_000)
-    assert len(house.told()) == 2
-    assert house.sender._schedule.get(inbox.id).ends_at_ms == inbox.expires_at_ms
 
 
 async def test_the_end_is_told_after_the_lease_of_a_daemon_that_died(house):
     inbox = await house.inbox("ada", "expired")
     async with house.sending():
         await house.until(lambda: known(house, 1))
-        await house.storage.take_webhook(inbox.id, house.clock(), inbox.expires_at_ms + 15_000)
+        await lease(house, inbox, inbox.expires_at_ms + 15_000)
         await pass_to_the_end(house, inbox)
         await house.until(lambda: is_due_at(house, inbox.expires_at_ms + 15_000))
         house.pass_time(15)

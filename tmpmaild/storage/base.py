@@ -232,16 +232,17 @@ class Storage(Protocol):
     async def list_webhooks(self, after: str = "", limit: int = 100) -> Sequence[StoredWebhook]:
         """Read webhooks in the order in which their inboxes were created, those after the inbox with this id."""
 
-    async def take_webhook(self, inbox_id: str, now_ms: int, until_ms: int) -> StoredWebhook | None:
-        """Lease a webhook that is due at ``now_ms``, also if its inbox has expired; None if it is not, or is gone.
+    async def lease_webhook(self, stored: StoredWebhook, until_ms: int) -> StoredWebhook | None:
+        """Lease a webhook as it was read, also if its inbox has expired: it is due again at ``until_ms``.
 
-        It is due again at ``until_ms``, unless it is settled before. Of several daemons one gets it.
+        Returns it as it is then; None, and nothing has changed, if it was set anew, leased or stored since, or is gone.
+        So of several daemons one gets it. Whether it is due is for the caller to see in what was read.
         """
 
-    async def settle_webhook(self, taken: StoredWebhook, state: WebhookState | None) -> bool:
-        """Store how far the calls have come and when it is due again, or take the webhook away.
+    async def store_webhook_result(self, leased: StoredWebhook, state: WebhookState | None) -> bool:
+        """Store how far the calls have come and when it is due again, or take the webhook away. This ends the lease.
 
-        False, and nothing has changed, if it was set anew or taken by another daemon since, or is gone.
+        False, and nothing has changed, if it was set anew, leased or stored since, or is gone.
         """
 
     async def sweep(self, now_ms: int) -> bool:

@@ -4,12 +4,14 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.model import Inbox, InboxPage, NewInbox, NewMail
 from tmpmaild.storage import rows
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
-from tmpmaild.storage.webhookrows import MAX_VERSION, SettledRow, WebhookRow, settled, text
+from tmpmaild.storage.webhookrows import MAX_VERSION, StateRow, WebhookRow, state_row, text
 from tmpmaild.verdicts import Authentication
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
@@ -23,8 +25,7 @@ class Operations(NamedTuple):
     set_verdict: Callable[[int, int, str], Any]
     set_expiry: Callable[..., Any]
     set_webhook: Callable[[int, int, int, str | None], Any]
-    take_webhook: Callable[[int, int, int], Any]
-    settle_webhook: Callable[[SettledRow], Any]
+    store_webhook: Callable[[StateRow], Any]
 
 
 class EngineStorage:
@@ -129,17 +130,14 @@ class EngineStorage:
         """Read the webhooks of the inboxes whose keys follow."""
         raise NotImplementedError
 
-    async def take_webhook(self, inbox_id: str, now_ms: int, until_ms: int) -> StoredWebhook | None:
+    async def lease_webhook(self, stored: StoredWebhook, until_ms: int) -> StoredWebhook | None:
         """See ``Storage``."""
-        inbox_key = holders_inbox_key(inbox_id)
-        if inbox_key is None:
-            return None
-        version = await self._submit(self._operations.take_webhook(inbox_key, now_ms, until_ms))
-        taken = None if version is None else await self.read_webhook(inbox_id)
-        return taken if taken is not None and taken.version == version else None
+        state = replace(stored.state, next_at_ms=until_ms)
+        is_leased = await self.store_webhook_result(stored, state)
+        return replace(stored, version=stored.version + 1, state=state) if is_leased else None
 
-    async def settle_webhook(self, taken: StoredWebhook, state: WebhookState | None) -> bool:
+    async def store_webhook_result(self, leased: StoredWebhook, state: WebhookState | None) -> bool:
         """See ``Storage``."""
-        row = settled(taken, state, keys_by_inbox=self._keys_by_inbox)
-        is_stored: bool = await self._submit(self._operations.settle_webhook(row))
+        row = state_row(leased, state, keys_by_inbox=self._keys_by_inbox)
+        is_stored: bool = await self._submit(self._operations.store_webhook(row))
         return is_stored

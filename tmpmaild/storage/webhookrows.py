@@ -10,7 +10,7 @@ from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 _decode: Final = json.Decoder(Webhook).decode
 _VERSION_BITS: Final = 62
 MAX_VERSION: Final = 1 << _VERSION_BITS
-"""Versions are drawn below it; the leases that follow find room above."""
+"""Versions are drawn below it; the leases and results that follow find room above."""
 
 
 def text(webhook: Webhook) -> str:
@@ -64,8 +64,8 @@ class WebhookRow(NamedTuple):
         )
 
 
-class SettledRow(NamedTuple):
-    """What is stored after a call; without ``next_at_ms`` the webhook is taken away."""
+class StateRow(NamedTuple):
+    """What is stored of a webhook that has this version; without ``next_at_ms`` the webhook is taken away."""
 
     inbox_key: int
     version: int
@@ -77,15 +77,15 @@ class SettledRow(NamedTuple):
     result: str = ""
 
 
-def settled(taken: StoredWebhook, state: WebhookState | None, *, keys_by_inbox: bool) -> SettledRow:
-    """Return what is to be stored of a webhook that was taken."""
-    inbox_key = int(taken.inbox_id)
+def state_row(stored: StoredWebhook, state: WebhookState | None, *, keys_by_inbox: bool) -> StateRow:
+    """Return what is to be stored of a webhook in place of what was read."""
+    inbox_key = int(stored.inbox_id)
     if state is None:
-        return SettledRow(inbox_key, taken.version)
+        return StateRow(inbox_key, stored.version)
     owner = inbox_key if keys_by_inbox else 0
-    return SettledRow(
+    return StateRow(
         inbox_key,
-        taken.version,
+        stored.version,
         ids.key_not_above(state.told_message_id, owner),
         ids.key_not_above(state.told_verdict_id, owner),
         state.failures,

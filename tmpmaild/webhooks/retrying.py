@@ -17,13 +17,13 @@ _LATER: Final = frozenset({429, 503})
 
 
 def after(
-    outcome: Outcome, taken: StoredWebhook, told: WebhookState | None, now_ms: int, random: Callable[[], float]
+    outcome: Outcome, leased: StoredWebhook, told: WebhookState | None, now_ms: int, random: Callable[[], float]
 ) -> WebhookState | None:
     """Return what is stored after a call, None if the webhook is taken away.
 
     ``told`` is that if the target has taken the event. ``random`` returns a number from 0 to 1.
     """
-    before = taken.state
+    before = leased.state
     if outcome.status == _GONE or (outcome.is_good and told is None):
         return None
     if outcome.is_good and told is not None:
@@ -32,8 +32,8 @@ def after(
     if outcome.status in _LATER:
         delay_ms = max(delay_ms, _retry_after_ms(outcome.retry_after, now_ms))
     next_at_ms = now_ms + delay_ms
-    if now_ms < taken.expires_at_ms:  # then what has not been told is gone, and the expiry is told at once
-        next_at_ms = min(next_at_ms, taken.expires_at_ms)
+    if now_ms < leased.expires_at_ms:  # then what has not been told is gone, and the expiry is told at once
+        next_at_ms = min(next_at_ms, leased.expires_at_ms)
     return replace(
         before, failures=before.failures + 1, next_at_ms=next_at_ms, called_at_ms=now_ms, result=outcome.text
     )

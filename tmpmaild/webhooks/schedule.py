@@ -44,16 +44,17 @@ class Host:
 class Job:
     """A webhook. Times are Unix milliseconds; 0: none.
 
-    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if the target must be told, ``retry_at_ms``
-    the stored time of the next try after the last call, ``since_ms`` since when something has been waiting to be
-    told. ``seen`` is the last look at the storage that found it. ``is_again``: something has happened during the call.
+    ``due_at_ms`` is the next call, ``ends_at_ms`` when the inbox expires if the target must be told, ``since_ms`` since
+    when something has been waiting to be told. ``version`` is that of the last result stored here: while it is still
+    that, nobody has leased the webhook since. ``seen`` is the last look at the storage that found it. ``is_again``:
+    something has happened during the call.
     """
 
     inbox_id: str
     host: Host
     due_at_ms: int = 0
     ends_at_ms: int = 0
-    retry_at_ms: int = 0
+    version: int | None = None
     since_ms: int = 0
     seen: int = 0
     is_ready: bool = False

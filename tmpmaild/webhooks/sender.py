@@ -16,7 +16,7 @@ from anyio import get_cancelled_exc_class
 from msgspec.structs import replace
 
 from tmpmaild import __version__
-from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError
+from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError, StorageUnavailable
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, VerdictReached
@@ -30,6 +30,7 @@ from tmpmaild.webhooktargets import Rule, parse_url
 
 _LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
 _LOOK_SECONDS: Final = 30.0
+_RETRY_SECONDS: Final = 1.0  # so soon after the storage is back
 _STOP_SECONDS: Final = 1.0
 _PAGE: Final = 50  # some 2 ms of the event loop
 _SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -65,6 +66,7 @@ class Sender:
         self._look_seconds = look_seconds
         self._schedule = Schedule()
         self._woken = asyncio.Event()
+        self._unavailable = asyncio.Event()
         self._changed: set[str] = set()
         self._reading = anyio.Lock()
         self._committed: set[str] = set()
@@ -129,12 +131,21 @@ class Sender:
 
     async def _look_now_and_then(self) -> None:
         while True:
+            self._unavailable.clear()
             if self.rules:
                 try:
                     await self._look()
-                except RequestError as error:  # the next look finds what this one did not
-                    log.debug("the webhooks cannot be read: %s", error)
-            await anyio.sleep(self._look_seconds)
+                except RequestError as error:
+                    self._note_failure("the webhooks cannot be read", error)
+            with anyio.move_on_after(self._look_seconds):
+                await self._unavailable.wait()
+                await anyio.sleep(_RETRY_SECONDS)
+
+    def _note_failure(self, text: str, error: RequestError) -> None:
+        """Note what the next look will find; that is soon while the storage is away."""
+        log.debug("%s: %s", text, error)
+        if isinstance(error, StorageUnavailable):
+            self._unavailable.set()
 
     async def _look(self) -> None:
         """Note what is stored: webhooks that other daemons have set, or that wait since before this one started."""
@@ -152,8 +163,8 @@ class Sender:
         inbox_id = self._changed.pop()
         try:
             found = await self._read(partial(self._read_one, inbox_id))
-        except RequestError as error:  # a look finds it
-            log.debug("a webhook cannot be read: %s", error)
+        except RequestError as error:
+            self._note_failure("a webhook cannot be read", error)
             return
         job = self._schedule.get(inbox_id)
         if not found and job is not None:
@@ -196,8 +207,8 @@ class Sender:
         seconds = None
         try:
             seconds = await self._served(job)
-        except RequestError as error:  # it has ended, or the storage is full or away: the next look finds it
-            log.debug("a webhook is not called: %s", error)
+        except RequestError as error:  # it has ended, or the storage is full or away
+            self._note_failure("a webhook is not called", error)
         except Exception:
             log.exception("calling a webhook failed")
         finally:
@@ -208,64 +219,63 @@ class Sender:
         """Tell what is next; return how long the call took, None if there was none."""
         now_ms = self._clock()
         is_paused = self._blocks.has_target(job.host.name)
-        taken = None if is_paused else await self._taken(job, now_ms)
-        if taken is None:  # paused, gone, or with another daemon; a look finds it if that ends
+        leased = None if is_paused else await self._leased(job, now_ms)
+        if leased is None:  # paused, gone, or with another daemon; a look finds it if that ends
             job.since_ms = job.since_ms if is_paused else 0
             return None
         try:
-            step = await self._next(taken, now_ms)
+            step = await self._next(leased, now_ms)
             begun = time.monotonic()
-            outcome = step.event and await self._call(taken, step.event)
+            outcome = step.event and await self._call(leased, step.event)
         except get_cancelled_exc_class():  # the daemon stops: the next one need not wait for the end of the lease
             with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                await self._storage.settle_webhook(taken, replace(taken.state, next_at_ms=0))
+                await self._storage.store_webhook_result(leased, replace(leased.state, next_at_ms=0))
             raise
         if outcome is None:
-            await self._settle(job, taken, step, step.state and replace(step.state, next_at_ms=0))
+            await self._store(job, leased, step, step.state and replace(step.state, next_at_ms=0))
             return None
         took_seconds = time.monotonic() - begun
         self._took.observe(took_seconds)
-        state = retrying.after(outcome, taken, step.state, self._clock(), self._random)
-        await self._settle(job, taken, step, state, is_good=outcome.is_good)
+        state = retrying.after(outcome, leased, step.state, self._clock(), self._random)
+        await self._store(job, leased, step, state, is_good=outcome.is_good)
         return took_seconds
 
-    async def _taken(self, job: Job, now_ms: int) -> StoredWebhook | None:
-        """Lease a webhook. The end of the inbox is told without waiting for the next try of a failed call."""
-        has_ended = job.has_ended(now_ms)
-        at_ms = max(now_ms, job.retry_at_ms) if has_ended else now_ms
-        taken = await self._storage.take_webhook(job.inbox_id, at_ms, at_ms + _LEASE_MS)
-        if taken is None and has_ended:  # told, or to be told when the lease of another daemon ends
+    async def _leased(self, job: Job, now_ms: int) -> StoredWebhook | None:
+        """Lease a webhook that is due, if no other daemon does."""
+        stored, leased = await self._storage.read_webhook(job.inbox_id), None
+        if stored is not None and _is_due(job, stored, now_ms):
+            leased = await self._storage.lease_webhook(stored, now_ms + _LEASE_MS)
+        if leased is None and job.has_ended(now_ms):
+            # Told, to be told when the lease of another daemon ends, or moved without this daemon being told.
             self.on_set(job.inbox_id)
-        elif taken is not None and has_ended and now_ms < taken.expires_at_ms:  # moved, and this daemon was not told
-            self._schedule.end_at(job, taken.expires_at_ms)
-        return taken
+        return leased
 
-    async def _next(self, taken: StoredWebhook, now_ms: int) -> Step:
+    async def _next(self, leased: StoredWebhook, now_ms: int) -> Step:
         try:
-            return await self._events.next(taken, now_ms)
+            return await self._events.next(leased, now_ms)
         except (AddressExpired, AddressNotFound):  # meanwhile: that is told next
-            return Step(None, taken.state, has_more=True)
+            return Step(None, leased.state, has_more=True)
 
-    async def _call(self, taken: StoredWebhook, event: Event) -> Outcome:
-        secret = taken.webhook.secret
+    async def _call(self, leased: StoredWebhook, event: Event) -> Outcome:
+        secret = leased.webhook.secret
         signed = signing.header(secret, signing.event_id(secret, *event.name), self._clock() // 1000, event.body)
         fields = [("Content-Type", "application/json"), ("User-Agent", f"tmpmaild/{__version__}"), *signed]
-        outcome = await self._caller.call(self.rules, parse_url(taken.webhook.url), fields, event.body)
+        outcome = await self._caller.call(self.rules, parse_url(leased.webhook.url), fields, event.body)
         self._calls.add(outcome.group)
         return outcome
 
-    async def _settle(
-        self, job: Job, taken: StoredWebhook, step: Step, state: WebhookState | None, *, is_good: bool = True
+    async def _store(
+        self, job: Job, leased: StoredWebhook, step: Step, state: WebhookState | None, *, is_good: bool = True
     ) -> None:
         """Store what has become of a call, and go by it."""
-        if not await self._storage.settle_webhook(taken, state):
+        if not await self._storage.store_webhook_result(leased, state):
             self.on_set(job.inbox_id)
             return
         if state is None:
             self._schedule.forget(job)
             return
         now_ms = self._clock()
-        job.retry_at_ms = state.next_at_ms
+        job.version = leased.version + 1
         is_end_next = job.has_ended(now_ms) and step.state is not None
         if step.has_more if is_good else is_end_next:
             self._schedule.call_at(job, now_ms, now_ms)
@@ -279,3 +289,12 @@ class Sender:
 
     def _oldest_seconds(self) -> float:
         return max(self._clock() - min(self._waiting_since(), default=self._clock()), 0) / 1000
+
+
+def _is_due(job: Job, stored: StoredWebhook, now_ms: int) -> bool:
+    """Return whether a webhook is called now.
+
+    The end of the inbox is told without waiting for the next try of a failed call, unless another daemon calls.
+    """
+    is_end_next = job.has_ended(now_ms) and stored.expires_at_ms <= now_ms
+    return stored.state.next_at_ms <= now_ms or (is_end_next and stored.version == job.version)

@@ -25,7 +25,7 @@ from tmpmaild.storage.postgresql.reading import InboxLookup, find_several, selec
 from tmpmaild.storage.postgresql.searching import PostgresSearch
 from tmpmaild.storage.postgresql.sharing import SharedBuckets, Sharing
 from tmpmaild.storage.postgresql.waking import Waker
-from tmpmaild.storage.postgresql.webhooks import SettleWebhook, SetWebhook, TakeWebhook, select_webhooks
+from tmpmaild.storage.postgresql.webhooks import SetWebhook, StoreWebhook, select_webhooks
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 from tmpmaild.storage.settings import StorageLimits
 from tmpmaild.storage.webhookrows import WebhookRow
@@ -47,7 +47,7 @@ class PostgresStorage(EngineStorage):
         clock: Clock,
         measures: Sequence[Measure],
     ) -> None:
-        webhooks = (SetWebhook, TakeWebhook, SettleWebhook)
+        webhooks = (SetWebhook, StoreWebhook)
         operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
         super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self.policy = PostgresPolicy(writer, readers, waker)

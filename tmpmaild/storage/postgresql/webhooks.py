@@ -1,4 +1,4 @@
-"""Webhooks: set, leased and settled by the writer, read page by page. ``sweep`` deletes them with their inbox."""
+"""Webhooks: set and stored by the writer, read page by page. ``sweep`` deletes them with their inbox."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import asyncpg
 from tmpmaild.errors import RequestError
 from tmpmaild.storage.postgresql.changing import refusal
 from tmpmaild.storage.postgresql.writer import Batch, Operation
-from tmpmaild.storage.webhookrows import SettledRow, WebhookRow
+from tmpmaild.storage.webhookrows import StateRow, WebhookRow
 
 _ROWS: Final = """
 SELECT w.inbox_id, i.address, i.expires_at_ms, w.version, w.told_message, w.told_verdict, w.failures, w.next_at_ms,
@@ -19,10 +19,29 @@ CROSS JOIN LATERAL (SELECT address, expires_at_ms, last_key FROM inbox WHERE id 
 WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
 """
 _SET: Final = "SELECT set_webhook($1, $2, $3, $4)"
-_TAKE: Final = "SELECT * FROM take_webhooks($1, $2, $3::bigint[])"
-_SETTLE: Final = """
-SELECT settle_webhooks($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
-                       $7::bigint[], $8::text[])
+# Daemons up to 1.0.2 lease by take_webhooks() and store by settle_webhooks(). Rows are locked in the order of their
+# inboxes, then compared: what another daemon has changed in between is seen by then.
+_STORE: Final = """
+WITH wanted AS (
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
+                         $7::bigint[], $8::text[])
+        WITH ORDINALITY AS n(id, version, message, verdict, failures, next_ms, called_ms, result, place)
+), locked AS (
+    SELECT inbox_id FROM webhook WHERE inbox_id = ANY($1) ORDER BY inbox_id FOR UPDATE
+), stored AS (
+    UPDATE webhook AS w SET version = w.version + 1, told_message = n.message, told_verdict = n.verdict,
+            failures = n.failures, next_at_ms = n.next_ms, called_at_ms = n.called_ms, result = n.result
+        FROM wanted AS n
+        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NOT NULL
+            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
+        RETURNING n.place
+), deleted AS (
+    DELETE FROM webhook AS w USING wanted AS n
+        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NULL
+            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
+        RETURNING n.place
+)
+SELECT place FROM stored UNION ALL SELECT place FROM deleted
 """
 
 
@@ -48,32 +67,14 @@ class SetWebhook(Operation):
 
 
 @dataclass(eq=False)
-class TakeWebhook(Operation):
-    """Lease a webhook that is due; the result is its version then, or None."""
+class StoreWebhook(Operation):
+    """Store the state of a webhook, which leases it, or ends a lease; False if it no longer has the version."""
 
-    inbox_key: int
-    now_ms: int
-    until_ms: int
+    row: StateRow
 
     @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["TakeWebhook"]) -> list[Any]:
-        """Lease those that are due; of two operations for the same one the first succeeds."""
-        now_ms = max(one.now_ms for one in operations)
-        until_ms = max(one.until_ms for one in operations)
-        wanted = [one.inbox_key for one in operations]
-        taken = dict(await batch.connection.fetch(_TAKE, now_ms, until_ms, wanted))
-        return [taken.pop(key, None) for key in wanted]
-
-
-@dataclass(eq=False)
-class SettleWebhook(Operation):
-    """Store what has become of a call; False if the webhook was changed or taken again meanwhile."""
-
-    settled: SettledRow
-
-    @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["SettleWebhook"]) -> list[Any]:
-        """Store them."""
-        columns = zip(*[one.settled for one in operations], strict=True)
-        stored: list[Any] = await batch.connection.fetchval(_SETTLE, *map(list, columns))
-        return stored
+    async def run(cls, batch: Batch, operations: Sequence["StoreWebhook"]) -> list[Any]:
+        """Store each where the version is that of its row; of two for the same version one is stored."""
+        columns = zip(*[one.row for one in operations], strict=True)
+        places = {row["place"] for row in await batch.connection.fetch(_STORE, *map(list, columns))}
+        return [place in places for place in range(1, len(operations) + 1)]

@@ -34,7 +34,7 @@ from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import select_inbox, select_inboxes, select_messages
 from tmpmaild.storage.sqlite.searching import SqliteSearch
 from tmpmaild.storage.sqlite.sweeping import Eraser, Sweep, sweep_pace
-from tmpmaild.storage.sqlite.webhooks import SettleWebhook, SetWebhook, TakeWebhook, select_webhooks
+from tmpmaild.storage.sqlite.webhooks import SetWebhook, StoreWebhook, select_webhooks
 from tmpmaild.storage.sqlite.writer import Clock, Writer
 from tmpmaild.storage.webhookrows import WebhookRow
 
@@ -85,7 +85,7 @@ class SqliteStorage(EngineStorage):
         limits: Limits,
         wanted: StorageLimits,
     ) -> None:
-        webhooks = (SetWebhook, TakeWebhook, SettleWebhook)
+        webhooks = (SetWebhook, StoreWebhook)
         operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
         super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock)
         self.policy = SqlitePolicy(writer, reader)

@@ -1,4 +1,4 @@
-"""Webhooks: set, leased and settled by the writer, read page by page. A trigger deletes them with their inbox."""
+"""Webhooks: set and stored by the writer, read page by page. A trigger deletes them with their inbox."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tmpmaild.errors import RequestError
 from tmpmaild.storage.sqlite.batches import Batch, Operation
 from tmpmaild.storage.sqlite.changing import refusal
 from tmpmaild.storage.sqlite.layout import FILLER, SLOT_BYTES, SLOTS, padding_bytes
-from tmpmaild.storage.webhookrows import SettledRow, WebhookRow
+from tmpmaild.storage.webhookrows import StateRow, WebhookRow
 
 # The inbox of a webhook and its newest message are looked up for each; CROSS JOIN keeps this order.
 _ROWS = f"""
@@ -54,40 +54,23 @@ class SetWebhook(Operation):
 
 
 @dataclass(eq=False)
-class TakeWebhook(Operation):
-    """Lease a webhook that is due; the result is its version then, or None."""
+class StoreWebhook(Operation):
+    """Store the state of a webhook, which leases it, or ends a lease; False if it no longer has the version."""
 
     changes: ClassVar[bool] = False
-    inbox_key: int
-    now_ms: int
-    until_ms: int
-
-    def apply(self, batch: Batch) -> int | None:
-        """Move when it is due."""
-        sql = "UPDATE webhook SET version = version + 1, next_at_ms = ? WHERE inbox_id = ? AND next_at_ms <= ?"
-        sql = f"{sql} RETURNING version"
-        rows = batch.connection.execute(sql, (self.until_ms, self.inbox_key, self.now_ms)).fetchall()
-        return rows[0][0] if rows else None
-
-
-@dataclass(eq=False)
-class SettleWebhook(Operation):
-    """Store what has become of a call; False if the webhook was changed or taken again meanwhile."""
-
-    changes: ClassVar[bool] = False
-    settled: SettledRow
+    row: StateRow
 
     def apply(self, batch: Batch) -> bool:
         """Store it, or delete the webhook."""
-        inbox_key, version, *state = self.settled
+        inbox_key, version, *state = self.row
         execute = batch.connection.execute
-        if self.settled.next_at_ms is None:
+        if self.row.next_at_ms is None:
             sql = "DELETE FROM webhook WHERE inbox_id = ? AND version = ?"
             is_done = execute(sql, (inbox_key, version)).rowcount > 0
             batch.state.unerased = batch.state.unerased or is_done
             return is_done
         sql = (
-            "UPDATE webhook SET told_message_id = ?, told_verdict_id = ?, failures = ?, next_at_ms = ?,"
-            " called_at_ms = ?, result = ? WHERE inbox_id = ? AND version = ?"
+            "UPDATE webhook SET version = version + 1, told_message_id = ?, told_verdict_id = ?, failures = ?,"
+            " next_at_ms = ?, called_at_ms = ?, result = ? WHERE inbox_id = ? AND version = ?"
         )
         return execute(sql, (*state, inbox_key, version)).rowcount > 0
