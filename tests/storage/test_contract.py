@@ -48,6 +48,14 @@ async def test_a_name_is_taken_and_known_as_over_for_24_hours_to_the_millisecond
     assert (await engine.inbox("ada")).id != first.id
 
 
+async def test_of_those_who_look_for_an_address_at_once_each_sees_it_as_of_its_own_time(engine):
+    inbox = await engine.inbox("ada")
+    ends_ms = inbox.expires_at_ms + NAME_HELD_MS
+    at_ms = [ends_ms - 1, ends_ms, ends_ms - 1, ends_ms - LIFETIME_MS]
+    found = await asyncio.gather(*(engine.storage.find_inbox(inbox.address, one) for one in at_ms))
+    assert [one is not None for one in found] == [True, False, True, True]
+
+
 async def test_a_name_given_out_again_has_none_of_the_old_mail(engine):
     await engine.add(await engine.inbox("ada"))
     engine.clock.advance(ms=LIFETIME_MS + NAME_HELD_MS)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tmpmaild.errors import AddressNotFound, AddressTaken, MailboxFull, StorageFull
-from tmpmaild.model import NAME_HELD_MS, InboxChange, Page
+from tmpmaild.model import NAME_HELD_MS, Inbox, InboxChange, Page
 from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
 
@@ -48,6 +48,11 @@ async def test_a_creator_whose_share_is_used_up_gets_no_new_address_until_there_
         assert await engine.find("bob") is None
         await engine.inbox("other", creator="192.0.2.2")
         await engine.inbox("exempt")
+        creators = ["192.0.2.1", "192.0.2.2", "192.0.2.2"]  # at once, as one after the other
+        outcomes = await asyncio.gather(
+            *(engine.inbox("eve", creator=creator) for creator in creators), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes] == [MailboxFull, Inbox, AddressTaken]
         engine.clock.advance(ms=1)
         await engine.sweep()
         await engine.add(await engine.inbox("bob", creator="192.0.2.1"))

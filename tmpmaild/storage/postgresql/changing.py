@@ -48,12 +48,12 @@ class CreateInbox(Operation):
     @classmethod
     async def run(cls, batch: Batch, operations: Sequence["CreateInbox"]) -> list[Any]:
         """Create each inbox whose name is free and whose creator is within its share; reject the others."""
-        firsts = list({one.name_hash: one for one in reversed(operations)}.values())
-        results = dict(zip(firsts, await _create(batch, firsts), strict=True))
-        if len(firsts) > 1 and any(isinstance(result, StorageFull) for result in results.values()):
+        if len({one.name_hash for one in operations}) < len(operations):
+            raise NotTogether  # of those who want one name the first may be refused it for another reason
+        results = await _create(batch, operations)
+        if len(operations) > 1 and any(isinstance(result, StorageFull) for result in results):
             raise NotTogether
-        taken_or_refused = {one.name_hash: results[one] for one in firsts}
-        return [results.get(one) or _of_second(taken_or_refused[one.name_hash]) for one in operations]
+        return results
 
 
 async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
@@ -88,11 +88,6 @@ def _created(result: int) -> Any:
     if result == _SHARE_FULL:
         return MailboxFull("the creator has no room for mail to another address")
     return StorageFull("storage.max_bytes is reached")
-
-
-def _of_second(first: Any) -> Any:
-    """Return the result of an operation for the same name as another one in its batch, which had that result."""
-    return first if isinstance(first, Exception) else AddressTaken("the name is in use or in quarantine")
 
 
 @dataclass(eq=False)
@@ -195,17 +190,17 @@ class SetExpiry(Operation):
 class Sweep(Operation):
     """Delete some of what has expired. The result says whether there may be more."""
 
+    is_alone: ClassVar[bool] = True
     now_ms: int
 
-    @classmethod
-    async def run(cls, batch: Batch, operations: Sequence["Sweep"]) -> list[Any]:
-        """Run one step for all of them."""
-        now_ms = max(operation.now_ms for operation in operations)
-        operator_before = ids.first_key(max(now_ms - OPERATOR_MAIL_MS, 0))
-        values = (batch.usage.shard, now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
+    async def apply(self, batch: Batch) -> bool:
+        """Run one step."""
+        operator_before = ids.first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
+        values = (batch.usage.shard, self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
         found = await batch.connection.fetchrow(_SWEEP, *values)
         batch.usage.note(found["totals"])
-        return [found["more"] for _ in operations]
+        more: bool = found["more"]
+        return more
 
 
 class CountUsage(Operation):

@@ -45,8 +45,11 @@ LEFT JOIN LATERAL (SELECT creator.stored_bytes FROM creator WHERE creator.hash =
 """
 _FIND: Final = f"{_INBOX} WHERE i.name_hash = $3 AND i.expires_at_ms > $4"
 _FIND_SEVERAL: Final = f"""
-SELECT f.*, n.place FROM unnest($3::bytea[]) WITH ORDINALITY AS n(hash, place)
-CROSS JOIN LATERAL ({_INBOX} WHERE i.name_hash = n.hash AND i.expires_at_ms > $4 OFFSET 0) AS f
+SELECT f.*, n.place FROM unnest($3::bytea[], $1::bigint[], $4::bigint[])
+    WITH ORDINALITY AS n(hash, now_ms, held_since_ms, place)
+CROSS JOIN LATERAL (
+    {_INBOX.replace("$1::bigint", "n.now_ms")} WHERE i.name_hash = n.hash AND i.expires_at_ms > n.held_since_ms OFFSET 0
+) AS f
 """
 _AGAIN: Final = f"WITH found AS ({_INBOX} WHERE i.id = $3 AND i.slot = $4)"
 _INBOX_COLUMNS: Final = 9
@@ -178,9 +181,11 @@ class InboxLookup:
 
 async def find_several(connection: asyncpg.Connection, lookups: Sequence[InboxLookup]) -> Sequence[Inbox | None]:
     """Read addresses that are not forgotten yet, by one statement, without asking their permits."""
-    now_ms = max(one.now_ms for one in lookups)
+    times_ms = [one.now_ms for one in lookups]
     hashes = [one.name_hash for one in lookups]
-    rows = await connection.fetch(_FIND_SEVERAL, now_ms, lookups[0].allowed, hashes, now_ms - NAME_HELD_MS)
+    held_since_ms = [now_ms - NAME_HELD_MS for now_ms in times_ms]
+    # What an inbox may hold is the same for all but during a reload; then it is the newest.
+    rows = await connection.fetch(_FIND_SEVERAL, times_ms, lookups[-1].allowed, hashes, held_since_ms)
     found: list[Inbox | None] = [None for _ in lookups]
     for row in rows:
         place = row["place"] - 1

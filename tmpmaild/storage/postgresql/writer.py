@@ -76,7 +76,11 @@ class NotTogether(Exception):
 
 
 class Operation:
-    """One unit of writing. Consecutive operations of one class are run by one call: they share a statement."""
+    """One unit of writing. Consecutive operations of one class are run by one call: they share a statement.
+
+    The statement takes what each operation was given, a row for each, and the outcome is as if they were run one after
+    the other. No value of it is made of those of several callers, such as the latest of their times.
+    """
 
     size_bytes: int = 0
     rows: int = 1
