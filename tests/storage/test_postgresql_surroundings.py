@@ -8,7 +8,7 @@ import pytest
 
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
-from tmpmaild.model import Page
+from tmpmaild.model import NAME_HELD_MS, Page
 from tmpmaild.storage.postgresql import engine, migrate, server, sharing
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.sharing import DatabaseClock
@@ -58,6 +58,10 @@ SETTINGS_OF_THE_ROLE = {
     "idle_session_timeout": ("1ms", "0"),
     "idle_in_transaction_session_timeout": ("0", "10s"),
     "enable_seqscan": ("on", "off"),
+    "enable_nestloop": ("off", "on"),
+    "exit_on_error": ("on", "off"),
+    "quote_all_identifiers": ("on", "off"),
+    "plpgsql.extra_errors": ("all", "none"),
 }
 
 
@@ -68,6 +72,38 @@ async def test_what_the_database_is_set_to_does_not_hold_for_a_daemon(database, 
     found = {name: await client.fetchval(f"SHOW {name}") for name in SETTINGS_OF_THE_ROLE}
     await client.close()
     assert found == {name: expected for name, (_, expected) in SETTINGS_OF_THE_ROLE.items()}
+
+
+LEAST_AND_MOST = """
+SELECT name, CASE vartype WHEN 'bool' THEN 'off' WHEN 'enum' THEN enumvals[1] ELSE min_val END,
+       CASE vartype WHEN 'bool' THEN 'on' WHEN 'enum' THEN enumvals[cardinality(enumvals)] ELSE max_val END
+FROM pg_settings WHERE context = 'user' AND vartype <> 'string' AND name !~ '^transaction_' AND name NOT IN (
+    'default_transaction_read_only', 'synchronous_commit'  -- which say what the operator wants, and are told
+) ORDER BY name
+"""
+
+
+@pytest.mark.parametrize("which", [1, 2])
+async def test_no_setting_that_a_role_may_have_keeps_a_daemon_from_working(database, cluster, clock, which):
+    found = {row[0]: row[which] for row in cluster.fetch(LEAST_AND_MOST)}
+    assert len(found) > 100
+    alter = f"ALTER DATABASE {database.database}"
+    sets = [f"{alter} SET {name} = '{value}'" for name, value in found.items()]
+    for statements in (sets, [f"{alter} RESET ALL"], sets):  # on an empty database, and on a schema that was made else
+        cluster.execute(*statements)
+        async with engine.open_storage(postgresql_settings(database, max_messages_per_inbox=0), clock) as storage:
+            opened = Engine(storage, clock)
+            inbox = await opened.inbox("ada")
+            message_id = await opened.add(inbox, subject="kept")
+            await opened.delete(inbox, await opened.add(inbox, inbox))
+            assert await opened.subjects("ada", Page(text="hello")) == ["kept"]
+            assert (await opened.find("ada")).message_count == 1
+            await opened.move(inbox, inbox.expires_at_ms + SLOT_MS)
+            assert (await opened.messages("ada", Page()))[0].id == message_id
+            await opened.end(inbox)
+            clock.advance(ms=2 * SLOT_MS + NAME_HELD_MS)
+            await opened.sweep()
+            assert storage.trouble() == ""
 
 
 async def test_a_database_that_is_set_to_be_read_only_is_passed_over(database, run):

@@ -36,10 +36,20 @@ _SETTINGS: Final = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_nestloop": "on",
+    "enable_indexscan": "on",
+    "enable_indexonlyscan": "on",
+    "enable_bitmapscan": "on",
+    "enable_sort": "on",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "timezone": "UTC",
-    # Whatever the role or the database is set to, the statements mean the same.
+    # Whatever the role or the database is set to, the statements mean the same, and an error ends no session.
+    "exit_on_error": "off",
+    "quote_all_identifiers": "off",  # or the schema would read as another one
+    "transform_null_equals": "off",
+    "plpgsql.extra_errors": "none",
+    "plpgsql.extra_warnings": "none",
     "client_min_messages": "warning",  # or nobody would be told that a standby was not waited for
     "default_transaction_isolation": "read committed",
     "standard_conforming_strings": "on",
@@ -54,6 +64,8 @@ _CHECK: Final = """
 SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false) AS synchronous_commit,
        CASE WHEN version() LIKE '%linux%'
             THEN set_config('client_connection_check_interval', '2s', false) END AS noticed,
+       CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL  -- from 17 on
+            THEN set_config('transaction_timeout', '0', false) END AS unlimited,
        current_setting('fsync') AS fsync, current_setting('server_encoding') AS encoding,
        current_setting('plan_cache_mode') = 'force_generic_plan' AS is_as_asked,
        pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS is_read_only,
