@@ -135,6 +135,48 @@ async def test_extensions_are_no_change_of_the_schema(database, run):
     assert await engine.upgrade(postgresql_settings(database)) == []
 
 
+@pytest.fixture
+def stranger(cluster):
+    """Return another role."""
+    cluster.execute("CREATE ROLE stranger")
+    yield "stranger"
+    cluster.execute("DROP ROLE stranger")
+
+
+WHAT = ["TABLE inbox", "TABLE schema_step", "TABLE message_0", "FUNCTION sweep", "SEQUENCE content_id", "VIEW mail"]
+
+
+@pytest.mark.parametrize("what", WHAT)
+async def test_what_belongs_to_another_role_is_refused_at_the_start_and_no_error_of_ours_while_running(
+    database, opened, run, stranger, what
+):
+    inbox = await opened.inbox("ada")
+    run(f"ALTER {what} OWNER TO {stranger}", "CREATE EXTENSION IF NOT EXISTS pg_trgm")
+    outcomes = await asyncio.gather(
+        opened.find("ada"),
+        opened.messages("ada", Page()),
+        opened.add(inbox),
+        opened.end(inbox),
+        opened.storage.erase(),
+        return_exceptions=True,
+    )
+    assert {type(one) for one in outcomes if isinstance(one, Exception)} <= {StorageUnavailable}
+    told = await said(database)
+    assert "belongs to the role stranger; let the role of storage.url own it" in told or "not enough rights" in told
+    run(f"ALTER {what} OWNER TO {database.user}")
+    assert await engine.upgrade(postgresql_settings(database)) == []
+
+
+async def test_what_is_restored_under_a_running_daemon_is_missing_for_a_moment(opened, run):
+    inbox = await opened.inbox("ada")
+    run("ALTER TABLE inbox RENAME TO gone", "ALTER FUNCTION deliver RENAME TO gone")
+    for refused in (opened.find("ada"), opened.messages("ada", Page()), opened.add(inbox)):
+        with pytest.raises(StorageUnavailable):
+            await refused
+    run("ALTER TABLE gone RENAME TO inbox", "ALTER FUNCTION gone RENAME TO deliver")
+    await opened.add(inbox)
+
+
 async def test_a_schema_that_comes_first_now_hides_no_mail(database, run):
     await engine.upgrade(postgresql_settings(database))
     run(f"CREATE SCHEMA {database.user} AUTHORIZATION {database.user}")

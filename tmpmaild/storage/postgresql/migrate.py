@@ -76,6 +76,18 @@ SELECT format('function %s(%s): %s', p.proname, pg_get_function_identity_argumen
         AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = p.oid AND deptype = 'e')
 ORDER BY 1
 """
+# Partitions as well: who drops or attaches one must own it. Indexes belong to the owner of their table.
+_NOT_OURS: Final = """
+SELECT format('%s belongs to the role %s', name, pg_get_userbyid(owner)) FROM (
+    SELECT format('table %s', relname) AS name, relowner AS owner, oid FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'S')
+    UNION ALL
+    SELECT format('function %s', proname), proowner, oid FROM pg_proc
+        WHERE pronamespace = current_schema()::regnamespace
+) AS n
+WHERE NOT pg_has_role(owner, 'USAGE') AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = n.oid AND deptype = 'e')
+ORDER BY 1 LIMIT 1
+"""
 
 
 def migrations() -> dict[int, Path]:
@@ -164,6 +176,9 @@ async def _check(connection: asyncpg.Connection, applied: dict[int, asyncpg.Reco
     found = differences(newest["shape"], await shape(connection))
     if found:
         raise DatabaseError(f"the schema has been changed by hand: {found[0]}")
+    not_ours = await connection.fetchval(_NOT_OURS)
+    if not_ours:
+        raise DatabaseError(f"the {not_ours}; let the role of storage.url own it (ALTER … OWNER TO …)")
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, script: str) -> None:

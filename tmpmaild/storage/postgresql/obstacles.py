@@ -24,6 +24,12 @@ _OF_ONE_ROW: Final = (
     *(asyncpg.InternalServerError, ValueError, TypeError, OverflowError),
 )
 
+_OF_OTHERS: Final = (
+    *(asyncpg.InsufficientPrivilegeError, asyncpg.InvalidSchemaNameError),
+    *(asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError),
+)
+"""What a statement of ours meets where somebody has changed the schema under a running daemon, or restores a dump."""
+
 log = logging.getLogger(__name__)
 
 
@@ -60,7 +66,8 @@ def translate(error: Exception) -> Exception:
     """Turn an operational error into one of ``tmpmaild.errors``; a programming error is returned as it is."""
     if isinstance(error, asyncpg.DiskFullError):
         return StorageFull("the disk of the database is full")
-    if isinstance(error, asyncpg.DataError | asyncpg.SyntaxOrAccessError) or not isinstance(error, FAILURES):
+    is_ours = isinstance(error, asyncpg.DataError | asyncpg.SyntaxOrAccessError) and not isinstance(error, _OF_OTHERS)
+    if is_ours or not isinstance(error, FAILURES):
         return error
     log.error("the database did not answer as it should: %s", reason(error))
     return StorageUnavailable(reason(error))
