@@ -60,6 +60,27 @@ def test_while_the_database_is_away_at_the_start_it_is_not_ready_and_then_it_is(
         program.stdout.close()
 
 
+def test_it_is_not_ready_while_it_gets_no_connections(daemon, cluster, settings):
+    address = daemon.create()
+    name = settings["TMPMAILD_STORAGE__URL"].partition("@/")[2].partition("?")[0]
+    assert until_answered(daemon.http_port, "/readyz").status == 200
+    end = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{name}'"
+    try:
+        cluster.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 2", end)
+        until_status(daemon.http_port, 503)
+    finally:
+        cluster.execute(f"ALTER DATABASE {name} CONNECTION LIMIT -1")
+    until_status(daemon.http_port, 200)
+    assert daemon.messages(address) == []
+
+
+def until_status(port, status):
+    deadline = time.monotonic() + 30
+    while (answered := until_answered(port, "/readyz").status) != status:
+        assert time.monotonic() < deadline, answered
+        time.sleep(0.05)
+
+
 def until_answered(port, path):
     deadline = time.monotonic() + 30
     while True:

@@ -79,9 +79,10 @@ async def test_why_there_is_no_further_connection_is_in_the_log(cluster, databas
     there.symlink_to(cluster.folder)
     async with postgresql.open_storage(postgresql_settings(elsewhere(database, there)), clock) as storage:
         there.unlink()  # those that are open go on, such as the one that says whether the database answers
+        (await storage._readers._sessions[-1].connection()).terminate()
         with pytest.raises(StorageUnavailable, match="No such file or directory"):
             await Engine(storage, clock).find("ada")
-        assert storage.trouble() == ""
+        assert "No such file or directory" in storage.trouble()
     assert f"cannot connect to the database: {there}: No such file or directory" in caplog.messages
 
 

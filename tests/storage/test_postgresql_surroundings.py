@@ -275,6 +275,47 @@ async def test_a_connection_that_is_closed_between_preparing_and_running_is_one_
             await refused
 
 
+@pytest.fixture
+def limit(run, database):
+    """Return a function that limits how many connections the database has."""
+    return lambda count: run(f"ALTER DATABASE {database.database} CONNECTION LIMIT {count}")
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+async def test_without_a_connection_for_each_part_it_is_not_ready_until_there_is_one(database, limit, count):
+    await engine.upgrade(postgresql_settings(database))
+    limit(count)
+    async with engine.open_storage(postgresql_settings(database)) as storage:
+        assert "too many connections" in storage.trouble()
+        limit(-1)
+        async with asyncio.timeout(20):
+            while storage.trouble():
+                await asyncio.sleep(0.05)
+
+
+async def test_readers_that_have_lost_their_connections_and_get_none_are_trouble(opened, run, database, limit):
+    await asyncio.gather(*(opened.find(str(number)) for number in range(20)))
+    assert opened.storage.trouble() == ""
+    limit(0)
+    run(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'tmpmaild' AND query LIKE '%place%'"
+    )
+    async with asyncio.timeout(20):
+        while "too many connections" not in opened.storage.trouble():  # without being asked
+            await asyncio.sleep(0.05)
+    with pytest.raises(StorageUnavailable):
+        await opened.find("ada")
+
+
+async def test_reads_wait_for_one_another_where_the_server_has_no_room_for_more_connections(database, limit):
+    await engine.upgrade(postgresql_settings(database))
+    limit(5)
+    async with engine.open_storage(postgresql_settings(database)) as storage:
+        pages = await asyncio.gather(*(storage.list_webhooks() for _ in range(40)))
+        assert [list(page) for page in pages] == [[]] * 40
+        assert storage.trouble() == ""
+
+
 async def test_a_partition_that_somebody_has_dropped_is_added_again(opened, run):
     inbox = await opened.inbox("ada")
     slot = inbox.expires_at_ms // SLOT_MS

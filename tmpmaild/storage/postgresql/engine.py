@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 2.0
+_KEEP_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,9 @@ async def open_storage(settings: PostgresqlSettings, clock: Clock | None = None)
         clock = clock or database_clock
         storage = await _assemble(settings, server, upkeep, connection, clock=clock, measures=measures)
         opened.push_async_callback(_shielded, storage.close)
+        await storage.connect()
+        connecting = asyncio.create_task(_keep_connected(storage))
+        opened.callback(connecting.cancel)
         yield storage
 
 
@@ -91,6 +95,13 @@ async def _migrated(session: Session) -> tuple[asyncpg.Connection, list[str]]:
     except FAILURES as error:
         await session.close()
         raise DatabaseError(f"{url}: {advice(error)}") from error
+
+
+async def _keep_connected(storage: PostgresStorage) -> None:
+    """Open what was lost without waiting for mail or a request: a daemon that is not ready is sent none."""
+    while True:
+        await asyncio.sleep(_KEEP_SECONDS)
+        await storage.connect()
 
 
 async def _measure(clock: DatabaseClock, session: Session) -> None:

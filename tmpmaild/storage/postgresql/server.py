@@ -92,6 +92,7 @@ class Server:
         self._hosts = list(zip(url.hosts, url.ports, strict=True))
         self._turn = asyncio.Lock()
         self._refusal = ""
+        self._told = ""  # it is tried every other second
         self._refused_until = 0.0
         self._timeline = ""
         self._look_at = 0.0
@@ -110,11 +111,13 @@ class Server:
             try:
                 connection = await self._connect_to_first()
             except (StorageUnavailable, DatabaseError) as error:
-                if self._open:  # who waits for the first one tells of it
+                if self._open and self._told != str(error):  # who waits for the first one tells of it
                     log.warning("cannot connect to the database: %s", error)
+                    self._told = str(error)
                 if isinstance(error, StorageUnavailable):
                     self._refusal, self._refused_until = str(error), time.monotonic() + _PAUSE_SECONDS
                 raise
+        self._told = ""
         self._open = {one for one in self._open if not one.is_closed()} | {connection}
         self._connects.add()
         return connection

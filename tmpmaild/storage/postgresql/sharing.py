@@ -82,6 +82,15 @@ class Sharing:
         found: bytes | None = await self._run(lambda connection: connection.fetchval(_KEPT, *values))
         return found
 
+    @property
+    def trouble(self) -> str:
+        """Why there is no connection, "" if there is one."""
+        return self._session.trouble
+
+    async def connect(self) -> None:
+        """Open the connection if it is not. Raises as ``Server.connect``."""
+        await self._session.connection()
+
     async def close(self) -> None:
         """Answer what was asked, and close the connection."""
         await self._takes.close()

@@ -1,12 +1,13 @@
 """``Storage`` in a PostgreSQL database: each method is an operation for the writer, or a function for the readers."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import BinaryIO
 
-from tmpmaild.errors import CommandError
+from tmpmaild.errors import CommandError, DatabaseError, RequestError
 from tmpmaild.measures import Measure
 from tmpmaild.model import FullMessage, Inbox, InboxPage, Listing, Page, Source, Texts
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, anybody
@@ -18,6 +19,7 @@ from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, Delete
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
 from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
+from tmpmaild.storage.postgresql.obstacles import FAILURES
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
 from tmpmaild.storage.postgresql.quotas import DEFAULT_CAP_BYTES, Usage, allowed
@@ -29,6 +31,8 @@ from tmpmaild.storage.postgresql.webhooks import SetWebhook, StoreWebhook, selec
 from tmpmaild.storage.postgresql.writer import Clock, Writer
 from tmpmaild.storage.settings import StorageLimits
 from tmpmaild.storage.webhookrows import WebhookRow
+
+log = logging.getLogger(__name__)
 
 
 class PostgresStorage(EngineStorage):
@@ -159,9 +163,18 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``: raises ``CommandError``."""
         raise CommandError("with storage.url, pg_dump makes the copy, for example: pg_dump --format=custom --file=FILE")
 
+    async def connect(self) -> None:
+        """Open the connections without which nothing can be served; ``trouble`` tells of those that are missing."""
+        for part in (self._writer, self._readers, self.sharing):
+            try:
+                await part.connect()
+            except (*FAILURES, RequestError, DatabaseError) as error:
+                log.debug("a connection cannot be opened: %s", error)
+
     def trouble(self) -> str:
-        """See ``Storage``."""
-        return self._waker.trouble or self._writer.figures.trouble
+        """See ``Storage``: also why a part has no connection."""
+        parts = (self._waker, self._writer, self._readers, self.sharing)
+        return next((part.trouble for part in parts if part.trouble), "")
 
     def measures(self) -> Sequence[Measure]:
         """See ``Storage``."""

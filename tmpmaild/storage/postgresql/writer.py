@@ -119,6 +119,18 @@ class Writer:
         """Register ``callback``; it runs after each commit, before the futures are completed."""
         self._callbacks.append(callback)
 
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be stored: there is no connection, or the last batch failed; "" if it can."""
+        return self._session.trouble or self.figures.trouble
+
+    async def connect(self) -> None:
+        """Open the connection if it is not; what failed without it is forgotten then. Raises as ``Server.connect``."""
+        had_trouble = self._session.trouble
+        await self._session.connection()
+        if had_trouble:
+            self.figures.forget_trouble()
+
     async def close(self) -> None:
         """Finish the queue and end the task."""
         await self._batcher.close()
