@@ -93,3 +93,37 @@ async def test_a_source_is_told_with_its_inbox_until_both_are_forgotten(engine):
 @pytest.mark.parametrize("name", ["postmaster", "abuse", ""])
 async def test_no_address_leads_to_the_operators_mail(engine, name):
     assert await source(engine, name, await engine.add(OPERATOR_INBOX_ID)) is None
+
+
+async def read_all(engine, name="ada", **more):
+    found, after = [], ""
+    while (read := await engine.storage.read_next_source(f"{name}@mail.example.com", after, engine.clock(), **more))[1]:
+        found.append(read[1])
+        after = read[1].id
+    return found
+
+
+async def test_sources_are_read_one_after_the_other_in_the_order_of_arrival(engine):
+    inbox, other = await engine.inbox("ada"), await engine.inbox("other")
+    for number in range(4):
+        await engine.add(inbox if number % 2 == 0 else other, raw=b"%d" % number)
+    await engine.add(inbox, other, raw=b"both", recipients=("ada@x.test", "other@x.test"))
+    assert [source.raw for source in await read_all(engine)] == [b"0", b"2", b"both"]
+    assert [source.raw for source in await read_all(engine, "other")] == [b"1", b"3", b"both"]
+    for source in await read_all(engine):
+        _, same = await engine.storage.read_source("ada@mail.example.com", source.id, engine.clock())
+        assert source == same
+
+
+async def test_the_next_source_is_found_when_the_one_before_was_deleted(engine):
+    inbox = await engine.inbox("ada")
+    stored = [await engine.add(inbox, raw=b"%d" % number) for number in range(3)]
+    await engine.storage.delete_messages(inbox.id, stored[:2])
+    _, source = await engine.storage.read_next_source("ada@mail.example.com", stored[0], engine.clock())
+    assert source.id == stored[2]
+    assert await engine.storage.read_next_source("nobody@mail.example.com", "", engine.clock()) is None
+
+
+async def test_a_large_next_source_is_left_out_where_it_was_not_asked_for(engine):
+    await engine.add(await engine.inbox("ada"), raw=b"x" * 1000)
+    assert [(one.size_bytes, one.raw) for one in await read_all(engine, up_to_bytes=999)] == [(1000, None)]

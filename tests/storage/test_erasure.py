@@ -188,3 +188,15 @@ async def test_text_of_any_length_stands_in_overflow_pages_only(open_engine, pat
 def _long_mail(inbox, length):
     mark = "zqx000001qz"
     return new_mail(inbox, subject=mark * (1 + length % 5), body=mark + "x" * length, raw=mark.encode())
+
+
+async def test_what_is_deleted_by_one_request_stands_in_no_file_after_the_next_sweep(open_engine, path, clock):
+    rng = random.Random(22)
+    async with open_engine(max_messages_per_inbox=0) as engine:
+        inboxes = [await engine.inbox(f"box{number}") for number in range(3)]
+        mails = [marked_mail(inboxes[number % 3], mark(number), rng) for number in range(240)]
+        message_ids = await asyncio.gather(*map(engine.storage.add_message, mails))
+        assert await engine.storage.delete_messages(inboxes[0].id) == 80
+        assert await engine.storage.delete_messages(inboxes[1].id, up_to=message_ids[118]) == 40
+        left = {number for number in range(240) if number % 3 == 2 or (number % 3 == 1 and number > 118)}
+        assert await swept_marks(engine, path, clock) == left

@@ -42,6 +42,13 @@ OPERATOR_INBOX_ID = "1"
 
 OPERATOR_MAIL_MS = 30 * 24 * 60 * 60 * 1000
 
+DELETED_AT_ONCE = 100
+DELETED_AT_ONCE_BYTES = 8 * 1024 * 1024
+"""How many messages, and octets as stored, one transaction of ``delete_messages`` deletes; or one that is larger.
+
+By default an inbox holds no more messages. On SQLite so many octets take some 50 ms, for which deliveries wait.
+"""
+
 Permit = Callable[[Inbox], object]
 """Called with the inbox before anything else is read; raises to deny access."""
 
@@ -190,6 +197,14 @@ class Storage(Protocol):
         left out when they are more than ``up_to_bytes``.
         """
 
+    async def read_next_source(
+        self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+    ) -> tuple[Inbox, Source | None] | None:
+        """Read as ``read_source``, of the oldest message that arrived after the one with this id, of all after "".
+
+        ``after`` is compared, so such a message need not exist.
+        """
+
     def add_message(self, mail: NewMail) -> Awaitable[str]:
         """Store a mail for all of its inboxes or for none, and return its id in the first of them.
 
@@ -201,6 +216,17 @@ class Storage(Protocol):
         """Delete one message of an inbox. This works when the storage is full, and frees the space.
 
         Raises ``MessageNotFound``, and always for the operator's inbox.
+        """
+
+    async def delete_messages(
+        self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+    ) -> int:
+        """Delete those of ``message_ids`` that the inbox holds, else all up to the id ``up_to``, else all.
+
+        Returns how many were deleted: 0 for the operator's inbox. ``up_to`` is compared, so such a message need not
+        exist. All are deleted by one transaction up to ``DELETED_AT_ONCE`` messages and ``DELETED_AT_ONCE_BYTES``; more
+        by several, oldest first, with deliveries between them. If then one raises or the caller is cancelled, those
+        before it were deleted. This works when the storage is full.
         """
 
     async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:

@@ -1,19 +1,41 @@
 """What the storages of the engines do alike: their operations have the same names and are made of the same values."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.model import Inbox, InboxPage, NewInbox, NewMail
-from tmpmaild.storage import rows
+from tmpmaild.storage import ids, rows
+from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES
 from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
 from tmpmaild.storage.webhookrows import MAX_VERSION, StateRow, WebhookRow, state_row, text
 from tmpmaild.verdicts import Authentication
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+
+
+class Doomed(NamedTuple):
+    """Which messages of an inbox are to be deleted: those with these keys, else all up to one."""
+
+    up_to_key: int
+    keys: Sequence[int] | None = None
+
+
+class Deleted(NamedTuple):
+    """How many messages an operation has deleted, and whether there may be more for another one."""
+
+    messages: int
+    more: bool
+
+
+def deleted_at_once(stored_bytes: Iterable[int]) -> int:
+    """Return how many of these messages, in this order, one transaction deletes: at least one."""
+    fitting = takewhile(lambda octets: octets <= DELETED_AT_ONCE_BYTES, accumulate(stored_bytes))
+    return min(max(len(list(fitting)), 1), DELETED_AT_ONCE)
 
 
 class Operations(NamedTuple):
@@ -22,6 +44,7 @@ class Operations(NamedTuple):
     create: Callable[[NewInbox, bytes, bytes | None], Any]
     add: Callable[[NewMail], Any]
     delete: Callable[[int, int], Any]
+    delete_several: Callable[[int, Doomed], Any]
     set_verdict: Callable[[int, int, str], Any]
     set_expiry: Callable[..., Any]
     set_webhook: Callable[[int, int, int, str | None], Any]
@@ -82,6 +105,26 @@ class EngineStorage:
     async def delete_message(self, inbox_id: str, message_id: str) -> None:
         """See ``Storage``."""
         await self._submit(self._operations.delete(*self._place(inbox_id, message_id)))
+
+    async def delete_messages(
+        self, inbox_id: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+    ) -> int:
+        """See ``Storage``."""
+        inbox_key = holders_inbox_key(inbox_id)
+        if inbox_key is None:
+            return 0
+        doomed, count, more = self._doomed(inbox_key, message_ids, up_to), 0, True
+        while more:
+            deleted, more = await self._submit(self._operations.delete_several(inbox_key, doomed))
+            count += deleted
+        return count
+
+    def _doomed(self, inbox_key: int, message_ids: Collection[str] | None, up_to: str | None) -> Doomed:
+        if message_ids is not None:
+            keys = [self._message_key(message_id, inbox_key) for message_id in message_ids]
+            return Doomed(ids.MAX_KEY, sorted({key for key in keys if key is not None}))
+        of_inbox = inbox_key if self._keys_by_inbox else 0
+        return Doomed(ids.MAX_KEY if up_to is None else ids.key_not_above(up_to, of_inbox))
 
     async def set_authentication(self, inbox_id: str, message_id: str, authentication: Authentication) -> None:
         """See ``Storage``."""

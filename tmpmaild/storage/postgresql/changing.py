@@ -1,4 +1,4 @@
-"""The operations on inboxes: create one, delete one of its messages, set its expiry or end it, sweep."""
+"""The operations on inboxes: create one, delete one of its messages or several, set its expiry or end it, sweep."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from tmpmaild.errors import (
 )
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
 from tmpmaild.storage import ids
-from tmpmaild.storage.base import OPERATOR_MAIL_MS
+from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS
+from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
 from tmpmaild.storage.postgresql.partitions import slot
 from tmpmaild.storage.postgresql.quotas import INBOX_BYTES, LEAST_STORED_BYTES, allowed
 from tmpmaild.storage.postgresql.writer import Batch, NotTogether, Operation
@@ -26,6 +27,19 @@ SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9
                              $11::integer[], $12::boolean[], $13::bytea[], $14::bytea[])
 """
 _DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
+_DOOMED: Final = """
+SELECT m.key, c.stored_bytes FROM inbox AS i
+CROSS JOIN LATERAL (
+    SELECT slot, key, content_id FROM message
+    WHERE message.slot = i.slot AND message.inbox_id = i.id AND {condition} ORDER BY key LIMIT $3 OFFSET 0
+) AS m
+CROSS JOIN LATERAL (
+    SELECT stored_bytes FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
+) AS c
+WHERE i.id = $1 ORDER BY m.key
+"""
+_DOOMED_KEYS: Final = _DOOMED.format(condition="message.key = ANY($2::bigint[])")
+_DOOMED_UP_TO: Final = _DOOMED.format(condition="message.key <= $2")
 _SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::text[])"
 _SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
 _TAKEN: Final = -1
@@ -101,19 +115,24 @@ class DeleteMessage(Operation):
     async def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
         """Delete each message; of two operations for the same one the first succeeds."""
         wanted = [(operation.inbox_key, operation.message_key) for operation in operations]
-        places = list(dict.fromkeys(wanted))
-        usage = batch.usage
-        values = (usage.shard, allowed(usage.limits), [inbox for inbox, _ in places], [key for _, key in places])
-        found = await batch.connection.fetchrow(_DELETE, *values)
-        usage.note(found["totals"])
-        there = set()
-        states = zip(places, found["deleted"], found["is_full"], found["share_full"], strict=True)
-        for (inbox_key, key), is_there, full, share_full in states:
-            if is_there:
-                there.add((inbox_key, key))
-                notice = MessageDeleted(ids.inbox_message_id(inbox_key, key))
-                batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
+        there = await _delete(batch, list(dict.fromkeys(wanted)))
         return [_first(there, place) for place in wanted]
+
+
+async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Delete messages by the keys of their inboxes and their own, and tell of it; return those that were there."""
+    usage = batch.usage
+    values = (usage.shard, allowed(usage.limits), [inbox for inbox, _ in places], [key for _, key in places])
+    found = await batch.connection.fetchrow(_DELETE, *values)
+    usage.note(found["totals"])
+    there = set()
+    states = zip(places, found["deleted"], found["is_full"], found["share_full"], strict=True)
+    for (inbox_key, key), is_there, full, share_full in states:
+        if is_there:
+            there.add((inbox_key, key))
+            notice = MessageDeleted(ids.inbox_message_id(inbox_key, key))
+            batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
+    return there
 
 
 def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
@@ -121,6 +140,28 @@ def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
         return MessageNotFound("no such message in this inbox")
     left.remove(place)
     return None
+
+
+@dataclass(eq=False)
+class DeleteMessages(Operation):
+    """Delete some of the messages that are doomed, oldest first; the result is a ``Deleted``.
+
+    They are chosen first, then deleted by the statement that is the transaction.
+    """
+
+    is_alone: ClassVar[bool] = True
+    inbox_key: int
+    doomed: Doomed
+
+    async def apply(self, batch: Batch) -> Deleted:
+        """Delete as many as one transaction should."""
+        up_to_key, keys = self.doomed
+        sql, wanted = (_DOOMED_UP_TO, up_to_key) if keys is None else (_DOOMED_KEYS, keys)
+        rows = await batch.connection.fetch(sql, self.inbox_key, wanted, DELETED_AT_ONCE + 1)
+        chosen = rows[: deleted_at_once(row["stored_bytes"] for row in rows)]
+        places = [(self.inbox_key, row["key"]) for row in chosen]
+        deleted = await _delete(batch, places) if places else set()
+        return Deleted(len(deleted), more=len(rows) > len(chosen))
 
 
 @dataclass(eq=False)

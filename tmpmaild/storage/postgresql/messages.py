@@ -22,9 +22,9 @@ _FULL: Final = selected(
     html="CASE WHEN c.size_bytes <= $6::bigint THEN c.html END",
 )
 _MESSAGE: Final = with_inbox(f"{_LISTED}, {_FULL}", "m.key = $5")
-_SOURCE: Final = with_inbox(
-    selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= $6::bigint THEN c.source END"), "m.key = $5"
-)
+_SOURCE_COLUMNS: Final = selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= $6::bigint THEN c.source END")
+_SOURCE: Final = with_inbox(_SOURCE_COLUMNS, "m.key = $5")
+_NEXT_SOURCE: Final = with_inbox(f"m.key, {_SOURCE_COLUMNS}", "m.key > $5", "ORDER BY m.key LIMIT 1")
 _TEXTS: Final = f"""
 SELECT m.key, {selected(("body", "verbatim"), **beginning("$3"))}, coalesce(left(c.html, $3), ''), c.headers
 FROM inbox AS i
@@ -70,6 +70,23 @@ async def select_source(
         return found.inbox, SourceRow._make(rows[0]).of(message_id) if rows else None
 
     return await lookup.read(connection, _SOURCE, _one(message_id, up_to_bytes), use)
+
+
+async def select_next_source(
+    connection: asyncpg.Connection, lookup: InboxLookup, after: str, up_to_bytes: int
+) -> tuple[Inbox, Source | None] | None:
+    """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
+
+    def values(found: Found) -> tuple[int, int]:
+        return max(ids.key_not_above(after, found.key), -1) if after else -1, up_to_bytes
+
+    async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, Source | None]:
+        if not rows:
+            return found.inbox, None
+        key, *columns = rows[0]
+        return found.inbox, SourceRow._make(columns).of(ids.inbox_message_id(found.key, key))
+
+    return await lookup.read(connection, _NEXT_SOURCE, values, use)
 
 
 async def select_texts(

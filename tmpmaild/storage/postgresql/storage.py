@@ -15,10 +15,18 @@ from tmpmaild.storage.commits import Batcher, OnCommitted
 from tmpmaild.storage.enginestorage import EngineStorage, Operations
 from tmpmaild.storage.keys import holders_inbox_key
 from tmpmaild.storage.pages import Between, is_search, searched
-from tmpmaild.storage.postgresql.changing import CountUsage, CreateInbox, DeleteMessage, SetExpiry, SetVerdict, Sweep
+from tmpmaild.storage.postgresql.changing import (
+    CountUsage,
+    CreateInbox,
+    DeleteMessage,
+    DeleteMessages,
+    SetExpiry,
+    SetVerdict,
+    Sweep,
+)
 from tmpmaild.storage.postgresql.connection import Readers
 from tmpmaild.storage.postgresql.delivering import AddMessage
-from tmpmaild.storage.postgresql.messages import select_message, select_source, select_texts
+from tmpmaild.storage.postgresql.messages import select_message, select_next_source, select_source, select_texts
 from tmpmaild.storage.postgresql.obstacles import FAILURES
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.policy import PostgresPolicy
@@ -52,7 +60,9 @@ class PostgresStorage(EngineStorage):
         measures: Sequence[Measure],
     ) -> None:
         webhooks = (SetWebhook, StoreWebhook)
-        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
+        operations = Operations(
+            CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, *webhooks
+        )
         super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock, keys_by_inbox=True)
         self.policy = PostgresPolicy(writer, readers, waker)
         self.sharing = sharing
@@ -146,6 +156,14 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
         read = partial(select_source, lookup=lookup, message_id=message_id, up_to_bytes=up_to_bytes)
+        return await self._readers.run(read)
+
+    async def read_next_source(
+        self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+    ) -> tuple[Inbox, Source | None] | None:
+        """See ``Storage``."""
+        lookup = self._lookup(address, now_ms, permit)
+        read = partial(select_next_source, lookup=lookup, after=after, up_to_bytes=up_to_bytes)
         return await self._readers.run(read)
 
     async def sweep(self, now_ms: int) -> bool:

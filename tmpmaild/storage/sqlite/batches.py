@@ -62,12 +62,13 @@ class Batch:
         self.last_message_key = key = ids.next_key(self.last_message_key, self.now_ms)
         return key
 
-    def tell(self, inbox_key: int, notice: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
-        """Report a change other than new mail, with the state of the inbox read from the tables."""
+    def tell(self, inbox_key: int, *notices: MessageDeleted | ExpiryMoved | VerdictReached) -> None:
+        """Report changes other than new mail, with the state of the inbox read from the tables."""
         quotas, inbox_id = self.state.quotas, str(inbox_key)
         quotas.forget()
         quotas.load(self.connection, self.now_ms, [inbox_id])
-        self.changes.append(replace(quotas.change(inbox_id), notice=notice))
+        change = quotas.change(inbox_id)
+        self.changes += [replace(change, notice=notice) for notice in notices]
 
 
 class Operation:

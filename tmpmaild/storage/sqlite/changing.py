@@ -1,4 +1,4 @@
-"""The operations on inboxes: create one, delete one of its messages, set its expiry or end it.
+"""The operations on inboxes: create one, delete one of its messages or several, set its expiry or end it.
 
 Expired mail is deleted in ``sweeping.py``.
 """
@@ -11,6 +11,8 @@ from typing import ClassVar, NamedTuple
 from tmpmaild.errors import AddressExpired, AddressNotFound, AddressTaken, MailboxFull, MessageNotFound, RequestError
 from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox
 from tmpmaild.storage import ids
+from tmpmaild.storage.base import DELETED_AT_ONCE
+from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
 from tmpmaild.storage.rows import verdict_reached
 from tmpmaild.storage.sqlite.batches import MAX_BATCH_BYTES, Batch, Operation
 from tmpmaild.storage.sqlite.layout import EMPTY_SLOTS, FILLER, SLOT_BYTES, padding_bytes, slot
@@ -145,6 +147,33 @@ class DeleteMessage(Operation):
         delete_messages(batch, [MessageRow(*row)])
         batch.tell(self.inbox_key, MessageDeleted(ids.message_id(self.message_key)))
         return None
+
+
+@dataclass(eq=False)
+class DeleteMessages(Operation):
+    """Delete some of the messages that are doomed, oldest first; the result is a ``Deleted``."""
+
+    inbox_key: int
+    doomed: Doomed
+    size_bytes: int = MAX_BATCH_BYTES
+
+    def apply(self, batch: Batch) -> Deleted:
+        """Delete as many as one transaction should."""
+        rows = self._rows(batch.connection)
+        chosen = rows[: deleted_at_once(row.stored_bytes for row in rows)]
+        if chosen:
+            batch.state.unerased = True
+            delete_messages(batch, chosen)
+            batch.tell(self.inbox_key, *[MessageDeleted(ids.message_id(row.message_id)) for row in chosen])
+        return Deleted(len(chosen), more=len(rows) > len(chosen))
+
+    def _rows(self, connection: sqlite3.Connection) -> list[MessageRow]:
+        """Read one more than may be deleted at once, if there are so many."""
+        keys = self.doomed.keys
+        condition = "m.id <= ?" if keys is None else "m.id IN (SELECT value FROM json_each(?))"
+        sql = f"{MESSAGE_ROWS} WHERE m.inbox_id = ? AND {condition} ORDER BY m.id LIMIT ?"
+        values = (self.inbox_key, self.doomed.up_to_key if keys is None else json_array(keys), DELETED_AT_ONCE + 1)
+        return list(map(MessageRow._make, connection.execute(sql, values)))
 
 
 @dataclass(eq=False)

@@ -35,6 +35,13 @@ FROM message AS m JOIN content AS c ON c.id = m.content_id
 WHERE m.id = :key AND m.inbox_id = :inbox_id
 """
 
+_NEXT_SOURCE = f"""
+SELECT m.id, {_SOURCE_COLUMNS}
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.inbox_id = :inbox_id AND m.id > :after
+ORDER BY m.id LIMIT 1
+"""
+
 _TEXTS = f"""
 SELECT m.id, c.size_bytes, {BEGINNING}, coalesce(substr(c.html, 1, :characters), ''), c.headers
 FROM message AS m JOIN content AS c ON c.id = m.content_id
@@ -66,6 +73,14 @@ def select_source(connection: sqlite3.Connection, inbox_id: str, message_id: str
     values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
     found = connection.execute(_SOURCE, values).fetchone()
     return SourceRow._make(found).of(message_id) if found else None
+
+
+def select_next_source(connection: sqlite3.Connection, inbox_id: str, after: str, up_to_bytes: int) -> Source | None:
+    """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
+    after_key = ids.key_not_above(after) if after else -1
+    values = {"after": after_key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
+    found = connection.execute(_NEXT_SOURCE, values).fetchone()
+    return SourceRow._make(found[1:]).of(ids.message_id(found[0])) if found else None
 
 
 def select_texts(

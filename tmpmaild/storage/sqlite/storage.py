@@ -24,10 +24,10 @@ from tmpmaild.storage.pages import Between, is_search, searched
 from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
 from tmpmaild.storage.sqlite.batches import Pause
-from tmpmaild.storage.sqlite.changing import CreateInbox, DeleteMessage, SetExpiry, SetVerdict
+from tmpmaild.storage.sqlite.changing import CreateInbox, DeleteMessage, DeleteMessages, SetExpiry, SetVerdict
 from tmpmaild.storage.sqlite.delivering import AddMessage
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring, sensible_cap_bytes
-from tmpmaild.storage.sqlite.messages import select_message, select_source, select_texts
+from tmpmaild.storage.sqlite.messages import select_message, select_next_source, select_source, select_texts
 from tmpmaild.storage.sqlite.policy import ChangeLimits, SqlitePolicy
 from tmpmaild.storage.sqlite.quotas import operator_is_full
 from tmpmaild.storage.sqlite.reader import Reader
@@ -86,7 +86,9 @@ class SqliteStorage(EngineStorage):
         wanted: StorageLimits,
     ) -> None:
         webhooks = (SetWebhook, StoreWebhook)
-        operations = Operations(CreateInbox, AddMessage, DeleteMessage, SetVerdict, SetExpiry, *webhooks)
+        operations = Operations(
+            CreateInbox, AddMessage, DeleteMessage, DeleteMessages, SetVerdict, SetExpiry, *webhooks
+        )
         super().__init__(writer.submit, operations, hash_key=hash_key, clock=clock)
         self.policy = SqlitePolicy(writer, reader)
         self._writer = writer
@@ -216,6 +218,16 @@ class SqliteStorage(EngineStorage):
 
         def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
             return select_source(connection, inbox.id, message_id, up_to_bytes)
+
+        return await self._read(address, now_ms, permit, read)
+
+    async def read_next_source(
+        self, address: str, after: str, now_ms: int, permit: Permit = anybody, *, up_to_bytes: int = ANY_SIZE
+    ) -> tuple[Inbox, Source | None] | None:
+        """See ``Storage``."""
+
+        def read(connection: sqlite3.Connection, inbox: Inbox) -> Source | None:
+            return select_next_source(connection, inbox.id, after, up_to_bytes)
 
         return await self._read(address, now_ms, permit, read)
 
