@@ -1,8 +1,8 @@
 """Answers in JSON and as files. Large ones are made in a thread and sent in slices, only a few at the same time."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
 
 import anyio
@@ -11,6 +11,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from tmpmaild.errors import RequestError
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import Client
 from tmpmaild.model import Listing
@@ -23,15 +24,26 @@ T = TypeVar("T")
 _SLICE_BYTES = 256 * 1024
 _SLICE_SECONDS = 10
 _SEND_SECONDS = 60
+_SEND_BYTES_PER_SECOND = 400 * 1024
 _WAIT_SECONDS = 10
 _SLOTS = 16
 _SLOTS_PER_CLIENT = 2
+_END = {"type": "http.response.body", "body": b""}
 
 
 class JsonResponse(Response):
     """A body that is encoded as JSON already."""
 
     media_type = "application/json"
+
+
+def file_headers(content_type: str, disposition: str) -> dict[str, str]:
+    """Return the header fields of untrusted bytes that are sent as a download."""
+    return {
+        "Content-Type": content_type,
+        "Content-Disposition": disposition,
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
 
 
 class FileResponse(Response):
@@ -41,13 +53,8 @@ class FileResponse(Response):
     """
 
     def __init__(self, content_type: str, disposition: str, body: bytes, tail: bytes = b"") -> None:
-        headers = {
-            "Content-Type": content_type,
-            "Content-Disposition": disposition,
-            "Content-Length": str(len(body) + len(tail)),
-            "Content-Security-Policy": "default-src 'none'; sandbox",
-        }
-        super().__init__(body, headers=headers)
+        headers = file_headers(content_type, disposition)
+        super().__init__(body, headers={**headers, "Content-Length": str(len(body) + len(tail))})
         self.tail = tail
 
 
@@ -115,24 +122,81 @@ class LargeAnswer:
         async with self._slots.take(self._client):
             response = await self._make()
             with anyio.move_on_after(_SEND_SECONDS):
-                await _send_slices(response, send)
+                await _send_response(response, send)
 
 
-async def _send_slices(response: Response, send: Send) -> None:
+async def _send_response(response: Response, send: Send) -> None:
     await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    for part in _slices(response):
-        with anyio.move_on_after(_SLICE_SECONDS) as taking:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        if taking.cancelled_caught:
-            return
-    await send({"type": "http.response.body", "body": b""})
-
-
-def _slices(response: Response) -> Iterator[bytes]:
     for octets in (response.body, response.tail if isinstance(response, FileResponse) else b""):
-        view = memoryview(octets)
-        for start in range(0, len(view), _SLICE_BYTES):
-            yield bytes(view[start : start + _SLICE_BYTES])
+        if not await _send_slices(octets, send):
+            return
+    await send(_END)
+
+
+async def _send_slices(octets: bytes | memoryview, send: Send) -> bool:
+    """Send a part of a body; return whether the client has taken it in time."""
+    view = memoryview(octets)
+    for start in range(0, len(view), _SLICE_BYTES):
+        with anyio.move_on_after(_SLICE_SECONDS) as taking:
+            await send(
+                {
+                    "type": "http.response.body",
+                    "body": bytes(view[start : start + _SLICE_BYTES]),
+                    "more_body": True,
+                }
+            )
+        if taking.cancelled_caught:
+            return False
+    return True
+
+
+class StreamedFile:
+    """A download whose length is not known, sent part by part as it is made, with one of ``slots``.
+
+    A client has ten seconds for a slice, as in a ``LargeAnswer``, and for all of it a minute more than
+    400 KiB a second take. It is broken off, which clients see as the end of the answer is missing, when the client is
+    slower than that, and when another part cannot be made. What making the first part raises is raised.
+    """
+
+    def __init__(
+        self,
+        slots: AnswerSlots,
+        client: Client,
+        headers: Mapping[str, str],
+        parts: Callable[[], AsyncGenerator[bytes, None]],
+    ) -> None:
+        self._slots = slots
+        self._client = client
+        self._headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """Make and send the answer, for HEAD its header alone."""
+        start = {"type": "http.response.start", "status": 200, "headers": self._headers}
+        if scope["method"] == "HEAD":
+            await send(start)
+            await send(_END)
+            return
+        async with self._slots.take(self._client), aclosing(self._parts()) as parts:
+            first = await anext(parts, b"")
+            await send(start)
+            with anyio.move_on_after(_SEND_SECONDS) as sending:
+                if await _send_parts(first, parts, send, sending):
+                    await send(_END)
+
+
+async def _send_parts(first: bytes, parts: AsyncGenerator[bytes, None], send: Send, sending: anyio.CancelScope) -> bool:
+    """Return whether these were all parts, and the client has taken them in time."""
+    part: bytes | None = first
+    while part is not None:
+        if not await _send_slices(part, send):
+            return False
+        sending.deadline += len(part) / _SEND_BYTES_PER_SECOND
+        try:
+            part = await anext(parts, None)
+        except RequestError:
+            return False
+    return True
 
 
 class StreamSlots:

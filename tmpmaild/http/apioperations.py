@@ -2,9 +2,18 @@
 
 from msgspec import Struct
 
-from tmpmaild.http.requests import CreateRequest, ExtendRequest, FollowRequest, PageQuery, StreamQuery, ViewRequest
+from tmpmaild.http.requests import (
+    CreateRequest,
+    DeleteQuery,
+    ExtendRequest,
+    FollowRequest,
+    PageQuery,
+    StreamQuery,
+    ViewRequest,
+)
 from tmpmaild.http.schemas import (
     AddressResource,
+    DeletedMessages,
     DomainList,
     FeedItem,
     FullMessageItem,
@@ -177,6 +186,31 @@ OPERATIONS = (
         query=PageQuery,
         answer=Answer(200, "The messages.", MessageList, headers=("Link",)),
         problems=("invalid-request", "too-many-streams", "busy", *_OF_ADDRESS),
+    ),
+    Operation(
+        id="deleteMessages",
+        method="DELETE",
+        path=f"{_ADDRESS}/messages",
+        tag="Messages",
+        summary="Delete all messages, or some",
+        description="Those that are named by `id`, or all up to one by `up_to`; without either all. It costs one "
+        "request, however many there are, and may be repeated: what is not there is not counted.",
+        security="required",
+        query=DeleteQuery,
+        answer=Answer(200, "They are deleted.", DeletedMessages),
+        problems=("invalid-request", "storage-full", *_OF_ADDRESS),
+    ),
+    Operation(
+        id="exportMessages",
+        method="GET",
+        path=f"{_ADDRESS}/messages.mbox",
+        tag="Messages",
+        summary="Save all messages as one file",
+        description="An mbox file (RFC 4155; lines that begin with `From ` are quoted as in mboxrd), which mail "
+        "programs read: each message as it came, oldest first, below `Return-Path` and `Received` fields of this "
+        "server. Lines end in LF.",
+        answer=Answer(200, "The file; its length is not known.", media_types=("application/mbox",), schema=_OCTETS),
+        problems=("busy", *_OF_ADDRESS),
     ),
     Operation(
         id="getMessage",

@@ -176,6 +176,8 @@ def _endpoints(
         "listMessages": messages.list,
         "getMessage": messages.show,
         "deleteMessage": messages.delete,
+        "deleteMessages": messages.delete_several,
+        "exportMessages": messages.mbox,
         "getSource": messages.source,
         "getAttachment": messages.attachment,
         "createView": views.create,

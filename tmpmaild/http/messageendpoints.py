@@ -1,4 +1,4 @@
-"""The endpoints of messages: lists that may wait, one message, its source, attachments and views."""
+"""The endpoints of messages: lists that may wait, all as one file, one message, its source, attachments and views."""
 
 import math
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
+from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
 from tmpmaild.http import disposition
 from tmpmaild.http.answers import (
     IN_LOOP_BYTES,
@@ -19,14 +19,17 @@ from tmpmaild.http.answers import (
     FileResponse,
     JsonResponse,
     LargeAnswer,
+    StreamedFile,
     StreamSlots,
     encode_in_thread,
+    file_headers,
     is_large,
 )
 from tmpmaild.http.parsing import read_body, read_query
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import PageQuery, ViewRequest, page
+from tmpmaild.http.requests import DeleteQuery, PageQuery, ViewRequest, page
 from tmpmaild.http.resource import body, client, holder_token, token, unless_gone
+from tmpmaild.http.schemas import DeletedMessages
 from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.caches import message_characters
 from tmpmaild.inboxes.losses import Loss
@@ -122,6 +125,24 @@ class MessageEndpoints:
         one = _wanted(request)
         await self._service.delete_message(one.address, one.message_id, holder_token(request))
         return Response(status_code=204)
+
+    async def delete_several(self, request: Request) -> Response:
+        """Delete the messages that are named, or all up to one, or all."""
+        key = holder_token(request)
+        query = read_query(request.query_params, DeleteQuery)
+        if query.id and query.up_to:
+            raise InvalidRequest(("up_to", "expected no up_to together with id"))
+        address = request.path_params["address"]
+        deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
+        return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))
+
+    async def mbox(self, request: Request) -> StreamedFile:
+        """Return all messages as one file."""
+        address, key = request.path_params["address"], token(request)
+        inbox = await self._service.find(address, key)
+        name = disposition.attachment(f"{inbox.address}.mbox", "inbox.mbox")
+        parts = partial(self._mail.mbox, address, key)
+        return StreamedFile(self._slots, client(request), file_headers("application/mbox", name), parts)
 
     async def source(self, request: Request) -> ASGIApp:
         """Return the source of a message, with our trace fields at its top."""

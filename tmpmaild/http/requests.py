@@ -217,6 +217,23 @@ class PageQuery(Struct, frozen=True):
     wait: Annotated[int, _number(0, 50, "Seconds to wait for the first match; then the list is empty.", 30)] = 0
 
 
+class DeleteQuery(Struct, frozen=True):
+    """Which messages of an inbox are deleted; all without parameters."""
+
+    id: Annotated[
+        list[MessageId],
+        _takes(
+            "up to 100 message ids",
+            "These messages; those that are not there, or no longer, are not counted. Not together with `up_to`.",
+            ["msg_01m7y0sgyf0000000000000000"],
+            max_length=100,
+        ),
+    ] = []
+    up_to: (
+        Annotated[MessageId, Meta(description="This message and all that came before it; it need not exist.")] | None
+    ) = None
+
+
 class StreamQuery(Struct, frozen=True):
     """Where a stream begins, and which messages it has."""
 

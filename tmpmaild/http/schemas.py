@@ -272,6 +272,12 @@ class Deletion(Struct, frozen=True):
     id: MessageId | UnsetType = UNSET
 
 
+class DeletedMessages(Struct, frozen=True):
+    """What has become of a request to delete messages."""
+
+    deleted: Annotated[int, Meta(description="How many messages were deleted.", examples=[32])]
+
+
 class Checked(Struct, frozen=True):
     """The message of which it is known now who sent it; the other members are those of the message."""
 

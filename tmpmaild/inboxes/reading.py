@@ -3,7 +3,7 @@
 What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -12,15 +12,15 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tmpmaild.errors import AddressNotFound, InvalidRequest, MessageNotFound
+from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
 from tmpmaild.inboxes.access import Access, present
 from tmpmaild.inboxes.caches import ListingCache, page_characters
 from tmpmaild.inboxes.delivering import Check
 from tmpmaild.inboxes.filtering import filtered, is_filter
 from tmpmaild.inboxes.finding import Detector
 from tmpmaild.inboxes.losses import Loss
-from tmpmaild.mail import extracts, tracefields
-from tmpmaild.model import Attachment, Details, FullMessage, Held, Inbox, InboxChange, Listing, Message, Page
+from tmpmaild.mail import extracts, mbox, tracefields
+from tmpmaild.model import Attachment, Details, FullMessage, Held, Inbox, InboxChange, Listing, Message, Page, Source
 from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
 from tmpmaild.verdicts import unchecked
 
@@ -184,6 +184,11 @@ class MailReader:
         """
         since = self.last_loss
         inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
+        shown = await self._as_shown(inbox, source)
+        await self.confirm(inbox, message_id, since)
+        return shown
+
+    async def _as_shown(self, inbox: Inbox, source: Source) -> tuple[bytes, bytes | None]:
         trace, raw = tracefields.fields(source, self.hostname), source.raw
         if self.check is not None:
             if source.authentication is None:
@@ -191,8 +196,43 @@ class MailReader:
             trace = tracefields.results(source, self.hostname) + trace
             if raw is not None:
                 raw = await anyio.to_thread.run_sync(tracefields.without_results_of, raw, self.hostname)
-        await self.confirm(inbox, message_id, since)
         return trace, raw
+
+    async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
+        """Read all mail, oldest first, as the parts of an mbox file: each is one mail as ``source`` returns it.
+
+        Mail that is deleted before its turn is left out, and this ends when the inbox does. Raises before the first
+        part as ``list``, later ``StorageUnavailable`` alone.
+        """
+        last_id = ""
+        while True:
+            try:
+                last_id, part = await self._next_of_mbox(address, last_id, token)
+            except MessageNotFound:
+                return  # that was the last
+            except (AddressExpired, AddressNotFound):
+                if last_id:
+                    return
+                raise
+            if part:
+                yield part
+
+    async def _next_of_mbox(self, address: str, after: str, token: str | None) -> tuple[str, bytes]:
+        """Read the mail after this one; return its id and its part, an empty one if it was deleted meanwhile.
+
+        Raises ``MessageNotFound`` after the last.
+        """
+        since = self.last_loss
+        read = self._storage.read_next_source
+        inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
+        trace, raw = await self._as_shown(inbox, source)
+        assert raw is not None
+        part = await anyio.to_thread.run_sync(mbox.entry, source, trace + raw, limiter=self._extractors)
+        try:
+            await self.confirm(inbox, source.id, since)
+        except MessageNotFound:
+            return source.id, b""
+        return source.id, part
 
     async def find_attachment(
         self, address: str, message_id: str, index: str, token: str | None = None

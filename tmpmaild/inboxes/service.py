@@ -1,6 +1,6 @@
 """The use cases: create an address, deliver mail to it, read the mail. No SMTP, no HTTP, no SQL."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -190,6 +190,16 @@ class InboxService:
         """Delete one message. Raises as ``delete``, and ``MessageNotFound``."""
         inbox = await self._access.find_for_change(address, token)
         await self._storage.delete_message(inbox.id, message_id)
+
+    async def delete_messages(
+        self, address: str, token: str, message_ids: Collection[str] | None = None, *, up_to: str | None = None
+    ) -> int:
+        """Delete those of ``message_ids`` that are there, else all up to ``up_to``, else all; return how many.
+
+        Raises as ``delete``.
+        """
+        inbox = await self._access.find_for_change(address, token)
+        return await self._storage.delete_messages(inbox.id, message_ids, up_to=up_to)
 
     def recipient_now(self, mailbox: Mailbox) -> str | None:
         """Return the id of a mailbox's inbox if it is known without waiting; None: call ``recipient``."""

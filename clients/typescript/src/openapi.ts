@@ -68,6 +68,12 @@ export interface CreateRequest {
   webhook?: WebhookRequest | null;
 }
 
+/** What has become of a request to delete messages. */
+export interface DeletedMessages {
+  /** How many messages were deleted. */
+  deleted: number;
+}
+
 /** Whether a signature holds (RFC 6376, RFC 8463). */
 export interface DkimVerdict {
   result: string;

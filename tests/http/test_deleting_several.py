@@ -1,0 +1,121 @@
+"""``DELETE /api/v1/addresses/{address}/messages``."""
+
+import pytest
+
+from tmpmaild.model import Page
+from tmpmaild.ratelimit import TokenBuckets
+
+SOME = "msg_01m7y0sgyf0000000000000000"
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
+
+
+@pytest.fixture
+async def ids(world, held):
+    return [await world.deliver(held["address"], b"Subject: %d\r\n\r\n" % number) for number in range(5)]
+
+
+def path(held, query=""):
+    return f"/api/v1/addresses/{held['address']}/messages{query}"
+
+
+async def delete(client, held, query="", **more):
+    return await client.ask("DELETE", path(held, query), bearer(held["token"]), **more)
+
+
+async def left(client, held):
+    messages = (await client.get(path(held, "?order=asc"), bearer(held["token"]))).json()["messages"]
+    return [message["id"] for message in messages]
+
+
+@pytest.mark.both_engines
+async def test_all_are_deleted_and_counted(client, held, ids):
+    assert await left(client, held) == ids
+    answer = await delete(client, held)
+    assert (answer.status, answer.json()) == (200, {"deleted": 5})
+    assert answer.header("content-type") == "application/json"
+    assert await left(client, held) == []
+    assert (await delete(client, held)).json() == {"deleted": 0}
+
+
+@pytest.mark.both_engines
+async def test_those_that_are_named_are_deleted_and_what_is_not_there_is_no_error(client, held, ids):
+    await left(client, held)
+    query = f"?id={ids[3]}&id={ids[1]}&id={ids[1]}&id={SOME}"
+    assert (await delete(client, held, query)).json() == {"deleted": 2}
+    assert (await delete(client, held, query)).json() == {"deleted": 0}
+    assert await left(client, held) == [ids[0], ids[2], ids[4]]
+
+
+@pytest.mark.both_engines
+async def test_all_up_to_one_are_deleted_and_what_came_later_stays(world, client, held, ids):
+    later = await world.deliver(held["address"])
+    assert (await delete(client, held, f"?up_to={ids[4]}")).json() == {"deleted": 5}
+    assert (await delete(client, held, f"?up_to={ids[4]}")).json() == {"deleted": 0}
+    assert await left(client, held) == [later]
+
+
+@pytest.mark.parametrize(
+    ("query", "pointers"),
+    [
+        (f"?id={SOME}&up_to={SOME}", ["up_to"]),
+        ("?id=", ["id"]),
+        ("?up_to=", ["up_to"]),
+        (f"?id={SOME}&id=x", ["id"]),
+        (f"?id={SOME.upper()}&up_to=x", ["id", "up_to"]),
+        ("?" + "&".join([f"id={SOME}"] * 101), ["id"]),
+    ],
+)
+async def test_what_is_not_so_deletes_nothing(client, held, ids, query, pointers):
+    answer = await delete(client, held, query)
+    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+    assert [error["pointer"] for error in answer.json()["errors"]] == pointers
+    assert await left(client, held) == ids
+
+
+async def test_a_hundred_can_be_named(client, held, ids):
+    names = [*ids, *[f"{SOME[:-2]}{number:02}" for number in range(95)]]
+    assert (await delete(client, held, "?" + "&".join(f"id={name}" for name in names))).json() == {"deleted": 5}
+
+
+@pytest.mark.both_engines
+async def test_only_the_holder_of_the_token_deletes(client, held, ids):
+    assert (await client.ask("DELETE", path(held))).json()["code"] == "unauthorized"
+    wrong = await client.ask("DELETE", path(held), bearer("wrong"))
+    assert (wrong.status, wrong.json()["code"]) == (404, "address-not-found")
+    assert await left(client, held) == ids
+
+
+async def test_after_the_end_nothing_is_deleted(client, held, ids, clock):
+    clock.advance(seconds=3600)
+    assert (await delete(client, held)).status == 410
+
+
+async def test_it_costs_one_token_however_many_there_are(world, held, ids):
+    client = world.client(TokenBuckets(10, 3))
+    answer = await delete(client, held)
+    assert answer.json() == {"deleted": 5}
+    assert "r=2" in answer.header("ratelimit")
+
+
+@pytest.mark.both_engines
+async def test_a_stream_tells_of_each(world, client, held, ids):
+    async with world.service.follower.follow(held["address"], ids[-1], None) as following:
+        await delete(client, held, f"?up_to={ids[2]}")
+        told = []
+        while len(told) < 3:
+            told += await following.next(5)
+    assert [one.message_id for one in told] == ids[:3]
+
+
+async def test_a_page_that_was_remembered_is_forgotten(world, client, held, ids):
+    await world.service.mail.list(held["address"], Page())
+    await delete(client, held, f"?id={ids[0]}")
+    assert [one.id for one in (await world.service.mail.list(held["address"], Page())).messages] == ids[:0:-1]

@@ -1,0 +1,277 @@
+"""``GET /api/v1/addresses/{address}/messages.mbox``."""
+
+import asyncio
+import mailbox
+
+import anyio
+import pytest
+
+from tmpmaild.errors import StorageUnavailable
+from tmpmaild.http import answers as answers_module
+
+from .streams import until
+
+LARGE = b"Subject: large\r\n\r\n" + b"x" * 1_000_000 + b"\r\n"
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+async def held(client):
+    return await client.create(local_part="chosen")
+
+
+@pytest.fixture
+def at(held):
+    return path(held)
+
+
+def path(held):
+    return f"/api/v1/addresses/{held['address']}/messages.mbox"
+
+
+def mails(octets, tmp_path):
+    """Return the mails of an mbox as Python reads them."""
+    (tmp_path / "mbox").write_bytes(octets)
+    box = mailbox.mbox(tmp_path / "mbox", create=False)
+    try:
+        return [box.get_bytes(key) for key in sorted(box.keys())]
+    finally:
+        box.close()
+
+
+async def source(client, held, message_id):
+    answer = await client.get(f"/api/v1/addresses/{held['address']}/messages/{message_id}/raw")
+    return answer.body.replace(b"\r\n", b"\n")
+
+
+@pytest.mark.both_engines
+async def test_it_has_every_mail_as_its_source_gives_it_oldest_first(world, client, held, at, tmp_path):
+    raws = [b"Subject: %d\r\n\r\nbody %d\r\n" % (number, number) for number in range(3)]
+    ids = [await world.deliver(held["address"], raw) for raw in [*raws, LARGE]]
+    await world.deliver((await client.create())["address"])
+    answer = await client.get(at)
+    assert answer.status == 200
+    assert mails(answer.body, tmp_path) == [await source(client, held, one) for one in ids]
+    assert answer.body.startswith(
+        b"From sender@example.org Mon Sep 21 14:13:20 2026\nReturn-Path: <sender@example.org>\n"
+    )
+
+
+async def test_it_is_a_file_with_the_name_of_the_inbox(client, at):
+    answer = await client.get(at.replace("chosen", "CHOSEN+tag"))
+    assert answer.header("content-type") == "application/mbox"
+    assert answer.header("content-disposition") == 'attachment; filename="chosen@mail.example.com.mbox"'
+    assert answer.header("cache-control") == "no-store"
+    assert "sandbox" in answer.header("content-security-policy")
+    assert answer.header("content-length") is None
+
+
+async def test_of_an_empty_inbox_it_is_empty(client, at):
+    answer = await client.get(at)
+    assert (answer.status, answer.body) == (200, b"")
+
+
+async def test_head_is_the_header_alone_and_other_methods_are_as_everywhere(world, client, held, at):
+    await world.deliver(held["address"])
+    whole, head = await client.get(at), await client.ask("HEAD", at)
+    assert (head.status, head.headers, head.body) == (200, whole.headers, b"")
+    for method, status in (("OPTIONS", 204), ("DELETE", 405), ("POST", 405)):
+        answer = await client.ask(method, at)
+        assert (answer.status, answer.header("allow")) == (status, "GET, HEAD, OPTIONS")
+
+
+@pytest.mark.both_engines
+async def test_that_of_a_private_inbox_needs_the_token(world, client):
+    held = await client.create(private=True)
+    await world.deliver(held["address"])
+    assert (await client.get(path(held), bearer(held["token"]))).status == 200
+    never_was = await client.get(path({"address": "unknown@mail.example.com"}))
+    for method in ("GET", "HEAD"):
+        for headers in ({}, bearer("wrong")):
+            assert (await client.ask(method, path(held), headers)).status == never_was.status == 404
+
+
+async def test_that_of_an_ended_inbox_and_of_the_operator_is_not_there(world, client, held, at, clock):
+    await world.deliver("postmaster@mail.example.com")
+    assert (await client.get(path({"address": "postmaster@mail.example.com"}))).status == 404
+    clock.advance(seconds=3600)
+    assert (await client.get(at)).json()["code"] == "address-expired"
+
+
+def scope(target, method="GET", peer="192.0.2.1"):
+    return {
+        "type": "http",
+        "method": method,
+        "path": target,
+        "raw_path": target.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"mail.example.com")],
+        "client": (peer, 50000),
+        "state": {},
+    }
+
+
+class Slow:
+    """A client that has taken the start of the answer, and what follows when it is told to."""
+
+    def __init__(self, app, target):
+        self.messages = []
+        self._turns = anyio.Semaphore(1)
+        self._task = asyncio.ensure_future(app(scope(target), anyio.sleep_forever, self._send))
+
+    async def _send(self, message):
+        self.messages.append(message)
+        await self._turns.acquire()
+
+    async def first_part(self):
+        await until(lambda: len(self.messages) == 2)
+
+    async def take_all(self):
+        for _ in range(100):
+            self._turns.release()
+        await self._task
+
+    def body(self):
+        return b"".join([message.get("body", b"") for message in self.messages])
+
+    @property
+    def is_complete(self):
+        return not self.messages[-1].get("more_body", self.messages[-1]["type"] == "http.response.start")
+
+
+@pytest.fixture
+async def three(world, held):
+    return [await world.deliver(held["address"], b"Subject: %b\r\n\r\n" % name) for name in (b"one", b"two", b"six")]
+
+
+async def test_mail_that_is_deleted_before_its_turn_is_left_out(world, held, three, tmp_path):
+    slow = Slow(world.app(), path(held))
+    await slow.first_part()
+    await world.service.delete_message(held["address"], three[1], held["token"])
+    await slow.take_all()
+    assert slow.is_complete
+    assert [one.partition(b"Subject: ")[2] for one in mails(slow.body(), tmp_path)] == [b"one\n\n", b"six\n\n"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "expired"])
+@pytest.mark.usefixtures("three")
+async def test_it_ends_with_a_whole_mail_when_the_inbox_does(world, held, tmp_path, how):
+    slow = Slow(world.app(), path(held))
+    await slow.first_part()
+    if how == "deleted":
+        await world.service.delete(held["address"], held["token"])
+    else:
+        world.clock.advance(seconds=3600)
+    await slow.take_all()
+    assert slow.is_complete
+    assert [one.partition(b"Subject: ")[2] for one in mails(slow.body(), tmp_path)] == [b"one\n\n"]
+
+
+async def test_it_is_broken_off_when_another_mail_cannot_be_read(world, client, at, three, monkeypatch):
+    async def away(*_args, **_more):
+        raise StorageUnavailable("away")
+
+    slow = Slow(client.app, at)
+    await slow.first_part()
+    monkeypatch.setattr(world.storage, "read_next_source", away)
+    await slow.take_all()
+    assert not slow.is_complete
+    assert (await client.get(at)).status == 503
+
+
+@pytest.mark.usefixtures("three")
+async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(client, at, monkeypatch):
+    monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
+    monkeypatch.setattr(answers_module, "_SLICE_SECONDS", 0.05)
+    sent = []
+
+    async def takes_the_start(message):
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            await anyio.sleep_forever()
+
+    await client.app(scope(at), None, takes_the_start)
+    assert len(sent) == 2
+    assert (await client.get(at)).status == 200
+
+
+async def test_it_needs_a_place_like_every_large_answer(client, at, three, monkeypatch):
+    monkeypatch.setattr(answers_module, "_SLOTS_PER_CLIENT", 1)
+    slow = Slow(client.app, at)
+    await slow.first_part()
+    monkeypatch.setattr(answers_module, "_WAIT_SECONDS", 0.05)
+    answer = await client.get(at)
+    assert (answer.status, answer.json()["code"]) == (503, "busy")
+    assert (await client.ask("HEAD", at)).status == 200
+    await slow.take_all()
+    assert (await client.get(at)).status == 200
+
+
+async def test_what_ends_while_it_waits_for_a_place_is_a_problem(client, at, three, monkeypatch, clock):
+    take = answers_module.AnswerSlots.take
+
+    def late(self, name):
+        clock.advance(seconds=3600)
+        return take(self, name)
+
+    monkeypatch.setattr(answers_module.AnswerSlots, "take", late)
+    assert (await client.get(at)).json()["code"] == "address-expired"
+
+
+async def test_no_more_than_a_mail_or_two_are_in_memory(world, client, held, at, monkeypatch):
+    """The next is read when the client has taken the one before."""
+    for _ in range(5):
+        await world.deliver(held["address"], LARGE)
+    reads = []
+    read = world.storage.read_next_source
+
+    async def counted(*args, **more):
+        reads.append(args)
+        return await read(*args, **more)
+
+    monkeypatch.setattr(world.storage, "read_next_source", counted)
+    slow = Slow(client.app, at)
+    await slow.first_part()
+    assert len(reads) == 1
+    await slow.take_all()
+    assert len(reads) == 6
+
+
+@pytest.mark.both_engines
+async def test_a_client_on_a_socket_gets_every_mail_in_chunks(world, served, held, at, tmp_path):
+    for _ in range(3):
+        await world.deliver(held["address"], LARGE)
+    request = f" {at} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+    head, _, body = (await served.ask(b"GET" + request)).partition(b"\r\n\r\n")
+    assert b"transfer-encoding: chunked" in head.lower()
+    assert body.endswith(b"\r\n0\r\n\r\n")
+    assert len(mails(unchunked(body), tmp_path)) == 3
+    assert (await served.ask(b"HEAD" + request)).partition(b"\r\n\r\n")[2] == b""
+
+
+def unchunked(body):
+    octets = b""
+    while True:
+        size, _, body = body.partition(b"\r\n")
+        if size == b"0":
+            return octets
+        octets, body = octets + body[: int(size, 16)], body[int(size, 16) + 2 :]
+
+
+@pytest.mark.usefixtures("three")
+async def test_one_that_is_broken_off_lacks_the_last_chunk(world, served, at, monkeypatch):
+    read, seen = world.storage.read_next_source, []
+
+    async def once(*args, **more):
+        seen.append(args)
+        if len(seen) > 1:
+            raise StorageUnavailable("away")
+        return await read(*args, **more)
+
+    monkeypatch.setattr(world.storage, "read_next_source", once)
+    answer = await served.ask(f"GET {at} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert b"Subject: one" in answer
+    assert not answer.endswith(b"0\r\n\r\n")
