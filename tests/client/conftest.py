@@ -178,8 +178,13 @@ class Awaited:
         return self._plain(getattr(self._thing, name))
 
     def _call(self, function, *arguments, **named):
-        taken = {name: value._thing if isinstance(value, Awaited) else value for name, value in named.items()}
-        return self._plain(function(*[one._thing if isinstance(one, Awaited) else one for one in arguments], **taken))
+        taken = {name: self._given(value) for name, value in named.items()}
+        return self._plain(function(*map(self._given, arguments), **taken))
+
+    def _given(self, value):
+        if isinstance(value, list):
+            return list(map(self._given, value))
+        return value._thing if isinstance(value, Awaited) else value
 
     def _plain(self, value):
         if inspect.isawaitable(value):

@@ -1,6 +1,7 @@
 """Addresses and their mail, through both clients at the real service."""
 
 import hashlib
+import mailbox
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -125,6 +126,46 @@ def test_a_deleted_address_is_over(inbox):
     inbox.delete()
     with pytest.raises(api.AddressExpired, match="410 address-expired"):
         inbox.messages()
+
+
+def test_mails_are_deleted_by_one_request_all_or_some_or_all_up_to_one(inbox, world):
+    ids = [world.deliver(inbox.address) for _ in range(6)]
+    assert inbox.delete_messages(up_to=ids[1]) == 2
+    mails = inbox.messages()
+    assert inbox.delete_messages([mails[0], mails[1].id, ids[0]]) == 2
+    assert inbox.delete_messages([]) == 0
+    assert [mail.id for mail in inbox.messages()] == ids[3:1:-1]
+    assert inbox.delete_messages(up_to=mails[-1]) == 1
+    assert inbox.delete_messages() == 1
+    assert inbox.messages() == []
+
+
+def test_what_says_less_than_it_means_deletes_nothing(inbox, world):
+    mail_id = world.deliver(inbox.address)
+    with pytest.raises(ValueError, match="either some mails are deleted or all up to one"):
+        inbox.delete_messages([], up_to=mail_id)
+    for which in ({"up_to": ""}, {"mails": [""]}):
+        with pytest.raises(api.InvalidRequest):
+            inbox.delete_messages(**which)
+    assert len(inbox.messages()) == 1
+
+
+def test_more_mails_than_one_request_names_are_deleted_by_several(scripted_inbox, scripted):
+    ids = [f"msg_{number:026}" for number in range(101)]
+    scripted.say(scripted.json(b'{"deleted": 100}'), scripted.json(b'{"deleted": 1, "more": 2}'))
+    assert scripted_inbox.delete_messages(ids) == 101
+    assert [asked.target.count("id=") for asked in scripted.asked] == [100, 1]
+
+
+def test_all_mails_are_saved_as_one_file(client, world, tmp_path):
+    inbox = client.create(private=True)
+    assert inbox.mbox() == b""
+    world.deliver(inbox.address, b"Subject: first\r\n\r\nFrom here\r\n")
+    world.deliver(inbox.address, MIXED)
+    (tmp_path / "mbox").write_bytes(inbox.mbox())
+    box = mailbox.mbox(tmp_path / "mbox", create=False)
+    assert [mail["Subject"] for mail in box] == ["first", "Your order"]
+    box.close()
 
 
 def test_the_domains_are_listed_the_default_first(client):

@@ -22,6 +22,7 @@ from tmpmaild.client.views import (
     InboxView,
     MailView,
     ensure_authenticated,
+    id_of,
     unsubscribe_link,
     wanted,
 )
@@ -244,6 +245,21 @@ class AsyncInbox(InboxView):
     async def delete(self) -> None:
         """Delete the address and its mail."""
         await self._driver.run(self._remote.delete())
+
+    async def delete_messages(
+        self, mails: "Sequence[AsyncMail | str] | None" = None, *, up_to: "AsyncMail | str | None" = None
+    ) -> int:
+        """Delete these mails (or their ids), or with ``up_to`` that one and all before it, or all; return how many.
+
+        One that is not there any more is not counted. Raises ValueError if both are given.
+        """
+        message_ids = None if mails is None else [id_of(mail) for mail in mails]
+        last_id = None if up_to is None else id_of(up_to)
+        return await self._driver.run(self._remote.delete_messages(message_ids, last_id))
+
+    async def mbox(self) -> bytes:
+        """Return all mails as one mbox file, oldest first: what mail programs and Python's ``mailbox`` read."""
+        return await self._driver.run(self._remote.mbox())
 
     def _event(self, event: Event[Message]) -> "Event[AsyncMail]":
         return Arrived(AsyncMail(self._remote, event.mail, self._driver)) if isinstance(event, Arrived) else event

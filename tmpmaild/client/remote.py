@@ -13,6 +13,7 @@ from tmpmaild.client.answers import checked, decoded, next_page_query, not_tmpma
 from tmpmaild.client.errors import RateLimited, printable
 from tmpmaild.client.wire import (
     Address,
+    DeletedMessages,
     Details,
     DomainList,
     Fault,
@@ -25,6 +26,7 @@ from tmpmaild.client.wire import (
 )
 
 MAX_PAGE = 100
+_MAX_IDS = 100
 _MAX_REPEATING_SECONDS = 60
 _UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
@@ -234,6 +236,28 @@ class RemoteInbox:
     def delete_message(self, message_id: str) -> Steps[None]:
         """Delete one message."""
         yield from self._ask("DELETE", _message(message_id))
+
+    def delete_messages(self, message_ids: Sequence[str] | None, up_to: str | None) -> Steps[int]:
+        """Delete the messages with these ids, else all up to ``up_to``, else all; return how many.
+
+        Raises ValueError for both.
+        """
+        if message_ids is None:
+            return (yield from self._delete_messages({} if up_to is None else {"up_to": up_to}))
+        if up_to is not None:
+            raise ValueError("either some mails are deleted or all up to one")
+        count = 0
+        for start in range(0, len(message_ids), _MAX_IDS):
+            count += yield from self._delete_messages({"id": tuple(message_ids[start : start + _MAX_IDS])})
+        return count
+
+    def _delete_messages(self, query: Mapping[str, object]) -> Steps[int]:
+        path = f"/messages?{urlencoded(query)}" if query else "/messages"
+        return decoded((yield from self._ask("DELETE", path)), DeletedMessages).deleted
+
+    def mbox(self) -> Steps[bytes]:
+        """Read all messages as one file."""
+        return (yield from self._ask("GET", "/messages.mbox")).body
 
     def list_request(self, query: str, read_seconds: float = READ_SECONDS) -> Request:
         """Return the request for a page."""

@@ -22,6 +22,7 @@ from tmpmaild.client.views import (
     MailView,
     Page,
     ensure_authenticated,
+    id_of,
     unsubscribe_link,
     wanted,
 )
@@ -244,6 +245,19 @@ class Inbox(InboxView):
     def delete(self) -> None:
         """Delete the address and its mail."""
         self._driver.run(self._remote.delete())
+
+    def delete_messages(self, mails: "Sequence[Mail | str] | None" = None, *, up_to: "Mail | str | None" = None) -> int:
+        """Delete these mails (or their ids), or with ``up_to`` that one and all before it, or all; return how many.
+
+        One that is not there any more is not counted. Raises ValueError if both are given.
+        """
+        message_ids = None if mails is None else [id_of(mail) for mail in mails]
+        last_id = None if up_to is None else id_of(up_to)
+        return self._driver.run(self._remote.delete_messages(message_ids, last_id))
+
+    def mbox(self) -> bytes:
+        """Return all mails as one mbox file, oldest first: what mail programs and Python's ``mailbox`` read."""
+        return self._driver.run(self._remote.mbox())
 
     def _event(self, event: Event[Message]) -> "Event[Mail]":
         return Arrived(Mail(self._remote, event.mail, self._driver)) if isinstance(event, Arrived) else event

@@ -229,7 +229,12 @@ def wanted(
     """Return the filter that a caller described."""
     held: tuple[Held, ...] = (has,) if isinstance(has, str) else tuple(has)
     held += ("verdict",) if verdict else ()
-    return Filter(subject, sender, text, after.id if isinstance(after, MailView) else after, held)
+    return Filter(subject, sender, text, None if after is None else id_of(after), held)
+
+
+def id_of(mail: MailView | str) -> str:
+    """Return the id of a mail, or what is one."""
+    return mail.id if isinstance(mail, MailView) else mail
 
 
 def ensure_authenticated(found: Authentication | None, domain: str) -> None:

@@ -129,6 +129,12 @@ class MessageList(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
+class DeletedMessages(Struct, frozen=True):
+    """How many messages a request has deleted."""
+
+    deleted: int
+
+
 class Person(Struct, frozen=True):
     """A mailbox that a header field names."""
 

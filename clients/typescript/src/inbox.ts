@@ -30,6 +30,12 @@ export interface Filter {
  */
 export type Wait = Filter & Abortable & { timeoutMs?: number };
 
+/** Which mails are deleted: these, or this one and all before it. */
+export interface Doomed {
+  mails?: readonly (Mail | string)[];
+  upTo?: Mail | string;
+}
+
 /** An address and its mail. All calls throw a `Problem` `address-expired` once the address has ended. */
 export class Inbox {
   readonly #remote: RemoteInbox;
@@ -162,6 +168,17 @@ export class Inbox {
     return (await this.#remote.shown(undefined, signal)).webhook ?? null;
   }
 
+  /** Delete these mails (or their ids), or with `upTo` that one and all before it, or all; return how many were still there. */
+  async deleteMessages({ mails, upTo, signal }: Abortable & Doomed = {}): Promise<number> {
+    const ids = mails?.map((mail) => idOf(mail));
+    return this.#remote.deleteMessages(ids, upTo === undefined ? undefined : idOf(upTo), signal);
+  }
+
+  /** Return all mails as one mbox file, oldest first, which mail programs read. */
+  async mbox({ signal }: Abortable = {}): Promise<Uint8Array> {
+    return this.#remote.mbox(signal);
+  }
+
   /** Delete the address and its mail. */
   async delete({ signal }: Abortable = {}): Promise<void> {
     await this.#remote.delete(signal);
@@ -188,7 +205,7 @@ function hasOf(has: Filter["has"]): readonly Has[] {
   return typeof has === "string" ? [has] : (has ?? []);
 }
 
-function idOf(mail: Mail | string | undefined): string | undefined {
+function idOf<T extends string | undefined>(mail: Mail | T): string | T {
   return mail instanceof Mail ? mail.id : mail;
 }
 

@@ -2,9 +2,10 @@
 
 import { type Answer, decoded, isMessage, isObject, nextPageQuery, notTmpmaild } from "./answers.js";
 import type { Ask, Http, OpenStream } from "./http.js";
-import type { AddressResource, ExtendRequest, FullMessageItem, MessageItem, MessageList, ViewItem } from "./openapi.js";
+import type { AddressResource, DeletedMessages, ExtendRequest, FullMessageItem, MessageItem, MessageList, ViewItem } from "./openapi.js";
 
 export const MAX_PAGE = 100;
+const MAX_IDS = 100;
 const MAX_CONTENT_BYTES = 512 * 1024 * 1024;
 
 /** What a mail can be asked to have. */
@@ -108,6 +109,28 @@ export class RemoteInbox {
     await this.#ask({ method: "DELETE", path: message(id), signal });
   }
 
+  /** Delete the messages with these ids, else all up to one, else all; return how many. */
+  async deleteMessages(ids?: readonly string[], upTo?: string, signal?: AbortSignal): Promise<number> {
+    if (ids === undefined) return this.#deleteMessages(new URLSearchParams(upTo === undefined ? {} : { up_to: upTo }), signal);
+    if (upTo !== undefined) throw new TypeError("either some mails are deleted or all up to one");
+    let count = 0;
+    for (let start = 0; start < ids.length; start += MAX_IDS) {
+      const some = ids.slice(start, start + MAX_IDS).map((id): [string, string] => ["id", id]);
+      count += await this.#deleteMessages(new URLSearchParams(some), signal);
+    }
+    return count;
+  }
+
+  async #deleteMessages(parameters: URLSearchParams, signal?: AbortSignal): Promise<number> {
+    const query = parameters.toString();
+    const answer = await this.#ask({ method: "DELETE", path: query ? `/messages?${query}` : "/messages", signal });
+    return decoded(answer, isDeleted).deleted;
+  }
+
+  async mbox(signal?: AbortSignal): Promise<Uint8Array> {
+    return this.#content("/messages.mbox", signal);
+  }
+
   /** Return a URL below that of the service: its answer says the path below its public URL, which may be another. */
   async view(id: string, remoteImages: boolean, signal?: AbortSignal): Promise<string> {
     const body = { remote_images: remoteImages };
@@ -155,6 +178,10 @@ function isMessageList(value: unknown): value is MessageList {
 
 function isFullMessage(value: unknown): value is FullMessageItem {
   return isMessage(value) && "headers" in value && Array.isArray(value.headers);
+}
+
+function isDeleted(value: unknown): value is DeletedMessages {
+  return isObject(value) && typeof value["deleted"] === "number";
 }
 
 function isView(value: unknown): value is ViewItem {

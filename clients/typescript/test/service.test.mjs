@@ -57,6 +57,20 @@ test("what is missing in a mail is told with its text", withInbox(async (inbox, 
   assert.equal(await mail.unsubscribeLink(), null);
 }));
 
+test("mails are saved as one file, and deleted by one request", withInbox(async (inbox, { smtp }) => {
+  for (const Subject of ["n1", "n2", "n3", "n4"]) await send(smtp, inbox.address, { fields: { Subject } });
+  const mails = await inbox.waitForMessages(4, soon);
+  const mbox = new TextDecoder().decode(await inbox.mbox());
+  assert.deepEqual(mbox.match(/^Subject: .*/gm), ["Subject: n1", "Subject: n2", "Subject: n3", "Subject: n4"]);
+  assert.equal(await inbox.deleteMessages({ mails: [] }), 0);
+  assert.equal(await inbox.deleteMessages({ upTo: mails[1] }), 2);
+  assert.equal(await inbox.deleteMessages({ mails: [mails[0], mails[2].id] }), 1);
+  await assert.rejects(inbox.deleteMessages({ mails: [], upTo: mails[3] }), TypeError);
+  assert.deepEqual((await inbox.messages()).map(({ subject }) => subject), ["n4"]);
+  assert.equal(await inbox.deleteMessages(), 1);
+  assert.equal((await inbox.mbox()).length, 0);
+}));
+
 test("several mails, none at all, and what came instead", withInbox(async (inbox, { smtp, newInbox }) => {
   const three = inbox.waitForMessages(3, { subject: "n", ...soon });
   for (const Subject of ["n1", "other", "n2", "n3"]) await send(smtp, inbox.address, { fields: { Subject } });
