@@ -17,7 +17,9 @@ MAIL = (
     b"--b\r\nContent-Type: image/png; name=a.png\r\nContent-Disposition: attachment\r\n\r\n\x89octets\r\n--b--\r\n"
 )
 # A media type that openapi-python-client does not know is one whose answer it leaves out.
-UNKNOWN = ", ".join(f"{one}: application/octet-stream" for one in ("message/rfc822", "application/atom+xml"))
+UNKNOWN = ", ".join(
+    f"{one}: application/octet-stream" for one in ("message/rfc822", "application/atom+xml", "application/mbox")
+)
 CONFIG = f"post_hooks: []\ncontent_type_overrides: {{{UNKNOWN}}}\n"
 
 
@@ -81,6 +83,8 @@ def test_openapi_python_client(daemon, generate):
         assert attachment.payload.read() == b"\x89octets"
         source = call("messages.get_source", created.address, listed.id, client=client)
         assert source.payload.read().endswith(MAIL)
+        mbox = call("messages.export_messages", created.address, client=client)
+        assert mbox.payload.read().endswith(MAIL.replace(b"\r\n", b"\n") + b"\n")
         view = call("messages.create_view", created.address, listed.id, client=client)
         page = call("messages.look_at_view", view.url.removeprefix("/view/"), client=client)
         assert "481516" in page
@@ -91,6 +95,7 @@ def test_openapi_python_client(daemon, generate):
         extended = call("addresses.extend_address", created.address, client=client, body=shorter)
         assert extended.expires_at < created.expires_at
         assert call("messages.delete_message", created.address, listed.id, client=client) is None
+        assert call("messages.delete_messages", created.address, client=client, id=[listed.id]).deleted == 0
         assert call("messages.list_messages", created.address, client=client).messages == []
         call("addresses.delete_address", created.address, client=client)
         assert call("addresses.get_address", created.address, client=client).code == "address-expired"

@@ -58,6 +58,21 @@ def test_all_mails_are_read_back_as_they_are(tmp_path_factory, some):
     assert read_back(path, octets) == list(map(expected, some))
 
 
+@given(st.lists(mails, max_size=30), st.sampled_from([1, 2, 3, 7]))
+def test_where_a_mail_is_sliced_makes_no_difference(some, size_bytes):
+    mail = b"".join(some)
+    whole = mbox.entry(source(), b"Received: x\r\n", mail)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(mbox, "_SLICE_BYTES", size_bytes)
+        assert mbox.entry(source(), b"Received: x\r\n", mail) == whole
+
+
+def test_no_mail_is_quoted_in_one_go():
+    """No other thread runs during a substitution; in all of this one it takes a second."""
+    parts = list(mbox._quoted(b"From x\r\n" * 1_000_000))
+    assert max(map(len, parts)) < 2 * mbox._SLICE_BYTES
+
+
 def test_the_first_line_names_the_sender_and_the_time_in_utc():
     part = mbox.entry(source(), b"Subject: x\r\n\r\nFrom here\r\n>From there\r\n")
     assert part == (b"From ann@example.org Mon Sep 21 14:13:20 2026\nSubject: x\n\n>From here\n>>From there\n\n")

@@ -227,7 +227,7 @@ class MailReader:
         inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
         trace, raw = await self._as_shown(inbox, source)
         assert raw is not None
-        part = await anyio.to_thread.run_sync(mbox.entry, source, trace + raw, limiter=self._extractors)
+        part = await anyio.to_thread.run_sync(mbox.entry, source, trace, raw, limiter=self._extractors)
         try:
             await self.confirm(inbox, source.id, since)
         except MessageNotFound:
