@@ -60,6 +60,15 @@ async def test_it_has_every_mail_as_its_source_gives_it_oldest_first(world, clie
     )
 
 
+async def test_the_fields_of_a_sender_check_are_as_in_a_source(world, client, held, at, tmp_path):
+    world.service.check_senders(lambda *_: True)
+    raw = b"Authentication-Results: localhost; dkim=pass\r\nSubject: x\r\n\r\n"
+    message_id = await world.deliver(held["address"], raw)
+    (mail,) = mails((await client.get(at)).body, tmp_path)
+    assert mail == await source(client, held, message_id)
+    assert b"X-Claimed-Authentication-Results: localhost" in mail
+
+
 async def test_it_is_a_file_with_the_name_of_the_inbox(client, at):
     answer = await client.get(at.replace("chosen", "CHOSEN+tag"))
     assert answer.header("content-type") == "application/mbox"
@@ -196,6 +205,20 @@ async def test_a_client_that_takes_nothing_is_left_and_its_place_is_free_again(c
     await client.app(scope(at), None, takes_the_start)
     assert len(sent) == 2
     assert (await client.get(at)).status == 200
+
+
+@pytest.mark.parametrize(("bytes_per_second", "is_whole"), [(1, True), (1 << 60, False)])
+@pytest.mark.usefixtures("three")
+async def test_more_mail_may_take_longer(client, at, monkeypatch, bytes_per_second, is_whole):
+    monkeypatch.setattr(answers_module, "_SEND_SECONDS", 1e-6)
+    monkeypatch.setattr(answers_module, "_SEND_BYTES_PER_SECOND", bytes_per_second)
+    sent = []
+
+    async def take(message):
+        sent.append(message)
+
+    await client.app(scope(at), None, take)
+    assert (sent[-1] == {"type": "http.response.body", "body": b""}) == is_whole
 
 
 async def test_it_needs_a_place_like_every_large_answer(client, at, three, monkeypatch):

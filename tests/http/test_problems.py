@@ -27,7 +27,7 @@ PRODUCERS = [
     ("not-found", "GET", "/problems/nothing", {}),
     ("not-found", "BREW", "/teapot", {}),
     ("method-not-allowed", "GET", ADDRESSES, {}),
-    ("method-not-allowed", "DELETE", INBOX + "/messages", {}),
+    ("method-not-allowed", "DELETE", INBOX + "/messages.mbox", {}),
     ("method-not-allowed", "BREW", INBOX, {}),
     ("method-not-allowed", "POST", "/problems/not-found", {}),
     ("body-too-large", "POST", ADDRESSES, {"body": bytes(70_000)}),
@@ -62,7 +62,8 @@ async def test_every_producer_gives_the_same_kind_of_document(world, code, metho
     [
         (ADDRESSES, "OPTIONS, POST"),
         (INBOX, "DELETE, GET, HEAD, OPTIONS, PATCH"),
-        (INBOX + "/messages", "GET, HEAD, OPTIONS"),
+        (INBOX + "/messages", "DELETE, GET, HEAD, OPTIONS"),
+        (INBOX + "/messages.mbox", "GET, HEAD, OPTIONS"),
         (INBOX + "/messages/x", "DELETE, GET, HEAD, OPTIONS"),
         (INBOX + "/messages/x/view", "OPTIONS, POST"),
         (INBOX + "/events", "GET, HEAD, OPTIONS"),
