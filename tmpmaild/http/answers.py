@@ -178,25 +178,18 @@ class StreamedFile:
             await send(_END)
             return
         async with self._slots.take(self._client), aclosing(self._parts()) as parts:
-            first = await anext(parts, b"")
+            part: bytes | None = await anext(parts, b"")
             await send(start)
             with anyio.move_on_after(_SEND_SECONDS) as sending:
-                if await _send_parts(first, parts, send, sending):
-                    await send(_END)
-
-
-async def _send_parts(first: bytes, parts: AsyncGenerator[bytes, None], send: Send, sending: anyio.CancelScope) -> bool:
-    """Return whether these were all parts, and the client has taken them in time."""
-    part: bytes | None = first
-    while part is not None:
-        if not await _send_slices(part, send):
-            return False
-        sending.deadline += len(part) / _SEND_BYTES_PER_SECOND
-        try:
-            part = await anext(parts, None)
-        except RequestError:
-            return False
-    return True
+                while part is not None:
+                    if not await _send_slices(part, send):
+                        return
+                    sending.deadline += len(part) / _SEND_BYTES_PER_SECOND
+                    try:
+                        part = await anext(parts, None)
+                    except RequestError:
+                        return
+                await send(_END)
 
 
 class StreamSlots:
