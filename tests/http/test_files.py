@@ -25,17 +25,17 @@ FILES = {"/docs": PAGE, "/docs.css": (WEB / "docs.css").read_bytes()}
 INBOX = {
     "index.html": '<html lang="en"><link rel="icon" href="web/icon.svg"><script type="module" src="web/app.js"></script>'
     * 9,
-    "app.js": "run();\n" * 9,
-    "styles/card.css": "b {}\n" * 9,
-    "styles/page.css": "a {}\n" * 9,
+    "app.js": "// What it does.\nrun(1, 2);\n" * 9,
+    "styles/card.css": "/* A card. */\nb { top: 0; }\n" * 9,
+    "styles/page.css": "a { top: 0; }\n" * 9,
     "docs.css": "",
     "notes.txt": "",
     "icon.svg": "<svg/>" * 9,
     "manifest.webmanifest": '{"name": "x"}' * 9,
     "worker.js": "wait();\n" * 9,
-    "messages/en.js": "Hello. " * 9,
-    "messages/de.js": "Hallo. " * 9,
-    "messages/pt-BR.js": "Olá.",
+    "messages/en.js": '"Hello. ";' * 9 + "\n",
+    "messages/de.js": '"Hallo. ";' * 9 + "\n",
+    "messages/pt-BR.js": '"Olá."\n',
 }
 GZIP = {"Accept-Encoding": "gzip"}
 
@@ -251,10 +251,10 @@ async def test_scripts_and_styles_are_kept_for_good_below_a_version_that_changes
     [
         (
             "/web/app.js",
-            f"const $app = (() => {{\n{INBOX['app.js']}return {{  }};\n}})();\n",
+            f"const $app=(()=>{{{'run(1,2);' * 9}return{{}};}})();\n",
             "text/javascript; charset=utf-8",
         ),
-        ("/web/inbox.css", INBOX["styles/page.css"] + "\n" + INBOX["styles/card.css"], "text/css; charset=utf-8"),
+        ("/web/inbox.css", "a{top:0}" * 9 + "b{top:0}" * 9 + "\n", "text/css; charset=utf-8"),
         ("/web/icon.svg", INBOX["icon.svg"], "image/svg+xml"),
         ("/manifest.webmanifest", INBOX["manifest.webmanifest"], "application/manifest+json"),
         ("/worker.js", INBOX["worker.js"], "text/javascript; charset=utf-8"),
@@ -291,7 +291,7 @@ async def test_a_new_file_is_served_without_a_line_of_python(web):
     (web / "messages/fr.js").write_text("bonjour")
     client = InboxClient()
     assert (await client.get("/web/new.js")).body == b"x"
-    assert (await client.get("/web/messages.js", {"Accept-Language": "fr"})).body == b"bonjour"
+    assert (await client.get("/web/messages.js", {"Accept-Language": "fr"})).body == b"bonjour\n"
 
 
 async def test_the_inbox_may_load_its_own_files_frame_its_own_pages_and_nothing_else(inbox):
@@ -405,6 +405,33 @@ async def test_the_application_serves_the_inbox_with_its_headers_wherever_a_prox
         assert answer.header("x-content-type-options") == "nosniff"
         assert answer.header("referrer-policy") == "no-referrer"
         assert answer.header("set-cookie") is None
+
+
+LANGUAGES = [path.stem for path in sorted((WEB / "messages").iterdir())]
+API_OCTETS_OF_A_VISIT = 1_000
+"""The answers that create an address and begin its stream, with their heads."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_a_first_visit_fetches_little_in_every_language(world, language):
+    """In octets: less than 50,000 with the heads of all answers, and less than 150,000 unpacked."""
+    client = world.client()
+    wanted = {"Accept-Language": language}
+    page = (await client.get("/", wanted)).body.decode()
+    paths = ["/", *(f"/{path}" for path in re.findall(r'"(web/[0-9a-f]{16}/[\w.]+)"', page))]
+    assert len(paths) == 4
+    packed = [await client.get(path, wanted | GZIP) for path in paths]
+    unpacked = [await client.get(path, wanted) for path in paths]
+    on_the_wire = sum(map(size_of, packed)) + API_OCTETS_OF_A_VISIT
+    assert on_the_wire < 50_000
+    assert sum(len(answer.body) for answer in unpacked) + API_OCTETS_OF_A_VISIT < 150_000
+
+
+def size_of(answer):
+    """Return how many octets an answer takes over HTTP/1.1."""
+    date = "date: Tue, 24 Nov 2026 13:51:36 GMT"
+    lines = ["HTTP/1.1 200 ", date, *(f"{name}: {value}" for name, value in answer.headers), ""]
+    return sum(len(line) + 2 for line in lines) + len(answer.body)
 
 
 async def test_the_inbox_answers_what_every_resource_does(inbox):

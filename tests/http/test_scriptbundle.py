@@ -24,9 +24,9 @@ def test_each_module_becomes_a_function_called_after_those_that_it_imports(modul
         other="export class two {\n  // inside\n}\nexport async function three() {}\n",
     )
     assert joined == (
-        "const $other = (() => {\nclass two {\n}\nasync function three() {}\nreturn { two, three };\n})();\n"
-        "const $part = (() => {\nconst { two } = $other;\nconst one = () => two;\nreturn { one };\n})();\n"
-        "const $app = (() => {\nconst { one: first } = $part;\nconst { two } = $other;\nfirst(two);\nreturn {  };\n})();\n"
+        "const $other=(()=>{class two{}\nasync function three(){}\nreturn{two,three};})();"
+        "const $part=(()=>{const{two}=$other;const one=()=>two;return{one};})();"
+        "const $app=(()=>{const{one:first}=$part;const{two}=$other;first(two);return{};})();\n"
     )
 
 
@@ -35,7 +35,7 @@ def test_a_default_import_stays_and_comes_first(modules):
         app='import { t } from "./words.js";\nt();\n',
         words='import messages from "./messages.js";\nexport const t = () => messages;\n',
     )
-    assert joined.startswith('import messages from "./messages.js";\nconst $words = ')
+    assert joined.startswith('import messages from"./messages.js";const $words=')
 
 
 @pytest.mark.parametrize(

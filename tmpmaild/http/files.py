@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tmpmaild.http.minify import minify_script, minify_style
 from tmpmaild.http.negotiation import best_language, prefers_gzip
 from tmpmaild.http.resource import Endpoint
 from tmpmaild.http.scriptbundle import bundle
@@ -145,7 +146,7 @@ def web_files() -> dict[str, Endpoint]:
     """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
 
     Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
-    ``messages``. The page loads all scripts as one, and all style sheets as one. They lie below a version, which
+    ``messages``. The page loads all scripts as one, and all style sheets as one, without comments and spaces. They lie below a version, which
     changes with any of them: a browser that has them asks for none. Raises ``OSError`` when a file is missing, such as
     the words of the default language.
     """
@@ -174,7 +175,8 @@ def _page_in(tag: str, page: bytes) -> StaticContent:
 
 
 def _words_in(tag: str) -> StaticContent:
-    return StaticFile(f"messages/{tag}.js", _KEPT_FOR_GOOD | {"Content-Language": tag}, _CHOSEN_BY)
+    words = minify_script((_FOLDER / f"messages/{tag}.js").read_text())
+    return StaticContent(words.encode(), "text/javascript", _KEPT_FOR_GOOD | {"Content-Language": tag}, _CHOSEN_BY)
 
 
 def _version() -> str:
@@ -187,7 +189,7 @@ def _version() -> str:
 def _joined_styles() -> bytes:
     """Return the style sheets of the inbox as one, for one request: that of the whole page first, then by name."""
     paths = sorted((_FOLDER / "styles").glob("*.css"), key=lambda path: (path.name != "page.css", path.name))
-    return b"\n".join(path.read_bytes() for path in paths)
+    return minify_style("\n".join(path.read_text() for path in paths)).encode()
 
 
 def _represent(body: bytes, headers: dict[str, str]) -> _Representation:

@@ -7,21 +7,26 @@ parser: it reads the forms of ``import`` and ``export`` that the modules here us
 import re
 from pathlib import Path
 
+from tmpmaild.http.minify import UnreadableScriptError, minify_script
+
 _IMPORT = re.compile(r'^import \{ ?([\w$, ]+?) ?\} from "\./([\w-]+)\.js";$')
 _OUTER_IMPORT = re.compile(r'^import \w+ from "\./[\w-]+\.js";$')
 _EXPORT = re.compile(r"^export ((?:const|class|function|async function) (\w+).*)$", re.DOTALL)
-
-
-class UnreadableScriptError(Exception):
-    """A module has an ``import`` or ``export`` of another form, or imports itself by way of others."""
 
 
 def bundle(folder: Path, name: str) -> str:
     """Return the module ``name`` with all that it imports as one module.
 
     Each becomes a function that is called once, in the order in which a browser would run them. A default import stays
-    an import of the whole: the server chooses that file by the reader's language. Raises ``UnreadableScriptError``.
+    an import of the whole: the server chooses that file by the reader's language. Comments and spaces are left out.
+
+    Raises ``UnreadableScriptError`` for another form of ``import`` or ``export`` or for modules in a circle.
     """
+    return minify_script(join(folder, name))
+
+
+def join(folder: Path, name: str) -> str:
+    """Return what ``bundle`` does, before anything is left out."""
     found = _Bundle(folder)
     found.add(name, ())
     return "\n".join([*found.outer_imports, *found.functions, ""])
@@ -53,9 +58,7 @@ class _Bundle:
         self.functions.append(f"const ${name} = (() => {{\n{body}\nreturn {{ {', '.join(exported)} }};\n}})();")
 
     def _line(self, line: str, exported: list[str], importers: tuple[str, ...], name: str) -> str | None:
-        """Return what becomes of a line, without its indentation: no text spans lines. None for one left out."""
-        if line.lstrip().startswith("//") or not line.strip():
-            return None
+        """Return what becomes of a line: no text spans lines. None for one left out."""
         if imported := _IMPORT.match(line):
             self.add(imported[2], importers)
             return f"const {{ {imported[1].replace(' as ', ': ')} }} = ${imported[2]};"
@@ -67,4 +70,4 @@ class _Bundle:
             return exports[1]
         if line.startswith(("import", "export")) or line.count("`") % 2:
             raise UnreadableScriptError(f"{name}.js: {line}")
-        return line.lstrip()
+        return line

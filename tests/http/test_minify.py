@@ -1,0 +1,80 @@
+"""What is left out of scripts and styles means nothing; a JavaScript parser and a browser read the same with and without it."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tables import table
+from tmpmaild.http.minify import UnreadableScriptError, minify_script, minify_style
+from tmpmaild.http.scriptbundle import bundle, join
+
+WEB = Path(__file__).parents[2] / "tmpmaild/web"
+
+
+@table(
+    ("script", "short"),
+    [
+        ("// one\nlet a = 1; /* two */ let b;\n", "let a=1;let b;"),
+        ('const text = "a  // b" + `c  ${d  + "e"} // f`;', 'const text="a  // b"+`c  ${d  + "e"} // f`;'),
+        ("`${a ? `.${b , c}` : {  } }  `  ;", "`${a ? `.${b , c}` : {  } }  `;"),
+        ('"a \\" b"  +  c', '"a \\" b"+c'),
+        ("a = b / c / d; // e", "a=b/c/d;"),
+        ("f(/[/ ] \\/ +/g, x) / 2", "f(/[/ ] \\/ +/g,x)/2"),
+        ("return /a, b/.exec(c) ;", "return/a, b/.exec(c);"),
+        ("x = [1 , 2] / 3 / y", "x=[1,2]/3/y"),
+        ("a + +b - -c + ++d", "a+ +b- -c+ ++d"),
+        ("a()\n\n  b()\n  .c( 1,\n 2 )", "a()\nb().c(1,2)"),
+        ("if (a) return\n[b]", "if(a)return\n[b]"),
+        ("class a {\n  #b = 1;\n  static async c() {\n }\n}\nd", "class a{#b=1;static async c(){}}\nd"),
+        ("", ""),
+    ],
+)
+def test_comments_and_spaces_of_a_script_are_left_out(script, short):
+    assert minify_script(script) == short + "\n"
+
+
+@pytest.mark.parametrize(
+    "script", ['"never closed', "`never closed", "'one quote'", "`${`${a}`}`; `${ {b: {c: {}}} }`"]
+)
+def test_a_script_that_it_cannot_read_is_refused(script):
+    with pytest.raises(UnreadableScriptError):
+        minify_script(script)
+
+
+@table(
+    ("style", "short"),
+    [
+        ("/* one */\na > b { top: 0; left: calc(1px + 2px); }\n", "a > b{top:0;left:calc(1px + 2px)}"),
+        ('a::before { content: " /; } "; }', 'a::before{content:" /; } "}'),
+        ("a :is(b, c) :hover, d { --x: 1 2; }", "a :is(b,c) :hover,d{--x:1 2}"),
+        (
+            "@media (width < 40rem) and (height < 30rem) {\n  a { top: 0 }\n}",
+            "@media (width < 40rem) and (height < 30rem){a{top:0}}",
+        ),
+    ],
+)
+def test_comments_and_spaces_of_a_style_sheet_are_left_out(style, short):
+    assert minify_style(style) == short + "\n"
+
+
+# With the parser that Node has for itself; where a token stands and how a value is spelled does not matter.
+TREES = """
+const { parse } = require("internal/deps/acorn/acorn/dist/acorn");
+const forms = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const means = (key, value) => (["start", "end", "raw"].includes(key) ? undefined : value);
+const tree = (form) => JSON.stringify(parse(form, { sourceType: "module", ecmaVersion: "latest" }), means);
+console.log(JSON.stringify(forms.map(([long, short]) => tree(long) === tree(short))));
+"""
+
+
+@pytest.mark.needs("node")
+def test_a_javascript_parser_reads_the_same_in_what_we_serve_and_in_what_we_wrote():
+    texts = [join(WEB, "app"), *(path.read_text() for path in sorted((WEB / "messages").iterdir()))]
+    forms = [(text, minify_script(text)) for text in texts]
+    assert forms[0][1] == bundle(WEB, "app")
+    command = ["node", "--expose-internals", "--eval", TREES]
+    done = subprocess.run(command, input=json.dumps(forms), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [True] * len(forms)
