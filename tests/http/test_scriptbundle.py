@@ -17,17 +17,13 @@ def modules(tmp_path):
     return join
 
 
-def test_each_module_becomes_a_function_called_after_those_that_it_imports(modules):
+def test_each_module_runs_after_those_that_it_imports_and_once(modules):
     joined = modules(
-        app='import { one as first } from "./part.js";\nimport { two } from "./other.js";\n\nfirst(two);\n',
+        app='import { one } from "./part.js";\nimport { two } from "./other.js";\n\none(two);\n',
         part='// What it is for.\nimport { two } from "./other.js";\nexport const one = () => two;\n',
         other="export class two {\n  // inside\n}\nexport async function three() {}\n",
     )
-    assert joined == (
-        "const $other=(()=>{class two{}\nasync function three(){}\nreturn{two,three};})();"
-        "const $part=(()=>{const{two}=$other;const one=()=>two;return{one};})();"
-        "const $app=(()=>{const{one:first}=$part;const{two}=$other;first(two);return{};})();\n"
-    )
+    assert joined == "class two{}\nasync function three(){}\nconst one=()=>two;one(two);\n"
 
 
 def test_a_default_import_stays_and_comes_first(modules):
@@ -35,7 +31,16 @@ def test_a_default_import_stays_and_comes_first(modules):
         app='import { t } from "./words.js";\nt();\n',
         words='import messages from "./messages.js";\nexport const t = () => messages;\n',
     )
-    assert joined.startswith('import messages from"./messages.js";const $words=')
+    assert joined == 'import messages from"./messages.js";const t=()=>messages;t();\n'
+
+
+@pytest.mark.parametrize(
+    "line", ["let two;", "const [one, two] = [];", "const { one, two } = {};", "function two() {}"]
+)
+def test_a_name_that_two_modules_have_is_refused(modules, line):
+    with pytest.raises(UnreadableScriptError, match=r"app\.js: two is a name in part\.js too"):
+        modules(app=f'import {{ three }} from "./part.js";\n{line}', part="class two {}\nexport const three = 1;\n")
+    assert modules(app=f'import {{ three }} from "./part.js";\nf(() => {{\n  {line}\n}});', part="const two = 1;")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,7 @@ def test_a_default_import_stays_and_comes_first(modules):
     [
         'import * as all from "./part.js";',
         'import "./part.js";',
+        'import { one as two } from "./part.js";',
         'import { one } from "https://elsewhere.example/part.js";',
         "export default 1;",
         "export { one };",

@@ -81,7 +81,7 @@ const removals = new Removals(at("undo"), api, {
   restore,
 });
 const refresh = new Refresh(at("refresh"), { look: () => inboxes.look(), msUntilAllowed: () => api.msUntilLeft(1), say: toast });
-const status = new Status(at("state"), () => inboxes.retry());
+const statusLine = new Status(at("state"), () => inboxes.retry());
 
 // Who opens a mail in the list has seen what else is new.
 function openFromList(message) {
@@ -193,7 +193,7 @@ function onSeen(id) {
 
 function onState(state) {
   refresh.note(state);
-  status.show(state);
+  statusLine.show(state);
   if (state.name === "live") reader.heal();
 }
 
@@ -205,10 +205,10 @@ async function begin(wanted) {
   const isRefused = wanted && !inboxes.knows(wanted) && !(await askToOpen(wanted.address));
   if (turn !== latest || (isRefused && inboxes.inbox)) return;
   at("app").hidden = false;
-  await open(isRefused ? undefined : wanted);
+  await openInbox(isRefused ? undefined : wanted);
 }
 
-async function open(wanted) {
+async function openInbox(wanted) {
   inboxes.leave();
   card.showLoading();
   const turn = (latest = Symbol("turn"));
@@ -224,10 +224,10 @@ async function open(wanted) {
 function showFailure(wanted, error) {
   const own = inboxes.all.findLast(({ foreign }) => !foreign);
   if (error.isGone && own) return inboxes.show(own), toast(wordsOf(error));
-  const retry = !error.isGone && button("", t("again"), { class: "main", click: () => open(wanted) });
+  const retry = !error.isGone && button("", t("again"), { class: "main", click: () => openInbox(wanted) });
   if (error.code === "rate-limited") showLimit(error);
   else card.showTrouble(t(retry ? "no-address" : "gone-unknown"), wordsOf(error), retry);
-  if (retry) retrying = setTimeout(open, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
+  if (retry) retrying = setTimeout(openInbox, 1000 * (error.retryAfterSeconds || RETRY_SECONDS), wanted);
 }
 
 // Say that the limit is why, and how long it lasts. To try again by hand would be refused.
@@ -255,7 +255,7 @@ const check = attempt(() => inboxes.check());
 function tick() {
   card.tick(api.now());
   ending.tick(inboxes.inbox, inboxes.mailbox.messages.length, api.now());
-  status.tick();
+  statusLine.tick();
   inboxes.prune();
   check();
 }

@@ -1,11 +1,11 @@
 // The attachments of an open mail: previews, and saving them one by one or all as one archive.
 
 import { button, h, icon, plain, save } from "./dom.js";
-import { draw, kindOf } from "./preview.js";
+import { drawPreview, kindOf } from "./preview.js";
 import { saveAll } from "./saving.js";
 import { bytes, t } from "./words.js";
 
-const nameOf = ({ filename }) => plain(filename) || t("unnamed");
+const fileNameOf = ({ filename }) => plain(filename) || t("unnamed");
 
 export class Attachments {
   element;
@@ -48,7 +48,7 @@ export class Attachments {
 
   // What can be shown is shown on a click, and has a button of its own to save it.
   #drawOne(one) {
-    const [name, kind] = [nameOf(one), kindOf(one)];
+    const [name, kind] = [fileNameOf(one), kindOf(one)];
     const saveIt = this.#attempt(async () => save(await this.#blobOf(one), name));
     const about = kind
       ? { title: t("preview"), "aria-expanded": "false", "data-index": one.index, click: this.#attempt(() => this.#toggle(one, kind)) }
@@ -70,7 +70,7 @@ export class Attachments {
 
   async #toggle(one, kind) {
     const isOpen = this.#shown === one.index;
-    const drawn = isOpen ? [] : [await draw(kind, await this.#blobOf(one), nameOf(one), this.#urls)].flat();
+    const drawn = isOpen ? [] : [await drawPreview(kind, await this.#blobOf(one), fileNameOf(one), this.#urls)].flat();
     this.#shown = isOpen ? undefined : one.index;
     this.#preview.replaceChildren(...drawn.filter(Boolean));
     for (const box of this.element.querySelectorAll("[aria-expanded]")) {
@@ -86,7 +86,7 @@ export class Attachments {
 
   #saveAll() {
     const { subject, received_at } = this.#message;
-    const files = this.#listed.map((one) => ({ name: nameOf(one), load: () => this.#blobOf(one), isHere: this.#blobs.has(one.index) }));
+    const files = this.#listed.map((one) => ({ name: fileNameOf(one), load: () => this.#blobOf(one), isHere: this.#blobs.has(one.index) }));
     const tell = (text) => (this.#progress.textContent = text);
     return saveAll(files, plain(subject), new Date(received_at), { api: this.#api, signal: this.#closing.signal, tell });
   }

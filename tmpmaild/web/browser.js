@@ -3,7 +3,7 @@
 const unstored = {};
 
 // Return what `ask` returns; nothing where the browser refuses it.
-function attempt(ask) {
+function tryTo(ask) {
   try {
     return ask();
   } catch {
@@ -12,7 +12,7 @@ function attempt(ask) {
 }
 
 // Read and write what the browser keeps in an area; where it may keep nothing, this tab still remembers.
-export const get = (area, key) => unstored[area + key] ?? attempt(() => window[area].getItem(key)) ?? null;
+export const get = (area, key) => unstored[area + key] ?? tryTo(() => window[area].getItem(key)) ?? null;
 
 export function set(area, key, value) {
   try {
@@ -24,25 +24,25 @@ export function set(area, key, value) {
 }
 
 // Return the locks that tabs share, if there are any. A browser that may store nothing refuses each request for one.
-export const locks = () => attempt(() => navigator.locks);
+export const locks = () => tryTo(() => navigator.locks);
 
 // Return a channel to the other tabs, if there is one.
-export const channel = (name) => attempt(() => new BroadcastChannel(name));
+export const channel = (name) => tryTo(() => new BroadcastChannel(name));
 
 // Run a task while no other tab runs it; without locks, at once.
 export async function inTurn(name, task) {
   let running;
-  await attempt(() => navigator.locks.request(name, () => (running = task())))?.catch(() => {});
+  await tryTo(() => navigator.locks.request(name, () => (running = task())))?.catch(() => {});
   return running ?? task();
 }
 
 // Whether the browser can notify, and whether it may.
-export const canNotify = () => attempt(() => isSecureContext && "permission" in Notification) ?? false;
-export const mayNotify = () => attempt(() => Notification.permission) === "granted";
-export const askToNotify = async () => (await attempt(() => Notification.requestPermission())?.catch(() => {})) === "granted";
+export const canNotify = () => tryTo(() => isSecureContext && "permission" in Notification) ?? false;
+export const mayNotify = () => tryTo(() => Notification.permission) === "granted";
+export const askToNotify = async () => (await tryTo(() => Notification.requestPermission())?.catch(() => {})) === "granted";
 
 // Show a number on the icon, where the page is installed as an app.
-export const setBadge = (n) => attempt(() => navigator.setAppBadge(n))?.catch(() => {});
+export const setBadge = (n) => tryTo(() => navigator.setAppBadge(n))?.catch(() => {});
 
 // Put text on the clipboard, and tell whether that was done. Without HTTPS there is no such way.
-export const writeClipboard = (text) => attempt(() => navigator.clipboard.writeText(text))?.then(() => true, () => false);
+export const writeClipboard = (text) => tryTo(() => navigator.clipboard.writeText(text))?.then(() => true, () => false);

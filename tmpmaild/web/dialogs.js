@@ -7,7 +7,7 @@ import { linkTo } from "./store.js";
 import { t } from "./words.js";
 
 // Open a dialog and return what closes it. Then the focus goes back to where it was.
-export function open(title, ...content) {
+export function openDialog(title, ...content) {
   const close = () => dialog.close();
   const cross = button("close", "", { class: "quiet", "aria-label": t("close"), click: close });
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", close: () => dialog.remove() },
@@ -25,7 +25,7 @@ export function closeAll() {
 export function showLink(inbox, copy) {
   const link = linkTo(inbox);
   const { d, size } = qrPath(link);
-  open(t("qr-title"),
+  openDialog(t("qr-title"),
     h("div.qr", drawing(size, d, t("qr"))),
     h("p", t(inbox.token ? "qr-text" : "qr-text-reading")),
     button("copy", t("copy-link"), { class: "main", click: (event) => copy(link, event) }));
@@ -33,7 +33,7 @@ export function showLink(inbox, copy) {
 
 // Ask before an address goes, and then call `remove`.
 export function confirmRemoval({ address }, n, remove) {
-  const close = open(t("delete-title"),
+  const close = openDialog(t("delete-title"),
     h("p", t("delete-text", { address, n })),
     h("div.actions",
       button("bin", t("delete-now"), { class: "main danger", click: remove }),
@@ -43,7 +43,7 @@ export function confirmRemoval({ address }, n, remove) {
 // Say what a new address costs when few requests are left, and then call `create`. `seconds` is how long the next
 // request may have to wait.
 export function confirmLast(seconds, create) {
-  const close = open(t("last-title"),
+  const close = openDialog(t("last-title"),
     h("p", t("last-text", { n: seconds })),
     h("div.actions",
       button("plus", t("last-create"), { class: "main", click: () => (close(), create()) }),

@@ -14,13 +14,13 @@ export function h(name, ...children) {
 
 function fill(element, children) {
   for (const child of children.flat(Infinity)) {
-    if (child?.constructor === Object) Object.entries(child).forEach(([key, value]) => set(element, key, value));
+    if (child?.constructor === Object) Object.entries(child).forEach(([key, value]) => setProperty(element, key, value));
     else if (child) element.append(child);
   }
   return element;
 }
 
-function set(element, key, value) {
+function setProperty(element, key, value) {
   if (typeof value === "function") element.addEventListener(key, value);
   else if (value !== undefined && value !== false) element.setAttribute(key, value);
 }

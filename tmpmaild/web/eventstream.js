@@ -9,8 +9,8 @@ export class EventStreamParser {
   feed(octets) {
     const blocks = (this.#rest + this.#decoder.decode(octets, { stream: true })).split("\n\n");
     this.#rest = blocks.pop();
-    return blocks.map(read).filter(({ data }) => data);
+    return blocks.map(parse).filter(({ data }) => data);
   }
 }
 
-const read = (block) => Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));
+const parse = (block) => Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s)));

@@ -165,7 +165,7 @@ export class Following {
     const signal = this.#begin(seconds ? timings.silenceMs : 2 * timings.firstOctetMs);
     const { address } = inbox;
     const took = (messages) => (messages.length ? [{ address, messages }] : []);
-    this.#report(await api.messages(inbox, query, signal).then(took, (error) => [{ address, gone: endOf(error) }]));
+    this.#report(await api.messages(inbox, query, signal).then(took, (error) => [{ address, gone: reasonOf(error) }]));
   }
 
   #report(news) {
@@ -223,7 +223,7 @@ const isIn = (tokens, { address, token }) => tokens.has(address) && tokens.get(a
 const aborted = (signal) => new Promise((resolve) => signal.addEventListener("abort", resolve));
 
 // Return how an inbox ended, if an error says that; any other error goes on.
-function endOf(error) {
+function reasonOf(error) {
   if (!error.isGone) throw error;
   return error.status === 410 ? "expired" : "unknown";
 }

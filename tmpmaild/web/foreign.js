@@ -1,7 +1,7 @@
 // The question before an inbox is opened that this browser did not make.
 
 import { button, h, plain } from "./dom.js";
-import { open } from "./dialogs.js";
+import { openDialog } from "./dialogs.js";
 import { t } from "./words.js";
 
 const READING_MS = 500; // for a second click that was meant for another page
@@ -11,7 +11,7 @@ export function askToOpen(address) {
   return new Promise((resolve) => {
     const accept = button("", t("open-foreign"), { disabled: true, click: () => (resolve(true), close()) });
     const refuse = button("", t("cancel"), { class: "main", autofocus: true, click: () => close() });
-    const close = open(t("foreign-title"),
+    const close = openDialog(t("foreign-title"),
       h("p.asked", { dir: "ltr", translate: "no" }, plain(address)),
       h("p", t("foreign-text")),
       h("p.soft", t("foreign-own")),

@@ -2,7 +2,7 @@
 
 import { Live } from "./live.js";
 import { Mailbox } from "./mailbox.js";
-import { choose, chosen, forget, inboxes, keep, SCOPE, update } from "./store.js";
+import { choose, chosen, forget, keep, SCOPE, storedInboxes, update } from "./store.js";
 
 export const GRACE_MS = 3000; // between the server's clock and what we know of it
 const PAGE_MESSAGES = 100; // the most that the server lists at once
@@ -64,13 +64,13 @@ export class Inboxes {
 
   // Tell whether a link names an inbox that the browser has already.
   knows({ address }) {
-    return inboxes(this.#api.now()).some((one) => one.address === address);
+    return storedInboxes(this.#api.now()).some((one) => one.address === address);
   }
 
   // Return the inbox that is to be shown: that of a link, or the last one, or a new one.
   async find(wanted) {
     if (wanted) return this.#take(wanted);
-    const mine = inboxes(this.#api.now());
+    const mine = storedInboxes(this.#api.now());
     const last = mine.find(({ address }) => address === chosen());
     return last ?? mine.findLast(({ foreign }) => !foreign) ?? this.#make();
   }
@@ -143,7 +143,7 @@ export class Inboxes {
 
   // Take over what the browser keeps, which another tab may have changed.
   sync() {
-    const kept = inboxes(this.#api.now());
+    const kept = storedInboxes(this.#api.now());
     const addresses = new Set(kept.map(({ address }) => address));
     for (const entry of this.entries) {
       // What happened to the shown inbox is told by the stream or another tab.
@@ -197,7 +197,7 @@ export class Inboxes {
 
   // Take an inbox that somebody sent a link to. The mark of a foreign one stays as long as the inbox.
   async #take(wanted) {
-    const known = inboxes(this.#api.now()).find(({ address }) => address === wanted.address);
+    const known = storedInboxes(this.#api.now()).find(({ address }) => address === wanted.address);
     if (known?.token) return known;
     const found = { ...wanted, ...(await this.#api.address(wanted)) };
     return keep(this.knows(found) ? found : { ...found, foreign: true });
@@ -217,7 +217,7 @@ export class Inboxes {
     seen.forEach(entry.mailbox.see);
     if (entry !== this.#shown) return;
     seen.forEach(this.#on.seen);
-    if (SHOWN.some((key) => before[key] !== inbox[key])) this.#on.extended(inbox);
+    if (CARD_FIELDS.some((key) => before[key] !== inbox[key])) this.#on.extended(inbox);
   }
 
   // Another tab may tell of an inbox before this one has read of it; what came before is asked for then.
@@ -292,5 +292,5 @@ export class Inboxes {
   }
 }
 
-const SHOWN = ["expires_at", "extendable_until", "label"]; // what the card says of an inbox and may change
+const CARD_FIELDS = ["expires_at", "extendable_until", "label"]; // what the card says of an inbox and may change
 const usedMs = ({ inbox }) => inbox.used_ms ?? Date.parse(inbox.created_at);

@@ -1,7 +1,7 @@
 // The keyboard's shortcuts: which key does what, the dialog that lists them, and the switch for those of one character.
 
 import { get, set } from "./browser.js";
-import { open } from "./dialogs.js";
+import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 import { isFromRight, knows, t } from "./words.js";
 
@@ -19,7 +19,7 @@ const KEYS = {
   Escape: "close",
 };
 // The names of keys that are no characters, and keys that only the list knows.
-const SHOWN = { ArrowRight: "→", ArrowLeft: "←", Delete: "key-delete", Escape: "key-escape" };
+const KEY_LABELS = { ArrowRight: "→", ArrowLeft: "←", Delete: "key-delete", Escape: "key-escape" };
 const IN_LIST = { "move-in-list": ["↓", "↑"], "open-mail": ["key-enter"] };
 const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [contenteditable]";
 
@@ -27,7 +27,7 @@ const TYPED_INTO = "dialog, input:not([type=checkbox]), textarea, select, [conte
 const areOn = () => get("localStorage", KEPT) !== "off";
 
 // Return what a key stands for, if it is not for something else.
-function nameOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, defaultPrevented, target }) {
+function keyOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, defaultPrevented, target }) {
   if (defaultPrevented || isComposing || repeat || ctrlKey || metaKey || altKey) return undefined;
   if (target.closest(TYPED_INTO) || document.querySelector("dialog[open]")) return undefined;
   if (key.length === 1 && !areOn()) return undefined;
@@ -38,7 +38,7 @@ function nameOf({ key, shiftKey, ctrlKey, metaKey, altKey, isComposing, repeat, 
 export function listen(actions) {
   const all = { ...actions, keys: showKeys };
   document.addEventListener("keydown", (event) => {
-    const name = nameOf(event);
+    const name = keyOf(event);
     if (!name) return;
     event.preventDefault();
     all[name]();
@@ -54,14 +54,14 @@ export function setUpHelp(help) {
 
 function showKeys() {
   const change = ({ target }) => set("localStorage", KEPT, target.checked ? "on" : "off");
-  open(t("keys"),
+  openDialog(t("keys"),
     h("dl.keys", rows().map(([name, keys]) => h("div", h("dt", keys.map((key) => h("kbd", key))), h("dd", t(`does-${name}`))))),
     h("label.check", h("input", { type: "checkbox", checked: areOn(), change }), h("b", t("keys-on")), h("small", t("keys-hint"))),
     h("p.soft.small", t("keys-frame")));
 }
 
 function label(key) {
-  const shown = SHOWN[key] ?? key;
+  const shown = KEY_LABELS[key] ?? key;
   return knows(shown) ? t(shown) : shown;
 }
 

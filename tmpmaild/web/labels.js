@@ -1,7 +1,7 @@
 // The dialog that gives an inbox a name, which stays in this browser.
 
 import { button, h } from "./dom.js";
-import { open } from "./dialogs.js";
+import { openDialog } from "./dialogs.js";
 import { t } from "./words.js";
 
 const MAX_CHARACTERS = 40;
@@ -14,7 +14,7 @@ export function askForLabel(label = "", rename) {
     close();
     rename(field.value.trim());
   };
-  const close = open(t("rename-title"),
+  const close = openDialog(t("rename-title"),
     h("form", { submit },
       h("label", t("label"), field),
       h("p.soft.small", { id: "label-hint" }, t("label-hint")),

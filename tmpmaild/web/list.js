@@ -7,7 +7,7 @@ import { verdictInBrief } from "./verdict.js";
 import { fullTime, t, timeOfDay } from "./words.js";
 
 const SNIPPET_CHARACTERS = 140;
-const opener = (row) => row.querySelector(".open");
+const openerOf = (row) => row.querySelector(".open");
 
 // Return the row shown below another (`by` is 1) or above it (-1), if there is one.
 function next(row, by) {
@@ -120,7 +120,7 @@ export class List {
   // Mark the message that is open, or none.
   mark(id) {
     this.#element.querySelector("[aria-current]")?.removeAttribute("aria-current");
-    if (this.#rows.has(id)) opener(this.#rows.get(id)).setAttribute("aria-current", true);
+    if (this.#rows.has(id)) openerOf(this.#rows.get(id)).setAttribute("aria-current", true);
   }
 
   markSeen(id) {
@@ -134,7 +134,7 @@ export class List {
   }
 
   #focusRow(row) {
-    (row ? opener(row) : this.#element).focus();
+    (row ? openerOf(row) : this.#element).focus();
   }
 
   // Return the first row that is shown, or for -1 the last.
@@ -174,7 +174,7 @@ export class List {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const to = by ? row && next(row, by) : { Home: this.#edge(1), End: this.#edge(-1) }[event.key];
     if (!to) return;
-    opener(to).focus();
+    openerOf(to).focus();
     event.preventDefault();
   }
 }

@@ -13,7 +13,7 @@ export function menuButton(image, label, about, items) {
   const menu = h("div.menu", { popover: "auto", role: "menu", "aria-label": label || about["aria-label"] });
   opener.popoverTargetElement = menu;
   menu.addEventListener("beforetoggle", ({ newState }) => {
-    if (newState === "open") menu.replaceChildren(...items().map((item) => draw(item, menu)));
+    if (newState === "open") menu.replaceChildren(...items().map((item) => drawItem(item, menu)));
   });
   menu.addEventListener("toggle", ({ newState }) => {
     opener.setAttribute("aria-expanded", newState === "open");
@@ -23,7 +23,7 @@ export function menuButton(image, label, about, items) {
   return [opener, menu];
 }
 
-function draw({ image, label, detail, danger, act }, menu) {
+function drawItem({ image, label, detail, danger, act }, menu) {
   const click = (event) => {
     menu.hidePopover();
     act(event);

@@ -1,6 +1,6 @@
 // The dialog for an address of one's own choice; what the API refuses is said at the field that it is about.
 
-import { open } from "./dialogs.js";
+import { openDialog } from "./dialogs.js";
 import { button, h } from "./dom.js";
 import { lasting, t } from "./words.js";
 
@@ -14,7 +14,7 @@ export function chooseName(offer, create, words) {
   const local = h("input", { autofocus: true, required: true, minlength: 3, maxlength: 64, autocomplete: "off",
     autocapitalize: "none", spellcheck: "false", "aria-describedby": "name-hint" });
   const domain = h("select", { "aria-label": t("domain") }, offer.domains.filter((name) => !name.startsWith("*.")).map((name) => h("option", name)));
-  const life = lifetimes(offer);
+  const life = choicesOf(offer);
   const secret = h("input", { type: "checkbox", checked: true });
   const errors = new FieldErrors({ "/local_part": local, "/domain": domain, "/expires_in_seconds": life });
   const submit = (event) => {
@@ -24,7 +24,7 @@ export function chooseName(offer, create, words) {
     if (life.length > 1) wish.expires_in_seconds = Number(life.value);
     return create(wish).catch((error) => errors.show(error, words));
   };
-  open(t("name-title"),
+  openDialog(t("name-title"),
     h("form", { submit },
       h("label", t("name"), h("span.joined", { dir: "ltr" }, local, h("span.soft", "@"), domain)),
       errors.at("/local_part"), errors.at("/domain"),
@@ -35,7 +35,7 @@ export function chooseName(offer, create, words) {
       button("plus", t("create"), { class: "main", type: "submit" })));
 }
 
-function lifetimes({ lifetime_seconds, max_lifetime_seconds }) {
+function choicesOf({ lifetime_seconds, max_lifetime_seconds }) {
   const offered = LIFETIMES_SECONDS.filter((seconds) => seconds <= max_lifetime_seconds);
   const all = [...new Set([...offered, lifetime_seconds])].sort((one, other) => one - other);
   const draw = (value) => h("option", { value, selected: value === lifetime_seconds }, lasting(value));

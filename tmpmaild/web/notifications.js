@@ -5,13 +5,13 @@ import { askToNotify, canNotify, get, mayNotify, set } from "./browser.js";
 import { icon } from "./dom.js";
 import { t } from "./words.js";
 
-const KEY = "tmpmaild:notify";
+const NOTIFY_KEY = "tmpmaild:notify";
 const WORKER = `${new URL("worker.js", document.baseURI)}`;
 // Our policy (Content-Security-Policy) lets a worker be registered only by what this has made, which is one URL.
 const trusted = window.trustedTypes?.createPolicy("worker", { createScriptURL: () => WORKER });
 const shown = new Map(); // by tag: close() and open() of a notification
 
-const isOn = () => get("localStorage", KEY) === "on" && mayNotify();
+const isOn = () => get("localStorage", NOTIFY_KEY) === "on" && mayNotify();
 
 // Show a notification if the reader wants them and does not look; `open` is called on a click.
 export function notify(title, body, tag, open) {
@@ -49,7 +49,7 @@ export function setUpBell(bell, deny) {
   const draw = () => bell.setAttribute("aria-pressed", isOn());
   bell.onclick = async () => {
     const wanted = !isOn();
-    set("localStorage", KEY, wanted ? "on" : "off");
+    set("localStorage", NOTIFY_KEY, wanted ? "on" : "off");
     if (wanted && !(await askToNotify())) deny();
     draw();
   };

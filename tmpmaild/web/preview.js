@@ -4,7 +4,7 @@ import { h, plain } from "./dom.js";
 import { t } from "./words.js";
 
 const MAX_BYTES = 10 * 1024 * 1024;
-const SHOWN_CHARACTERS = 100_000;
+const PREVIEW_CHARACTERS = 100_000;
 const NAMED_IMAGE = /\.(?:png|jpe?g|gif|webp|avif|bmp)$/i;
 const NAMED_TEXT = /\.(?:txt|text|log|csv|tsv|md|json|ya?ml|xml|ini|ics|eml|patch|diff)$/i;
 const TYPED_IMAGE = /^image\/(?:png|jpe?g|pjpeg|gif|webp|avif|(?:x-ms-)?bmp)$/;
@@ -31,7 +31,7 @@ export function kindOf({ content_type, filename, size }) {
 const legible = (text) => text.replaceAll(/\r\n?/g, "\n").replaceAll(/[^\n\t ]+/g, (word) => plain(word));
 
 // Draw what was received; `urls` takes the URL of an image, to be revoked.
-export async function draw(kind, blob, name, urls) {
+export async function drawPreview(kind, blob, name, urls) {
   return kind === "image" ? drawImage(blob, name, urls) : drawText(blob, name);
 }
 
@@ -46,9 +46,9 @@ async function drawImage(blob, name, urls) {
 }
 
 async function drawText(blob, name) {
-  const text = decode(new Uint8Array(await blob.slice(0, 4 * SHOWN_CHARACTERS).arrayBuffer()));
-  const shown = legible(text.slice(0, SHOWN_CHARACTERS));
-  const isCut = text.length > SHOWN_CHARACTERS || blob.size > 4 * SHOWN_CHARACTERS;
+  const text = decode(new Uint8Array(await blob.slice(0, 4 * PREVIEW_CHARACTERS).arrayBuffer()));
+  const shown = legible(text.slice(0, PREVIEW_CHARACTERS));
+  const isCut = text.length > PREVIEW_CHARACTERS || blob.size > 4 * PREVIEW_CHARACTERS;
   return [h("pre", { dir: "auto", tabindex: 0, role: "region", "aria-label": name }, shown), isCut && h("p.soft.small", t("preview-cut"))];
 }
 

@@ -9,7 +9,7 @@ const ADDRESS_CHARACTERS = 48;
 const AT = /[@\u24d0\u24b6]/u; // the fullwidth and the small one become this one before
 const DOMAIN = /(?:[\p{L}\p{N}\p{M}-]+[.\u3002])+[\p{L}\p{M}]{2,}/gu;
 
-const nameOf = ({ from_name }) => plain(from_name.slice(0, NAME_CHARACTERS));
+const senderNameOf = ({ from_name }) => plain(from_name.slice(0, NAME_CHARACTERS));
 
 // Tell whether the name claims to be an address, or a domain, that is not the sender's.
 function isClaim(name, from) {
@@ -22,7 +22,7 @@ function isClaim(name, from) {
 // Return `{ name, address, claim }`: what to show first, the address where that is another, and what a doubtful
 // sender calls himself.
 export function partsOf(message) {
-  const [name, address] = [nameOf(message), plain(message.from)];
+  const [name, address] = [senderNameOf(message), plain(message.from)];
   if (isClaim(name, address)) return { name: address || t("no-sender"), address: "", claim: name };
   return { name: name || address || t("no-sender"), address: name && name !== address ? address : "", claim: "" };
 }

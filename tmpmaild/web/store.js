@@ -11,7 +11,7 @@ const CURRENT = `${SCOPE}:current`;
 const LINK = /^(\S+@\S+?)(?:\.([\w-]{20,}))?$/;
 
 // What is not ours counts as nothing.
-function read() {
+function readAll() {
   try {
     return JSON.parse(get("localStorage", SCOPE)).filter(({ address, seen }) => address.includes("@") && seen.at);
   } catch {
@@ -22,8 +22,8 @@ function read() {
 const write = (inboxes) => set("localStorage", SCOPE, JSON.stringify(inboxes));
 
 // Return the inboxes that have not ended by `nowMs`, oldest first; the others are forgotten.
-export function inboxes(nowMs) {
-  const all = read();
+export function storedInboxes(nowMs) {
+  const all = readAll();
   const alive = all.filter(({ expires_at }) => Date.parse(expires_at) > nowMs);
   if (alive.length < all.length) write(alive);
   return alive;
@@ -32,14 +32,14 @@ export function inboxes(nowMs) {
 // Add an inbox, or take over what is new of one that is known, and return it.
 export function keep(inbox) {
   const known = update(inbox.address, inbox);
-  if (!known) write([...read(), { seen: [], ...inbox }]);
+  if (!known) write([...readAll(), { seen: [], ...inbox }]);
   return known ?? { seen: [], ...inbox };
 }
 
 // Change an inbox and return it; one that another tab has deleted stays away, and a link with a wrong token does not
 // take the right one away.
 export function update(address, changes) {
-  const all = read();
+  const all = readAll();
   const index = all.findIndex((inbox) => inbox.address === address);
   if (index < 0) return undefined;
   const { token = changes.token, seen } = all[index];
@@ -48,7 +48,7 @@ export function update(address, changes) {
   return all[index];
 }
 
-export const forget = (address) => write(read().filter((inbox) => inbox.address !== address));
+export const forget = (address) => write(readAll().filter((inbox) => inbox.address !== address));
 
 // Return the address that this tab shows; a new tab starts with what was last chosen in any.
 export const chosen = () => get("sessionStorage", CURRENT) ?? get("localStorage", CURRENT);

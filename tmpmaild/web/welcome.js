@@ -5,12 +5,12 @@ import { get, set } from "./browser.js";
 import { at, button, h, icon } from "./dom.js";
 import { moment, t } from "./words.js";
 
-const KEY = "tmpmaild:welcomed";
+const WELCOMED_KEY = "tmpmaild:welcomed";
 
 // Show what is true of this inbox, unless the reader knows it by now.
 export function welcome(inbox) {
   const element = at("welcome");
-  element.hidden = !inbox.token || Boolean(inbox.foreign) || get("localStorage", KEY) === "yes";
+  element.hidden = !inbox.token || Boolean(inbox.foreign) || get("localStorage", WELCOMED_KEY) === "yes";
   if (element.hidden) return;
   const dismiss = button("close", "", { class: "quiet", "aria-label": t("dismiss"), title: t("dismiss"), click: endWelcome });
   element.replaceChildren(icon("mail"),
@@ -20,6 +20,6 @@ export function welcome(inbox) {
 }
 
 export function endWelcome() {
-  set("localStorage", KEY, "yes");
+  set("localStorage", WELCOMED_KEY, "yes");
   at("welcome").hidden = true;
 }

@@ -1,5 +1,6 @@
-"""The style sheet of the inbox as it is served: a browser reads the same rules in it as in what we wrote."""
+"""The style and script of the inbox as they are served: to a browser they mean what we wrote."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ RULES = """text => {
 }"""
 
 
+declared = re.compile(r"^(?:export )?(?:const|let|class|function|async function) +(\w+)", re.MULTILINE).findall
+
+
 @pytest.mark.browsers("firefox")
 async def test_a_browser_reads_the_same_rules_in_the_style_we_serve_and_in_what_we_wrote(pages):
     page = await pages.borrow()
@@ -23,3 +27,12 @@ async def test_a_browser_reads_the_same_rules_in_the_style_we_serve_and_in_what_
     served = [await page.evaluate(RULES, minify_style(text)) for text in texts]
     assert served == written
     assert sum(map(len, written)) > 200
+
+
+@pytest.mark.browsers("firefox")
+async def test_no_name_of_one_module_hides_from_another_what_the_browser_has(pages):
+    """All modules share one scope when they are joined."""
+    names = sorted({name for path in WEB.glob("*.js") for name in declared(path.read_text())})
+    assert len(names) > 200
+    page = await pages.borrow()
+    assert await page.evaluate("names => names.filter((name) => name in window)", names) == []
