@@ -146,9 +146,9 @@ def web_files() -> dict[str, Endpoint]:
     """Return the files of the inbox by their paths: its page is ``/``, what the page loads lies below ``/web/``.
 
     Every script and image in the folder belongs to it, every style sheet in ``styles`` and every language in
-    ``messages``. The page loads all scripts as one, and all style sheets as one, without comments and spaces. They lie below a version, which
-    changes with any of them: a browser that has them asks for none. Raises ``OSError`` when a file is missing, such as
-    the words of the default language.
+    ``messages``. The page loads all scripts as one, and all style sheets as one, without comments and spaces. They lie
+    below a version, which changes with any of them: a browser that has them asks for none. Raises ``OSError`` when a
+    file is missing, such as the words of the default language.
     """
     tags = sorted({_DEFAULT_LANGUAGE, *(path.stem for path in (_FOLDER / "messages").glob("*.js"))})
     scripts = [path.name for path in sorted(_FOLDER.glob("*.js")) if path.name not in _AT_THE_ROOT]

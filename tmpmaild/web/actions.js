@@ -4,10 +4,10 @@ import { announce, toast } from "./alerts.js";
 import { ApiError } from "./api.js";
 import { lifetimes } from "./card.js";
 import { confirmLast, confirmRemoval, showLink } from "./dialogs.js";
-import { copy, h, icon, plain } from "./dom.js";
+import { copy, h, icon, save } from "./dom.js";
 import { askForLabel } from "./labels.js";
 import { chooseName } from "./namedialog.js";
-import { saveAll } from "./saving.js";
+import { whenAllowed } from "./paced.js";
 import { keep } from "./store.js";
 import { knows, t } from "./words.js";
 
@@ -77,10 +77,12 @@ export class Actions {
     return offer && this.extend(offer.seconds);
   };
 
-  saveMail = attempt(() => {
-    const { inbox, mailbox } = this.#inboxes;
-    const files = mailbox.messages.map(({ id, subject }) => ({ name: `${plain(subject) || id}.eml`, load: () => this.#api.source(inbox, id) }));
-    return saveAll(files, inbox.address, new Date(), { api: this.#api, tell: toast });
+  saveMail = attempt(async () => {
+    const { inbox } = this.#inboxes;
+    const load = () => (toast(t("saving-mail")), this.#api.mbox(inbox));
+    const onWait = (n) => toast(t("error-rate-limited", { n }));
+    save(await whenAllowed(this.#api, load, { onWait }), `${inbox.address}.mbox`);
+    toast(t("saved", { n: 1 }));
   });
 
   confirmRemoval = () => {

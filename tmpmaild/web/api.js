@@ -70,9 +70,15 @@ export class Api {
     return this.#json(`${pathOf(inbox)}/messages/${id}`, { inbox });
   }
 
-  // With `keepalive` the request outlives the page.
-  deleteMessage(inbox, id, { keepalive } = {}) {
-    return this.ask(`${pathOf(inbox)}/messages/${id}`, { inbox, method: "DELETE", keepalive });
+  // Delete at most a hundred messages; return `deleted`, how many were there. With `keepalive` the request outlives the page.
+  deleteMessages(inbox, ids, { keepalive } = {}) {
+    const query = new URLSearchParams(ids.map((id) => ["id", id]));
+    return this.#json(`${pathOf(inbox)}/messages?${query}`, { inbox, method: "DELETE", keepalive });
+  }
+
+  // Return all mail in one file, as mail programs read it.
+  mbox(inbox) {
+    return this.#read("blob", `${pathOf(inbox)}/messages.mbox`, { inbox });
   }
 
   // Return where the message can be framed: `url`, and `remote_images`, a count.

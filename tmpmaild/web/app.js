@@ -46,6 +46,7 @@ const inboxes = new Inboxes(api, {
   gone: onGone,
   seen: onSeen,
   elsewhere: onElsewhere,
+  unremoved: (messages, inbox) => removals.resume(inbox, messages),
   changed: onChanged,
   state: onState,
 });
@@ -77,7 +78,7 @@ const incoming = new Incoming(at("incoming"), { open: (message) => reading.read(
 const switcher = new Switcher(at("inboxes"), (inbox) => inboxes.show(inbox));
 const removals = new Removals(at("undo"), api, {
   isAlive: ({ address }) => inboxes.all.some((one) => one.address === address),
-  deleted: (inbox, id) => inboxes.did(inbox, { deleted: id }),
+  deleted: onServerDeleted,
   restore,
 });
 const refresh = new Refresh(at("refresh"), { look: () => inboxes.look(), msUntilAllowed: () => api.msUntilLeft(1), say: toast });
@@ -162,9 +163,14 @@ function remove(id) {
   if (inbox.token && inboxes.mailbox.find(id)) removals.add(inbox, inboxes.hide(id));
 }
 
+function onServerDeleted(inbox, ids, n) {
+  for (const id of ids) inboxes.did(inbox, { deleted: id });
+  if (n > 0) toast(t("mails-deleted", { n }));
+}
+
 function restore(inbox, messages, error) {
   inboxes.restore(inbox, messages);
-  if (error) toast(t("not-deleted", { why: wordsOf(error) }));
+  if (error) toast(t("not-deleted", { n: messages.length, why: wordsOf(error) }));
 }
 
 async function searchServer(q) {

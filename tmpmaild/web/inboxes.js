@@ -10,7 +10,8 @@ const NOTHING = new Mailbox();
 
 // `on` has a function for each thing that happens. To the shown inbox: shown(inbox) and left(), messages(added, news),
 // judged(message), deleted(id), restored(messages), extended(inbox), seen(id), gone(reason, inbox), after which the next one may be shown. To any:
-// elsewhere(news, inbox) for mail to one that is not shown, changed(), and state(state) as live.js says.
+// elsewhere(news, inbox) for mail to one that is not shown, unremoved(messages, inbox) for mail that was to be deleted when the
+// page was left, changed(), and state(state) as live.js says.
 export class Inboxes {
   #api;
   #on;
@@ -229,13 +230,23 @@ export class Inboxes {
 
   #arrive(messages, address) {
     this.#with(address, (entry) => {
-      const added = entry.mailbox.add(messages);
+      const added = this.#add(messages, entry);
       const isNews = ({ id, received_at }) => !entry.mailbox.isSeen(id) && Date.parse(received_at) > entry.sinceMs - GRACE_MS;
       const news = added.filter(isNews);
       if (entry === this.#shown) this.#on.messages(added, news);
       else if (news.length > 0) this.#on.elsewhere(news, entry.inbox);
       if (added.length > 0) this.#on.changed();
     });
+  }
+
+  // Return what is new to the list.
+  #add(messages, { inbox, mailbox }) {
+    const added = mailbox.add(messages);
+    const unremoved = added.filter(({ id }) => inbox.removing?.includes(id));
+    if (unremoved.length === 0) return added;
+    for (const { id } of unremoved) mailbox.remove(id);
+    this.#on.unremoved(unremoved, inbox);
+    return added.filter((one) => !unremoved.includes(one));
   }
 
   #learn(about, address) {

@@ -1,8 +1,8 @@
 // Keeps the inboxes in the browser, and takes and makes the links that carry one. Knows nothing of the page's elements.
 //
 // An inbox is what the API says of an address, its `token`, and `seen`, the ids of the messages that were opened. It may have
-// `label`, the reader's name for it, `used_ms`, when it was last shown, and `foreign`, if this browser did not make it but
-// followed a link to it.
+// `label`, the reader's name for it, `used_ms`, when it was last shown, `removing`, the ids of messages that the server is asked
+// to delete, and `foreign`, if this browser did not make it but followed a link to it.
 
 import { get, set } from "./browser.js";
 
@@ -42,10 +42,21 @@ export function update(address, changes) {
   const all = readAll();
   const index = all.findIndex((inbox) => inbox.address === address);
   if (index < 0) return undefined;
-  const { token = changes.token, seen } = all[index];
-  all[index] = { ...all[index], ...changes, token, seen: [...new Set([...seen, ...(changes.seen ?? [])])] };
+  const { token = changes.token, seen, removing } = all[index];
+  all[index] = { ...all[index], ...changes, token, removing, seen: [...new Set([...seen, ...(changes.seen ?? [])])] };
   write(all);
   return all[index];
+}
+
+// Note which messages the server is being asked to delete, or no more: should the page be gone before it answers, the next
+// one asks again.
+export function noteRemoval(address, ids, isAsked) {
+  const all = readAll();
+  const inbox = all.find((one) => one.address === address);
+  if (!inbox) return;
+  const others = (inbox.removing ?? []).filter((id) => !ids.includes(id));
+  inbox.removing = isAsked ? [...others, ...ids] : others;
+  write(all);
 }
 
 export const forget = (address) => write(readAll().filter((inbox) => inbox.address !== address));

@@ -1,19 +1,23 @@
-// Deletes mail after five seconds in which that can be undone. Does not know the list: `actions` says what changes there.
+// Deletes mail after five seconds in which that can be undone: all that waits with one request. Does not know the list:
+// `actions` says what changes there.
 
 import { button, h, redraw } from "./dom.js";
 import { whenAllowed } from "./paced.js";
+import { noteRemoval } from "./store.js";
 import { t } from "./words.js";
 
 const PAUSE_MS = 5000;
+const MOST_IDS = 100; // that one request may name
 
-// `actions` has isAlive(inbox), deleted(inbox, id), and restore(inbox, messages, error) for what is not deleted, where
-// `error` is missing when it was undone.
+// `actions` has isAlive(inbox), deleted(inbox, ids, n) when the server has deleted `n`, and restore(inbox, messages, error) for
+// what is not deleted, where `error` is missing when it was undone.
 export class Removals {
   #element;
   #api;
   #actions;
   #waiting = []; // { inbox, message }: can be undone
-  #queue = []; // to be sent, one after another
+  #queue = []; // { inbox, messages, ids }: to be sent, one after another
+  #unanswered = new Set(); // of the same kind
   #isSending = false;
   #timer;
 
@@ -49,8 +53,18 @@ export class Removals {
   }
 
   // Send what waits, at the pace of the rate limit.
-  async flush() {
-    this.#queue.push(...this.#take());
+  flush() {
+    this.#enqueueWaiting();
+    return this.#send();
+  }
+
+  // Delete now what was to be deleted when the page was left, and is still there.
+  resume(inbox, messages) {
+    this.#enqueue(inbox, messages);
+    this.#send();
+  }
+
+  async #send() {
     if (this.#isSending) return;
     this.#isSending = true;
     while (this.#queue.length) {
@@ -60,37 +74,57 @@ export class Removals {
     this.#isSending = false;
   }
 
-  // Send all at once while there is time. What is refused is sent again if the page is still there.
+  // Send all at once while there is time. What is refused is sent again: now if the page is still there, or else when it is
+  // opened again.
   #leave() {
-    const all = [...this.#queue.splice(0), ...this.#take()];
-    for (const one of all) this.#settle(one, this.#delete(one, { keepalive: true }));
+    this.#enqueueWaiting();
+    for (const one of this.#queue.splice(0)) this.#settle(one, this.#delete(one, { keepalive: true }));
   }
 
-  // Return whether it was sent from here: what `#leave` has sent is in the queue no more.
+  #enqueueWaiting() {
+    const taken = this.#take();
+    if (taken.length) this.#enqueue(taken[0].inbox, taken.map(({ message }) => message));
+  }
+
+  #enqueue(inbox, messages) {
+    noteRemoval(inbox.address, messages.map(({ id }) => id), true);
+    for (let at = 0; at < messages.length; at += MOST_IDS) {
+      const some = messages.slice(at, at + MOST_IDS);
+      const one = { inbox, messages: some, ids: some.map(({ id }) => id) };
+      this.#queue.push(one);
+      this.#unanswered.add(one);
+    }
+    this.#draw();
+  }
+
+  // Return nothing for what `#leave` has sent: that is in the queue no more.
   async #sendQueued(one) {
-    return this.#queue.includes(one) && this.#delete(one);
+    return this.#queue.includes(one) ? this.#delete(one) : undefined;
   }
 
-  async #delete({ inbox, message }, options) {
-    if (!this.#actions.isAlive(inbox)) return true;
-    await this.#api.deleteMessage(inbox, message.id, options).catch((error) => {
-      if (error.code !== "message-not-found" && !error.isGone) throw error;
+  // Return how many messages the server has deleted. With an inbox its mail is gone.
+  async #delete({ inbox, ids }, options) {
+    if (!this.#actions.isAlive(inbox)) return { deleted: 0 };
+    return this.#api.deleteMessages(inbox, ids, options).catch((error) => {
+      if (error.code !== "address-expired") throw error;
+      return { deleted: 0 };
     });
-    return true;
   }
 
   async #settle(one, asking) {
-    const { inbox, message } = one;
     const answer = await asking.catch((error) => error);
     this.#queue = this.#queue.filter((other) => other !== one);
-    if (answer === true) this.#actions.deleted(inbox, message.id);
-    else if (answer?.status === 429) this.#again(one);
-    else if (answer) this.#actions.restore(inbox, [message], answer);
-  }
-
-  #again(one) {
-    this.#queue.push(one);
-    this.flush();
+    if (!answer || !this.#unanswered.has(one)) return;
+    if (answer.status === 429) {
+      this.#queue.push(one);
+      this.#send();
+      return;
+    }
+    this.#unanswered.delete(one);
+    noteRemoval(one.inbox.address, one.ids, false);
+    this.#draw();
+    if (answer instanceof Error) this.#actions.restore(one.inbox, one.messages, answer);
+    else this.#actions.deleted(one.inbox, one.ids, answer.deleted);
   }
 
   #take() {
@@ -105,9 +139,11 @@ export class Removals {
     if (this.#waiting.length) this.#timer = setTimeout(() => this.flush(), PAUSE_MS);
   }
 
+  // Nothing is called deleted before the server has said so.
   #draw() {
-    const n = this.#waiting.length;
+    const waiting = this.#waiting.length;
+    const n = waiting || [...this.#unanswered].reduce((sum, { ids }) => sum + ids.length, 0);
     const undo = () => button("undo", t("undo"), { class: "quiet", click: () => this.undo() });
-    redraw(this.#element, "button", n ? [h("span", t("mails-deleted", { n })), undo()] : []);
+    redraw(this.#element, "button", n ? [h("span", t("deleting", { n })), waiting > 0 && undo()] : []);
   }
 }

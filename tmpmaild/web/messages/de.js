@@ -95,8 +95,9 @@ export default {
   "no-code-here": "In dieser Mail ist kein Code.",
   "no-link-here": "In dieser Mail ist kein Link zum Öffnen.",
   undo: "Rückgängig",
+  deleting: { one: "Mail wird gelöscht …", other: "{n} Mails werden gelöscht …" },
   "mails-deleted": { one: "Mail gelöscht.", other: "{n} Mails gelöscht." },
-  "not-deleted": "Die Mail ist nicht gelöscht. {why}",
+  "not-deleted": { one: "Die Mail ist nicht gelöscht. {why}", other: "{n} Mails sind nicht gelöscht. {why}" },
   search: "Postfach durchsuchen",
   found: { one: "1 von {all} Mails gefunden.", other: "{n} von {all} Mails gefunden." },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "Mehrere auswählen",
   "choose-all": "Alle",
   "delete-chosen": "Löschen ({n})",
-  "save-mail": "Alle Mails als ZIP sichern",
+  "save-mail": "Alle Mails als mbox sichern",
+  "saving-mail": "Alle Mails werden geladen …",
   ending: "Diese Adresse endet um {time}.",
   "ending-with-mail": "Diese Adresse endet um {time}, mit ihren Mails.",
 };

@@ -95,8 +95,9 @@ export default {
   "no-code-here": "There is no code in this mail.",
   "no-link-here": "There is no link to open in this mail.",
   undo: "Undo",
+  deleting: { one: "Deleting the mail…", other: "Deleting {n} mails…" },
   "mails-deleted": { one: "Mail deleted.", other: "{n} mails deleted." },
-  "not-deleted": "The mail is not deleted. {why}",
+  "not-deleted": { one: "The mail is not deleted. {why}", other: "{n} mails are not deleted. {why}" },
   search: "Search this inbox",
   found: { one: "1 of {all} mails found.", other: "{n} of {all} mails found." },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "Choose several",
   "choose-all": "All",
   "delete-chosen": "Delete ({n})",
-  "save-mail": "Save all mail as ZIP",
+  "save-mail": "Save all mail as mbox",
+  "saving-mail": "Loading all mail…",
   ending: "This address ends at {time}.",
   "ending-with-mail": "This address ends at {time}, with its mail.",
 };

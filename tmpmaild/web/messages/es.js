@@ -95,8 +95,9 @@ export default {
   "no-code-here": "En este correo no hay ningún código.",
   "no-link-here": "En este correo no hay ningún enlace que abrir.",
   undo: "Deshacer",
+  deleting: { one: "Eliminando el correo…", other: "Eliminando {n} correos…" },
   "mails-deleted": { one: "Correo eliminado.", other: "{n} correos eliminados." },
-  "not-deleted": "El correo no se ha eliminado. {why}",
+  "not-deleted": { one: "El correo no se ha eliminado. {why}", other: "{n} correos no se han eliminado. {why}" },
   search: "Buscar en el buzón",
   found: { one: "1 de {all} correos encontrado.", other: "{n} de {all} correos encontrados." },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "Elegir varios",
   "choose-all": "Todos",
   "delete-chosen": "Eliminar ({n})",
-  "save-mail": "Guardar todo en ZIP",
+  "save-mail": "Guardar todo en mbox",
+  "saving-mail": "Cargando todo el correo…",
   ending: "Esta dirección caduca a las {time}.",
   "ending-with-mail": "Esta dirección caduca a las {time}, con sus correos.",
 };

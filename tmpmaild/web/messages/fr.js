@@ -95,8 +95,9 @@ export default {
   "no-code-here": "Il n’y a pas de code dans cet e-mail.",
   "no-link-here": "Il n’y a pas de lien à ouvrir dans cet e-mail.",
   undo: "Annuler",
+  deleting: { one: "Suppression de {n} e-mail…", other: "Suppression de {n} e-mails…" },
   "mails-deleted": { one: "{n} e-mail supprimé.", other: "{n} e-mails supprimés." },
-  "not-deleted": "L’e-mail n’est pas supprimé. {why}",
+  "not-deleted": { one: "{n} e-mail n’est pas supprimé. {why}", other: "{n} e-mails ne sont pas supprimés. {why}" },
   search: "Rechercher",
   found: { one: "{n} e-mail trouvé sur {all}.", other: "{n} e-mails trouvés sur {all}." },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "En choisir plusieurs",
   "choose-all": "Tous",
   "delete-chosen": "Supprimer ({n})",
-  "save-mail": "Enregistrer tout en ZIP",
+  "save-mail": "Enregistrer tout en mbox",
+  "saving-mail": "Chargement de tous les e-mails…",
   ending: "Cette adresse expire à {time}.",
   "ending-with-mail": "Cette adresse expire à {time}, avec ses e-mails.",
 };

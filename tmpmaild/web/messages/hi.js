@@ -95,8 +95,9 @@ export default {
   "no-code-here": "इस ईमेल में कोई कोड नहीं है।",
   "no-link-here": "इस ईमेल में खोलने के लिए कोई लिंक नहीं है।",
   undo: "वापस लाएँ",
+  deleting: { one: "{n} ईमेल मिटाई जा रही है…", other: "{n} ईमेल मिटाई जा रही हैं…" },
   "mails-deleted": { one: "{n} ईमेल मिटाई गई।", other: "{n} ईमेल मिटाई गईं।" },
-  "not-deleted": "ईमेल नहीं मिटी। {why}",
+  "not-deleted": { one: "{n} ईमेल नहीं मिटी। {why}", other: "{n} ईमेल नहीं मिटीं। {why}" },
   search: "इनबॉक्स में खोजें",
   found: { one: "{all} में से {n} ईमेल मिली।", other: "{all} में से {n} ईमेल मिलीं।" },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "कई चुनें",
   "choose-all": "सभी",
   "delete-chosen": "मिटाएँ ({n})",
-  "save-mail": "सभी ईमेल ZIP में सहेजें",
+  "save-mail": "सभी ईमेल mbox में सहेजें",
+  "saving-mail": "सभी ईमेल लोड हो रही हैं…",
   ending: "यह पता {time} पर समाप्त होगा।",
   "ending-with-mail": "यह पता और इसकी ईमेल {time} पर समाप्त होंगी।",
 };

@@ -95,8 +95,9 @@ export default {
   "no-code-here": "In questa e-mail non c’è nessun codice.",
   "no-link-here": "In questa e-mail non c’è nessun link da aprire.",
   undo: "Annulla",
+  deleting: { one: "Eliminazione dell’e-mail…", other: "Eliminazione di {n} e-mail…" },
   "mails-deleted": { one: "E-mail eliminata.", other: "{n} e-mail eliminate." },
-  "not-deleted": "L’e-mail non è stata eliminata. {why}",
+  "not-deleted": { one: "L’e-mail non è stata eliminata. {why}", other: "{n} e-mail non sono state eliminate. {why}" },
   search: "Cerca nella casella",
   found: { one: "1 e-mail trovata su {all}.", other: "{n} e-mail trovate su {all}." },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "Scegline più di una",
   "choose-all": "Tutte",
   "delete-chosen": "Elimina ({n})",
-  "save-mail": "Salva tutto in ZIP",
+  "save-mail": "Salva tutto in mbox",
+  "saving-mail": "Caricamento di tutte le e-mail…",
   ending: "Questo indirizzo scade alle {time}.",
   "ending-with-mail": "Questo indirizzo scade alle {time}, con le sue e-mail.",
 };

@@ -94,8 +94,9 @@ export default {
   "no-code-here": "このメールにコードはありません。",
   "no-link-here": "このメールに開けるリンクはありません。",
   undo: "元に戻す",
+  deleting: { other: "{n} 通のメールを削除しています…" },
   "mails-deleted": { other: "{n} 通のメールを削除しました。" },
-  "not-deleted": "メールは削除されていません。{why}",
+  "not-deleted": { other: "{n} 通のメールは削除されていません。{why}" },
   search: "受信箱を検索",
   found: { other: "{all} 通中 {n} 通が見つかりました。" },
   "search-cut": {
@@ -190,7 +191,8 @@ export default {
   "choose-several": "複数選択",
   "choose-all": "すべて",
   "delete-chosen": "削除（{n}）",
-  "save-mail": "すべてのメールを ZIP で保存",
+  "save-mail": "すべてのメールを mbox で保存",
+  "saving-mail": "すべてのメールを読み込んでいます…",
   ending: "このアドレスは {time} に期限切れになります。",
   "ending-with-mail": "このアドレスとメールは {time} に期限切れになります。",
 };

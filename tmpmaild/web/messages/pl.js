@@ -97,8 +97,9 @@ export default {
   "no-code-here": "W tej wiadomości nie ma kodu.",
   "no-link-here": "W tej wiadomości nie ma linku do otwarcia.",
   undo: "Cofnij",
+  deleting: { one: "Usuwanie wiadomości…", few: "Usuwanie {n} wiadomości…", many: "Usuwanie {n} wiadomości…", other: "Usuwanie {n} wiadomości…" },
   "mails-deleted": { one: "Usunięto wiadomość.", few: "Usunięto {n} wiadomości.", many: "Usunięto {n} wiadomości.", other: "Usunięto {n} wiadomości." },
-  "not-deleted": "Wiadomość nie została usunięta. {why}",
+  "not-deleted": { one: "Wiadomość nie została usunięta. {why}", few: "{n} wiadomości nie zostały usunięte. {why}", many: "{n} wiadomości nie zostało usuniętych. {why}", other: "{n} wiadomości nie zostało usuniętych. {why}" },
   search: "Szukaj w skrzynce",
   found: { one: "Znaleziono 1 z {all} wiadomości.", few: "Znaleziono {n} z {all} wiadomości.", many: "Znaleziono {n} z {all} wiadomości.", other: "Znaleziono {n} z {all} wiadomości." },
   "search-cut": {
@@ -199,7 +200,8 @@ export default {
   "choose-several": "Wybierz kilka",
   "choose-all": "Wszystkie",
   "delete-chosen": "Usuń ({n})",
-  "save-mail": "Zapisz wszystko jako ZIP",
+  "save-mail": "Zapisz wszystko jako mbox",
+  "saving-mail": "Pobieranie wszystkich wiadomości…",
   ending: "Ten adres wygaśnie o {time}.",
   "ending-with-mail": "Ten adres wygaśnie o {time}, razem z wiadomościami.",
 };

@@ -95,8 +95,9 @@ export default {
   "no-code-here": "Não há nenhum código neste e-mail.",
   "no-link-here": "Não há nenhum link para abrir neste e-mail.",
   undo: "Desfazer",
+  deleting: { one: "Excluindo {n} e-mail…", other: "Excluindo {n} e-mails…" },
   "mails-deleted": { one: "{n} e-mail excluído.", other: "{n} e-mails excluídos." },
-  "not-deleted": "O e-mail não foi excluído. {why}",
+  "not-deleted": { one: "{n} e-mail não foi excluído. {why}", other: "{n} e-mails não foram excluídos. {why}" },
   search: "Pesquisar na caixa",
   found: { one: "{n} de {all} e-mails encontrado.", other: "{n} de {all} e-mails encontrados." },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "Escolher vários",
   "choose-all": "Todos",
   "delete-chosen": "Excluir ({n})",
-  "save-mail": "Salvar tudo em ZIP",
+  "save-mail": "Salvar tudo em mbox",
+  "saving-mail": "Carregando todos os e-mails…",
   ending: "Este endereço expira às {time}.",
   "ending-with-mail": "Este endereço expira às {time}, com os e-mails.",
 };

@@ -95,8 +95,9 @@ export default {
   "no-code-here": "Bu e-postada kod yok.",
   "no-link-here": "Bu e-postada açılacak bağlantı yok.",
   undo: "Geri al",
+  deleting: { one: "E-posta siliniyor…", other: "{n} e-posta siliniyor…" },
   "mails-deleted": { one: "E-posta silindi.", other: "{n} e-posta silindi." },
-  "not-deleted": "E-posta silinmedi. {why}",
+  "not-deleted": { one: "E-posta silinmedi. {why}", other: "{n} e-posta silinmedi. {why}" },
   search: "Kutuda ara",
   found: { one: "{all} e-postadan 1 tanesi bulundu.", other: "{all} e-postadan {n} tanesi bulundu." },
   "search-cut": {
@@ -193,7 +194,8 @@ export default {
   "choose-several": "Birkaçını seç",
   "choose-all": "Tümü",
   "delete-chosen": "Sil ({n})",
-  "save-mail": "Tümünü ZIP olarak kaydet",
+  "save-mail": "Tümünü mbox olarak kaydet",
+  "saving-mail": "Tüm e-postalar yükleniyor…",
   ending: "Bu adresin süresi şu saatte dolar: {time}.",
   "ending-with-mail": "Bu adresin ve e-postalarının süresi şu saatte dolar: {time}.",
 };

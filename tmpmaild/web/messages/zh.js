@@ -94,8 +94,9 @@ export default {
   "no-code-here": "这封邮件里没有验证码。",
   "no-link-here": "这封邮件里没有可打开的链接。",
   undo: "撤销",
+  deleting: { other: "正在删除 {n} 封邮件…" },
   "mails-deleted": { other: "已删除 {n} 封邮件。" },
-  "not-deleted": "邮件未删除。{why}",
+  "not-deleted": { other: "{n} 封邮件未删除。{why}" },
   search: "搜索此邮箱",
   found: { other: "在 {all} 封邮件中找到 {n} 封。" },
   "search-cut": {
@@ -190,7 +191,8 @@ export default {
   "choose-several": "选择多封",
   "choose-all": "全选",
   "delete-chosen": "删除（{n}）",
-  "save-mail": "全部邮件存为 ZIP",
+  "save-mail": "全部邮件存为 mbox",
+  "saving-mail": "正在加载全部邮件…",
   ending: "此地址将于 {time} 到期。",
   "ending-with-mail": "此地址及其邮件将于 {time} 到期。",
 };
