@@ -16,7 +16,8 @@ SHAPES = st.lists(
 
 def split(block, **arguments):
     warnings = {}
-    return *headers.split(block, warnings, **arguments), list(warnings)
+    found = headers.cut(block, **arguments)
+    return headers.shown(found, warnings), found.end, list(warnings)
 
 
 # Splitting a block
@@ -58,6 +59,15 @@ def test_a_long_field_is_cut_and_the_next_is_still_read():
     fields, _, warnings = split(b"A: " + b"x" * 100_000 + b"\nSubject: here\n")
     assert [len(value) for _, value in fields] == [headers.MAX_FIELD_BYTES - 1, 4]
     assert warnings == [headers.FIELD_CUT]
+
+
+@pytest.mark.parametrize("space", [b" " * 9_000, b"\r\n " * 3_000, b"\r\n\t \t" * 2_000])
+def test_white_space_cuts_no_field(space):
+    fields, _, warnings = split(b"Subject: Your code" + space + b"is 1234\r\n")
+    assert ([(name, value.split()) for name, value in fields], warnings) == (
+        [("Subject", ["Your", "code", "is", "1234"])],
+        [],
+    )
 
 
 @pytest.mark.parametrize("block", [b"A: b\n" * 200_000, b"A: " + b"x" * 10_000_000, b"A: b\n" + b" \n" * 5_000_000])

@@ -32,14 +32,14 @@ def first_mailbox(value: str) -> tuple[str, str]:
     plain = _PLAIN_MAILBOX.fullmatch(value)
     if plain is not None:
         return " ".join((plain[1] or "").split()), plain[2]
-    return next(_mailboxes(value), ("", ""))
+    return next(iter(all_of(value)), ("", ""))
 
 
 def all_of(value: str) -> list[tuple[str, str]]:
     """Return display name and bare address of each mailbox in a raw address list, in order.
 
-    It reads as ``first_mailbox`` does, and text behind an address is not a name. Without any address at
-    all, a name alone is a mailbox.
+    Text behind an address is not a name, and what has no address is no mailbox, such as ``<mailto:>``. Without any
+    address at all, a name alone is a mailbox.
     """
     found = list(_mailboxes(value))
     return [mailbox for mailbox in found if mailbox[1]] or [mailbox for mailbox in found if mailbox[0]]

@@ -9,6 +9,7 @@ import binascii
 import contextlib
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from tmpmaild.mail import charsets
@@ -29,6 +30,8 @@ _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
 _PLAIN_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+)\n", re.MULTILINE)
 _FOLD = re.compile(r"\r?\n")
+_SPACE = re.compile(r"[ \t]++")
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
 _WORD_START = re.compile(r"=\?([^?\s]{0,80})\?([bBqQ])\?")
 _HEX_OCTET = re.compile(rb"=([0-9A-Fa-f]{2})")
 _NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="))
@@ -41,19 +44,48 @@ _QUOTED_PAIR = re.compile(r'\\(["\\])')
 _CONTINUATION = re.compile(r"([^*]+)(?:\*(\d{1,4}))?(\*?)")
 
 
-def split(block: bytes, warnings: dict[str, None], max_fields: int = MAX_FIELDS) -> tuple[list[tuple[str, str]], int]:
-    """Find the fields (RFC 5322 §2.2) of a header block as pairs of name and raw value, in order.
+class Cut(NamedTuple):
+    """A header cut into fields: names, and what stands behind the colon up to the line feed, folds included, as it was.
 
-    Lines that are no field are skipped. Those at the very end are taken for a body without an empty line
-    before it: the second result is where they start, or the length of the block.
+    Lines that are no fields were skipped. Those at the very end are taken for a body without an empty line before it:
+    ``end`` is where they start, or else the length of the block.
     """
+
+    fields: list[tuple[str, str]]
+    end: int
+    has_skipped: bool = False
+    has_rest: bool = False
+    is_cut: bool = False
+
+    @property
+    def has_other_lines(self) -> bool:
+        """Whether there is a line that is no field: where the header ends then depends on who reads it."""
+        return self.has_skipped or self.has_rest
+
+
+def of_mail(raw: bytes) -> tuple[Cut, int]:
+    """Return the header of a mail, and where its body begins (RFC 5322 §2.1).
+
+    What is shown and what signatures are checked against are both made of this: who cut it twice could be shown one
+    mail, and have another one proven.
+    """
+    if raw.startswith((b"\n", b"\r\n")):
+        return Cut([], 0), raw.index(b"\n") + 1
+    empty_line = _EMPTY_LINE.search(raw)
+    block = raw[: empty_line.start() + 1] if empty_line else raw
+    found = cut(block)
+    return found, empty_line.end() if empty_line and found.end == len(block) else found.end
+
+
+def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
+    """Find the fields (RFC 5322 §2.2) of a header block, in order."""
     text = block[:_SCANNED_BYTES].decode("ascii", "surrogateescape")
     if len(text) <= _PLAIN_CHARACTERS and text.endswith("\n"):  # a short header without folds is read at once
         plain = _PLAIN_FIELDS.findall(text)
         if len(plain) == text.count("\n") <= max_fields:
-            return [(name, value.strip(" \t\r")) for name, value in plain], len(block)
+            return Cut(plain, len(block))
     fields: list[tuple[str, str]] = []
-    position, strange_at, room = 0, -1, MAX_HEADER_BYTES
+    position, strange_at, room, has_skipped = 0, -1, MAX_HEADER_BYTES, False
     while position < len(text) and room > 0 and max_fields > 0:
         match = _FIELD.match(text, position)
         max_fields -= 1
@@ -61,19 +93,25 @@ def split(block: bytes, warnings: dict[str, None], max_fields: int = MAX_FIELDS)
             strange_at = position if strange_at < 0 else strange_at
             position = text.find("\n", position) + 1 or len(text)
             continue
-        if strange_at >= 0:
-            warnings[NO_FIELD] = None
-            strange_at = -1
-        value = match[2]
-        value = _unfolded(value, warnings) if len(value) > _PLAIN_CHARACTERS or "\n" in value else value.strip(" \t\r")
-        fields.append((match[1], value))
-        room -= len(value) + len(match[1])
+        has_skipped, strange_at = has_skipped or strange_at >= 0, -1
+        fields.append((match[1], match[2]))
+        room -= min(len(match[2]), MAX_FIELD_BYTES) + len(match[1])
         position = match.end()
     if strange_at >= 0:
-        return fields, strange_at
-    if position < len(block):
+        return Cut(fields, strange_at, has_skipped, has_rest=True)
+    return Cut(fields, len(block), has_skipped, is_cut=position < len(block))
+
+
+def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
+    """Return the fields of a header with raw values."""
+    if found.has_skipped:
+        warnings[NO_FIELD] = None
+    if found.is_cut:
         warnings[HEADER_CUT] = None
-    return fields, len(block)
+    return [
+        (name, _unfolded(value, warnings) if len(value) > _PLAIN_CHARACTERS or "\n" in value else value.strip(" \t\r"))
+        for name, value in found.fields
+    ]
 
 
 def is_plain(value: str) -> bool:
@@ -148,12 +186,17 @@ def _run_octets(run: bytes) -> bytes:
 
 
 def _unfolded(value: str, warnings: dict[str, None]) -> str:
-    """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap."""
+    """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap.
+
+    White space is shortened before anything is cut: it can be added to a signed field (RFC 6376 §3.4.2).
+    """
+    if "\n" in value:
+        value = _FOLD.sub("", value)
+    if len(value) > MAX_FIELD_BYTES:
+        value = _SPACE.sub(" ", value)
     if len(value) > MAX_FIELD_BYTES:
         warnings[FIELD_CUT] = None
         value = value[:MAX_FIELD_BYTES]
-    if "\n" in value:
-        value = _FOLD.sub("", value)
     return value.strip(" \t\r\n")
 
 

@@ -35,7 +35,6 @@ MAX_TEXT_BYTES = 2 * 1024 * 1024  # repairing a text takes up to twenty times it
 _SMALL_BYTES = 8 * 1024
 _UTF_8 = ("", "utf-8")
 _LIKE_ASCII = (*_UTF_8, "us-ascii", "iso-8859-1", "windows-1252")
-_EMPTY_LINE = re.compile(rb"\n\r?\n")
 _META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*+=\s*+[\"']?([\w:-]{1,40})", re.IGNORECASE)
 _META_WITHIN_BYTES = 4096
 # Characters that turn the order of what follows, so that "exe.gpj" reads as "jpg.exe" (Unicode TR 36).
@@ -66,17 +65,10 @@ def attached(raw: bytes) -> list[Part]:
 
 def header(raw: bytes, warnings: dict[str, None]) -> tuple[list[tuple[str, str]], int]:
     """Return the fields of a mail as raw values, and where its body begins (RFC 5322 §2.1)."""
-    if raw.startswith((b"\n", b"\r\n")):
+    found, start = headers.of_mail(raw)
+    if not found.fields:
         warnings[NO_HEADER] = None
-        return [], raw.index(b"\n") + 1
-    empty_line = _EMPTY_LINE.search(raw)
-    block = raw[: empty_line.start() + 1] if empty_line else raw
-    fields, header_bytes = headers.split(block, warnings)
-    if not fields:
-        warnings[NO_HEADER] = None
-    if empty_line and header_bytes == len(block):
-        return fields, empty_line.end()
-    return fields, header_bytes
+    return headers.shown(found, warnings), start
 
 
 def first_values(fields: list[tuple[str, str]]) -> dict[str, str]:

@@ -34,7 +34,9 @@ _MAX_HYPHEN_LINES = 200_000
 _STEP_BYTES = 256 * 1024
 
 _HYPHEN_LINE = re.compile(rb"\n--([^\n]*)")
-_HEADER_END = re.compile(rb"\n(?:\r?\n|(?=--))")
+# White space at the end of a line may have been added to a signed body (RFC 6376 §3.4.4), and more of it within one.
+_HEADER_END = re.compile(rb"\n(?:[ \t]*+\r?\n|(?=--))")
+_SPACE = re.compile(rb"[ \t]++")
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}", re.IGNORECASE)
 _ENCODING = re.compile(r"\s*\"?([a-z0-9-]*)", re.IGNORECASE)
 _BROKEN_ESCAPE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]*+\r?\n|[ \t\r]*+\Z)")
@@ -130,6 +132,10 @@ def _media_type(stated: str, warnings: dict[str, None]) -> str:
     return match[0]
 
 
+def _one_spaced(boundary: bytes) -> bytes:
+    return _SPACE.sub(b" ", boundary) if b" " in boundary or b"\t" in boundary else boundary
+
+
 @dataclass(slots=True)
 class _Container:
     """A multipart whose closing delimiter has not come yet."""
@@ -169,7 +175,7 @@ class _Splitter:
 
     def _take(self, line: re.Match[bytes]) -> int:
         """Act on one line of two hyphens; return where to look on."""
-        depth, closing = self._delimited(line[1].rstrip(b" \t\r"))
+        depth, closing = self._delimited(_one_spaced(line[1].rstrip(b" \t\r")))
         if depth < 0:
             return line.end()
         self._close(depth + 1, line.start())
@@ -194,19 +200,19 @@ class _Splitter:
         container.empty = False
         end = _HEADER_END.search(self._raw, start - 1)
         block = self._raw[start : end.start() + 1 if end else len(self._raw)]
-        fields, header_bytes = headers.split(block, self._warnings, MAX_PART_FIELDS)
+        found = headers.cut(block, MAX_PART_FIELDS)
         values: dict[str, str] = {}
-        for name, value in fields:
+        for name, value in headers.shown(found, self._warnings):
             values.setdefault(name.lower(), value)
         part = _described(values, container.part_type, self._warnings)
-        part.start = end.end() if end and header_bytes == len(block) else start + header_bytes
+        part.start = end.end() if end and found.end == len(block) else start + found.end
         if not (part.content_type.startswith("multipart/") and self._enter(part)):
             self._leaf = part
         return part.start - 1
 
     def _enter(self, part: Part) -> bool:
         """Open a multipart; one that cannot be opened becomes a leaf."""
-        boundary = part.parameters.get("boundary", "").rstrip().encode("utf-8", "replace")
+        boundary = _one_spaced(part.parameters.get("boundary", "").rstrip().encode("utf-8", "replace"))
         if boundary and len(self._open) < MAX_DEPTH:
             # RFC 2046 §5.1.5: within a digest the type that need not be said is another one.
             part_type = "message/rfc822" if part.content_type == "multipart/digest" else "text/plain"
