@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tables import table
-from tmpmaild.mail import mime
+from tmpmaild.mail import headers, mime
 from tmpmaild.senders import dmarc
 from tmpmaild.verdicts import DkimVerdict, SpfVerdict
 from zones import text_record
@@ -179,7 +179,7 @@ PIECES += [
 @given(st.lists(st.sampled_from(PIECES), max_size=8))
 def test_no_field_is_proven_that_is_shown_with_an_address_elsewhere(pieces):
     raw = f"From: {''.join(pieces)}\r\n\r\n".encode()
-    domains, _ = dmarc._authors(raw)
+    domains, _ = dmarc._authors(headers.of_mail(raw)[0])
     if len(set(domains)) == 1 and domains[0]:
         shown = mime.parse(raw).from_address.rpartition("@")[2]
         assert shown in {"", domains[0]}

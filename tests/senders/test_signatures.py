@@ -23,7 +23,7 @@ def checked(zones, signer, lookup):
     def check(raw, zone=None, **more):
         if zone is not None:
             zones.set(zone)
-        return signatures.check(raw, lookup(**more))
+        return signatures.check(raw, lookup(**more), time.time())
 
     return check
 

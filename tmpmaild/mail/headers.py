@@ -29,6 +29,7 @@ _BASE64_STEP_BYTES = 1024 * 1024
 _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
 _PLAIN_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+)\n", re.MULTILINE)
+_READ = frozenset("from sender reply-to to cc bcc subject date message-id mime-version".split())
 _FOLD = re.compile(r"\r?\n")
 _SPACE = re.compile(r"[ \t]++")
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
@@ -112,6 +113,15 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
         (name, _unfolded(value, warnings) if len(value) > _PLAIN_CHARACTERS or "\n" in value else value.strip(" \t\r"))
         for name, value in found.fields
     ]
+
+
+def is_read(name: str) -> bool:
+    """Return whether a field of a mail is shown as what its author wrote, or says how the body is to be read.
+
+    All others, such as ``Received`` and ``List-Unsubscribe``, may be of whoever handed the mail on.
+    """
+    lowered = name.lower()
+    return lowered in _READ or lowered.startswith("content-")
 
 
 def is_plain(value: str) -> bool:

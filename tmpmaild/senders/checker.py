@@ -123,7 +123,7 @@ class Checker:
         with self._turn:
             lookup = Lookup(self._resolver, self._timeout_seconds, self._turn)
             by_spf = sendinghosts.check(source.envelope, lookup)
-            by_dkim, chain = signatures.check(raw, lookup)
+            by_dkim, chain = signatures.check(raw, lookup, source.received_at_ms / 1000)
             by_dmarc = dmarc.check(raw, by_spf, by_dkim, lookup)
             self._checks.add(by_dmarc.result)
             self._took.observe(time.monotonic() - begun)

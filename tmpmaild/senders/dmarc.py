@@ -8,7 +8,7 @@ from dkim.util import InvalidTagValueList, parse_tag_value
 from publicsuffixlist import PublicSuffixList
 
 from tmpmaild import hostnames
-from tmpmaild.mail import addresslists, mime
+from tmpmaild.mail import addresslists, headers, mime
 from tmpmaild.senders.resolver import Answer, Lookup, Unresolved, printable
 from tmpmaild.verdicts import DkimVerdict, DmarcVerdict, SpfVerdict
 
@@ -29,7 +29,8 @@ def organization(domain: str) -> str:
 
 def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lookup) -> DmarcVerdict:
     """Check the From field of a mail. ``policy`` is that of the domain, whatever ``pct`` says."""
-    domains, fields = _authors(raw)
+    header, _ = headers.of_mail(raw)
+    domains, fields = _authors(header)
     domain = next(filter(None, domains), "")
     if not domain:
         return DmarcVerdict("none", reason="no From field with a domain")
@@ -41,7 +42,12 @@ def check(raw: bytes, spf: SpfVerdict, dkim: tuple[DkimVerdict, ...], lookup: Lo
         return DmarcVerdict("temperror", domain=domain, reason=str(error))
     if tags is None:
         return DmarcVerdict("none", domain=domain, reason="the domain has no DMARC record")
-    return _compared(domain, tags, policy, spf, dkim)
+    found = _compared(domain, tags, policy, spf, dkim)
+    if found.result == "pass" and header.has_other_lines:
+        return DmarcVerdict(
+            "none", policy, domain, "the header has a line that is no field: others may read another From"
+        )
+    return found
 
 
 def _compared(
@@ -58,9 +64,9 @@ def _compared(
     return DmarcVerdict("fail", policy, domain, printable(reason))
 
 
-def _authors(raw: bytes) -> tuple[list[str], int]:
+def _authors(header: headers.Cut) -> tuple[list[str], int]:
     """Return the domain of each author, "" of one that has none, and how many From fields there are."""
-    values = [value for name, value in mime.header(raw, {})[0] if name.lower() == "from"]
+    values = [value for name, value in headers.shown(header, {}) if name.lower() == "from"]
     addresses = [address for value in values for _, address in addresslists.all_of(value)]
     return [_domain(address) if _is_shown(address) else "" for address in addresses], len(values)
 

@@ -75,7 +75,13 @@ class Resolver:
         self._closed = True
 
     def ask(self, name: str, kind: str, deadline: float) -> Answer:
-        """Return the records of a name, until ``deadline`` of the monotonic clock. Raises ``Unresolved``."""
+        """Return the records of a name, until ``deadline`` of the monotonic clock. Raises ``Unresolved``.
+
+        A name that is not ASCII does not exist: dnspython 2.7 and 2.8 map it by IDNA 2003, for which ``straße`` is
+        ``strasse``, a name of somebody else. Names are mapped by ``hostnames`` before.
+        """
+        if not name.isascii():
+            return Answer((), exists=False)
         key = (name.lower().removesuffix("."), kind)  # one dot: a name with two is not valid
         with self._lock:
             until, answer = self._known.get(key, (0.0, Answer((), exists=False)))

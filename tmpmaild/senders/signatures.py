@@ -1,9 +1,17 @@
-"""DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617): dkimpy reads and verifies; bounds, and hashing the body, are ours."""
+"""DKIM (RFC 6376, RFC 8463) and ARC (RFC 8617): dkimpy verifies; cutting the header and hashing the body are ours.
+
+A signature that is right proves nothing where the mail that is shown may be another one than was signed:
+
+- The header is cut by the reader that shows it, and is nothing but fields, each line ended by CRLF.
+- Each field that is shown, or says how the body is read, is signed as often as it occurs (``headers.is_read``).
+- The body is signed to its end, and no white space that may have been added to it keeps it from being read to its end.
+"""
 
 import logging
 import re
 from base64 import b64decode
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +19,8 @@ import dkim
 from dkim.canonicalization import CanonicalizationPolicy
 from dkim.util import InvalidTagValueList, parse_tag_value
 
+from tmpmaild import hostnames
+from tmpmaild.mail import headers, mime, parts
 from tmpmaild.senders import bodies
 from tmpmaild.senders.resolver import Lookup, Unresolved, printable
 from tmpmaild.verdicts import ArcVerdict, DkimVerdict
@@ -25,7 +35,10 @@ _MOST_KEY_BITS: Final = 4096
 _MOST_EXPONENT: Final = 1 << 32
 _LONG_SPACE: Final = re.compile(rb"\s{100}")  # dkimpy has a pattern that takes the square of it
 _LITERAL: Final = re.compile(r"b'([^']*)'")  # as dkimpy writes octets
-_EXPIRED: Final = "x= value is past"
+_EXPIRED: Final = "the signature has expired (x=)"
+_NO_TAGS: Final[Mapping[bytes, bytes]] = {}
+_SLOP_SECONDS: Final = 300  # of clocks that are wrong
+_MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more would be an end of what is shown
 
 _quiet = logging.getLogger("tmpmaild.senders.dkimpy")
 _quiet.disabled = True  # its errors are in the verdict
@@ -51,13 +64,40 @@ class _Body(NamedTuple):
             raise _Refused("fail", "the body was changed after it was signed (bh= is another hash)")
         if covered is not None and covered < length:
             raise _Refused("policy", f"l={covered} leaves {length - covered} octets of the body unsigned")
+        if (space := len(self.raw) - self.start - length) > _MOST_SPACE_BYTES:
+            raise _Refused("policy", f"{space} octets of white space in the body are unsigned")
 
 
-class _OwnBody:
-    """Keeps dkimpy from hashing the body: it does so only where there is ``bh``."""
+class _Header(NamedTuple):
+    """The fields of a mail as dkimpy takes them, and how often it has those that matter."""
 
-    own_body: _Body
+    fields: list[tuple[bytes, bytes]]
+    read: Counter[str]
+    body: _Body
+
+    def check(self, include: list[bytes], least: int) -> None:
+        """Raise ``_Refused`` where fields that we read occur more often than they are signed, or ``least``."""
+        signed = Counter(include)
+        left = [
+            f"{min(signed[name.encode()], times)} of {times} {name}"
+            for name, times in self.read.items()
+            if times > max(signed[name.encode()], least)
+        ]
+        if left:
+            raise _Refused("policy", f"h= covers only {', '.join(left)}")
+
+
+class _Own:
+    """Gives dkimpy the fields as we cut them, and keeps it from hashing the body: it does so only where ``bh`` is."""
+
+    least_signed = 0
     refused: _Refused | None = None
+
+    def __init__(self, header: _Header, received_at_seconds: float) -> None:
+        super().__init__(logger=_quiet)  # type: ignore[call-arg]
+        self.headers = header.fields
+        self.own_header = header
+        self.received_at_seconds = received_at_seconds
 
     def verify_sig(self, sig: dict[bytes, bytes], include: list[bytes], field: Any, ask: Callable[..., bytes]) -> bool:
         """Check the signature without the body, then the body, and what else is not accepted."""
@@ -65,32 +105,53 @@ class _OwnBody:
             raise _Refused("policy", f"{sig[b'a'].decode(errors='replace')} is not accepted any more (RFC 8301)")
         if len(include) > _MOST_SIGNED_FIELDS:
             raise _Refused("permerror", f"h= names more than {_MOST_SIGNED_FIELDS} fields")
+        _check_times(sig, self.received_at_seconds)
         if b"bh" in sig:
             if b"from" not in include:
                 raise _Refused("permerror", "h= does not name the From field")
-            self._refusal(sig)
+            self._refusal(sig, include)
+        place = {tag: sig[tag] if tag == b"s" and sig[tag].isascii() else _ascii(sig[tag], tag) for tag in (b"d", b"s")}
         without = {name: value for name, value in sig.items() if name != b"bh"}
-        is_good: bool = super().verify_sig(without, include, field, partial(ask, algorithm=sig[b"a"]))  # type: ignore[misc]
+        is_good: bool = super().verify_sig(without | place, include, field, partial(ask, sig=sig))  # type: ignore[misc]
         return is_good
 
-    def _refusal(self, sig: dict[bytes, bytes]) -> None:
+    def _refusal(self, sig: dict[bytes, bytes], include: list[bytes]) -> None:
         try:
-            self.own_body.check(sig)
+            self.own_header.body.check(sig)
+            self.own_header.check(include, self.least_signed)
         except _Refused as refused:
             if refused.args[0] != "policy":
                 raise
             self.refused = refused  # unless the signature is wrong, which says more
 
 
-class _Dkim(_OwnBody, dkim.DKIM):  # type: ignore[misc]
+class _Dkim(_Own, dkim.DKIM):  # type: ignore[misc]
     pass
 
 
-class _Arc(_OwnBody, dkim.ARC):  # type: ignore[misc]
-    pass
+class _Arc(_Own, dkim.ARC):  # type: ignore[misc]
+    least_signed = 1  # who hands mail on signs fewer fields, and proves no author
 
 
-def _key(lookup: Lookup, notes: list[str], name: bytes, timeout: float = 0, algorithm: bytes = b"") -> bytes:
+def _check_times(sig: dict[bytes, bytes], received_at_seconds: float) -> None:
+    """Hold t= and x= against the time of receipt (RFC 6376 §3.5), of which the check may be long after."""
+    if b"x" in sig and int(sig[b"x"]) < received_at_seconds - _SLOP_SECONDS:
+        raise _Refused("fail", _EXPIRED)
+    if b"t" in sig and int(sig[b"t"]) > received_at_seconds + _SLOP_SECONDS:
+        raise _Refused("permerror", "the signature is of the future (t=)")
+
+
+def _ascii(name: bytes, tag: bytes) -> bytes:
+    """Return a name with A-labels, as the DNS is asked: dnspython may map it to the name of somebody else."""
+    try:
+        return hostnames.to_ascii(name.decode()).encode()
+    except ValueError as error:
+        raise _Refused("permerror", f"{tag.decode()}= is not a host name") from error
+
+
+def _key(
+    lookup: Lookup, notes: list[str], name: bytes, timeout: float = 0, sig: Mapping[bytes, bytes] = _NO_TAGS
+) -> bytes:
     """Return a key record as dkimpy takes it. Raises ``_Refused``, ``Unresolved``, and what dkimpy does."""
     del timeout  # the check has a deadline
     answer = lookup.ask(name.decode(), "TXT")
@@ -102,45 +163,78 @@ def _key(lookup: Lookup, notes: list[str], name: bytes, timeout: float = 0, algo
     tags = parse_tag_value(record)
     if not tags.get(b"p"):
         raise _Refused("permerror", "the key was revoked (p= is empty)")
+    if b"y" in _check_use(tags, sig):
+        notes.append("the key is in test mode (t=y)")
+    record = b"; ".join([tag + b"=" + tags[tag] for tag in (b"v", b"k", b"p") if tag in tags])
+    _check_key(name, record, sig)
+    return record
+
+
+def _check_use(tags: dict[bytes, bytes], sig: Mapping[bytes, bytes]) -> list[bytes]:
+    """Raise ``_Refused`` where a key is not for this signature (RFC 6376 §3.6.1); return its flags."""
+    services, hashes, flags = (
+        [word.strip() for word in tags.get(tag, default).split(b":")]
+        for tag, default in ((b"s", b"*"), (b"h", b"sha256"), (b"t", b""))
+    )
+    if b"*" not in services and b"email" not in services:
+        raise _Refused("permerror", "the key is not for mail (s= of its record)")
+    if b"sha256" not in hashes:
+        raise _Refused("permerror", "the key is not for SHA-256 (h= of its record)")
+    _, is_identity, domain = sig.get(b"i", b"").rpartition(b"@")  # for ARC it is a number
+    if b"s" in flags and is_identity and domain.lower() != sig[b"d"].lower():
+        raise _Refused("permerror", "the key is not for subdomains (t=s of its record, and i=)")
+    return flags
+
+
+def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
     try:
         key, bits, kind, _ = dkim.evaluate_pk(name, record)
     except dkim.KeyFormatError as error:  # which dkimpy would take for a wrong signature
         raise _Refused("permerror", f"the key cannot be read: {error}") from error
-    if not algorithm.startswith(kind + b"-"):
+    if not sig.get(b"a", b"").startswith(kind + b"-"):
         raise _Refused("permerror", f"a= wants another key than the {kind.decode()} key of the record")
     if kind == b"rsa" and (bits > _MOST_KEY_BITS or key["publicExponent"] > _MOST_EXPONENT):
         raise _Refused("permerror", f"the key is too large ({bits} bits)")
-    if b"y" in [flag.strip() for flag in tags.get(b"t", b"").split(b":")]:
-        notes.append("the key is in test mode (t=y)")
-    return record
 
 
-def _header(raw: bytes) -> tuple[bytes, _Body]:
-    """Return the header with its empty line, and the body. Raises ``_Refused``."""
-    end = 2 if raw.startswith(b"\r\n") else raw.find(b"\r\n\r\n") + 4
-    header = raw if end == 3 else raw[:end]  # noqa: PLR2004 - not found
-    if len(header) > _MOST_HEADER_BYTES or header.count(b"\n") > _MOST_FIELDS:
+def _header(raw: bytes) -> _Header:
+    """Return the header as it is shown. Raises ``_Refused`` where somebody else might read another one."""
+    found, start = headers.of_mail(raw)
+    block = raw[:start]
+    if start > _MOST_HEADER_BYTES or block.count(b"\n") > _MOST_FIELDS:
         raise _Refused("permerror", "the header is too large to be checked")
-    return header, _Body(raw, len(header))
+    if found.has_other_lines:
+        raise _Refused("permerror", "the header has a line that is no field")
+    fields = [(name.encode(), f"{value}\n".encode("ascii", "surrogateescape")) for name, value in found.fields]
+    if not block.count(b"\r") == block.count(b"\n") == block.count(b"\r\n"):
+        raise _Refused("permerror", "a line of the header does not end with CRLF")
+    whole = b"".join([name + b":" + value for name, value in fields])
+    if block not in (whole, whole + b"\r\n"):
+        raise _Refused("permerror", "a header field has white space before its colon")
+    values, warnings = mime.first_values(headers.shown(found, {})), dict[str, None]()
+    parts.leaves(raw, values, start, warnings)
+    if headers.HEADER_CUT in warnings:
+        raise _Refused("permerror", "the header of a part is too large to be checked")
+    read = Counter([name.lower() for name, _ in found.fields if headers.is_read(name)])
+    return _Header(fields, read, _Body(raw, start))
 
 
-def check(raw: bytes, lookup: Lookup) -> tuple[tuple[DkimVerdict, ...], ArcVerdict]:
+def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[DkimVerdict, ...], ArcVerdict]:
     """Check the first signatures of a mail, and its chain."""
     lowered = raw[:_MOST_HEADER_BYTES].lower()
     if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
         return (), ArcVerdict("none")
     try:
-        header, body = _header(raw)
-        verifier = _Dkim(header, logger=_quiet)
-    except (_Refused, dkim.DKIMException, IndexError) as error:
+        header = _header(raw)
+    except _Refused as error:
         result, reason = _why(error)
         return (DkimVerdict(result, reason=reason),), ArcVerdict(result, reason)
-    verifier.own_body = body
+    verifier = _Dkim(header, received_at_seconds)
     fields = [value for name, value in verifier.headers if name.lower() == b"dkim-signature"]
     found = [_signature(verifier, number, fields[number], lookup) for number in range(len(fields[:_MOST_SIGNATURES]))]
     if left := len(fields) - len(found):
         found.append(DkimVerdict("none", reason=f"{left} more signatures were not checked"))
-    return tuple(found), _chain(header, body, lookup)
+    return tuple(found), _chain(_Arc(header, received_at_seconds), lookup)
 
 
 def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> DkimVerdict:
@@ -162,10 +256,8 @@ def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> Dk
     return DkimVerdict(result, domain, selector, "; ".join(filter(None, [reason, *notes])))
 
 
-def _chain(header: bytes, body: _Body, lookup: Lookup) -> ArcVerdict:
+def _chain(verifier: _Arc, lookup: Lookup) -> ArcVerdict:
     try:
-        verifier = _Arc(header, logger=_quiet)
-        verifier.own_body = body
         fields = [value for name, value in verifier.headers if name.lower().startswith(b"arc-")]
         if not fields:
             return ArcVerdict("none")
@@ -190,8 +282,8 @@ def _why(error: Exception) -> tuple[str, str]:
             result, reason = error.args
         case Unresolved():
             result, reason = "temperror", str(error)
-        case dkim.ValidationError() if str(error).startswith(_EXPIRED):
-            result, reason = "fail", "the signature has expired (x=)"
+        case dkim.ValidationError() if str(error).startswith("x= value is past"):
+            result, reason = "fail", _EXPIRED
         case dkim.DKIMException() | InvalidTagValueList():
             result, reason = "permerror", _LITERAL.sub(r"\1", str(error))
         case _:

@@ -1,0 +1,263 @@
+"""A mail that is shown as another one than was signed is never proven, whatever was done to it on its way."""
+
+import time
+from threading import Lock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signing import Signer
+from tables import table
+from tmpmaild.findings import codes, links
+from tmpmaild.mail import extracts, htmlview, mime
+from tmpmaild.model import Verbatim
+from tmpmaild.senders import dmarc, signatures
+from tmpmaild.senders.resolver import Lookup, Resolver
+from tmpmaild.verdicts import Authentication, SpfVerdict
+from zones import Zones, text_record
+
+PLAIN = (
+    b"From: Shop <a@shop.example>\r\nTo: b@x.example\r\nSubject: Your code\r\nDate: Tue, 24 Nov 2026 10:00:00 +0000\r\n"
+    b"Message-ID: <1@shop.example>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Transfer-Encoding: quoted-printable\r\n\r\n"
+    b"Your code is 482915.\r\n\r\nNote: confirm at https://shop.example/confirm?token=3D8f3a=\r\n91\r\n\r\nThe shop\r\n"
+)
+PARTS = (
+    b"From: Shop <a@shop.example>\r\nCc: c@x.example\r\nSubject: Welcome,\r\n dear  reader\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed;\r\n boundary="--=_ x"\r\n\r\nA preamble.\r\n----=_ x\r\n'
+    b"Content-Type: multipart/alternative; boundary=inner\r\n\r\n--inner\r\nContent-Type: text/plain;\r\n charset=utf-8\r\n\r\n"
+    b"Code: 482915\r\nContent-Type: text/html\r\n\r\nhello\r\n--inner\r\nContent-Type: text/html\r\n\r\n"
+    b'<p>Code: <b>482915</b> <a href="https://shop.example/verify/8f3a91">verify</a>\r\n--inner--\r\n----=_ x\r\n'
+    b'Content-Type: text/csv; name="a b.csv"\r\nContent-Disposition: attachment\r\n\r\na,b\r\n----=_ x--\r\n'
+)
+SHORT = b"From: a@shop.example\r\nSubject: hello\r\n\r\nhello <b>there</b>\r\n"
+
+WAYS = [(b"relaxed", b"relaxed"), (b"relaxed", b"simple"), (b"simple", b"simple")]
+OVERSIGNED = [name for name in b"from to cc subject date message-id reply-to sender mime-version".split() for _ in "12"]
+OVERSIGNED += [b"content-type", b"content-type", b"content-transfer-encoding", b"content-transfer-encoding"]
+
+
+class Checking:
+    """Mails that are signed, and what is found of them and of what was made of them."""
+
+    def __init__(self, zones) -> None:
+        self.signer = signer = Signer()
+        zones.set(signer.zone + text_record("_dmarc.shop.example", "v=DMARC1; p=reject"))
+        self._resolver = Resolver(zones.place)
+        self.signed = [
+            signer.sign(raw, canonicalize=way, include_headers=names)
+            for raw in (PLAIN, PARTS, SHORT)
+            for way in WAYS
+            for names in (None, OVERSIGNED)
+        ]
+
+    def verdict(self, raw):
+        turn = Lock()
+        turn.acquire()
+        lookup, spf = Lookup(self._resolver, 20, turn), SpfVerdict("none")
+        found, chain = signatures.check(raw, lookup, time.time())
+        return Authentication(spf, found, dmarc.check(raw, spf, found, lookup), chain)
+
+
+@pytest.fixture(scope="module")
+def checking():
+    with Zones() as served:
+        yield Checking(served)
+
+
+def shown(raw):
+    """Return what the API shows of a mail; white space in texts, to which signers let be added, as single spaces."""
+    mail = mime.parse(raw)
+    body = mail.body
+    text = raw[body.start : body.end].decode().replace("\r\n", "\n") if isinstance(body, Verbatim) else body
+    html = mail.html or ""
+    files = [(one.filename, one.content_type, extracts.attachment(raw, one.index).split()) for one in mail.attachments]
+    return (
+        *(mail.from_address, mail.from_name, _spaced(mail.subject), _spaced(text), _spaced(html), files),
+        [code.value for code in codes.find(mail.subject, text)],
+        [link.href for link in links.find(text, html)],
+        _spaced(htmlview.render(html, {}, remote_images=False).html) if html else "",
+        extracts.details(raw),
+    )
+
+
+def _spaced(text):
+    return " ".join(text.split())
+
+
+LINES = [
+    b"",
+    b" ",
+    b"\t\t",
+    b" a fold",
+    b"no field",
+    b"From <h1>your code is 111111</h1><!--",
+    b"From a@shop.example Tue Nov 24",
+    b">From: x",
+    b"X-Any: field",
+    b"Received: from x by y",
+    b"\xe9: x",
+    b"Subject\0: evil",
+    b"X: a\0b",
+    b"--inner",
+    b"----=_ x",
+    b"X: " + b"y" * 9_000,
+    b"your code is 111111",
+    b"<p>your code is 111111",
+]
+FIELDS = {
+    b"From": [b"evil@shop.example", b"Evil", b"<mailto:>;evil@shop.example"],
+    b"Sender": [b"evil@shop.example"],
+    b"Reply-To": [b"evil@evil.example"],
+    b"To": [b"evil@x.example"],
+    b"Cc": [b"evil@x.example"],
+    b"Subject": [b"your code is 111111"],
+    b"Date": [b"Wed, 25 Nov 2026 10:00:00 +0000"],
+    b"Message-ID": [b"<evil@shop.example>"],
+    b"MIME-Version": [b"1.0"],
+    b"Content-Type": [b"text/html", b"multipart/mixed; boundary=inner", b"text/plain; charset=utf-16", b"x"],
+    b"Content-Transfer-Encoding": [b"base64", b"quoted-printable", b"8bit"],
+    b"Content-Disposition": [b"attachment; filename=x"],
+    b"Content-ID": [b"<x>"],
+}
+ADDED = st.sampled_from(LINES) | st.builds(
+    lambda field, colon: field[0] + colon + field[1],
+    st.sampled_from([(name, value) for name, values in FIELDS.items() for value in values]),
+    st.sampled_from([b": ", b":", b" : ", b"\t:", b":\r\n ", b":" + b" " * 9_000, b":\r", b": \x0b"]),
+)
+# By far most changes break a signature: drawn are above all those that do not always.
+PLACE = st.sampled_from(["top", "end of header"]) | st.integers(0, 40)
+ADDING = st.tuples(st.just("insert"), PLACE, ADDED)
+SPACES = [b"  ", b" \t", b" " * 9_000, b"\r\n ", b"\r\n\t", b"\n ", b"\r\n \r\n ", b"\r ", b"\n", b"\0 ", b"\r\r\n "]
+REPLACED = [(b" ", space) for space in SPACES] + [(b":", b" :"), (b"code", b"cope"), (b"a@", b"b@")]
+OTHER = st.one_of(
+    st.tuples(st.sampled_from(["again", "move", "remove"]), PLACE, PLACE),
+    st.tuples(st.just("end"), PLACE, st.sampled_from([b" ", b"\t", b" " * 9_000])),
+    st.tuples(st.just("replace"), PLACE, st.sampled_from(REPLACED)),
+)
+CHANGES = st.lists(ADDING | OTHER, min_size=1, max_size=2)
+
+
+def changed(raw, changes):
+    lines = raw.removesuffix(b"\r\n").split(b"\r\n")
+    for kind, place, what in changes:
+        at = _number(lines, place)
+        match kind:
+            case "insert":
+                lines.insert(at, what)
+            case "again":
+                lines.insert(_number(lines, what), lines[at])
+            case "move":
+                lines.insert(_number(lines, what), lines.pop(at))
+            case "remove" if len(lines) > 1:
+                del lines[at]
+            case "end":
+                lines[at] += what
+            case "replace":
+                lines[at] = lines[at].replace(*what, 1)
+    return b"\r\n".join(lines) + b"\r\n"
+
+
+def _number(lines, place):
+    """Return the number of a line; the end of the header is its empty line."""
+    if isinstance(place, int):
+        return place % len(lines)
+    return lines.index(b"") if place == "end of header" and b"" in lines else 0
+
+
+@settings(max_examples=500)
+@given(number=st.integers(0, 17), changes=CHANGES)
+def test_what_is_shown_as_another_mail_than_was_signed_is_not_proven(checking, number, changes):
+    signed = checking.signed[number]
+    raw = changed(signed, changes)
+    if shown(raw) != shown(signed):
+        assert checking.verdict(raw).authenticated is None
+
+
+def test_what_was_signed_is_proven(checking):
+    assert [checking.verdict(raw).authenticated for raw in checking.signed] == ["shop.example"] * 18
+
+
+HARMLESS = {
+    "trace fields on top": (
+        WAYS,
+        lambda raw: b"Return-Path: <a@shop.example>\r\nReceived: from x by y;\r\n\tnow\r\n" + raw,
+    ),
+    "results and lists": (WAYS, lambda raw: b"Authentication-Results: x; none\r\nList-Id: <x>\r\n" + raw),
+    "a field of 9 kB": (WAYS, lambda raw: b"X-Spam-Report: " + b"x y " * 2_300 + b"\r\n" + raw),
+    "empty lines at the end": (WAYS, lambda raw: raw + b"\r\n\r\n"),
+    "another fold": (WAYS[:2], lambda raw: raw.replace(b"\r\nSubject: ", b"\r\nSubject:\r\n\t ")),
+    "other letters": (WAYS[:2], lambda raw: raw.replace(b"\r\nSubject: ", b"\r\nSUBJECT:  ")),
+    "space in the body": (WAYS[:1], lambda raw: raw[:-2] + b" \t\r\n"),
+}
+
+
+@table("name", HARMLESS)
+def test_what_mail_servers_do_to_a_mail_leaves_it_proven(checking, name):
+    ways, handed_on = HARMLESS[name]
+    for number, signed in enumerate(checking.signed):
+        if WAYS[number // 2 % 3] in ways:
+            assert checking.verdict(handed_on(signed)).authenticated == "shop.example"
+
+
+OTHER_LINE = "the header has a line that is no field"
+COLON = "a header field has white space before its colon"
+LINE_END = "a line of the header does not end with CRLF"
+TAMPERED = {
+    b"From <h1>your code is 111111</h1><!--\r\n": OTHER_LINE,
+    b"From <h1>your code is\r\n 111111</h1><!--\r\n": OTHER_LINE,
+    b" a fold\r\n": OTHER_LINE,
+    b"\xe9: x\r\n": OTHER_LINE,
+    b"X\0: y\r\n": OTHER_LINE,
+    b"X Y: z\r\n": OTHER_LINE,
+    b": no name\r\n": OTHER_LINE,
+    b"X : y\r\n": COLON,
+    b"X: y\rSubject: z\r\n": LINE_END,
+    b"X: y\r\r\n": LINE_END,
+    b"X: y\n": LINE_END,
+    **{
+        b"%s: x\r\n" % name: f"h= covers only 1 of 2 {name.decode().lower()}"
+        for name in (b"Subject", b"SUBJECT", b"Date")
+    },
+    **{
+        b"%s: x\r\n" % name: f"h= covers only 0 of 1 {name.decode().lower()}"
+        for name in (b"Sender", b"Reply-To", b"Cc", b"Content-Disposition", b"Content-Anything")
+    },
+}
+
+
+@table("lines", TAMPERED)
+def test_lines_that_were_added_to_the_header_prove_nothing_and_are_named(checking, lines):
+    signed = checking.signed[0]
+    for raw in (lines + signed, signed.replace(b"\r\n\r\n", b"\r\n" + lines + b"\r\n", 1)):
+        found = checking.verdict(raw)
+        if raw.startswith(lines) or not lines.startswith(b" "):  # there it is a fold of the last field
+            assert (found.authenticated, [one.reason for one in found.dkim]) in (
+                (None, [TAMPERED[lines]]),
+                (None, ["the signature is not that of this header and key"]),
+            )
+    assert checking.verdict(lines + signed).dkim[0].reason == TAMPERED[lines]
+
+
+SUBSETS = {
+    "a signer that leaves out Date and Message-ID": ([b"date", b"message-id"], "0 of 1 date, 0 of 1 message-id"),
+    "a signer that leaves out Content-Type": ([b"content-type"], "0 of 1 content-type"),
+}
+
+
+@table("name", SUBSETS)
+def test_a_field_that_is_shown_and_not_signed_proves_nothing(checking, name):
+    left_out, reason = SUBSETS[name]
+    names = [one for one in dict.fromkeys(OVERSIGNED) if one not in left_out]
+    (found,) = checking.verdict(checking.signer.sign(PLAIN, include_headers=names)).dkim
+    assert (found.result, found.reason) == ("policy", f"h= covers only {reason}")
+
+
+def test_white_space_that_ends_what_is_shown_of_a_body_proves_nothing(checking):
+    padded = checking.signed[0].replace(b"Your code is", b"Your code" + b" " * 300_000 + b"is")
+    (found,) = checking.verdict(padded).dkim
+    assert (found.result, found.reason) == ("policy", "299999 octets of white space in the body are unsigned")
+    parts = checking.signed[6].replace(b"Content-Type: text/csv;", b"Content-Type: text/csv;" + b" " * 262_100)
+    (found,) = checking.verdict(parts).dkim
+    assert found.reason == "the header of a part is too large to be checked"
