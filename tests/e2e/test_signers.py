@@ -56,6 +56,7 @@ FORM_OF_RFC_8463 = (
     b" bh=2jUSOH9NhtVGCQWNr9BrIAPreKQjO6Sn7XIkfJVOzv8=;\r\n b=%s\r\n"
 )
 OF_RFC_8463 = b"".join(FORM_OF_RFC_8463 % (*of, one) for of, one in SIGNATURES_OF_RFC_8463.items()) + EXAMPLE
+SHOWN = "from:to:subject:date:message-id:mime-version:content-type:content-transfer-encoding"
 OTHER_BODY = "the body was changed after it was signed (bh= is another hash)"
 OTHER_HEADER = "the signature is not that of this header and key"
 CHANGES = {
@@ -116,7 +117,7 @@ def nodemailer(keys, _):
             "html": "<p>The body <b>ä",
             "attachments": [{"filename": "ä.txt", "content": "ä" * 200}],
         },
-        "some fields": {**given, "dkim": {"headerFieldNames": "from:subject", "skipFields": "message-id:date"}},
+        "some fields": {**given, "dkim": {"headerFieldNames": SHOWN}},
     }
     mails = [{**one, "from": f"Zoë <a@{domain}>"} for one in formats.values() for domain in DOMAINS]
     signed = signers.by_nodemailer(keys, mails)
@@ -179,6 +180,16 @@ def test_the_examples_of_the_rfcs_pass(checked):
     mails = [raw for one in examples for raw in (one, one.replace(b"Suzie", b"Susie"), one.replace(b"Joe.", b"Jo."))]
     results = [[one["result"] for one in found["dkim"]] for found in checked(mails)]
     assert results == [["pass"], ["fail"], ["fail"], ["pass"] * 2, ["fail"] * 2, ["fail"] * 2]
+
+
+@pytest.mark.needs("node")
+def test_a_signature_of_nodemailer_that_leaves_out_fields_is_told(checked, keys):
+    some = {"headerFieldNames": "from:subject", "skipFields": "message-id:date"}
+    mail = {"from": f"a@{RIGHT}", "to": "b@x.example", "subject": "hello", "text": "The body.", "dkim": some}
+    (found,) = checked(signers.by_nodemailer(keys, [mail]))
+    (result, reason), dmarc = told(found)
+    assert (result, dmarc) == ("policy", "fail")
+    assert reason.startswith("h= covers only 0 of 1 to, 0 of 1 message-id, "), reason
 
 
 @pytest.mark.needs("opendkim")

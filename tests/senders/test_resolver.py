@@ -36,6 +36,13 @@ def test_each_kind_of_record_is_read(zones, lookup):
     assert [one.answer for one in questions.shown[-5:-2]] == ["no records of this type", "no such name", "no such name"]
 
 
+def test_a_name_that_is_not_ascii_is_not_asked_for(zones):
+    asking = Resolver(zones.place)
+    zones.set(text_record("strasse.de", "a") + text_record("xn--strae-oqa.de", "b"))
+    assert asking.ask("straße.de", "TXT", soon()) == Answer((), exists=False)
+    assert zones.asked == []
+
+
 def test_answers_are_kept_for_their_time(zones, monkeypatch):
     now = [1000.0]
     asking = Resolver(zones.place)

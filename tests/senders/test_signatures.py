@@ -20,10 +20,10 @@ def checked(zones, signer, lookup):
     """Return a function that checks a mail whose signer's key is published."""
     zones.set(signer.zone)
 
-    def check(raw, zone=None, **more):
+    def check(raw, zone=None, at_seconds=None):
         if zone is not None:
             zones.set(zone)
-        return signatures.check(raw, lookup(**more), time.time())
+        return signatures.check(raw, lookup(), at_seconds or time.time())
 
     return check
 
@@ -102,12 +102,51 @@ def test_an_expired_signature_and_sha1_are_no_pass(checked, signer):
     assert only(checked(signer.sign(signature_algorithm=b"rsa-sha1"))).result == "policy"
 
 
+@pytest.mark.parametrize(
+    ("tag", "seconds", "result"),
+    [(b"x", -240, "pass"), (b"x", -360, "fail"), (b"t", 240, "pass"), (b"t", 360, "permerror")],
+)
+def test_a_clock_may_be_wrong_by_minutes(checked, signer, tag, seconds, result):
+    signed = signer.sign()
+    (made_at,) = re.findall(rb"; t=(\d+)", signed)
+    if tag == b"x":
+        signed = _expiring(signer, int(made_at))
+    found = only(checked(signed, at_seconds=int(made_at) - seconds))
+    assert (found.result, bool(found.reason)) == (result, result != "pass")
+
+
+def _expiring(signer, at_seconds):
+    """Return a mail whose signature expires when it is made, which dkimpy has no argument for."""
+    fold = dkim.fold
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            dkim, "fold", lambda value, **more: fold(value.replace(b"; s=", b"; x=%d; s=" % at_seconds), **more)
+        )
+        return signer.sign()
+
+
+def test_a_name_is_mapped_as_ours_are_and_never_by_dnspython(signer, zones, lookup):
+    strasse, sharp_s = (signer.zone.replace("shop.example", name) for name in ("strasse.de", "xn--strae-oqa.de"))
+    signed = signer.sign(RAW, domain="straße.de".encode())
+    for zone, result in ((strasse, "permerror"), (sharp_s, "pass")):
+        zones.set(zone)
+        assert only(signatures.check(signed, lookup(), time.time())).result == result
+    assert {name for name, _ in zones.asked} == {"s1._domainkey.xn--strae-oqa.de"}
+    for name in ("\uff53hop.example".encode(), b"sh\xf6p.example", b"shop..example"):
+        found = only(signatures.check(signer.sign(RAW, domain=name), lookup(), time.time()))
+        assert (found.result, found.reason) == ("permerror", "d= is not a host name")
+
+
 def _key(record):
     return text_record("s1._domainkey.shop.example", record)
 
 
 KEYS = {
     "test mode": (lambda key: _key(f"v=DKIM1; t=s:y; p={key}"), "pass", "the key is in test mode (t=y)"),
+    "for mail": (lambda key: _key(f"v=DKIM1; s=tlsrpt : email; p={key}"), "pass", ""),
+    "not for mail": (lambda key: _key(f"v=DKIM1; s=tlsrpt; p={key}"), "permerror", "the key is not for mail (s="),
+    "for sha256": (lambda key: _key(f"v=DKIM1; h=sha1 : sha256; p={key}"), "pass", ""),
+    "for sha1": (lambda key: _key(f"v=DKIM1; h=sha1; p={key}"), "permerror", "the key is not for SHA-256 (h="),
     "revoked": (lambda _: _key("v=DKIM1; p="), "permerror", "the key was revoked (p= is empty)"),
     "no base64": (lambda _: _key("v=DKIM1; p=!!"), "permerror", "the key cannot be read"),
     "of 16 kB": (lambda _: _key("v=DKIM1; p=" + "A" * 16_000), "permerror", "the key record has 16011 octets"),
@@ -145,6 +184,16 @@ def test_a_key_that_is_not_as_it_should_be_tells_why(checked, signer, name):
     found = only(checked(signer.sign(), record(signer.public)))
     assert found.result == result
     assert found.reason.startswith(reason), found.reason
+
+
+@pytest.mark.parametrize(
+    ("identity", "result"), [(None, "pass"), (b"a@shop.example", "pass"), (b"a@eu.shop.example", "permerror")]
+)
+def test_a_key_of_one_domain_is_not_for_those_below(checked, signer, identity, result):
+    signed = signer.sign(identity=identity)
+    assert only(checked(signed)).result == "pass"
+    found = only(checked(signed, _key(f"v=DKIM1; t=s; p={signer.public}")))
+    assert (found.result, found.reason[:29]) == (result, "" if result == "pass" else "the key is not for subdomains")
 
 
 @pytest.mark.parametrize(("bits", "result"), [(1024, "pass"), (4096, "pass"), (4104, "permerror")])

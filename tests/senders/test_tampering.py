@@ -77,7 +77,7 @@ def shown(raw):
         *(mail.from_address, mail.from_name, _spaced(mail.subject), _spaced(text), _spaced(html), files),
         [code.value for code in codes.find(mail.subject, text)],
         [link.href for link in links.find(text, html)],
-        _spaced(htmlview.render(html, {}, remote_images=False).html) if html else "",
+        "".join(htmlview.render(html, {}, remote_images=False).html.split()) if html else "",
         extracts.details(raw),
     )
 

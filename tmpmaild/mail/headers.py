@@ -99,7 +99,7 @@ def cut(block: bytes, max_fields: int = MAX_FIELDS) -> Cut:
         room -= min(len(match[2]), MAX_FIELD_BYTES) + len(match[1])
         position = match.end()
     if strange_at >= 0:
-        return Cut(fields, strange_at, has_skipped, has_rest=True)
+        return Cut(fields, strange_at, has_skipped, has_rest=True, is_cut=position < len(block))
     return Cut(fields, len(block), has_skipped, is_cut=position < len(block))
 
 
