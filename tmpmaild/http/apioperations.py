@@ -194,7 +194,8 @@ OPERATIONS = (
         tag="Messages",
         summary="Delete all messages, or some",
         description="Those that are named by `id`, or all up to one by `up_to`; without either all. It costs one "
-        "request, however many there are, and may be repeated: what is not there is not counted.",
+        "request, however many there are, and may be repeated: what is not there is not counted. An unknown "
+        "parameter is refused.",
         security="required",
         query=DeleteQuery,
         answer=Answer(200, "They are deleted.", DeletedMessages),

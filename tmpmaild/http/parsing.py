@@ -69,12 +69,14 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
         return object()
 
 
-def read_query(parameters: QueryParams, struct: type[T]) -> T:
-    """Read parameters; unknown ones are ignored. Raises ``InvalidRequest``."""
+def read_query(parameters: QueryParams, struct: type[T], *, only_known: bool = False) -> T:
+    """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake. Raises ``InvalidRequest``."""
     if not parameters:
         plain: T = _without_any(struct)
         return plain
     kinds = _kinds(struct)
+    if only_known and (unknown := parameters.keys() - kinds):
+        raise InvalidRequest(*((name, f"expected only {' and '.join(kinds)}") for name in sorted(unknown)))
     given: dict[str, Any] = {name: parameters[name] for name in kinds if name in parameters}
     for name, text in given.items():
         if kinds[name].most:
