@@ -100,3 +100,24 @@ def test_buckets_are_kept_while_their_rate_is_the_same():
     assert changed_buckets(known, TokenBuckets, 11, 5).take("ada", 0.0).remaining == 4
     assert changed_buckets(known, TokenBuckets, 0, 5) is None
     assert changed_buckets(None, TokenBuckets, 0) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(["take", "put back"]), st.integers(0, 30))))
+def test_has_token_says_what_take_would_and_what_is_put_back_can_be_taken_again(steps):
+    buckets, now, taken = TokenBuckets(10, 4), 1000.0, 0
+    for step, seconds in steps:
+        now += seconds
+        expected = buckets.has_token("ada", now)
+        if step == "take":
+            assert buckets.take("ada", now).allowed is expected
+            taken += expected
+        elif taken:
+            buckets.put_back("ada")
+            taken -= 1
+            assert buckets.has_token("ada", now)
+
+
+def test_a_token_of_a_client_that_was_forgotten_is_not_missed():
+    buckets = TokenBuckets(10, 4)
+    buckets.put_back("ada")
+    assert [buckets.take("ada", 100).remaining for _ in range(4)] == [3, 2, 1, 0]

@@ -67,6 +67,18 @@ class TokenBuckets:
             self._forget(now_seconds)
         return decision
 
+    def has_token(self, client: str, now_seconds: float) -> bool:
+        """Return whether ``take`` would find a token."""
+        full_at = self._full_at.get(client)
+        if full_at is None:
+            return True
+        return full_at - now_seconds <= (self.burst - 1) * self._refill_seconds + _ROUNDING_SECONDS
+
+    def put_back(self, client: str) -> None:
+        """Return a token that was taken lately."""
+        if client in self._full_at:
+            self._full_at[client] -= self._refill_seconds
+
     def forget_idle(self, now_seconds: float) -> None:
         """Drop the clients whose buckets are full again."""
         idle = [client for client, full_at in self._full_at.items() if full_at <= now_seconds]

@@ -168,6 +168,18 @@ def trickle(client, recipient, answers):
         time.sleep(1)
 
 
+def guess(client, recipient, answers):
+    """Name one recipient after the other, in one session after the other."""
+    domain = recipient.partition("@")[2]
+    client.greet()
+    client.say("MAIL FROM:<a@client.example>")
+    while True:
+        name = f"guess{random.getrandbits(40):x}"
+        client.send(b"".join(b"RCPT TO:<%s%d@%s>\r\n" % (name.encode(), n, domain.encode()) for n in range(100)))
+        for _ in range(100):
+            answers[client.line()] += 1
+
+
 # What they send.
 
 
@@ -216,6 +228,7 @@ ATTACKS = {
     "trickle": Attack(1000, lambda: trickle),
     "small-unfinished": Attack(900, lambda: unfinished(filled(TEXT_LINE, 60_000))),
     "large-attachments": Attack(5, lambda: mails(with_attachment(LARGE_BYTES))),
+    "names": Attack(300, lambda: guess),
     "large-texts": Attack(5, lambda: mails(b"Subject: text\r\n\r\n" + filled(TEXT_LINE, LARGE_BYTES))),
 }
 

@@ -210,6 +210,7 @@ SCENARIOS = [
     ),
     Scenario("10a", "5 senders of 10 MB attachments", under_attack("large-attachments", LARGE_LIMITS)),
     Scenario("10b", "5 senders of 10 MB texts", under_attack("large-texts", LARGE_LIMITS)),
+    Scenario("11", "300 connections that try names", under_attack("names")),
 ]
 HEADER = f"""\
 {"":42} {"MiB":>11}  {"honest mail, ms":>22}  {"probe":>7} {"starved":>7}

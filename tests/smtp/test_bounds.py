@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.smtp.bounds import ALLOWANCE_BYTES, Account, Memory
+from tmpmaild.smtp.bounds import ALLOWANCE_BYTES, Account, Memory, UnknownRecipients
 
 STEPS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["reserve", "hold", "release"]), st.integers(0, 1 << 18)))
 
@@ -54,3 +54,15 @@ def test_a_sender_who_sends_more_than_declared_pays_for_it():
     assert account.hold(ALLOWANCE_BYTES + 100_000)
     assert not account.hold(ALLOWANCE_BYTES + 100_001)
     assert memory.held_bytes == 0
+
+
+def test_an_exempt_client_and_a_rate_of_zero_have_no_limit():
+    unknown = UnknownRecipients(lambda: 0)
+    assert all(unknown.may_name("a") and unknown.take("a") for _ in range(2000))
+    unknown.limit(1, 1)
+    assert all(unknown.may_name(None) and unknown.take(None) for _ in range(2000))
+    assert unknown.take("a")
+    assert not unknown.may_name("a")
+    assert unknown.may_name("b")
+    unknown.limit(0, 1)
+    assert unknown.may_name("a")

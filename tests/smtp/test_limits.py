@@ -10,6 +10,7 @@ from tmpmaild.smtp import connections, replies
 from tmpmaild.smtp.bounds import ALLOWANCE_BYTES
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
+OTHER = ("127.0.0.2", 0)
 
 
 # Stopping
@@ -109,9 +110,43 @@ async def test_a_limit_of_zero_is_none(serve):
         assert [(await (await house.connect()).reply())[:3] for _ in range(60)] == ["220"] * 60
 
 
-# Memory of all sessions together
+async def test_names_are_tried_so_often_over_all_sessions_of_a_client(serve):
+    async with serve(unknown_recipients_burst=3, unknown_recipients_per_minute=1) as house:
+        said = []
+        for name in ("one", "two", "three", "four", "abc", "postmaster"):
+            client = await house.greeted()
+            said += (await client.say("MAIL FROM:<a@example.com>", f"RCPT TO:<{name}@ours.test>", "QUIT"))[1:2]
+        assert said == [str(replies.UNKNOWN_RECIPIENT)] * 3 + [str(replies.UNKNOWN_TOO_OFTEN)] * 3
+        other = await house.connect(local_addr=OTHER)
+        await other.begin()
 
-OTHER = ("127.0.0.2", 0)
+
+async def test_a_mail_whose_recipient_was_accepted_is_stored_although_a_later_one_must_wait(serve):
+    async with serve(unknown_recipients_burst=1, unknown_recipients_per_minute=1) as house:
+        client = await house.greeted()
+        said = await client.say(
+            *MAIL[:2], "RCPT TO:<no@ours.test>", "RCPT TO:<abc+tag@ours.test>", "DATA", "hello\r\n."
+        )
+        assert [reply[:9] for reply in said[1:5]] == ["250 2.1.5", "550 5.1.1", "450 4.7.1", "354 End d"]
+        assert said[5].startswith("250 2.0.0")
+
+
+async def test_a_session_that_goes_on_naming_recipients_without_an_answer_is_closed(serve):
+    async with serve(unknown_recipients_burst=1, max_unknown_recipients=3) as house:
+        client = await house.greeted()
+        said = await client.say("MAIL FROM:<a@example.com>", *["RCPT TO:<no@ours.test>"] * 4)
+        assert [reply[:9] for reply in said[1:]] == ["550 5.1.1", "450 4.7.1", "450 4.7.1", "421 4.7.0"]
+
+
+async def test_an_exempt_network_names_as_many_unknown_recipients_as_it_likes(serve):
+    limits = {"unknown_recipients_burst": 1, "max_unknown_recipients": 0}
+    async with serve(**limits, exempt=[ip_network("127.0.0.0/8")]) as house:
+        client = await house.greeted()
+        said = await client.say("MAIL FROM:<a@example.com>", *["RCPT TO:<no@ours.test>"] * 20)
+        assert {reply[:9] for reply in said[1:]} == {"550 5.1.1"}
+
+
+# Memory of all sessions together
 
 
 async def test_a_declared_mail_has_its_memory_from_the_beginning(serve):

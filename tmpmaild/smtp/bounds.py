@@ -1,6 +1,9 @@
-"""Bounds of incoming mail: the memory of all of it, of a client's and of a session's, and how slowly it may come."""
+"""Bounds of incoming mail: memory in all, of a client and of a session; how slowly it may come; unknown recipients."""
 
 from collections import Counter
+from collections.abc import Callable
+
+from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 
 _MEASURED_SECONDS = 300
 _MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
@@ -112,3 +115,35 @@ class Pace:
         more_bytes = received_bytes - self._bytes
         self.since, self._bytes = now, received_bytes
         return more_bytes < seconds * _MIN_BYTES_PER_SECOND
+
+
+class UnknownRecipients:
+    """How many unknown recipients a client may name in all of its sessions together: a bucket of tokens each.
+
+    A client without a token is told nothing of any recipient, so that those that exist cannot be told from the others.
+    A token is taken before a recipient is looked up, and put back if it is known: so parallel sessions get no more.
+    A ``client`` of None has no limit. ``clock_seconds`` is monotonic.
+    """
+
+    def __init__(self, clock_seconds: Callable[[], float]) -> None:
+        self._clock_seconds = clock_seconds
+        self._buckets: TokenBuckets | None = None
+
+    def limit(self, per_minute: int, burst: int) -> None:
+        """Set the rate; 0 is no limit. A client keeps what it has left if the rate is the same as before."""
+        self._buckets = changed_buckets(self._buckets, TokenBuckets, per_minute, burst)
+
+    def may_name(self, client: str | None) -> bool:
+        """Return whether a client has a token left."""
+        return client is None or self._buckets is None or self._buckets.has_token(client, self._clock_seconds())
+
+    def take(self, client: str | None) -> bool:
+        """Take a token for a recipient that may be unknown; False if there is none."""
+        if client is None or self._buckets is None:
+            return True
+        return self._buckets.take(client, self._clock_seconds()).allowed
+
+    def put_back(self, client: str | None) -> None:
+        """Return the token: the recipient is known, or it could not be found out."""
+        if client is not None and self._buckets is not None:
+            self._buckets.put_back(client)

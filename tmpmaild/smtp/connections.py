@@ -14,7 +14,7 @@ from tmpmaild.inboxes.refusals import Refusals
 from tmpmaild.peers import Networks, belongs, client_name
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.bounds import Account, Memory
+from tmpmaild.smtp.bounds import Account, Memory, UnknownRecipients
 from tmpmaild.smtp.conversation import Conversation
 from tmpmaild.smtp.measures import SmtpMeasures
 from tmpmaild.smtp.replies import Reply
@@ -37,6 +37,8 @@ class SmtpSettings(Struct, frozen=True, kw_only=True):
     max_connections_per_client: int
     new_connections_per_minute: int = 600
     max_unknown_recipients: int = 100
+    unknown_recipients_per_minute: int = 60
+    unknown_recipients_burst: int = 600
     max_inflight_bytes: int
     offers_auth: bool = False
     exempt: Networks = ()
@@ -85,6 +87,7 @@ class Connections:
         self.tasks: set[asyncio.Task[Any]] = set()
         self.per_client: Counter[str] = Counter()
         self.memory = Memory()
+        self.unknown = UnknownRecipients(self.loop.time)
         self.measures = SmtpMeasures(lambda: len(self.open), lambda: self.memory.held_bytes)
         self._next_drain_at = 0.0
         self._buckets: TokenBuckets | None = None
@@ -96,6 +99,7 @@ class Connections:
         max_bytes = settings.max_inflight_bytes
         self.memory.limit(max_bytes, max(max_bytes // 2, settings.max_message_bytes))
         self._buckets = changed_buckets(self._buckets, TokenBuckets, settings.new_connections_per_minute)
+        self.unknown.limit(settings.unknown_recipients_per_minute, settings.unknown_recipients_burst)
         self._is_exempt = lru_cache(maxsize=4096)(lambda ip: belongs(ip, settings.exempt))
 
     def admit(self, connection: Connection) -> Reply | None:

@@ -124,7 +124,7 @@ class Conversation(Verbs):
         if reply is replies.RECIPIENT_OK:
             assert self._transaction is not None
             self._transaction.recipients.append(recipient)
-        elif reply is replies.UNKNOWN_RECIPIENT:
+        elif reply is replies.UNKNOWN_RECIPIENT or reply is replies.UNKNOWN_TOO_OFTEN:
             self._unknown_recipients += 1
             if 0 < self._max_unknown_recipients < self._unknown_recipients:
                 return replies.TOO_MANY_UNKNOWN

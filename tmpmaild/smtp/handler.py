@@ -13,8 +13,10 @@ from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.creating import Destination
 from tmpmaild.inboxes.faults import Step
 from tmpmaild.inboxes.service import InboxService
+from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import AcceptedRecipient, Envelope, Handover
 from tmpmaild.smtp import replies
+from tmpmaild.smtp.bounds import UnknownRecipients
 from tmpmaild.smtp.measures import SmtpMeasures
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Recipient
@@ -66,14 +68,15 @@ class SmtpEnvelope(AiosmtpdEnvelope):
 class Handler:
     """An answer to each request that the product decides. Each method returns a whole reply and raises nothing.
 
-    ``clock`` gives Unix milliseconds. ``creator`` maps an IP address to the client whose share pays for inboxes that
-    its mail creates.
+    ``clock`` gives Unix milliseconds. ``client`` maps an IP address to the client that limits are kept for, None for an
+    exempt one; its share pays for inboxes that its mail creates.
     """
 
     def __init__(
         self,
         service: InboxService,
-        creator: Callable[[str], str | None],
+        client: Callable[[str], str | None],
+        unknown: UnknownRecipients,
         measures: SmtpMeasures,
         clock: Callable[[], int],
     ) -> None:
@@ -81,7 +84,8 @@ class Handler:
         self._faults, self._blocks = service.faults, service.blocks
         self._measures = measures
         self.clock = clock
-        self._creator = creator
+        self._client = client
+        self._unknown = unknown
 
     def answer_sender(self, reverse_path: str, remote_ip: str) -> Reply:
         """Return, without waiting, whether a mail of this sender can be stored now."""
@@ -94,8 +98,10 @@ class Handler:
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
-    def answer_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply | None:
+    def answer_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient, remote_ip: str) -> Reply | None:
         """Accept a recipient that is known without waiting; None: call ``answer_recipient``."""
+        if not self._unknown.may_name(self._client(remote_ip)):
+            return replies.UNKNOWN_TOO_OFTEN
         try:
             inbox_id = self._service.recipient_now(recipient.mailbox)
         except Exception as error:  # noqa: BLE001 - logged there
@@ -104,19 +110,34 @@ class Handler:
             return None
         return envelope.accept(recipient.forward_path, inbox_id, self.clock())
 
-    async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
+    async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient, remote_ip: str) -> Reply:
         """Accept a recipient that is a live inbox here, or the operator."""
         mailbox = recipient.mailbox
         if mailbox.domain and mailbox.domain not in self._service.mail_domains:
             return replies.NOT_OURS
+        destination = await self._look_up(mailbox, self._client(remote_ip))
+        if type(destination) is Reply:
+            return destination
         try:
-            destination = await self._service.recipient(mailbox)
             refusal = await self._suffer([destination], "rcpt", envelope)
             return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
-        except RequestError as error:
-            return _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
+
+    async def _look_up(self, mailbox: Mailbox, client: str | None) -> Destination | Reply:
+        """Return where mail for a mailbox goes, or the reply that refuses it; an unknown one costs a token."""
+        if not self._unknown.take(client):
+            return replies.UNKNOWN_TOO_OFTEN
+        found: Destination | Reply
+        try:
+            found = await self._service.recipient(mailbox)
+        except RequestError as error:
+            found = _refusal(error)
+        except Exception as error:  # noqa: BLE001 - logged there
+            found = our_fault(error)
+        if found is not replies.UNKNOWN_RECIPIENT:
+            self._unknown.put_back(client)
+        return found
 
     @property
     def has_faults(self) -> bool:
@@ -157,7 +178,7 @@ class Handler:
             session=_handover(session, envelope),
         )
         try:
-            creator = self._creator(remote_ip)
+            creator = self._client(remote_ip)
             reply = replies.stored(await self._service.deliver(stored, envelope.destinations, content, creator))
         except RequestError as error:
             reply = _refusal(error)

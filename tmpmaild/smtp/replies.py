@@ -66,6 +66,7 @@ TOO_MANY_CONNECTIONS = _reply(421, "4.7.0", "Too many connections, try again lat
 LINE_WITHOUT_END = _reply(421, "4.7.0", "Line without end, closing")
 MESSAGE_WITHOUT_END = _reply(421, "4.7.0", "Message far over the limit, closing")
 
+UNKNOWN_TOO_OFTEN = _reply(450, "4.7.1", "Too many unknown recipients, try again later")
 OUR_FAULT = _reply(451, "4.3.0", "Temporary failure, try again later")
 MAILBOX_FULL = _reply(452, "4.2.2", "Mailbox full, try again later")
 SYSTEM_FULL = _reply(452, "4.3.1", "Insufficient system storage, try again later")

@@ -38,7 +38,8 @@ class SmtpServer:
         clock: Callable[[], int],
     ) -> None:
         self.connections = Connections(settings, tls, service.blocks.has_client, service.refusals)
-        self.handler = Handler(service, self.connections.client, self.connections.measures, clock)
+        shared = self.connections
+        self.handler = Handler(service, shared.client, shared.unknown, shared.measures, clock)
         self._listeners: list[asyncio.Server] = []
         self._tls = tls  # the last there was: what listens with TLS does so until the next start
 

@@ -213,9 +213,9 @@ class SmtpSession(SMTP):
         return self._handler.answer_sender(request.reverse_path, self.remote_ip)
 
     def _answer_recipient(self, request: Recipient) -> Reply | None:
-        reply = self._handler.answer_recipient_now(self._envelope, request)
+        reply = self._handler.answer_recipient_now(self._envelope, request, self.remote_ip)
         if reply is None:
-            self._wait_for(self._handler.answer_recipient(self._envelope, request))
+            self._wait_for(self._handler.answer_recipient(self._envelope, request, self.remote_ip))
         return reply
 
     def _answer_data(self, request: Data) -> Reply | None:

@@ -1,0 +1,89 @@
+"""What a client can find out by naming recipients, however it spreads them over sessions and time."""
+
+import asyncio
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tmpmaild.mail.addresses import parse_recipient
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.bounds import UnknownRecipients
+from tmpmaild.smtp.handler import Handler, SmtpEnvelope
+from tmpmaild.smtp.measures import SmtpMeasures
+from tmpmaild.smtp.requests import Recipient
+
+BURST, PER_MINUTE = 5, 10
+NAMES = ["abc", "def", "postmaster", "gone", "never", "ABC+tag", "other"]
+# In each step these are named at the same moment, each in a session of its own; then so many seconds pass.
+STEPS = st.lists(st.tuples(st.lists(st.sampled_from(NAMES), min_size=1, max_size=9), st.integers(0, 20)), max_size=12)
+
+
+class Guesser:
+    """Names recipients in any number of sessions of one client, on a clock of its own."""
+
+    def __init__(self, house):
+        self.now = 1000.0
+        self._unknown = UnknownRecipients(lambda: self.now)
+        self._unknown.limit(PER_MINUTE, BURST)
+        measures = SmtpMeasures(lambda: 0, lambda: 0)
+        self._handler = Handler(house.service, str, self._unknown, measures, house.service._clock)
+
+    async def _name(self, name):
+        path = f"{name}@ours.test"
+        recipient = Recipient(parse_recipient(path.encode(), utf8=False), path)
+        envelope = SmtpEnvelope("a@example.com")
+        reply = self._handler.answer_recipient_now(envelope, recipient, "192.0.2.1")
+        return reply or await self._handler.answer_recipient(envelope, recipient, "192.0.2.1")
+
+    async def name(self, *names):
+        return await asyncio.gather(*map(self._name, names))
+
+
+@pytest.fixture
+async def house(serve):
+    async with serve(names=("abc", "def")) as house:
+        yield house
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+async def test_a_client_learns_so_many_names_a_minute_however_it_mixes_its_sessions(house, steps):
+    guesser, told_at = Guesser(house), []
+    for names, seconds in steps:
+        told_at += [guesser.now] * (await guesser.name(*names)).count(replies.UNKNOWN_RECIPIENT)
+        guesser.now += seconds
+    for first, at in enumerate(told_at):
+        within = sum(1 for other in told_at[first:] if other < at + 60)
+        assert within <= BURST + PER_MINUTE
+
+
+async def test_a_client_without_a_token_cannot_tell_names_apart(house):
+    guesser = Guesser(house)
+    assert set(await guesser.name(*["gone"] * BURST)) == {replies.UNKNOWN_RECIPIENT}
+    assert set(await guesser.name(*NAMES, *NAMES)) == {replies.UNKNOWN_TOO_OFTEN}
+    assert [set(await guesser.name(name)) for name in NAMES] == [{replies.UNKNOWN_TOO_OFTEN}] * len(NAMES)
+
+
+async def test_the_last_token_is_for_one_session_even_if_others_ask_at_the_same_moment(house):
+    guesser = Guesser(house)
+    await guesser.name(*["gone"] * (BURST - 1))
+    said = await guesser.name("abc", "gone", "never")  # "abc" is looked up first, and holds the token meanwhile
+    assert said == [replies.RECIPIENT_OK, replies.UNKNOWN_TOO_OFTEN, replies.UNKNOWN_TOO_OFTEN]
+    assert await guesser.name("gone") == [replies.UNKNOWN_RECIPIENT]
+
+
+async def test_recipients_that_are_known_cost_nothing(house):
+    guesser = Guesser(house)
+    for _ in range(10):
+        assert set(await guesser.name("abc", "def", "postmaster", "ABC+tag")) == {replies.RECIPIENT_OK}
+    assert await guesser.name(*["gone"] * BURST) == [replies.UNKNOWN_RECIPIENT] * BURST
+
+
+async def test_tokens_come_back_one_by_one(house):
+    guesser = Guesser(house)
+    await guesser.name(*["gone"] * BURST)
+    guesser.now += 60 / PER_MINUTE
+    assert await guesser.name("abc") == [replies.RECIPIENT_OK]
+    assert await guesser.name("gone") == [replies.UNKNOWN_RECIPIENT]
+    assert await guesser.name("abc") == [replies.UNKNOWN_TOO_OFTEN]
