@@ -3,8 +3,11 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from growth import assert_linear
+from tmpmaild.mail import hiding
 from tmpmaild.mail.htmltext import links, to_text
 
 FORMS = [
@@ -185,12 +188,69 @@ FORMS = [
     "<svg><defs><text>secret</text></defs><desc>secret</desc></svg>shown",
     '<img style="display:none" alt=secret>shown',
     "<img alt=shown style='width:100px'>",
+    '<div style="display:&#110;one">secret</div>shown',
+    "<style>p{display:none}</style><p>secret</p>shown",
+    "<style>#x{display:none}</style><p id=x>secret</p>shown",
+    "<style>*{font-size:0}b{font-size:12px}</style><p>secret</p><b>shown</b>",
+    "<style>.x{color:#fff}</style><p class=x>secret</p>shown",
+    "<style><!-- .x{display:none} --></style><p class=x>secret</p>shown",
+    "<style>.x{display:none}@media print{.x{display:block!important}}</style><p class=x>secret</p>shown",
+    "<style>p.x{display:none}.x{display:block}</style><p class=x>secret</p>shown",
+    "<style>.x{font-size:0}</style><p class=x>secret</p>shown",
+    "<style>.x{font-size:1px;line-height:1px}</style><span class=x>secret</span>shown",
+    "<style>.x{font:0/0 a}</style><span class=x>secret</span>shown",
+    "<style>.x{color:transparent}</style><b class=x>secret</b>shown",
+    "<style>.x{color:rgba(0,0,0,0)}</style><b class=x>secret</b>shown",
+    "<style>.x{text-indent:-9999px}</style><div class=x>secret</div>shown",
+    "<style>.x{visibility:hidden}</style><b class=x>secret</b>shown",
+    "<style>.x{opacity:0}</style><b class=x>secret</b>shown",
+    "<style>.x{max-height:0;overflow:hidden}</style><div class=x>secret</div>shown",
+    "<style>.x{max-height:0}.y{overflow:hidden}</style><div class='x y'>secret</div>shown",
+    "<style>.x{max-height:0}.y{overflow:hidden}</style><div class=x>shown</div>",
+    "<STYLE>.x{font-size:0}</STYLE><p class=x>secret</p>shown",
+    "<p class=x>secret</p>shown<style>.x{font-size:0}",
+    "<style>.x{font-size:0}</style><p class=&#120;>secret</p>shown",
+    "<style>.sm\\:x{font-size:0}</style><p class=sm:x>secret</p>shown",
+    "<style>p.x.y{font-size:0}</style><p class='y x'>secret</p><p class=x>shown</p>",
+    "<style>.y,P#q{font-size:0}</style><p id=q>secret</p><b id=q>shown</b>",
+    "<style>.y:hover,.x{font-size:0}</style><p class=x>secret</p>shown",
+    "<style>.x{font-size:0}.x::before{font-size:12px}</style><p class=x>secret</p>shown",
+    "<style>.x{font-size:0}p{font-size:14px}</style><p class=x>secret</p>shown",
+    "<style>.x{font-size:0}@media(max-width:600px){p{font-size:14px}}</style><p class=x>secret</p>shown",
+    "<style>.x{font-size:0}@media(max-width:600px){p{font-size:14px!important}}</style><p class=x>shown</p>",
+    "<style>.x{font-size:0}@media(max-width:600px){.x{font-size:0!important}}</style><p class=x>secret</p>shown",
+    "<style media='(max-width:600px)'>.x{display:block}</style><style>.x{display:none}</style><p class=x>secret</p>shown",
+    "<style>.x{display:none}</style><style media='(max-width:600px)'>.x{display:block}</style><p class=x>shown</p>",
+    "<style>p{font-size:0}.x{font-size:14px}</style><p class=x>shown</p>",
+    "<style>p{font-size:0}p.x{font:14px Arial}</style><p class=x>shown</p>",
+    "<style>.x{font-size:0}</style><p class=x style='font-size:14px'>shown</p>",
+    "<style>.x{font-size:0}</style><p class=x style='font:14px Arial'>shown</p>",
+    "<style>.x{font-size:0!important}</style><p class=x style='font-size:14px'>secret</p>shown",
+    "<style>.x{margin-left:-9999px}</style><p class=x style='margin:0'>shown</p>",
+    "<style>.x{position:absolute;left:-9999px}</style><p class=x style='inset:0'>shown</p>",
+    "<style>td{font-size:0}td p{font-size:14px}</style><table><tr><td>secret<p>shown</p></td></tr></table>",
+    "<style>.x{font-size:0}td .x{font-size:14px}</style><table><tr><td><p class=x>shown</p></td></tr></table>",
+    "<style>.x{font-size:0}[align]{font-size:14px}</style><p class=x align=left>shown</p>",
+    "<style>.x{font-size:0}p:not(.y){font-size:14px}</style><p class=x>shown</p>",
+    "<style>.x{font-size:0}:is(p:not(.y)){font-size:14px}</style><p class=x>shown</p>",
+    "<style>.x,{font-size:0}</style><p class=x>shown</p>",
+    "<style>.x,$y{font-size:0}</style><p class=x>shown</p>",
+    "<style>.1x{font-size:0}</style><p class=1x>shown</p>",
+    "<style>@supports (x:y){.x{font-size:0}}</style><p class=x>shown</p>",
+    "<style>@media screen and (max-width:600px){.x{font-size:0}}</style><p class=x>shown</p>",
+    "<style>.x{color:transparent;background:linear-gradient(red,blue);-webkit-background-clip:text}</style><b class=x>shown</b>",
+    "<style>.x{color:#fff}.y{background:#000}</style><div class=y><b class=x>shown</b></div>",
+    "<style>:root{color-scheme:dark}.x{color:#fff}</style><b class=x>shown</b>",
+    "<style>.x{color:#fff}</style><font color=red class=x>secret</font>shown",
+    "<style>.x{color:red}</style><font color=white class=x>shown</font>",
+    "<span style='font-size:0;font-size:14px'>shown</span>",
+    "<font color=white style='color:red'>shown</font>",
+    "<div style='margin-left:-9999px;margin:0'>shown</div>",
 ]
 # Hidden in a browser, and read all the same.
 NOT_RECOGNISED = [
     '<div style="display:none;display:bogus">secret</div>shown',
     '<div style="display:none;x:(;display:block;)">secret</div>shown',
-    '<div style="display:&#110;one">secret</div>shown',
     "<div popover>secret</div>shown",
     '<!doctype html><div style="font-size:0"><table><tr><td>secret</table></div>shown',
     '<div style="font-size:4px"><b style="font-size:.2em">secret</b></div>shown',
@@ -211,26 +271,20 @@ NOT_RECOGNISED = [
     '<div style="background:#000"><div style="background:#fff"><b style="color:#fff">secret</b></div></div>shown',
     "<body bgcolor=black text=black>secret<font color=white>shown</font></body>",
     '<b style="background:#000">secret<p>shown</p></b>',
-    "<style>p{display:none}</style><p>secret</p>shown",
-    "<style>#x{display:none}</style><p id=x>secret</p>shown",
     "<style>p.x.y,#q{display:none}</style><p class='y x'>secret</p><p class=x>shown</p>",
     "<style>div .x{opacity:0}</style><div><p><b class=x>secret</b></p></div><b class=x>shown</b>",
     "<style>div>.x{opacity:0}</style><div><b class=x>secret</b><p><b class=x>shown</b></p></div>",
     "<style>body .x{display:none}</style><p class=x>secret</p>shown",
     "<style>[data-x]{display:none}</style><p data-x>secret</p>shown",
     "<style>p[title^=ab i]{display:none}</style><p title=abc>secret</p>shown",
-    "<style>*{font-size:0}b{font-size:12px}</style><p>secret</p><b>shown</b>",
-    "<style>.x{color:#fff}</style><p class=x>secret</p>shown",
     "<style>body{background:#222}.x{color:#222}</style><p class=x>secret</p><p style='color:#fff'>shown</p>",
-    "<style><!-- .x{display:none} --></style><p class=x>secret</p>shown",
     "<style>@media only screen and (min-width:480px){.x{display:none}}</style><p class=x>secret</p>shown",
-    "<style>.x{display:none}@media print{.x{display:block!important}}</style><p class=x>secret</p>shown",
     "<style>.x{display:none}.x:hover{display:block}.x::before{display:block}</style><p class=x>secret</p>shown",
     "<style>.x{display:none}.x:bogus,.x{display:block}</style><p class=x>secret</p>shown",
     "<style>.x{display:none}.x{display:blok}</style><p class=x>secret</p>shown",
     "<style>.x{display:none}</style><style>}.x{display:block}</style><p class=x>secret</p>shown",
     "<style>.x{display:none}@font-face{.x{display:block}}</style><p class=x>secret</p>shown",
-    "<style>p.x{display:none}.x{display:block}</style><p class=x>secret</p>shown",
+    "<style>.x{font-size:0}</style><div class=x><p>secret</p></div>shown",
     "<style>.X{display:none}</style><p class=x>secret</p>shown",
     "<p hidden>secret<p>shown",
     "<p hidden>secret<div>shown</div>",
@@ -256,6 +310,92 @@ def test_what_is_plainly_hidden_is_not_read_and_what_is_shown_is():
 
 def test_nothing_that_is_shown_is_lost_where_hiding_is_not_recognised():
     assert [html for html in NOT_RECOGNISED if words(html).count("shown") != html.count("shown")] == []
+
+
+# Each hides a run of text in an element that begins a line.
+HIDING = [
+    "display:none",
+    "visibility:hidden",
+    "opacity:0",
+    "filter:opacity(0)",
+    "font-size:0",
+    "font-size:1px",
+    "font:1px/1 Arial",
+    "color:transparent",
+    "color:#0000",
+    "color:rgba(0,0,0,0) !important",
+    "color:#fff",
+    "max-height:0;overflow:hidden",
+    "height:1px;width:1px;overflow:hidden",
+    "position:absolute;left:-9999px",
+    "position:absolute;clip:rect(0,0,0,0)",
+    "clip-path:inset(50%)",
+    "margin-left:-9999px",
+    "transform:scale(0)",
+    "text-indent:-9999px",
+    "content-visibility:hidden",
+]
+BOXES = {"max-height:0;overflow:hidden", "height:1px;width:1px;overflow:hidden", "margin-left:-9999px"}
+BOXES |= {"transform:scale(0)", "text-indent:-9999px", "content-visibility:hidden"}
+"""What hides only elements that are boxes."""
+NOT_HIDING = ["color:red", "font-size:14px", "max-height:0", "left:-9999px", "opacity:0.9", "display:block", ""]
+SELECTORS = [".s", "#s", "section", "section.s", "section#s", "*.s", ".s.t", ".other, .s", "@media screen{.s"]
+PIECES = st.lists(
+    st.sampled_from(
+        ["shown ", "<p>", "</p>", "<br>", "<b>shown</b>", "<a href=https://a.test/x>shown</a>", "<img alt=shown>"]
+    ),
+    max_size=6,
+).map("".join)
+SHEETS = st.lists(
+    st.sampled_from(
+        [
+            "p{margin:0}",
+            ".o{display:none}",
+            "a:hover{color:red}",
+            "@media(max-width:9px){.o{color:#fff}}",
+            "td .t{top:0}",
+        ]
+    ),
+    max_size=3,
+).map("".join)
+
+
+@given(
+    st.sampled_from(HIDING + NOT_HIDING),
+    st.sampled_from(SELECTORS),
+    st.tuples(PIECES, PIECES, PIECES),
+    SHEETS,
+    st.booleans(),
+)
+def test_a_rule_of_a_sheet_does_what_the_same_style_does(style, selector, pieces, sheet, comes_last):
+    before, run, after = pieces
+    rule = f"{selector}{{{style}}}" + "}" * selector.count("{")
+    inline, ruled = (
+        f"<style>{sheet if comes_last else ''}{one}{'' if comes_last else sheet}</style>"
+        f"{before}<section {attributes}>secret {run}</section>{after}"
+        for one, attributes in (("", f'style="{style}"'), (rule, 'class="t s" id=s'))
+    )
+    assert to_text(ruled) == to_text(inline)
+    assert list(links(ruled)) == list(links(inline))
+
+
+@pytest.mark.parametrize("style", HIDING)
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_a_code_and_a_link_that_a_rule_hides_are_not_found(style, selector):
+    rule = f"{selector}{{{style}}}" + "}" * selector.count("{")
+    html = f"<style>{rule}</style><p>Hello</p><section class='t s' id=s>Your code is 481516</section>"
+    assert "481516" not in to_text(html)
+    inner = f"<style>{rule.replace('section', 'a')}</style><a class='t s' id=s href=https://a.test/confirm>Confirm</a>"
+    if style not in BOXES:
+        assert list(links(inner)) == []
+
+
+def test_a_link_of_which_only_a_part_is_invisible_is_one():
+    assert list(links("<a href=https://a.test/><b style='font-size:0'>no</b>yes</a>")) == [
+        ("", "https://a.test/", "yes")
+    ]
+    image = "<a href=https://a.test/ style='font-size:0'> <img src=x></a>"
+    assert list(links(image)) == [("", "https://a.test/", "")]
 
 
 def test_a_link_hidden_by_a_class_is_none():
@@ -293,8 +433,30 @@ def test_reading_a_sheet_takes_linear_time(piece):
         pytest.param(
             lambda n: f"<style>.a{{{'b:;' * n}opacity:1}}</style>" + "<br class=a>" * n, id="a rule, elements"
         ),
-        pytest.param(lambda n: "<style>" + ".a{opacity:1}" * n + "</style>" + "<br class=a>" * n, id="rules, elements"),
+        pytest.param(lambda n: "<style>" + ".a{opacity:0}" * n + "</style>" + "<br class=a>" * n, id="rules, elements"),
+        pytest.param(
+            lambda n: (
+                "<style>.a{opacity:0}"
+                + "".join(f".a.b{i}{{color:red}}" for i in range(n))
+                + "</style>"
+                + "".join(f"<br class=a title={i}>" for i in range(n))
+            ),
+            id="different rules, different elements",
+        ),
+        pytest.param(
+            lambda n: "<style>" + ".a{opacity:0}" + ".a," * n + "a{top:0}" + "</style>" + "<br class=a>" * n,
+            id="a list",
+        ),
     ],
 )
 def test_rules_times_blocks_or_elements_are_not_counted_out(html):
     assert_linear(lambda text: to_text(html(len(text))), "x" * 2500)
+
+
+def test_the_quick_look_at_a_sheet_misses_nothing_that_hides():
+    styles = [style for html in FORMS for style in re.findall(r"style=\"([^\"]*)\"", html)] + HIDING
+    for style in styles:
+        plain = hiding.plain(style)
+        if hiding.may_hide_by_rule(hiding.declared(plain), on_white=True):
+            assert hiding.is_suspect(plain.lower()), style
+            assert hiding.may_hide(f'style="{style}"'), style

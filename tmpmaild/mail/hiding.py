@@ -1,16 +1,12 @@
-"""Which declarations plainly hide what an element holds, in its style or for a class of the mail's own sheets.
+"""Which declarations plainly hide what an element holds, or make the text right behind its tag invisible.
 
-No rule overrides another: a class that any other rule may show is not hidden, and what cannot be decided is seen.
+They are the same wherever they stand: in the style of an element or in a sheet (``csscascade``).
 """
 
 import re
-from collections.abc import Iterable, Iterator
 
 from tmpmaild.mail.htmltree import BLOCKS, names
 
-MAX_SHEET_CHARACTERS = 64 * 1024
-_MAX_CLASSES = 50
-_MAX_DEPTH = 16
 _MAX_VALUE_CHARACTERS = 200
 # What makes room in a box that has none of its own.
 _ROOMY = names(
@@ -19,36 +15,19 @@ _ROOMY = names(
     "padding-left padding-right padding-top"
 )
 _COUNTED = _ROOMY | names(
-    "clip clip-path content-visibility display filter height left margin-left max-height max-width opacity overflow "
-    "position right top transform visibility width"
+    "-webkit-background-clip background background-clip background-image clip clip-path color content-visibility "
+    "display filter font-size height left margin-left max-height max-width opacity overflow position right "
+    "text-indent top transform visibility width"
 )
-_SIGNS = (
-    "none",
-    "hidden",
-    "opacity",
-    "font-size",
-    "absolute",
-    "fixed",
-    "transparent",
-    "\\",
-    "margin-left",
-    "transform",
-)
+# What sets others too: the value is not read, but for the size of a font.
+_SHORTHANDS = {"margin": ("margin-left",), "inset": ("left", "right", "top"), "font": ("font-size",)}
+_FONT = "font "  # before the value of ``font``, where that of ``font-size`` is expected
 _ODD = re.compile(r"/\*.*?(?:\*/|\Z)|\\(?:([0-9a-fA-F]{1,6}+)\s?|(.))", re.DOTALL)
-_BRACE = re.compile(r"[{}]")
-_EVERY_SCREEN = re.compile(r"@media\s++(?:only\s++)?(?:all|screen)", re.IGNORECASE)
-_NOT_DISPLAYED = re.compile(r"display\s*+:\s*+none")
-_FOR_ALL = re.compile(r"media\s*+=\s*+[\"']?(?:all|screen)\b(?!\s*+and)|type\s*+=\s*+[\"']?text/css\b", re.IGNORECASE)
-_FOR_FEW = re.compile(r"\b(?:media|type)\s*+=", re.IGNORECASE)
-_CLASS = re.compile(r"\.([\w-]+)")
-_ONLY_CLASS = re.compile(r"\s*+\.([\w-]++)\s*+")
-_SEEN_OR_NOT = re.compile(
-    r"(?:^|[;\s])(?:display|visibility|opacity|position|height|max-height|font|font-size|color|filter|margin-left|transform)\s*+:"
-)
 _IMPORTANT = re.compile(r"(?<!\s)\s*+!\s*+important\Z")
 _NOTHING = re.compile(r"(?:0|0?\.0+|0\.0*)(?:px|pt|em|rem|%)?")
 _NO_ROOM = re.compile(r"(?:0|0?\.0+|0\.0*|1(?=px))(?:px|pt|em|rem)?")
 _FAR = re.compile(r"-[0-9]{4,6}(?:\.[0-9]*)?(?:px|pt)|-[0-9]{3,5}(?:em|rem)")
+_SIDES = ("height", "max-height", "width", "max-width")
 _CUT_AWAY = re.compile(r"rect\((?:[01](?:px)?[ ,]*){4}\)")
 _SHAPED_AWAY = re.compile(r"inset\((?:[5-9][0-9]|100)%\)|circle\(0(?:px|%)?\)|polygon\(0 0(?:, ?0 0)*\)")
 
@@ -78,6 +57,29 @@ _HIDING_BOXES = {
         rf"scale(?:x|y|3d)?\({_NOTHING.pattern}(?:,[^()]*+)?\)|translatex?\((?:{_FAR.pattern})(?:,[^()]*+)?\)"
     ),
 }
+_NO_ALPHA = r"[,/]\s*+(?:0?\.0++|0|none)%?\s*+\)"
+_TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.[0-9]++(?:px|pt)|[01]px|[01]\.px)"
+# Values that make text invisible. Elements within may set these anew, as layouts of tables do with the size.
+_HIDING_TEXT = {
+    "font-size": re.compile(rf"{_TINY}|\A{_FONT}(?:[a-z]++ )*?{_TINY}(?:/\S++)? .*"),
+    "color": re.compile(
+        rf"transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00"
+        rf"|[a-z]{{3,5}}\((?:[^(,/);]*+|(?:[^(,);]*+,){{2}}[^(,);]*+){_NO_ALPHA}"
+    ),
+    "text-indent": re.compile("-[0-9]{4,6}px"),
+}
+_WHITE = re.compile("white|#fff(?:fff)?")
+# What is declared where any value above is, and seldom elsewhere. Alternatives that begin with a letter are found fast.
+_SUSPECT = re.compile(
+    r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|opacity\s*+[:(]\s*+(?:[-.0]|[0-9](?:\.[0-9]*+)?%)"
+    r"|clip(?:-path)?\s*+:\s*+(?:rect|inset|circle|polygon)|left\s*+:\s*+-[0-9]{3}|top\s*+:\s*+-[0-9]{3}"
+    r"|right\s*+:\s*+(?:-[0-9]{3}|[0-9]{4})|transform\s*+:\s*+(?:scale|translate)|indent\s*+:\s*+-[0-9]{4}"
+    r"|height\s*+:\s*+(?:[0.]|1px)|width\s*+:\s*+(?:[0.]|1px)|font-size\s*+:\s*+(?:[0.]|1(?:\.[0-9]*+)?p)"
+    r"|font\s*+:\s*+(?:[a-z]++\s++)*(?:[0.]|1(?:\.[0-9]*+)?p)"
+    r"|color\s*+:\s*+(?:transparent|white|#fff|#[0-9a-f]{3}(?:[0-9a-f]{3}0)?0|[a-z]{3,5}\()"
+)
+# What else in attributes may hide: other attributes, and what has to be decoded first.
+_SUSPECT_ATTRIBUTES = re.compile(rf"{_SUSPECT.pattern}|hidden|\\|/\*|&#|color\s*+=\s*+[\"']?+\s*+(?:white|#fff)")
 
 
 def declared(style: str) -> Declared:
@@ -85,20 +87,37 @@ def declared(style: str) -> Declared:
     found: Declared = {}, {}
     for part in plain(style).lower().split(";"):
         name, _, value = part.partition(":")
-        if (name := name.strip()) in _COUNTED:
+        if (name := name.strip()) in _COUNTED or name in _SHORTHANDS:
             value = " ".join(value.split())
             bare = _IMPORTANT.sub("", value)
-            found[bare != value][name] = bare if len(bare) <= _MAX_VALUE_CHARACTERS else "?"
+            written = bare if len(bare) <= _MAX_VALUE_CHARACTERS else "?"
+            if name in _SHORTHANDS:
+                written = f"{_FONT}{written}" if name == "font" else "?"
+            for one in _SHORTHANDS.get(name, (name,)):
+                found[bare != value][one] = written
     return found
 
 
-def together(styles: Iterable[Declared]) -> dict[str, str]:
-    """Return the values that apply when all of these are declared, in this order."""
-    plain_ones, important = dict[str, str](), dict[str, str]()
-    for one in styles:
-        plain_ones |= one[0]
-        important |= one[1]
-    return plain_ones | important
+def in_style(style: str) -> dict[str, str]:
+    """Return the values that apply of those that a style declares."""
+    ordinary, important = declared(style)
+    return ordinary | important
+
+
+def is_suspect(css: str) -> bool:
+    """Return whether a quick look at a sheet or a block, in lower case, finds a value that may hide text."""
+    return _SUSPECT.search(css) is not None
+
+
+def may_hide_by_rule(declared: Declared, *, on_white: bool) -> bool:
+    """Return whether any value that is declared may hide text, alone or with others."""
+    values = declared[0] | declared[1]
+    for patterns in (_HIDING, _HIDING_PLACED, _HIDING_BOXES, _HIDING_TEXT):
+        if any(pattern.fullmatch(values.get(name, "")) for name, pattern in patterns.items()):
+            return True
+    if on_white and is_white(values.get("color", "")):
+        return True
+    return any(_NO_ROOM.fullmatch(values.get(side, "")) for side in _SIDES)
 
 
 def hides(name: str, declared: dict[str, str]) -> bool:
@@ -114,77 +133,33 @@ def hides(name: str, declared: dict[str, str]) -> bool:
     return (is_away and not _has_padding(declared)) or _has_no_room(declared)
 
 
+def is_white(colour: str) -> bool:
+    """Return whether a colour is white, as it is mostly written."""
+    return _WHITE.fullmatch(colour) is not None
+
+
+def blanks(name: str, declared: dict[str, str], colour: str, *, on_white: bool) -> str:
+    """Return whether text right behind a tag cannot be seen: "" (it can), a "line" of it, or "all".
+
+    White text cannot be seen where the page is surely white.
+    """
+    if _HIDING_TEXT["font-size"].fullmatch(declared.get("font-size", "")):
+        return "all"
+    if _HIDING_TEXT["color"].fullmatch(colour) and not _has_gradient_letters(declared):
+        return "all"
+    if on_white and is_white(colour):
+        return "all"
+    return "line" if name in BLOCKS and _HIDING_TEXT["text-indent"].fullmatch(declared.get("text-indent", "")) else ""
+
+
 def may_hide(attributes: str) -> bool:
-    """Return whether a quick look at attributes finds anything that ``hides`` may take for hiding, or ``hidden``."""
-    text = attributes.lower()
-    return (
-        "hidden" in text
-        or "visibility" in text
-        or "opacity" in text
-        or "clip" in text
-        or "filter" in text
-        or "transform" in text
-        or "margin-left" in text
-        or "absolute" in text
-        or "fixed" in text
-        or "\\" in text
-        or "/*" in text
-        or ("display" in text and _NOT_DISPLAYED.search(text) is not None)
-    )
+    """Return whether a quick look at attributes finds anything that may hide text."""
+    return _SUSPECT_ATTRIBUTES.search(attributes.lower()) is not None
 
 
 def plain(style: str) -> str:
     """Return CSS without comments and escapes."""
     return _ODD.sub(_made_plain, style) if "\\" in style or "/*" in style else style
-
-
-def hidden_classes(parts: Iterable[tuple[str, str, str]]) -> dict[str, Declared]:
-    """Return the classes that the sheets of a mail hide, and what they declare for them; given what it is made of."""
-    sheets: list[str] = []
-    is_sure = False
-    for kind, text, attributes in parts:
-        if kind == "start":
-            is_sure = text == "style" and _FOR_FEW.search(_FOR_ALL.sub("", attributes)) is None
-        elif kind == "sheet" and is_sure:
-            sheets.append(text)
-    sheet = "\n".join(sheets)[:MAX_SHEET_CHARACTERS]
-    lower = sheet.lower()
-    return _hidden(sheet) if any(sign in lower for sign in _SIGNS) else {}
-
-
-def _hidden(sheet: str) -> dict[str, Declared]:
-    found: dict[str, Declared] = {}
-    shown: set[str] = set()
-    for is_sure, selectors, block in _rules(plain(sheet)):
-        hidden = set()
-        if is_sure and ":" not in selectors and "animation" not in block and any(sign in block for sign in _SIGNS):
-            alone = (_ONLY_CLASS.fullmatch(one) for one in selectors.split(","))
-            hidden = {one[1] for one in alone if one}
-            style = declared(block)
-            for one in hidden:
-                if one in found or len(found) < _MAX_CLASSES:
-                    ordinary, important = found.get(one, ({}, {}))
-                    found[one] = ordinary | style[0], important | style[1]
-        if _SEEN_OR_NOT.search(block):
-            shown.update(set(_CLASS.findall(selectors)) - hidden)
-    return {one: style for one, style in found.items() if one not in shown}
-
-
-def _rules(sheet: str) -> Iterator[tuple[bool, str, str]]:
-    """Yield whether a rule applies on every screen, its selectors and its block."""
-    start, is_sure = 0, True
-    around = list[tuple[str, bool]]()  # what is open, and whether what stood around it applies on every screen
-    for brace in _BRACE.finditer(sheet):
-        text = sheet[start : brace.start()].strip()
-        start = brace.end()
-        if brace[0] == "{":
-            opened = text.rpartition(";")[2].strip()
-            around.append((opened, is_sure))
-            is_sure = is_sure and len(around) <= _MAX_DEPTH and _EVERY_SCREEN.fullmatch(opened) is not None
-        elif around:
-            selectors, is_sure = around.pop()
-            if not selectors.startswith("@"):
-                yield is_sure, selectors, text.lower()
 
 
 def _is_box(name: str, declared: dict[str, str]) -> bool:
@@ -199,7 +174,14 @@ def _has_no_room(declared: dict[str, str]) -> bool:
     """Return whether a box has no room and cuts off what it holds."""
     if declared.get("overflow") not in ("hidden", "clip") or _has_padding(declared):
         return False
-    return any(_NO_ROOM.fullmatch(declared.get(side, "")) for side in ("height", "max-height", "width", "max-width"))
+    return any(_NO_ROOM.fullmatch(declared.get(side, "")) for side in _SIDES)
+
+
+def _has_gradient_letters(declared: dict[str, str]) -> bool:
+    """Return whether letters let a gradient through: they are seen, if it has colours."""
+    background = declared.get("background", "") + declared.get("background-image", "")
+    clips = declared.get("background-clip", ""), declared.get("-webkit-background-clip", "")
+    return "text" in clips and ("gradient(" in background or "?" in background) and "transparent" not in background
 
 
 def _made_plain(found: re.Match[str]) -> str:

@@ -6,12 +6,14 @@ beforehand. For text it is enough to know which tags break lines and which hide 
 """
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from tmpmaild.mail import charsets, hiding
+from tmpmaild.mail.csscascade import Cascade, sheets_of
 from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped
-from tmpmaild.mail.htmltree import BLOCKS, names
+from tmpmaild.mail.htmltree import names
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000
@@ -29,25 +31,11 @@ _SPACED = names("blockquote h1 h2 h3 h4 h5 h6 ol p pre ul")
 _UNSEEN = names("audio canvas datalist defs desc video")
 _VOID = names("area base basefont bgsound br col embed frame hr img input link meta param source track wbr")
 
-# Elements within may set these anew, as layouts of tables do with the size: they hide only the text up to the next tag.
-_NO_ALPHA = r"[,/]\s*+(?:0?\.0++|0|none)%?\s*+\)"
-_MAY_BLANK = re.compile(
-    rf"font(?:-size)?\s*+:|transparent|text-indent|{_NO_ALPHA}|#[0-9a-f]{{3}}(?:[0-9a-f]{{3}}0)?0|color\s*+[:=]\s*+[\"']?+\s*+(?:white|#fff)",
-    re.IGNORECASE,
-)
-_TINY = r"(?:0(?:px|pt|em|rem|%)?|0?\.0++(?:em|rem|%)?|0\.0*(?:em|rem|%)|[01]?\.[0-9]++(?:px|pt)|[01]px|[01]\.px)"
-_BLANKING_STYLE = re.compile(
-    rf"(?:^|[;\s])(?:font-size\s*+:\s*+{_TINY}|font\s*+:(?:\s*+[a-z]++)*?\s*+{_TINY}(?:/\S++)?\s[^;]*+"
-    rf"|color\s*+:\s*+(?:transparent|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00"
-    rf"|[a-z]{{3,5}}\((?:[^(,/);]*+|(?:[^(,);]*+,){{2}}[^(,);]*+){_NO_ALPHA}))\s*+(?:!|;|$)",
-    re.IGNORECASE,
-)
-_GRADIENT_LETTERS = re.compile(r"background-clip\s*+:\s*+text\b", re.IGNORECASE)
-_INDENTED_AWAY = re.compile(r"(?:^|[;\s])text-indent\s*+:\s*+-[0-9]{4,6}px", re.IGNORECASE)
-_WHITE = re.compile(r"(?:^|[;\s])color\s*+:\s*+(?:white|#fff(?:fff)?)\s*+(?:!|;|$)", re.IGNORECASE)
-_COLOURS_A_PAGE = re.compile(r"background|bgcolor|<style|<link", re.IGNORECASE)
+# A sheet cannot without one of these words, or an escape.
+_COLOURS_A_PAGE = re.compile(r"background|bgcolor|<link|color-scheme|@import|\\", re.IGNORECASE)
 # What may end without an end tag, when the next begins (HTML, 13.1.2.4).
 _ENDS_BY_ITSELF = names("p li dt dd tr td th thead tbody tfoot option optgroup colgroup")
+_STYLE_TAG = re.compile("</?style", re.IGNORECASE)
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 # What the URL standard of browsers takes off an address.
 _LINE_ENDS = re.compile(r"[\t\n\r]")
@@ -70,11 +58,12 @@ def to_text(html: str, budget: Budget | None = None) -> str:
     """
     budget = budget or Budget()
     source = charsets.scrub(html[:MAX_CHARACTERS])
-    page, hidden = _Page(), _Hidden(_classes_of(source), budget)
-    page.read(source, hidden, budget)
+    styles = _Styles(source, budget)
+    page, hidden = _Page(), _Hidden(styles)
+    page.read(_seen(tokens(source, budget), hidden))
     if hidden.hides_too_much(found_nothing=not page.text()):
         page = _Page()
-        page.read(source, _Hidden({}, budget, skips=False), budget)
+        page.read(_seen(tokens(source, budget), _Hidden(styles, skips=False)))
     return page.text()
 
 
@@ -83,37 +72,42 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
 
     The text before reaches back to the link before, or BEFORE_CHARACTERS; an image is its alternative text. The
     address is what a browser would follow: without spaces around it, and without line ends. White space is
-    collapsed. Hidden links are left out. Of very large HTML the beginning is read.
+    collapsed. Hidden links are left out, and those whose text is invisible. Of very large HTML the beginning is read.
     """
     source, budget = charsets.scrub(html[:MAX_CHARACTERS]), Budget()
-    hidden = _Hidden(_classes_of(source), budget)
+    styles = _Styles(source, budget)
+    hidden = _Hidden(styles)
     found = list(_links(source, hidden, budget))
-    shown = _Hidden({}, budget, skips=False)
+    shown = _Hidden(styles, skips=False)
     yield from _links(source, shown, budget) if hidden.hides_too_much(found_nothing=False) else found
 
 
 def _links(source: str, hidden: "_Hidden", budget: Budget) -> Iterator[tuple[str, str, str]]:
     before, link, href = "", "", ""
-    for kind, text, attributes in islice(tokens(source, budget), MAX_TOKENS_FOR_LINKS):
-        if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
-            continue
+    is_blank = False  # it has text, of which nothing is seen so far
+    for kind, text, attributes in _seen(islice(tokens(source, budget), MAX_TOKENS_FOR_LINKS), hidden):
         if kind == "text":
             piece = unescaped(text)
+            is_blank = is_blank and not piece.strip()
+        elif kind == "blank":
+            is_blank = is_blank or not link.strip()
+            continue
         elif text == "img" and kind == "start":
             piece = attributes_of(attributes).get("alt", "")
+            is_blank = False
         elif text != "a":
             piece = " " if text in _BREAKING or text in _SPACED or text in ("br", "td", "th") else ""
         else:
-            if href:
+            if href and not is_blank:
                 yield _collapsed(before), href, _collapsed(link)
                 before, link = "", ""
-            href = _address(attributes) if kind == "start" else ""
+            href, is_blank = _address(attributes) if kind == "start" else "", False
             continue
         if href:
             link += piece
         else:
             before = (before + piece)[-BEFORE_CHARACTERS:]
-    if href:
+    if href and not is_blank:
         yield _collapsed(before), href, _collapsed(link)
 
 
@@ -123,57 +117,64 @@ def _address(attributes: str) -> str:
     return address if _WEB_ADDRESS.match(address) else ""
 
 
-def _classes_of(source: str) -> dict[str, hiding.Declared]:
-    """Return the classes that the sheets of a mail hide, and how; read up to the last sheet."""
-    end = source.rfind("</style")
+def _cascade_of(source: str, *, on_white: bool) -> Cascade:
+    """Return the rules of the sheets of a mail; read up to the last sheet."""
+    tags = deque(_STYLE_TAG.finditer(source), maxlen=1)
+    if not tags:
+        return Cascade()
+    last = tags[0]
+    before = source[: last.end() + 1] if last[0][1] == "/" else source  # the last sheet may have no end
     # A budget of its own: what hides matters less than what is read.
-    return hiding.hidden_classes(tokens(source[: end + 8], Budget(_STEPS_FOR_SHEETS), sheets=True)) if end >= 0 else {}
+    return Cascade(sheets_of(tokens(before, Budget(_STEPS_FOR_SHEETS), sheets=True)), on_white=on_white)
 
 
-def _hides(name: str, attributes: str, classes: dict[str, hiding.Declared], budget: Budget) -> bool:
-    """Return whether a tag plainly hides what it holds."""
-    named = [one for one in classes if one in attributes] if classes else []
-    if name == "dialog" and "open" not in attributes_of(attributes):
-        return True
-    if name == "object" and "data" in attributes_of(attributes):  # what it holds is for those who cannot show that
-        return True
-    if not attributes or not (named or hiding.may_hide(attributes)):
-        return False
-    budget.take(_STEPS_A_STYLE + len(named))
-    found = attributes_of(attributes)
-    own = set(found.get("class", "").split())
-    styles = [*(classes[one] for one in named if one in own), hiding.declared(found.get("style", ""))]
-    style = hiding.together(styles)
-    return ("hidden" in found and "display" not in style) or hiding.hides(name, style)
+class _Styles:
+    """What the styles and sheets of a mail do to the text of its elements; each different tag is looked at once."""
 
+    def __init__(self, source: str, budget: Budget) -> None:
+        self._budget = budget
+        self._on_white = _COLOURS_A_PAGE.search(source) is None
+        self._cascade = _cascade_of(source, on_white=self._on_white)
+        self._known: dict[tuple[str, str], tuple[bool, str]] = {}
 
-def _blanks(name: str, attributes: str, budget: Budget, *, on_white: bool) -> str:
-    """Return whether text right behind a tag cannot be seen: "" (it can), a "line" of it, or "all".
+    def look(self, name: str, attributes: str) -> tuple[bool, str]:
+        """Return whether an element hides what it holds, and what ``hiding.blanks`` says of the text behind its tag."""
+        known = self._known.get((name, attributes))
+        if known is None:
+            known = self._known[name, attributes] = self._judge(name, attributes)
+        return known
 
-    White text cannot be seen where the page is surely white.
-    """
-    if _MAY_BLANK.search(attributes) is None:
-        return ""
-    budget.take(_STEPS_A_STYLE)
-    found = attributes_of(attributes)
-    style = found.get("style", "")
-    if "gradient(" in style and style.count("transparent") == 1 and _GRADIENT_LETTERS.search(style):
-        style = style.replace("transparent", "")  # letters that let a gradient through are seen, if it has colours
-    if _BLANKING_STYLE.search(style):
-        return "all"
-    if on_white and _WHITE.search(f"color:{found.get('color', '')};{style}"):
-        return "all"
-    return "line" if name in BLOCKS and _INDENTED_AWAY.search(style) else ""
+    def _judge(self, name: str, attributes: str) -> tuple[bool, str]:
+        if name == "dialog" and "open" not in attributes_of(attributes):
+            return True, ""
+        if name == "object" and "data" in attributes_of(attributes):  # what it holds is for those who cannot show that
+            return True, ""
+        by_rule = self._cascade.may_hide(name, attributes)
+        if not (by_rule or (attributes and hiding.may_hide(attributes))):
+            return False, ""
+        self._budget.take(_STEPS_A_STYLE)
+        found = attributes_of(attributes)
+        style = self._cascade.style(name, found, self._budget) if by_rule else None
+        if style is None:
+            style = hiding.in_style(found.get("style", ""))
+        is_hidden = ("hidden" in found and "display" not in style) or hiding.hides(name, style)
+        return is_hidden, hiding.blanks(name, style, self._colour(name, found, style), on_white=self._on_white)
+
+    def _colour(self, name: str, attributes: dict[str, str], style: dict[str, str]) -> str:
+        """Return the colour of an element, "" for one that it inherits."""
+        by_attribute = attributes.get("color", "").strip().lower()
+        colour = style.get("color", by_attribute)
+        if self._on_white and hiding.is_white(colour):  # a rule may make it another
+            return self._cascade.colour(name, attributes, self._budget) or by_attribute
+        return colour
 
 
 class _Hidden:
     """Knows whether what is read is in an element that hides it (``name``); without ``skips`` only templates do."""
 
-    def __init__(self, classes: dict[str, hiding.Declared], budget: Budget, *, skips: bool = True) -> None:
-        self._classes = classes
-        self._budget = budget
+    def __init__(self, styles: _Styles, *, skips: bool = True) -> None:
+        self.styles = styles
         self._skips = skips
-        self._decided: dict[tuple[str, str], bool] = {}  # a mail repeats its tags
         self.name = ""
         self._depth = 0
 
@@ -185,47 +186,52 @@ class _Hidden:
                 if self._depth == 0:
                     self.name = ""
             return True
-        is_hidden = name == "template" or (self._skips and (name in _UNSEEN or self._hides(name, attributes)))
+        is_hidden = name == "template" or (self._skips and (name in _UNSEEN or self.styles.look(name, attributes)[0]))
         if is_hidden and kind == "start" and name not in _VOID:
             self.name, self._depth = name, 1
         return self.name != "" or (is_hidden and name == "img")
-
-    def _hides(self, name: str, attributes: str) -> bool:
-        known = self._decided.get((name, attributes))
-        if known is None:
-            known = self._decided[name, attributes] = _hides(name, attributes, self._classes, self._budget)
-        return known
 
     def hides_too_much(self, *, found_nothing: bool) -> bool:
         """Return, at the end, whether something hidden has no end that we know of."""
         return self.name in _ENDS_BY_ITSELF or (self.name != "" and found_nothing)
 
 
+def _seen(parts: Iterable[tuple[str, str, str]], hidden: _Hidden) -> Iterator[tuple[str, str, str]]:
+    """Yield the tokens that are not hidden; text that is invisible as ("blank", "", "")."""
+    blank = ""
+    for kind, text, attributes in parts:
+        if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
+            continue
+        if kind == "text" and blank:
+            if text and not text.isspace():
+                yield "blank", "", ""
+            continue
+        if kind == "end":
+            blank = ""
+        elif kind == "start":
+            goes_on = text in _VOID and (text != "br" or blank == "all")
+            blank = (blank if goes_on else "") or hidden.styles.look(text, attributes)[1]
+        yield kind, text, attributes
+
+
 class _Page:
-    """The lines written so far, the line being written, and what is open: a link, an element whose text is not seen."""
+    """The lines written so far, the line being written, and what is open: a link, preformatted text."""
 
     def __init__(self) -> None:
-        self._blank = ""
         self._preformatted = 0
         self._lines: list[str] = []
         self._line: list[str] = []
         self._href = ""
         self._link: list[str] = []
 
-    def read(self, source: str, hidden: _Hidden, budget: Budget) -> None:
-        """Take in what is not hidden of a page."""
-        on_white = _COLOURS_A_PAGE.search(source) is None
-        for kind, text, attributes in tokens(source, budget):
-            if (hidden.name or kind == "start") and hidden.holds(kind, text, attributes):
-                continue
+    def read(self, parts: Iterable[tuple[str, str, str]]) -> None:
+        """Take in what is seen of a page."""
+        for kind, text, attributes in parts:
             if kind == "text":
-                self._write("" if self._blank else unescaped(text))
+                self._write(unescaped(text))
             elif kind == "end":
-                self._blank = ""
                 self._end(text)
-            else:
-                goes_on = text in _VOID and (text != "br" or self._blank == "all")
-                self._blank = (self._blank if goes_on else "") or _blanks(text, attributes, budget, on_white=on_white)
+            elif kind == "start":
                 self._start(text, attributes)
 
     def text(self) -> str:
