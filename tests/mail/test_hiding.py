@@ -390,6 +390,14 @@ def test_a_code_and_a_link_that_a_rule_hides_are_not_found(style, selector):
         assert list(links(inner)) == []
 
 
+@pytest.mark.parametrize("style", ["font-size:0", "color:transparent"])
+def test_the_address_of_a_link_whose_text_is_invisible_is_not_read(style):
+    link = f"<a href=https://evil.test/ style='{style}'>secret</a>"
+    assert to_text(f"<p>Hello {link}</p>shown") == "Hello\n\nshown"
+    assert to_text(f"<p style='{style}'><br><a href=https://a.test/><b>shown</b></a></p>") == "shown <https://a.test/>"
+    assert to_text(f"<a href=https://a.test/ style='{style}'>x<img></a>") == "<https://a.test/>"
+
+
 def test_a_link_of_which_only_a_part_is_invisible_is_one():
     assert list(links("<a href=https://a.test/><b style='font-size:0'>no</b>yes</a>")) == [
         ("", "https://a.test/", "yes")
@@ -444,6 +452,9 @@ def test_reading_a_sheet_takes_linear_time(piece):
             id="different rules, different elements",
         ),
         pytest.param(
+            lambda n: "<a href=https://a.test/>" + "x<b style='font-size:0'>y</b>" * n, id="a link, invisible pieces"
+        ),
+        pytest.param(
             lambda n: "<style>" + ".a{opacity:0}" + ".a," * n + "a{top:0}" + "</style>" + "<br class=a>" * n,
             id="a list",
         ),
@@ -451,6 +462,7 @@ def test_reading_a_sheet_takes_linear_time(piece):
 )
 def test_rules_times_blocks_or_elements_are_not_counted_out(html):
     assert_linear(lambda text: to_text(html(len(text))), "x" * 2500)
+    assert_linear(lambda text: list(links(html(len(text)))), "x" * 2500)
 
 
 def test_the_quick_look_at_a_sheet_misses_nothing_that_hides():

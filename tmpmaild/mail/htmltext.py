@@ -84,30 +84,30 @@ def links(html: str) -> Iterator[tuple[str, str, str]]:
 
 def _links(source: str, hidden: "_Hidden", budget: Budget) -> Iterator[tuple[str, str, str]]:
     before, link, href = "", "", ""
-    is_blank = False  # it has text, of which nothing is seen so far
+    has_blank = has_image = False  # of the link
     for kind, text, attributes in _seen(islice(tokens(source, budget), MAX_TOKENS_FOR_LINKS), hidden):
         if kind == "text":
             piece = unescaped(text)
-            is_blank = is_blank and not piece.strip()
         elif kind == "blank":
-            is_blank = is_blank or not link.strip()
+            has_blank = True
             continue
         elif text == "img" and kind == "start":
             piece = attributes_of(attributes).get("alt", "")
-            is_blank = False
+            has_image = True
         elif text != "a":
             piece = " " if text in _BREAKING or text in _SPACED or text in ("br", "td", "th") else ""
         else:
-            if href and not is_blank:
+            if href and (has_image or not has_blank or link.strip()):
                 yield _collapsed(before), href, _collapsed(link)
                 before, link = "", ""
-            href, is_blank = _address(attributes) if kind == "start" else "", False
+            href = _address(attributes) if kind == "start" else ""
+            has_blank = has_image = False
             continue
         if href:
             link += piece
         else:
             before = (before + piece)[-BEFORE_CHARACTERS:]
-    if href and not is_blank:
+    if href and (has_image or not has_blank or link.strip()):
         yield _collapsed(before), href, _collapsed(link)
 
 
@@ -223,6 +223,7 @@ class _Page:
         self._line: list[str] = []
         self._href = ""
         self._link: list[str] = []
+        self._has_blank = self._has_image = False  # of the link
 
     def read(self, parts: Iterable[tuple[str, str, str]]) -> None:
         """Take in what is seen of a page."""
@@ -233,6 +234,8 @@ class _Page:
                 self._end(text)
             elif kind == "start":
                 self._start(text, attributes)
+            else:
+                self._has_blank = True
 
     def text(self) -> str:
         """Return the lines, without empty ones at either end."""
@@ -245,8 +248,10 @@ class _Page:
             self._break(keeps_empty=True)
         elif name == "a":
             self._close_link()
+            self._has_blank = self._has_image = False
             self._href = "".join(attributes_of(attributes).get("href", "").split())
         elif name == "img":
+            self._has_image = True
             self._write(attributes_of(attributes).get("alt", ""))
         elif name in ("td", "th"):
             self._write(" ")
@@ -283,8 +288,10 @@ class _Page:
             self._line.append(other)
 
     def _close_link(self) -> None:
-        """Add the address of the link that ends here."""
-        if _WEB_ADDRESS.match(self._href) and _collapsed("".join(self._link)) != self._href:
+        """Add the address of the link that ends here, unless nobody sees the link."""
+        text = _collapsed("".join(self._link))
+        is_seen = text or self._has_image or not self._has_blank
+        if is_seen and _WEB_ADDRESS.match(self._href) and text != self._href:
             self._line.append(f" <{self._href}>")
         self._href = ""
         self._link.clear()
