@@ -159,6 +159,29 @@ def idle(client, *_):
     client.wait()
 
 
+def requests(payload):
+    """Send a request and go: on a new connection a client is served as if it had not been refused before."""
+
+    def attack(client, *_):
+        client.send(payload)
+        raise Refused(client.line())
+
+    return attack
+
+
+def trickling_requests(payload, left_bytes):
+    """Send a header but for its end, octet by octet at last, and stay."""
+
+    def attack(client, *_):
+        client.send(payload[:-left_bytes])
+        for octet in payload[-left_bytes:]:
+            client.send(bytes([octet]))
+            time.sleep(0.1)
+        client.wait()
+
+    return attack
+
+
 def trickle(client, recipient, answers):
     client.greet()
     client.open_mail(recipient)
@@ -210,6 +233,8 @@ class Attack(NamedTuple):
     make: Callable
 
 
+REQUEST = b"POST /api/v1/addresses HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = REQUEST + b"Transfer-Encoding: chunked\r\n\r\n"
 TEXT_LINE = b"All work and no play makes a server crash and fall away.\r\n"
 ATTACKS = {
     "empty-lines": Attack(10, lambda: mails(filled(b"\r\n"))),
@@ -227,6 +252,13 @@ ATTACKS = {
     "idle": Attack(1000, lambda: idle),
     "trickle": Attack(1000, lambda: trickle),
     "small-unfinished": Attack(900, lambda: unfinished(filled(TEXT_LINE, 60_000))),
+    "many-fields": Attack(100, lambda: requests(REQUEST + filled(b"a:\n", 60_000) + b"\n")),
+    "slow-pattern": Attack(100, lambda: requests(REQUEST + b"a:" + b" " * 60_000 + b"\0\r\n\r\n")),
+    "many-trailers": Attack(100, lambda: requests(CHUNKED + b"0\r\n" + filled(b"a:\n", 60_000) + b"\n")),
+    "chunk-extension": Attack(100, lambda: requests(CHUNKED + b"1;" + b" " * 60_000 + b"\nx\r\n")),
+    "many-chunks": Attack(100, lambda: requests(CHUNKED + filled(b"1\r\nx\r\n", 60_000))),
+    "largest-headers": Attack(100, lambda: requests(REQUEST + (b"a: " + b"b," * 75 + b"\r\n") * 98 + b"\r\n")),
+    "unfinished-headers": Attack(1000, lambda: trickling_requests(REQUEST + b"a: " + b"x" * 16_000, left_bytes=200)),
     "large-attachments": Attack(5, lambda: mails(with_attachment(LARGE_BYTES))),
     "names": Attack(300, lambda: guess),
     "large-texts": Attack(5, lambda: mails(b"Subject: text\r\n\r\n" + filled(TEXT_LINE, LARGE_BYTES))),

@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from attackers import BOMBS, DOT, LARGE_BYTES, Client, Refused
 from servers import HERE, Tmpmaild
@@ -141,11 +142,12 @@ def honest_client(daemon):
     return Client(daemon.smtp_port, "127.0.0.1", time.monotonic() + PATIENCE_SECONDS)
 
 
-def under_attack(name, bounds=LIMITS):
-    """Return the scenario of an attack while honest mail comes in."""
+def under_attack(name, bounds=LIMITS, *, http=False):
+    """Return the scenario of an attack on the SMTP port, or that of HTTP, while honest mail comes in."""
 
     def run(daemon):
-        command = [sys.executable, HERE / "attackers.py", name, daemon.smtp_port, daemon.create(), ATTACK_SECONDS]
+        port = urlsplit(daemon.url).port if http else daemon.smtp_port
+        command = [sys.executable, HERE / "attackers.py", name, port, daemon.create(), ATTACK_SECONDS]
         with Observer(daemon) as observer:
             done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, check=True)
         answers = json.loads(done.stdout)
@@ -210,7 +212,14 @@ SCENARIOS = [
     ),
     Scenario("10a", "5 senders of 10 MB attachments", under_attack("large-attachments", LARGE_LIMITS)),
     Scenario("10b", "5 senders of 10 MB texts", under_attack("large-texts", LARGE_LIMITS)),
-    Scenario("11", "300 connections that try names", under_attack("names")),
+    Scenario("11a", "HTTP: 20,000 header fields", under_attack("many-fields", http=True)),
+    Scenario("11b", "HTTP: a field that patterns are slow on", under_attack("slow-pattern", http=True)),
+    Scenario("11c", "HTTP: 20,000 trailers", under_attack("many-trailers", http=True)),
+    Scenario("11d", "HTTP: an extension of a chunk", under_attack("chunk-extension", http=True)),
+    Scenario("11e", "HTTP: 10,000 chunks", under_attack("many-chunks", http=True)),
+    Scenario("11f", "HTTP: headers at their limit", under_attack("largest-headers", http=True)),
+    Scenario("11g", "HTTP: 1,000 unfinished headers", under_attack("unfinished-headers", http=True)),
+    Scenario("12", "300 connections that try names", under_attack("names")),
 ]
 HEADER = f"""\
 {"":42} {"MiB":>11}  {"honest mail, ms":>22}  {"probe":>7} {"starved":>7}

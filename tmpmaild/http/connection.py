@@ -18,6 +18,8 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from tmpmaild.boundedh11 import BoundedConnection
+
 _UNSENT_BYTES = 64 * 1024
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
@@ -73,7 +75,7 @@ class HttpConnection(TCPServer):
             server,
             self.protocol_send,
         )
-        protocol.connection = _Http1(h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size)
+        protocol.connection = _Http1(h11.SERVER)
         protocol.can_read = _Turn(partial(self._read_on, protocol))
         return protocol
 
@@ -173,18 +175,22 @@ class HttpConnection(TCPServer):
 
     async def _linger(self) -> None:
         # RFC 9112 §9.6: closing over unread octets resets the connection, and the answer may be lost.
-        somebody_reads = not self._is_own_task() and not self._received_all.is_set()
-        if self._discarding or not somebody_reads or not self._is_sending_a_body():
+        if self._discarding or self._received_all.is_set() or not self._may_be_sending():
             return
         self._discarding = True
         with suppress(OSError):  # TimeoutError too
             self.writer.write_eof()
             async with asyncio.timeout(_LINGER_SECONDS):
-                await self._received_all.wait()
+                if self._is_own_task():
+                    while await self._receive():
+                        pass
+                else:
+                    await self._received_all.wait()
 
-    def _is_sending_a_body(self) -> bool:
+    def _may_be_sending(self) -> bool:
+        """Whether the client is in the middle of a body, or of something that was refused."""
         protocol = getattr(self, "protocol", None)
-        return protocol is not None and protocol.connection.their_state is h11.SEND_BODY
+        return protocol is not None and protocol.connection.their_state in {h11.SEND_BODY, h11.ERROR}
 
 
 async def _result(reading: asyncio.Future[bytes]) -> bytes | None:
@@ -253,7 +259,7 @@ async def _answer(app: Any, scope: Any, receive: Any, send: Callable[[Any], Awai
         await send(None)
 
 
-class _Http1(h11.Connection):
+class _Http1(BoundedConnection):
     """HTTP/1 alone, with requests in the form that a server gets."""
 
     def next_event(self) -> Any:

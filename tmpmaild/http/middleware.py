@@ -9,6 +9,7 @@ from functools import lru_cache
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.http.problems import Problems
 from tmpmaild.http.resource import Client, Resource
@@ -16,7 +17,6 @@ from tmpmaild.measures import Count
 from tmpmaild.peers import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.ratelimit import Buckets, Decision, RateLimits
 
-_MAX_HEADER_BYTES = 16 * 1024
 _VIEWS = "/view/"
 _new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as app.py routes it
 _host = re.compile(rb"([A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?").fullmatch
@@ -191,8 +191,9 @@ class Guard:
                 raise
 
     def _objection(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
-        # h11's own limit does not count what arrives in one read.
-        if sum([len(name) + len(value) + 4 for name, value in headers]) > _MAX_HEADER_BYTES:
+        # The server of this package has refused such headers before; another ASGI server may not.
+        size_bytes = sum([len(name) + len(value) + 4 for name, value in headers])
+        if size_bytes > MAX_HEADER_BYTES or len(headers) > MAX_FIELDS:
             return "headers-too-large"
         hosts = [value for name, value in headers if name == b"host"]
         host = _host(hosts[0]) if len(hosts) == 1 else None

@@ -62,7 +62,7 @@ PROBLEMS: dict[str, Problem] = {
     "too-many-streams": Problem(
         429, "Too many streams", "Each client has a number of event streams and waits; close one first."
     ),
-    "headers-too-large": Problem(431, "Headers too large", "All header fields together have at most 16 KiB."),
+    "headers-too-large": Problem(431, "Headers too large", "At most 100 header fields, of 16 KiB together."),
     "internal-error": Problem(500, "Internal error", "A fault of this server; the id finds it in the operator's log."),
     "busy": Problem(503, "Busy", "Too many large answers are on their way; ask again, or for fewer messages at once."),
     "storage-full": Problem(503, "Storage full", "There is no room at the moment; it comes back as mail expires."),

@@ -21,6 +21,10 @@ from tmpmaild.http.connection import HttpConnection
 from tmpmaild.measures import Gauge
 
 _SEND_BUFFER_BYTES = 256 * 1024
+# What the kernel, and then the reader, may hold of what a client has sent. uvloop reads a full socket up to 32 times in
+# a row before it looks at the next one.
+_RECEIVE_BUFFER_BYTES = 64 * 1024
+_READ_AHEAD_BYTES = 16 * 1024
 _USER_TIMEOUT_MS = 30_000
 _IDLE_SECONDS = 15
 _CUT_SECONDS = 1
@@ -53,9 +57,11 @@ class HttpServer:
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections on sockets that are bound already."""
         for listener in sockets:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
             _limit_unread_data(listener)
             for sock in (listener, *(listener.dup() for _ in range(_LISTENERS_PER_SOCKET - 1))):
-                self._listeners.append(await asyncio.start_server(self._serve, sock=sock, backlog=1024))
+                server = await asyncio.start_server(self._serve, sock=sock, backlog=1024, limit=_READ_AHEAD_BYTES)
+                self._listeners.append(server)
 
     async def stop(self, grace_seconds: float) -> None:
         """Accept no more, close idle connections, and give running requests the grace time to end."""

@@ -1,0 +1,68 @@
+"""h11's connection with bounds that are checked before it parses: no header, trailer or chunk costs much to refuse.
+
+h11 alone bounds only a header that is not complete: of one that is, it parses all that came in one read. Its patterns
+take quadratic time for some malformed lines, 15 s for one of 60 KB. Requests use this, and the answers of webhooks.
+"""
+
+import re
+from typing import Final
+
+import h11
+from h11._receivebuffer import ReceiveBuffer
+
+MAX_HEADER_BYTES: Final = 16 * 1024  # the request line included
+MAX_FIELDS: Final = 100
+_MAX_LINES: Final = 1 + MAX_FIELDS + 1  # the first, and the empty one at the end
+_MAX_CHUNK_LINE_BYTES: Final = 256  # the size of a chunk and its extensions, which nobody reads
+_MAX_CHUNKS: Final = 1024  # of a body: each costs as much as a small request
+_SHORT_LINE_BYTES: Final = 256  # h11's patterns are fast enough on it, whatever it holds
+
+_empty_line = re.compile(rb"\n\r?\n").search  # as h11 finds the end of a header
+_invalid = re.compile(rb"[\0\v\f\r]").search  # of a field line without its end; no other octet makes a pattern go back
+
+
+class BoundedConnection(h11.Connection):
+    """An ``h11.Connection`` that refuses a header or trailer of more than 16 KiB or 100 lines (431), and bad chunks."""
+
+    def __init__(self, role: type[h11.CLIENT | h11.SERVER]) -> None:
+        super().__init__(role, max_incomplete_event_size=MAX_HEADER_BYTES)
+        if type(self._receive_buffer) is not ReceiveBuffer:  # which is private: no other h11 may go without bounds
+            raise TypeError("this h11 keeps what it has received elsewhere")
+        self._receive_buffer = _BoundedBuffer()
+
+
+class _BoundedBuffer(ReceiveBuffer):
+    """What has been received and is not parsed yet. Octets are counted once, however many reads they come in."""
+
+    _counted_bytes = _line_ends = _chunks = 0
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """Return the lines of a header or trailer once it is complete. Raises ``h11.RemoteProtocolError``."""
+        self._line_ends += self._data.count(b"\n", self._counted_bytes, MAX_HEADER_BYTES)
+        self._counted_bytes = min(len(self._data), MAX_HEADER_BYTES)
+        if len(self._data) > MAX_HEADER_BYTES or self._line_ends > _MAX_LINES:
+            self._refuse_large_header()
+        lines = super().maybe_extract_lines()
+        if lines is not None:
+            self._counted_bytes = self._line_ends = self._chunks = 0
+            for line in lines:
+                if len(line) > _SHORT_LINE_BYTES and _invalid(line):
+                    raise h11.RemoteProtocolError("illegal octet in a header", error_status_hint=400)
+        return lines
+
+    def _refuse_large_header(self) -> None:
+        """Raise if what is too much is in one header, not in several requests or a body behind it."""
+        end = _empty_line(self._data, 0, MAX_HEADER_BYTES)
+        if end is None or self._data.count(b"\n", 0, end.end()) > _MAX_LINES:
+            raise h11.RemoteProtocolError("header too large", error_status_hint=431)
+
+    def maybe_extract_next_line(self) -> bytearray | None:
+        """Return the line before a chunk once it is complete. Raises ``h11.RemoteProtocolError``."""
+        line_end = self._data.find(b"\r\n", 0, _MAX_CHUNK_LINE_BYTES)
+        if line_end < 0 and len(self._data) >= _MAX_CHUNK_LINE_BYTES:
+            raise h11.RemoteProtocolError("chunk line too long", error_status_hint=400)
+        if line_end >= 0:
+            self._chunks += 1
+            if self._chunks > _MAX_CHUNKS:
+                raise h11.RemoteProtocolError("too many chunks", error_status_hint=400)
+        return super().maybe_extract_next_line()
