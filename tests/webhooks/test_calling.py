@@ -142,6 +142,21 @@ async def test_a_million_octets_of_header_are_not_read():
         assert await call_loopback(receiver) == Outcome(reason="protocol")
 
 
+@pytest.mark.parametrize("field", [b"a:\n" * 101, b"a:" + b" " * 9000 + b"\0\r\n"], ids=["many", "quadratic"])
+async def test_a_header_that_costs_much_to_parse_is_not_parsed(field, monkeypatch):
+    monkeypatch.setattr("h11._readers.header_field_re", None)  # the pattern for fields, of which none reaches it
+    async with receiving(b"HTTP/1.1 200 OK\r\n" + field + b"\r\n") as receiver:
+        assert await call_loopback(receiver) == Outcome(reason="protocol")
+
+
+@pytest.mark.parametrize(
+    "chunk", [b"1;" + b" " * 500 + b"\nx\r\n", b"0\r\n" + b"a:\n" * 300 + b"\n"], ids=["line", "trailer"]
+)
+async def test_a_body_that_costs_much_to_parse_changes_nothing(chunk):
+    async with receiving(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk) as receiver:
+        assert await call_loopback(receiver) == Outcome(200)
+
+
 async def test_a_status_that_only_announces_another_is_bounded_too():
     async with receiving(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000) as receiver:
         assert await call_loopback(receiver) == Outcome(reason="protocol")

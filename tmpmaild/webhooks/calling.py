@@ -17,12 +17,12 @@ from anyio.abc import ByteStream, SocketAttribute
 from anyio.streams.tls import TLSStream
 
 from tmpmaild import webhooktargets
+from tmpmaild.boundedh11 import MAX_HEADER_BYTES, BoundedConnection
 from tmpmaild.webhooks.lookups import Lookups, Resolve, resolve
 from tmpmaild.webhooktargets import Rule, Target
 
 CALL_SECONDS: Final = 10.0
 _MOST_ADDRESSES: Final = 4
-_MOST_HEAD_BYTES: Final = 16 * 1024
 _MOST_BODY_BYTES: Final = 1024
 _BODY_SECONDS: Final = 1.0  # for what is thrown away: the target shall not find its connection reset
 _PART_BYTES: Final = 4096
@@ -139,7 +139,7 @@ class Caller:
 
 
 async def _posted(stream: ByteStream, target: Target, fields: Fields, body: bytes) -> Outcome:
-    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD_BYTES)
+    connection = BoundedConnection(h11.CLIENT)
     own = [("Host", target.authority), ("Content-Length", str(len(body))), ("Connection", "close")]
     request = h11.Request(method="POST", target=target.path, headers=[*own, *fields])
     for event in (request, h11.Data(body), h11.EndOfMessage()):
@@ -153,7 +153,7 @@ async def _posted(stream: ByteStream, target: Target, fields: Fields, body: byte
 
 async def _response(stream: ByteStream, connection: h11.Connection) -> h11.Response:
     """Read the header of the answer, perhaps after some of status 1xx (RFC 9110 §15.2)."""
-    left_bytes = _MOST_HEAD_BYTES
+    left_bytes = MAX_HEADER_BYTES
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
