@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.http.parsing import read_body
+from tmpmaild.http import parsing
+from tmpmaild.http.parsing import read_body, read_query
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import CreateRequest
+from tmpmaild.http.requests import CreateRequest, FollowRequest, PageQuery
 from tmpmaild.http.wire import Wire
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
 
@@ -75,6 +76,27 @@ async def test_any_wish_is_granted_or_refused(client, wish):
 async def test_any_header_gets_an_answer(client, authorization, host):
     answer = await client.get("/api/v1/addresses/x@mail.example.com", {"Authorization": authorization}, host=host)
     assert answer.status in {400, 404, 431}
+
+
+@pytest.mark.parametrize(("struct", "member"), [(CreateRequest, "faults"), (FollowRequest, "inboxes")])
+def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatch, struct, member):
+    read = []
+    original = parsing._item
+    monkeypatch.setattr(parsing, "_item", lambda *one: read.append(one) or original(*one))
+    with pytest.raises(InvalidRequest, match=f"^/{member}: "):
+        read_body(b'{"%s":[%s{}]}' % (member.encode(), b"{}," * 20_000), None, struct)
+    assert len(read) <= 21
+
+
+@pytest.mark.parametrize("pair", [b"a=b&", b"&", b"has=code&"])
+def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
+    monkeypatch.delattr(parsing, "QueryParams")
+    with pytest.raises(BadRequest, match="more than 100 parameters"):
+        read_query(pair * 1000, PageQuery)
+
+
+def test_a_query_has_a_hundred_parameters():
+    assert read_query(b"limit=7" + b"&x=y" * 99, PageQuery).limit == 7
 
 
 @given(body=st.binary(max_size=40), content_type=st.none() | st.text(max_size=30))

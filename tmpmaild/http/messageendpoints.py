@@ -67,7 +67,7 @@ class MessageEndpoints:
 
     async def list(self, request: Request) -> ASGIApp:
         """Return a page of an inbox, at once or as soon as it holds a message."""
-        query = read_query(request.query_params, PageQuery)
+        query = read_query(request.scope["query_string"], PageQuery)
         wanted, address, key = page(query), request.path_params["address"], token(request)
         listing = await self._wait(request, wanted, query.wait) if query.wait and request.method != "HEAD" else None
         if listing is None:
@@ -129,7 +129,7 @@ class MessageEndpoints:
     async def delete_several(self, request: Request) -> Response:
         """Delete the messages that are named, or all up to one, or all."""
         key = holder_token(request)
-        query = read_query(request.query_params, DeleteQuery, only_known=True)  # else a misspelt one deletes all
+        query = read_query(request.scope["query_string"], DeleteQuery, only_known=True)  # else a misspelt one deletes all
         if query.id and query.up_to:
             raise InvalidRequest(("up_to", "expected no up_to together with id"))
         address = request.path_params["address"]

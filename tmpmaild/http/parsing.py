@@ -14,6 +14,8 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import is_number
 
+_MAX_PARAMETERS = 100  # of a query, counted before it is taken apart
+
 T = TypeVar("T", bound=Struct)
 
 
@@ -54,7 +56,8 @@ def _decoded(raw: msgspec.Raw, kind: _Kind) -> Any:
         if kind.item is not None and not kind.most:
             return None if bytes(raw).strip() == b"null" else _item(raw, kind.item)
         if kind.item is not None:
-            return [_item(one, kind.item) for one in msgspec.json.decode(raw, type=list[msgspec.Raw])]
+            items = msgspec.json.decode(raw, type=list[msgspec.Raw])
+            return [_item(one, kind.item) for one in items[: kind.most + 1]]  # one too many is refused like thousands
         value = msgspec.json.decode(raw)
     except msgspec.DecodeError:
         return object()
@@ -69,11 +72,17 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
         return object()
 
 
-def read_query(parameters: QueryParams, struct: type[T], *, only_known: bool = False) -> T:
-    """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake. Raises ``InvalidRequest``."""
-    if not parameters:
+def read_query(octets: bytes, struct: type[T], *, only_known: bool = False) -> T:
+    """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake.
+
+    Raises ``BadRequest``, ``InvalidRequest``.
+    """
+    if not octets:
         plain: T = _without_any(struct)
         return plain
+    if octets.count(b"&") >= _MAX_PARAMETERS:
+        raise BadRequest("malformed-request", f"The query has more than {_MAX_PARAMETERS} parameters.")
+    parameters = QueryParams(octets)
     kinds = _kinds(struct)
     if only_known and (unknown := parameters.keys() - kinds):
         raise InvalidRequest(*((name, f"expected only {' and '.join(kinds)}") for name in sorted(unknown)))

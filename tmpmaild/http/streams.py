@@ -119,7 +119,7 @@ class StreamEndpoint:
 
     async def events(self, request: Request) -> ASGIApp:
         """Send the events of an inbox as they happen."""
-        query = read_query(request.query_params, StreamQuery)
+        query = read_query(request.scope["query_string"], StreamQuery)
         after = last_event_id(request.headers.get("last-event-id")) or query.after
         address, has = request.path_params["address"], frozenset(query.has)
         follow = partial(self._service.follower.follow, address, after, token(request), has=has)
