@@ -3,6 +3,7 @@
 import time
 from contextlib import closing
 
+import dns.message
 import pytest
 
 from tmpmaild.senders import resolver
@@ -132,6 +133,19 @@ def test_a_long_answer_by_tcp_is_refused_before_it_is_parsed(zones):
     zones.spoil = lambda wire: wire if wire[2] & 2 else wire + bytes(16 * 1024)  # truncated: that by UDP
     with pytest.raises(Unresolved, match="the answer has more than 16384 octets"):
         Resolver(zones.place).ask("x.example", "TXT", soon())
+
+
+def test_of_a_long_datagram_only_the_beginning_is_parsed(zones, monkeypatch):
+    parsed = []
+    original = dns.message.from_wire
+    monkeypatch.setattr(dns.message, "from_wire", lambda wire, **more: parsed.append(wire) or original(wire, **more))
+    zones.set(text_record("x.example", "a"))
+    for filling in (bytes(60_000), b"\xc0\x0c\0\x10\0\1\0\0\0\x3c\0\2\1x" * 4000):
+        zones.spoil = lambda wire, filling=filling: wire[:6] + b"\x0f\xff" + wire[8:] + filling
+        with pytest.raises(Unresolved):
+            Resolver(zones.place).ask("x.example", "TXT", soon(1))
+    assert len(parsed) >= 2
+    assert max(map(len, parsed)) <= 4096
 
 
 def test_an_answer_by_tcp_that_ends_early_or_is_for_another_is_an_error_that_may_pass(zones):
