@@ -5,7 +5,7 @@ take quadratic time for some malformed lines, 15 s for one of 60 KB. Requests us
 """
 
 import re
-from typing import Final
+from typing import Final, NoReturn
 
 import h11
 from h11._receivebuffer import ReceiveBuffer
@@ -14,7 +14,7 @@ MAX_HEADER_BYTES: Final = 16 * 1024  # the request line included
 MAX_FIELDS: Final = 100
 _MAX_LINES: Final = 1 + MAX_FIELDS + 1  # the first, and the empty one at the end
 _MAX_CHUNK_LINE_BYTES: Final = 256  # the size of a chunk and its extensions, which nobody reads
-_MAX_CHUNKS: Final = 1024  # of a body: each costs as much as a small request
+_MAX_CHUNKS: Final = 256  # of a body: each costs as much as a small request
 _SHORT_LINE_BYTES: Final = 256  # h11's patterns are fast enough on it, whatever it holds
 
 _empty_line = re.compile(rb"\n\r?\n").search  # as h11 finds the end of a header
@@ -47,22 +47,26 @@ class _BoundedBuffer(ReceiveBuffer):
             self._counted_bytes = self._line_ends = self._chunks = 0
             for line in lines:
                 if len(line) > _SHORT_LINE_BYTES and _invalid(line):
-                    raise h11.RemoteProtocolError("illegal octet in a header", error_status_hint=400)
+                    self._refuse("illegal octet in a header", 400)
         return lines
 
     def _refuse_large_header(self) -> None:
         """Raise if what is too much is in one header, not in several requests or a body behind it."""
         end = _empty_line(self._data, 0, MAX_HEADER_BYTES)
         if end is None or self._data.count(b"\n", 0, end.end()) > _MAX_LINES:
-            raise h11.RemoteProtocolError("header too large", error_status_hint=431)
+            self._refuse("header too large", 431)
 
     def maybe_extract_next_line(self) -> bytearray | None:
         """Return the line before a chunk once it is complete. Raises ``h11.RemoteProtocolError``."""
         line_end = self._data.find(b"\r\n", 0, _MAX_CHUNK_LINE_BYTES)
         if line_end < 0 and len(self._data) >= _MAX_CHUNK_LINE_BYTES:
-            raise h11.RemoteProtocolError("chunk line too long", error_status_hint=400)
+            self._refuse("chunk line too long", 400)
         if line_end >= 0:
             self._chunks += 1
             if self._chunks > _MAX_CHUNKS:
-                raise h11.RemoteProtocolError("too many chunks", error_status_hint=400)
+                self._refuse("too many chunks", 400)
         return super().maybe_extract_next_line()
+
+    def _refuse(self, why: str, status: int) -> NoReturn:
+        self._data.clear()  # the connection may be open for seconds until the client has read why
+        raise h11.RemoteProtocolError(why, error_status_hint=status)

@@ -29,7 +29,7 @@ FLOODS = {
     "extensions": (CHUNKED + b"1;" + b" " * 60_000 + b"\nx\r\n", b"400"),
     "chunks": (CHUNKED + b"1\r\nx\r\n" * 10_000, b"400"),
 }
-CLIENTS = 100
+CLIENTS = 60
 MOST_SECONDS = 0.5
 """One turn of the loop, with what all clients together sent in it."""
 

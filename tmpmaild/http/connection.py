@@ -10,7 +10,7 @@ from typing import Any
 
 import h11
 from hypercorn.asyncio.task_group import TaskGroup
-from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
+from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import EventWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
@@ -20,6 +20,7 @@ from hypercorn.utils import parse_socket_addr
 
 from tmpmaild.boundedh11 import BoundedConnection
 
+_READ_BYTES = 16 * 1024  # at once: as much is held until it is answered, or a refusal has been read
 _UNSENT_BYTES = 64 * 1024
 _SEND_SECONDS = 30
 _LINGER_SECONDS = 2
@@ -96,6 +97,7 @@ class HttpConnection(TCPServer):
             while data := await self._receive():
                 if not self._discarding:
                     await self.protocol.handle(RawData(data))
+                del data  # thousands of clients may wait here with most of a header
         except _ClientGoneError:
             pass
         finally:
@@ -124,7 +126,7 @@ class HttpConnection(TCPServer):
 
     async def _receive(self) -> bytes:
         try:
-            return await self.reader.read(MAX_RECV)
+            return await self.reader.read(_READ_BYTES)
         except OSError:
             return b""
 
