@@ -91,7 +91,7 @@ def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatc
 @pytest.mark.parametrize("pair", [b"a=b&", b"&", b"has=code&"])
 def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
     monkeypatch.delattr(parsing, "QueryParams")
-    with pytest.raises(BadRequest, match="more than 100 parameters"):
+    with pytest.raises(BadRequest, match="more than 200 parameters"):
         read_query(pair * 1000, PageQuery)
 
 

@@ -129,7 +129,8 @@ class MessageEndpoints:
     async def delete_several(self, request: Request) -> Response:
         """Delete the messages that are named, or all up to one, or all."""
         key = holder_token(request)
-        query = read_query(request.scope["query_string"], DeleteQuery, only_known=True)  # else a misspelt one deletes all
+        # Else a misspelt one would delete all.
+        query = read_query(request.scope["query_string"], DeleteQuery, only_known=True)
         if query.id and query.up_to:
             raise InvalidRequest(("up_to", "expected no up_to together with id"))
         address = request.path_params["address"]

@@ -14,7 +14,7 @@ from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import is_number
 
-_MAX_PARAMETERS = 100  # of a query, counted before it is taken apart
+_MAX_PARAMETERS = 200  # of a query, counted before it is taken apart
 
 T = TypeVar("T", bound=Struct)
 
