@@ -8,7 +8,7 @@ import hashlib
 import re
 from codecs import BOM_UTF8
 
-from tmpmaild.mail import addresslists, charsets, headers, htmltext, htmlview, parts
+from tmpmaild.mail import addresslists, charsets, flowed, headers, htmltext, htmlview, parts
 from tmpmaild.mail.htmltokens import Budget
 from tmpmaild.mail.parts import Part
 from tmpmaild.model import Attachment, ParsedMail, Verbatim
@@ -47,7 +47,7 @@ _PATH_SEPARATOR = re.compile(r"[/\\]")
 def parse(raw: bytes) -> ParsedMail:
     """Read a mail (RFC 5322, RFC 2045 to 2049) for showing it; it never raises.
 
-    The body is the first ``text/plain`` that is no attachment, else the text of the first such
+    The body is the first ``text/plain`` that is no attachment, unflowed (RFC 3676), else the text of the first such
     ``text/html``; every other leaf, a ``message/rfc822`` included, is an attachment.
     """
     try:
@@ -121,7 +121,8 @@ def _body(raw: bytes, part: Part | None, html: str | None, warnings: dict[str, N
     if len(raw) <= 2 * max(part.end - part.start, _SMALL_BYTES) and _is_verbatim(raw, part):
         return Verbatim(part.start, part.end)
     text = _text(raw, part, warnings)
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return flowed.unflow(text, part) if flowed.is_flowed(part) else text
 
 
 def _text_of_html(html: str, warnings: dict[str, None]) -> str:
@@ -135,7 +136,7 @@ def _text_of_html(html: str, warnings: dict[str, None]) -> str:
 def _is_verbatim(raw: bytes, part: Part) -> bool:
     """Return whether a text needs no decoding; ``True`` for nearly all mail that programs write in English."""
     start, end = part.start, part.end
-    if part.encoding not in parts.IDENTITIES or raw.find(b"\0", start, end) >= 0:
+    if part.encoding not in parts.IDENTITIES or flowed.is_flowed(part) or raw.find(b"\0", start, end) >= 0:
         return False
     charset = part.parameters.get("charset", "").lower()
     ascii_only = raw.isascii()

@@ -1,0 +1,104 @@
+"""Flowed text: what a sender that keeps to RFC 3676 has broken is read as it was written; anything else is read, too."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from growth import assert_linear
+from tables import table
+from tmpmaild.findings import links
+from tmpmaild.mail import flowed, mime
+from tmpmaild.mail.parts import Part
+
+HEADER = b"Content-Type: text/plain; format=flowed; delsp=%s\r\n\r\n"
+SIGNATURE = "-- "
+
+paragraphs = st.tuples(st.integers(0, 3), st.text(" >-aé.F", max_size=20).map(lambda text: text.rstrip(" ")))
+
+
+def part(delsp):
+    return Part(parameters={"format": "flowed", "delsp": delsp})
+
+
+@st.composite
+def broken(draw, delsp):
+    """Draw what was written, and the lines of a sender that breaks it wherever it may (RFC 3676 §4.2)."""
+    written, lines = [], []
+    for depth, text in draw(st.lists(paragraphs)):
+        quotes = ">" * depth
+        written.append(f"{quotes} {text}" if depth and text else quotes + text)
+        places = [at for at in range(1, len(text)) if delsp == "yes" or text[at - 1] == " "]
+        cuts = sorted(draw(st.sets(st.sampled_from(places)))) if places else []
+        pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        soft = [piece + " " if delsp == "yes" else piece for piece in pieces[:-1]]
+        if SIGNATURE in soft:
+            soft, pieces = [], [text]
+        lines += [quotes + _stuffed(line, draw(st.booleans())) for line in (*soft, pieces[-1])]
+    return "\n".join(lines), "\n".join(written)
+
+
+def _stuffed(line, may_be):
+    return f" {line}" if line.startswith((" ", ">", "From ")) or (may_be and line) else line
+
+
+@table("delsp", ["yes", "no"])
+@given(data=st.data())
+def test_what_a_sender_has_broken_is_read_as_it_was_written(delsp, data):
+    text, written = data.draw(broken(delsp))
+    assert flowed.unflow(text, part(delsp)) == written
+
+
+@table("delsp", ["yes", "no"])
+@given(text=st.text(" >-a\n"))
+def test_no_text_loses_anything_but_soft_breaks_and_spaces(delsp, text):
+    shown = flowed.unflow(text, part(delsp))
+    assert shown.count("a") == text.count("a")
+    assert shown.count("\n") <= text.count("\n")
+
+
+@table(
+    ("text", "shown"),
+    [
+        ("a \nb", "a b"),
+        ("a \n\nb", "a \n\nb"),  # strictly, the empty line would end the paragraph and vanish
+        ("a \n> b", "a \n> b"),
+        ("> a \n>> b", "> a \n>> b"),
+        (">a \n> b", "> a b"),
+        ("a \n-- \nb", "a \n-- \nb"),
+        ("> a \n> -- \n> b", "> a \n> -- \n> b"),
+        (" > a", "> a"),
+        ("  a", " a"),
+        ("a ", "a "),
+        ("", ""),
+        (">", ">"),
+    ],
+)
+def test_a_soft_break_joins_lines_of_one_level_only(text, shown):
+    assert flowed.unflow(text, part("no")) == shown
+
+
+@table(
+    ("fields", "body"),
+    [
+        (b"text/plain; format=flowed", "a b"),
+        (b"TEXT/PLAIN; Format=Flowed", "a b"),
+        (b'text/plain; format="flowed"; delsp="YES"', "ab"),
+        (b"text/plain; format=fixed", "a \nb"),
+        (b"text/plain; delsp=yes", "a \nb"),
+        (b"text/plain", "a \nb"),
+    ],
+)
+def test_only_what_is_said_to_be_flowed_is_put_together(fields, body):
+    raw = b"Content-Type: " + fields + b"\n\na \nb"
+    mail = mime.parse(raw)
+    assert (mail.body if isinstance(mail.body, str) else raw[mail.body.start :].decode()) == body
+
+
+def test_a_link_that_was_broken_is_whole():
+    href = "https://shop.example.org/confirm?token=q7Zk2v9XwL4pR8tY1mN6bC3dF5gH0jK"
+    raw = HEADER % b"yes" + f"Confirm your address:\r\n{href[:50]} \r\n{href[50:]}\r\n".encode()
+    assert [link.href for link in links.find(mime.parse(raw).body, "")] == [href]
+
+
+@table("pattern", [" \n", "\n", "> \n", ">" * 500 + "a \n", "-- \n", ">a \n>>b \n"])
+def test_the_work_grows_with_the_text(pattern):
+    assert_linear(lambda text: flowed.unflow(text, part("yes")), pattern * (mime.MAX_TEXT_BYTES // len(pattern)))
