@@ -5,6 +5,7 @@ from urllib.parse import urljoin
 
 import pytest
 
+from tables import table
 from tmpmaild.http import openapi
 from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
@@ -83,6 +84,17 @@ async def test_the_server_is_named_where_the_operator_has_named_it(open_world):
     async with open_world() as world:
         answer = await world.client(public_url="https://host.example/mail").get("/api/v1/openapi.json")
         assert answer.json()["servers"] == [{"url": "https://host.example/mail"}]
+
+
+@table("url", ["https://mail.example.com", "https://tmpmail.example.com/mail.example.com", "https://kit.test"])
+def test_what_the_operator_has_named_stays_as_it_is(url):
+    """The domain of the examples may be in it, as the domain of the server may be in ours."""
+    for domain in ("kit.test", "mail.example.com", "mail.example.com.kit.test"):
+        shown = json.loads(openapi.document(domain, url))
+        assert shown.pop("servers") == [{"url": url}]
+        assert shown["info"]["contact"]["email"] == f"postmaster@{domain}"
+        plain = json.dumps(shown).replace(domain, "mail.example.com")
+        assert json.loads(plain) == {key: json.loads(openapi.document())[key] for key in shown}
 
 
 def test_what_needs_a_token_says_so(document):

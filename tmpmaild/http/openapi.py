@@ -61,31 +61,48 @@ _parameter = re.compile(r"{(\w+)}").findall
 
 def document(domain: str = EXAMPLE_DOMAIN, public_url: str = "") -> bytes:
     """Return the document as JSON, with examples that a server of this domain accepts."""
-    structs = {kind for operation in OPERATIONS for kind in _kinds(operation)} | {Document}
-    structs |= {event.kind for event in WEBHOOK_EVENTS}
-    ordered = sorted(structs, key=lambda kind: kind.__name__)
-    _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
+    information = {
+        "title": "tmpmaild",
+        "version": __version__,
+        "description": _DESCRIPTION,
+        "contact": {"name": "Who runs this server", "email": f"postmaster@{domain}"},
+        "license": {"name": "MIT", "identifier": "MIT"},
+    }
     described = {
         "openapi": "3.1.0",
-        "info": {
-            "title": "tmpmaild",
-            "version": __version__,
-            "description": _DESCRIPTION,
-            "contact": {"name": "Who runs this server", "email": f"postmaster@{EXAMPLE_DOMAIN}"},
-            "license": {"name": "MIT", "identifier": "MIT"},
-        },
+        "info": information,
         # Else relative to the document, so it is right behind any proxy; but some generators know no document.
         "servers": [{"url": public_url or "../.."}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
-        "paths": _paths(),
+        "paths": _with_domain(domain, _paths()),
         "webhooks": {event.name: {"post": _webhook(event)} for event in WEBHOOK_EVENTS},
         "components": {
-            "schemas": schemas,
+            "schemas": _with_domain(domain, _schemas()),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "headers": {name: {"description": text, "schema": _TEXT} for name, text in _RESPONSE_HEADERS.items()},
         },
     }
-    return msgspec.json.encode(described).replace(EXAMPLE_DOMAIN.encode(), domain.encode())
+    return msgspec.json.encode(described)
+
+
+def _schemas() -> dict[str, Any]:
+    structs = {kind for operation in OPERATIONS for kind in _kinds(operation)} | {Document}
+    structs |= {event.kind for event in WEBHOOK_EVENTS}
+    ordered = sorted(structs, key=lambda kind: kind.__name__)
+    _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
+    return schemas
+
+
+def _with_domain(domain: str, value: Any, *, in_example: bool = False) -> Any:
+    """Return part of the document with examples at the domain; what is not an example stays as it is."""
+    if isinstance(value, dict):
+        return {
+            name: _with_domain(domain, inner, in_example=in_example or name == "examples")
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_with_domain(domain, inner, in_example=in_example) for inner in value]
+    return value.replace(EXAMPLE_DOMAIN, domain) if in_example and isinstance(value, str) else value
 
 
 def _kinds(operation: Operation) -> list[type[Struct]]:
