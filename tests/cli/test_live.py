@@ -215,6 +215,23 @@ def test_the_address_stays_when_it_is_to_be_kept(run, client):
     assert is_alive(client, address)
 
 
+def test_an_address_begins_with_a_fault_and_a_webhook_if_it_is_wished(run, client):
+    new = run("new", "--json", "--fault", "rcpt 451 4.7.1 Greylisted", "--webhook", "https://hooks.example.org/mail")
+    opening = json.loads(new.until_line('"event": "address"'))
+    inbox = client.inbox(opening["address"], opening["token"])
+    assert [(one.at, one.reply, one.times) for one in inbox.faults()] == [("rcpt", "451 4.7.1 Greylisted", 1)]
+    assert inbox.webhook().url == "https://hooks.example.org/mail"
+    assert opening["webhook_secret"].startswith("whsec_")
+    assert new.interrupt() == 130
+
+
+@pytest.mark.parametrize("columns", [None, 80])
+def test_the_secret_of_a_webhook_is_shown_once(run, columns):
+    new = run("new", "--webhook", "https://hooks.example.org/mail", columns=columns)
+    assert new.until_line("whsec_").startswith("Secret")
+    assert new.interrupt() == 130
+
+
 def test_a_terminated_command_leaves_nothing_behind_either(run, client):
     new = run("new")
     address = address_of(new)
@@ -367,6 +384,8 @@ def test_a_mail_that_nobody_reads_any_more_is_no_error(run, client, daemon):
         ("--name", "postmaster", "this name is reserved"),
         ("--domain", "gmail.com", "expected one of mail.example.com"),
         ("--lifetime", "0", "expected a number of 1 or more"),
+        ("--fault", "helo 451 4.7.1 Greylisted", "expected rcpt, data or end"),
+        ("--webhook", "https://other.example", "expected a URL that the operator allows"),
     ],
 )
 def test_a_wish_that_cannot_be_had_is_wrong_usage_told_by_the_name_of_the_option(call, option, value, expected):

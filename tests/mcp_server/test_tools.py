@@ -49,6 +49,14 @@ def test_every_tool_says_that_mail_is_not_to_be_trusted_and_what_it_changes(agen
     assert [one for one in arguments if not one.get("description")] == []
 
 
+def test_an_inbox_may_have_a_name_and_a_lifetime_of_its_own(agent):
+    made = agent.ask("create_inbox", local_part="chosen.one", domain="mail.example.com", expires_in_seconds=600)
+    assert made["address"] == "chosen.one@mail.example.com"
+    assert "taken" in agent.refusal("create_inbox", local_part="chosen.one")
+    assert "expected one of mail.example.com" in agent.refusal("create_inbox", domain="gmail.com")
+    agent.ask("delete_inbox", address=made["address"])
+
+
 def test_a_code_and_a_link_are_read_in_one_call_each(agent, daemon, address):
     daemon.deliver_octets(address, LINK, CODE)
     code = agent.ask("read_code", address=address.upper(), subject="confirm")

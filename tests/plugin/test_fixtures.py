@@ -7,9 +7,9 @@ import sys
 import pytest
 
 TESTS = """
-import smtplib, warnings
+import inspect, smtplib, warnings
 import pytest
-from tmpmaild.client import AddressExpired, AsyncInbox, Client, Inbox
+from tmpmaild.client import AddressExpired, AsyncInbox, Client, Inbox, Webhook, WebhooksOff
 
 seen = []
 
@@ -48,6 +48,13 @@ def test_several(new_inbox, inbox, tmpmail):
     one, other = new_inbox(), new_inbox("chosen.by.test", private=False)
     assert len({inbox.address, one.address, other.address}) == 3
     assert tmpmail.inbox("chosen.by.test@mail.example.com").messages() == []
+
+def test_every_wish_of_the_client(new_inbox):
+    for name, wish in inspect.signature(Client.create).parameters.items():
+        if wish.default is not wish.empty:
+            assert new_inbox(**{name: wish.default}).address
+    with pytest.raises(WebhooksOff):
+        new_inbox(webhook=Webhook("https://hooks.example.org/mail"))
 
 def test_one_deleted_by_the_test(inbox, async_inbox):
     inbox.delete()

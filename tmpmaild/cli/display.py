@@ -27,6 +27,7 @@ class Opening(Struct, frozen=True):
     address: str
     expires_at: datetime
     token: str | None
+    webhook_secret: str | None = None
     shows_token: bool = False
     is_deleted_at_the_end: bool = False
 
@@ -80,6 +81,8 @@ class JsonLines(Lines):
         """Print the address."""
         expires_at = timestamp(opening.expires_at)
         members = {"address": opening.address, "expires_at": expires_at, "token": opening.token}
+        if opening.webhook_secret:
+            members["webhook_secret"] = opening.webhook_secret
         console.say(json_line({"event": "address", **members}))
 
     def show(self, event: Event[AsyncMail]) -> None:
@@ -96,6 +99,8 @@ class PlainLines(Lines):
         console.say(f"Expires: {timestamp(opening.expires_at)}")
         if opening.shows_token and opening.token:
             console.say(f"Token: {shown(opening.token)}")
+        if opening.webhook_secret:
+            console.say(f"Secret: {shown(opening.webhook_secret)}")
 
     def show(self, event: Event[AsyncMail]) -> None:
         """Print an event."""
@@ -137,6 +142,8 @@ class Terminal:
         self._say(_styled(shown(opening.address), _BOLD))
         if opening.shows_token and opening.token:
             self._say(f"Token    {shown(opening.token)}")
+        if opening.webhook_secret:
+            self._say(f"Secret   {shown(opening.webhook_secret)}")
         self.tick()
 
     def show(self, event: Event[AsyncMail]) -> None:

@@ -1,5 +1,6 @@
 """The message and the exit code of a command that fails; never a traceback."""
 
+import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ _OPTIONS = {
     "/local_part": "--name",
     "/domain": "--domain",
     "/expires_in_seconds": "--lifetime",
+    "/faults": "--fault",
+    "/webhook": "--webhook",
     "after": "--after",
     "subject": "--subject",
     "from": "--from",
@@ -84,7 +87,8 @@ def _code(error: TmpmaildError) -> int:
 
 def _raise_usage_error(error: InvalidRequest) -> None:
     """Raise UsageError if the service refused values of options."""
-    mistakes = [(_OPTIONS[one.pointer], one.detail) for one in error.errors if one.pointer in _OPTIONS]
+    named = [(re.sub(r"(?<=.)/.*", "", one.pointer), one.detail) for one in error.errors]  # /webhook of /webhook/url
+    mistakes = [(_OPTIONS[pointer], detail) for pointer, detail in named if pointer in _OPTIONS]
     if mistakes:
         text = "; ".join(f"Invalid value for '{option}': {detail}" for option, detail in mistakes)
         raise click.UsageError(shown(text)) from error

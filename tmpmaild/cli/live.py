@@ -12,7 +12,7 @@ from anyio.abc import TaskStatus
 
 from tmpmaild.cli import console, exits
 from tmpmaild.cli.display import Display, Opening, fitting_display
-from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, TmpmaildError
+from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, Fault, TmpmaildError, Webhook
 
 T = TypeVar("T")
 
@@ -28,6 +28,17 @@ def new(wanted: Mapping[str, Any], server: str | None, *, keep: bool, as_json: b
     ``wanted`` holds arguments of ``AsyncClient.create``. With ``keep`` the address is not deleted on exit.
     """
     return run(partial(_new, wanted, keep=keep), server, as_json=as_json)
+
+
+def fault(text: str) -> Fault:
+    """Read a fault from the command line: a step, then a reply. The service checks both."""
+    at, _, reply = text.partition(" ")
+    return Fault(at, reply or None)
+
+
+def webhook(url: str | None) -> Webhook | None:
+    """Return the webhook for a URL on the command line."""
+    return None if url is None else Webhook(url)
 
 
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
@@ -142,7 +153,8 @@ async def _new(wanted: Mapping[str, Any], client: AsyncClient, display: Display,
         inbox = await shield.keep(client.create(**wanted))
     try:
         shows_token = wanted["private"] or keep
-        display.begin(Opening(inbox.address, inbox.expires_at, inbox.token, shows_token, not keep))
+        opening = Opening(inbox.address, inbox.expires_at, inbox.token, inbox.webhook_secret, shows_token, not keep)
+        display.begin(opening)
         return await _follow(inbox, display)
     except BaseException:
         if not keep:

@@ -68,6 +68,8 @@ _with_mcp = partial(_needing, "tmpmaild.mcp_server")
     type=parameters.Duration(),
     help="How long the address lives: seconds, or with a unit, as 10m. Default and maximum are the service's.",
 )
+@click.option("--fault", "faults", metavar="'AT REPLY'", multiple=True, help="As 'rcpt 451 4.7.1 Greylisted', once.")
+@click.option("--webhook", metavar="URL", help="Call it when a mail comes; its secret is then shown.")
 @click.option("--keep", is_flag=True, help="Do not delete the address on exit.")
 @_json
 @_server
@@ -79,6 +81,8 @@ def new(
     *,
     private: bool,
     lifetime_seconds: float | None,
+    faults: tuple[str, ...],
+    webhook: str | None,
     keep: bool,
     as_json: bool,
 ) -> int:
@@ -90,7 +94,14 @@ def new(
     from tmpmaild.cli import live  # noqa: PLC0415
 
     seconds = None if lifetime_seconds is None else ceil(lifetime_seconds)
-    wanted = {"local_part": name, "domain": domain, "private": private, "expires_in_seconds": seconds}
+    wanted = {
+        "local_part": name,
+        "domain": domain,
+        "private": private,
+        "expires_in_seconds": seconds,
+        "faults": [live.fault(text) for text in faults],
+        "webhook": live.webhook(webhook),
+    }
     return live.new(wanted, server, keep=keep, as_json=as_json)
 
 

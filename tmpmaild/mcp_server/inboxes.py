@@ -29,8 +29,10 @@ class OwnInboxes:
         self._inboxes: dict[str, AsyncInbox] = {}
         self._being_created = 0
 
-    async def create(self) -> AsyncInbox:
-        """Create one. Raises ``TooManyInboxes``."""
+    async def create(
+        self, local_part: str | None = None, *, domain: str | None = None, expires_in_seconds: int | None = None
+    ) -> AsyncInbox:
+        """Create one, as ``AsyncClient.create`` does. Raises ``TooManyInboxes``."""
         self._forget_expired()
         if len(self._inboxes) + self._being_created >= MAX_INBOXES:
             raise TooManyInboxes(f"{MAX_INBOXES} inboxes are open; delete one with delete_inbox first")
@@ -38,7 +40,9 @@ class OwnInboxes:
         try:
             # A request that the agent cancels now may have been carried out: the inbox has to be deleted at the end.
             with anyio.move_on_after(_CREATING_SECONDS, shield=True):
-                inbox = await self._client.create(private=True)
+                inbox = await self._client.create(
+                    local_part, domain=domain, private=True, expires_in_seconds=expires_in_seconds
+                )
                 self._inboxes[inbox.address] = inbox
                 return inbox
         finally:

@@ -24,6 +24,9 @@ _Part = Annotated[
 _Sender = Annotated[
     str | None, Field(max_length=200, description="Only a mail whose sender's address or name has this.")
 ]
+_LocalPart = Annotated[str | None, Field(max_length=64, description="The part before the @; else a random one.")]
+_Domain = Annotated[str | None, Field(max_length=255, description="One of the service's domains; else its first.")]
+_Lifetime = Annotated[int | None, Field(ge=1, description="How long it lives; else as long as the service has set.")]
 _Seconds = Annotated[float, Field(ge=0, le=120, description="How long to wait for the mail.")]
 
 
@@ -53,13 +56,15 @@ class Tools:
         self._inboxes = inboxes
 
     @_told
-    async def create_inbox(self) -> answers.Created:
+    async def create_inbox(
+        self, local_part: _LocalPart = None, domain: _Domain = None, expires_in_seconds: _Lifetime = None
+    ) -> answers.Created:
         """Create an e-mail inbox with a fresh address, and return the address.
 
         Give the address to the application that is to send mail. Nobody else can read the inbox. It is deleted when
         this server ends, at the latest when it expires.
         """
-        inbox = await self._inboxes.create()
+        inbox = await self._inboxes.create(local_part, domain=domain, expires_in_seconds=expires_in_seconds)
         return answers.Created(address=inbox.address, expires_at=inbox.expires_at.isoformat(timespec="seconds"))
 
     @_told

@@ -3,15 +3,15 @@
 It costs nothing until a test uses a fixture: everything that is slow to import is imported then.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tmpmaild.client import AsyncInbox, Client, Fault, Inbox
+    from tmpmaild.client import AsyncInbox, Client, Inbox
     from tmpmaild.pytest_plugin.inboxes import Clients
     from tmpmaild.pytest_plugin.services import Service, SmtpServer
 
@@ -131,14 +131,10 @@ def new_inbox(tmpmail: "Client", _tmpmaild_opened: list["Inbox"]) -> NewInbox:
     def create(
         local_part: str | None = None,
         *,
-        domain: str | None = None,
         private: bool = True,
-        expires_in_seconds: int | None = None,
-        faults: "Sequence[Fault]" = (),
+        **wanted: Any,
     ) -> "Inbox":
-        inbox = tmpmail.create(
-            local_part, domain=domain, private=private, expires_in_seconds=expires_in_seconds, faults=faults
-        )
+        inbox = tmpmail.create(local_part, private=private, **wanted)
         _tmpmaild_opened.append(inbox)
         return inbox
 

@@ -1,0 +1,56 @@
+"""What an address can be created with reaches through every way to create one; each exception has its reason here."""
+
+import inspect
+import re
+from pathlib import Path
+
+import msgspec
+
+from late import Late
+from tmpmaild.cli.main import main
+from tmpmaild.client import AsyncClient, Client
+from tmpmaild.http.requests import CreateRequest
+
+tools, mcp_inboxes = Late("tmpmaild.mcp_server.tools"), Late("tmpmaild.mcp_server.inboxes")
+
+TYPESCRIPT = Path(__file__).parents[2] / "clients/typescript/src"
+NAMED_BY_AN_OPTION = {
+    "local_part": "name",
+    "expires_in_seconds": "lifetime_seconds",
+}
+NOT_OF_THE_WISH = {"keep", "as_json", "server"}
+NOT_FOR_AGENTS = {
+    "private",  # they always are
+    "webhook",  # a mail that misleads the agent could have the others sent elsewhere
+    "faults",  # a script of a test, which is written with a kit
+}
+
+
+def parameters(function):
+    return {name: one for name, one in inspect.signature(function).parameters.items() if name != "self"}
+
+
+WISHES = set(parameters(Client.create))
+
+
+def test_the_clients_take_all_that_the_service_takes():
+    assert {field.encode_name for field in msgspec.structs.fields(CreateRequest)} == WISHES
+    assert parameters(AsyncClient.create) == parameters(Client.create)
+
+
+def test_the_command_has_an_option_for_each():
+    options = {option.name for option in main.commands["new"].params} - NOT_OF_THE_WISH
+    assert options == {NAMED_BY_AN_OPTION.get(name, name) for name in WISHES}
+
+
+def test_an_agent_may_wish_for_all_but_what_is_not_for_it():
+    for function in (tools.Tools.create_inbox, mcp_inboxes.OwnInboxes.create):
+        assert set(parameters(function)) == WISHES - NOT_FOR_AGENTS
+
+
+def test_the_typescript_client_takes_the_same():
+    source = (TYPESCRIPT / "service.ts").read_text()
+    members = re.findall(r"^  (\w+)\?:", source.partition("interface NewInbox {")[2].partition("\n}")[0], re.MULTILINE)
+    assert {re.sub(r"(?=[A-Z])", "_", name).lower() for name in members} == WISHES
+    fixtures = "".join((TYPESCRIPT / name).read_text() for name in ("opened.ts", "testing.ts", "playwright.ts"))
+    assert "{ private: true, ...wanted }" in fixtures
