@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tables import table
 from tmpmaild import __version__
-from tmpmaild.cli import servicecommands
+from tmpmaild.cli import parameters, servicecommands
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Storage
 from tmpmaild.host import controlsocket
@@ -117,6 +118,11 @@ def test_without_a_service_a_command_is_one_line(run, arguments):
     assert (done.exit_code, done.stdout) == (4, "")
     assert done.stderr.startswith("tmpmaild: no service answers at ")
     assert done.stderr.count("\n") == 1
+
+
+@table(("given", "seconds"), [(None, None), (0, None), (0.4, 1), (1.0, 1), (1.5, 2), (3600.0, 3600)])
+def test_a_time_of_0_is_no_limit_for_every_command_that_has_one(given, seconds):
+    assert parameters.limit_seconds(given) == seconds
 
 
 def test_webhooks_whose_url_cannot_be_read_are_a_line_that_says_so():

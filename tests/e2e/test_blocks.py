@@ -75,6 +75,8 @@ def test_names_and_senders(start, run, no_limits):
     assert [(block["kind"], block["value"]) for block in listed] == [("name", "shop"), ("sender", "spam.example")]
     assert {block["expires_at_ms"] - block["created_at_ms"] for block in listed} == {86_400_000}
     assert "  until 20" in run("blocks")
+    assert run("block", "--name", "Shop", "--for", "0") == "1 blocked\n"
+    assert "name    shop\n" in run("blocks")
     assert "is expected" in run("block", "--name", "a@b", code=1)
     assert "name what" in run("block", code=2)
     assert "Invalid value" in run("block", "--name", "x", "--for", "soon", code=2)

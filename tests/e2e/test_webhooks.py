@@ -60,6 +60,8 @@ def test_the_operator_sees_pauses_and_forgets_hosts(start, command, target):
     assert run().splitlines()[1].split()[:3] == ["1", "1", "1"]
     assert run().splitlines()[1].endswith("127.0.0.1  paused")
     assert command("blocks", TMPMAILD_STORAGE__PATH=str(daemon.database)).stdout.startswith("target  127.0.0.1  until ")
+    assert run("--pause", "127.0.0.1", "--for", "0") == "paused\n"
+    assert command("blocks", TMPMAILD_STORAGE__PATH=str(daemon.database)).stdout == "target  127.0.0.1\n"
     assert run("--resume", "127.0.0.1") == "resumed\n"
     assert run("--forget", "127.0.0.1") == "1 taken away\n"
     assert run("--json") == ""

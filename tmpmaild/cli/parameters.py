@@ -3,6 +3,7 @@
 import os
 import re
 from ipaddress import ip_address
+from math import ceil
 from typing import IO, Any
 
 import click
@@ -66,6 +67,11 @@ def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, val
     except ValueError:
         pass
     raise click.BadParameter(f"IP:PORT is expected, like 9.9.9.9:53, not {value!r}")
+
+
+def limit_seconds(seconds: float | None) -> int | None:
+    """Return a limit of time as the service takes it, in whole seconds; 0 means no limit, as in the settings."""
+    return ceil(seconds or 0) or None
 
 
 class Input(click.File):

@@ -193,7 +193,7 @@ def _expect_a_name(wanted: dict[str, Any]) -> None:
 
 @click.command()
 @_named
-@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it: for good.")
+@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it, or 0: for good.")
 @click.option("--force", is_flag=True, help="Also this machine, trusted proxies, and who is exempt from limits.")
 @with_config
 def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
@@ -202,8 +202,7 @@ def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
     Clients can neither connect to SMTP nor create addresses; what they have created already stays (see purge).
     """
     _expect_a_name(wanted)
-    until = None if seconds is None else max(int(seconds), 1)
-    (done,) = control.ask(config, "block", {**wanted, "seconds": until})
+    (done,) = control.ask(config, "block", {**wanted, "seconds": parameters.limit_seconds(seconds)})
     say(f"{done['count']} blocked")
 
 
@@ -235,7 +234,7 @@ def _block_as_text(entry: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--pause", metavar="HOST", help="Call it no longer; what is to be told waits.")
-@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Pause so long, such as 1h.")
+@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1h; without it, or 0: until --resume.")
 @click.option("--resume", metavar="HOST", help="Call it again.")
 @click.option("--forget", metavar="HOST", help="Take all webhooks away that lead to it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
@@ -259,7 +258,7 @@ def webhooks(
     if seconds is not None and pause is None:
         raise click.UsageError("--for needs --pause")
     if pause is not None:
-        control.ask(config, "webhooks-pause", {"host": pause, "seconds": seconds and max(int(seconds), 1)})
+        control.ask(config, "webhooks-pause", {"host": pause, "seconds": parameters.limit_seconds(seconds)})
         say("paused")
     elif resume is not None:
         (done,) = control.ask(config, "webhooks-resume", {"host": resume})
