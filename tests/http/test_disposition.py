@@ -1,6 +1,7 @@
 """Whatever a stranger calls a file, it leaves under one clean line and a harmless type."""
 
 import re
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -9,7 +10,11 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import table
-from tmpmaild.http import disposition
+from tmpmaild.http import disposition, pages
+from tmpmaild.mail import extracts, mime
+
+PNG = b"\x89PNG\r\n\x1a\n"
+KINDS = ("png", "gif", "jpeg", "jpg", "webp", "bmp", "avif", "svg+xml", "tiff", "heic")
 
 # A reader of its own: the grammar of RFC 6266 §4.1 and RFC 8187 §3.2.1, as narrow as they are.
 VALUE = re.compile(
@@ -132,7 +137,7 @@ def test_a_harmless_name_is_sent_as_it_is(filename):
     ],
 )
 def test_a_type_that_does_nothing_is_sent_without_most_parameters(stated, sent):
-    assert disposition.content_type(stated) == sent
+    assert disposition.content_type(stated, PNG) == sent
 
 
 @table(
@@ -152,7 +157,7 @@ def test_a_type_that_does_nothing_is_sent_without_most_parameters(stated, sent):
     ],
 )
 def test_what_a_browser_would_run_is_but_octets(stated):
-    assert disposition.content_type(stated) == "application/octet-stream"
+    assert disposition.content_type(stated, PNG) == "application/octet-stream"
 
 
 @pytest.mark.parametrize(
@@ -174,10 +179,43 @@ def test_what_a_browser_would_run_is_but_octets(stated):
     ],
 )
 def test_what_is_no_media_type_is_but_octets(stated):
-    assert disposition.content_type(stated) == "application/octet-stream"
+    assert disposition.content_type(stated, PNG) == "application/octet-stream"
 
 
 TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*(?:; charset=[A-Za-z0-9._:+-]{1,40})?")
+
+
+AVIF_OF_ANOTHER_BRAND = b"\0\0\0\x20ftypmif1\0\0\0\0mif1avifmiaf" + bytes(20)
+
+
+@table(
+    ("stated", "content", "sent"),
+    [
+        ("image/avif", AVIF_OF_ANOTHER_BRAND, "image/avif"),
+        ("application/octet-stream", AVIF_OF_ANOTHER_BRAND, "image/avif"),
+        ("image/x-png", PNG, "image/png"),
+        ("image/jpeg", PNG, "image/png"),
+        ("image/png", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "application/octet-stream"),
+        ("image/png", b"", "application/octet-stream"),
+        ("image/tiff", PNG, "image/tiff"),
+        ("text/html", PNG, "application/octet-stream"),
+        ("text/plain", PNG, "text/plain"),
+    ],
+)
+def test_an_image_is_sent_as_what_a_view_takes_it_for(stated, content, sent):
+    assert disposition.content_type(stated, content) == sent
+
+
+def test_the_page_previews_the_images_that_a_view_shows():
+    """The page goes by the types: of the list before it fetches, of the answer before it draws."""
+    script = (Path(pages.__file__).parents[1] / "web/preview.js").read_text()
+    typed, sent = (
+        re.compile(re.search(rf"^const {name} = /(.+)/;", script, re.MULTILINE)[1].replace(r"\/", "/"))
+        for name in ("TYPED_IMAGE", "SENT_IMAGE")
+    )
+    tried = {f"image/{prefix}{kind}" for prefix in ("", "x-", "x-ms-", "p") for kind in KINDS}
+    assert {one for one in tried | mime.IMAGE_TYPES if typed.fullmatch(one)} == mime.IMAGE_TYPES
+    assert {one for one in tried if sent.fullmatch(one)} == set(extracts._IMAGE_BEGINNINGS)
 
 
 @given(
@@ -185,12 +223,12 @@ TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*(?:; ch
     | st.tuples(st.sampled_from(["text/", "image/svg", "A/", ""]), st.text('+xml;charset="\\/utf-8 \r\n')).map("".join)
 )
 def test_any_stated_type_gives_a_clean_one(stated):
-    sent = disposition.content_type(stated)
+    sent = disposition.content_type(stated, PNG)
     assert TYPE.fullmatch(sent)
     assert len(sent) < 350
 
 
 @table("piece", ["a", ".", "/", " ", "%", '"', "+xml", "a/", ";charset=", "😀", "\\"])
-@table("write", [lambda text: disposition.attachment(text, text), disposition.content_type])
+@table("write", [lambda text: disposition.attachment(text, text), lambda text: disposition.content_type(text, b"")])
 def test_writing_takes_linear_time(write, piece):
     assert_linear(lambda text: write("text/" + text), piece * (200_000 // len(piece)))

@@ -271,6 +271,13 @@ KINDS = {
 }
 
 
+def test_an_avif_is_one_by_any_of_its_brands():
+    for brands in (b"avifmif1", b"mif1avif", b"msf1avis"):
+        octets = b"\0\0\0\x1cftyp" + brands[:4] + b"\0\0\0\0" + brands + bytes(20)
+        assert extracts.image_type(octets) == "image/avif"
+    assert extracts.image_type(b"\0\0\0\x1cftypheic\0\0\0\0mif1heic" + bytes(20)) == ""
+
+
 def image(content_id, octets, content_type="image/png"):
     return (
         f"--x\r\nContent-Type: {content_type}\r\nContent-ID: <{content_id}>\r\nContent-Transfer-Encoding: base64\r\n\r\n"

@@ -193,7 +193,9 @@ def _expect_a_name(wanted: dict[str, Any]) -> None:
 
 @click.command()
 @_named
-@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it, or 0: for good.")
+@click.option(
+    "--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it, or 0: for good."
+)
 @click.option("--force", is_flag=True, help="Also this machine, trusted proxies, and who is exempt from limits.")
 @with_config
 def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
@@ -234,7 +236,9 @@ def _block_as_text(entry: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--pause", metavar="HOST", help="Call it no longer; what is to be told waits.")
-@click.option("--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1h; without it, or 0: until --resume.")
+@click.option(
+    "--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1h; without it, or 0: until --resume."
+)
 @click.option("--resume", metavar="HOST", help="Call it again.")
 @click.option("--forget", metavar="HOST", help="Take all webhooks away that lead to it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")

@@ -1,9 +1,9 @@
-"""The Content-Disposition and Content-Type of an attachment; its content is not examined."""
+"""The Content-Disposition and Content-Type of an attachment; of its content only whether it is an image counts."""
 
 import re
 from urllib.parse import quote
 
-from tmpmaild.mail import headers, mime
+from tmpmaild.mail import extracts, headers, mime
 
 MAX_NAME_BYTES = 240
 """Of UTF-8; written twice, and once of three characters an octet, it keeps the field below 1 KiB."""
@@ -26,6 +26,7 @@ _ACTIVE = re.compile(
     r"|application/(?:wasm|xslt|xml-.*)"
     r"|multipart/.*"
 )
+_MAY_BE_IMAGES = mime.IMAGE_TYPES | {"application/octet-stream"}
 
 
 def attachment(filename: str, fallback: str) -> str:
@@ -40,8 +41,11 @@ def attachment(filename: str, fallback: str) -> str:
     return value if plain == name else f"{value}; filename*=UTF-8''{quote(name, safe=_ATTR_CHAR)}"
 
 
-def content_type(stated: str) -> str:
+def content_type(stated: str, content: bytes) -> str:
     """Return the media type (RFC 6838 §4.2) to send an attachment under: the stated one, for programs.
+
+    What is said to be an image of a kind that views show, or octets, is sent as the image that a view would take it
+    for, else as octets: the page shows what is sent so, and need not recognise images as well.
 
     The answer has ``nosniff``, ``attachment`` and a CSP sandbox, and so is never shown as a page. None of these
     keeps a page of our own origin from loading it as a script or style, which the page's CSP allows; only the type
@@ -51,6 +55,8 @@ def content_type(stated: str) -> str:
     media_type, parameters = headers.parameters(stated)
     if not _MEDIA_TYPE.fullmatch(media_type) or _ACTIVE.fullmatch(media_type):
         return "application/octet-stream"
+    if media_type in _MAY_BE_IMAGES:
+        return extracts.image_type(content) or "application/octet-stream"
     charset = parameters.get("charset", "")
     if media_type.startswith("text/") and _CHARSET.fullmatch(charset):
         return f"{media_type}; charset={charset}"

@@ -169,7 +169,7 @@ class MessageEndpoints:
         async def make() -> Response:
             content = await self._mail.attachment_content(one.address, one.message_id, found, one.token)
             name = disposition.attachment(found.filename, f"attachment-{found.index}")
-            return FileResponse(disposition.content_type(found.content_type), name, content)
+            return FileResponse(disposition.content_type(found.content_type, content), name, content)
 
         return await make() if source_bytes <= IN_LOOP_BYTES else self._large(request, make)
 

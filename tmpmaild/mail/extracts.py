@@ -109,11 +109,16 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
     for content_id, part in by_id.items():
         if content_id in spellings and part.content_type in mime.IMAGE_TYPES:
             octets = parts.content(raw, part, {})
-            if len(octets) <= up_to_bytes and (image_type := _image_type(octets)):
+            if len(octets) <= up_to_bytes and (recognised := image_type(octets)):
                 up_to_bytes -= len(octets)
-                url = f"data:{image_type};base64,{b64encode(octets).decode('ascii')}"
+                url = f"data:{recognised};base64,{b64encode(octets).decode('ascii')}"
                 urls.update(dict.fromkeys(spellings[content_id], url))
     return urls
+
+
+def image_type(octets: bytes) -> str:
+    """Return the media type of what begins like an image that is shown, or "": for views, previews and downloads."""
+    return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
 
 
 def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]:
@@ -167,8 +172,3 @@ def _offset_minutes(pieces: dict[str, str]) -> int:
         return 60 * _ZONE_HOURS.get(pieces["zone"].lower(), 0)
     minutes = 60 * int(pieces["offset_hours"]) + int(pieces["offset_minutes"] or 0)
     return -minutes if pieces["sign"] == "-" else minutes
-
-
-def _image_type(octets: bytes) -> str:
-    """Return the media type of what begins like an image, or ""."""
-    return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
