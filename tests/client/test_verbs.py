@@ -105,6 +105,15 @@ def test_a_mail_without_the_code_is_shown_with_its_text(inbox, mail):
         one.get_code("Ticket ")
 
 
+def test_a_group_that_took_no_part_is_no_match(inbox, mail):
+    one = mail(CODE)
+    with pytest.raises(api.NotInMail, match="does not have a match of"):
+        one.get_code(r"Confirm(?: code (\d+))?")
+    with pytest.raises(api.WaitTimeout):
+        inbox.wait_for_code(pattern=r"Confirm(?: code (\d+))?", timeout=0)
+    assert one.get_code(r"code is (x?)") == ""
+
+
 def test_a_wait_for_a_code_in_vain_shows_the_text_of_what_came(inbox, world):
     for number in range(5):
         world.deliver(inbox.address, b"Subject: hello\r\n\r\ntext %d\r\n" % number)

@@ -245,11 +245,12 @@ export class Attachment {
   }
 }
 
-/** Return what a pattern finds in a message: its first group if it has one, else all of it. */
+/** Return what a pattern finds in a message: its first group if it has one (null if that took no part), else all of it. */
 export function codeBy(pattern: RegExp, message: MessageItem, text = message.body): string | null {
   const once = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, "")); // those would keep a position
   const found = once.exec(message.subject) ?? once.exec(text);
-  return found === null ? null : (found[1] ?? found[0]);
+  if (found === null) return null;
+  return found.length > 1 ? (found[1] ?? null) : found[0];
 }
 
 /** Return the target of the first link that is described, or of the first if it is likely to be the one to follow. */
