@@ -93,6 +93,17 @@ def test_a_mail_in_plain_lines(run, daemon, inbox):
     ]
 
 
+@pytest.mark.parametrize("columns", [None, 80])
+def test_a_link_that_is_not_to_be_followed_is_not_shown_as_the_link(run, daemon, inbox, columns):
+    daemon.deliver(inbox.address, b"Subject: News\r\n\r\nUnsubscribe: https://shop.example/unsubscribe\r\n")
+    watch = run("watch", inbox.address, columns=columns)
+    watch.until("/unsubscribe")
+    inbox.delete()
+    watch.end()
+    (line,) = [line for line in lines_of(watch.seen.replace("\n", "\r\n")) if "/unsubscribe" in line]
+    assert line.strip().startswith("Unsubscribe: ")
+
+
 def test_attachments_are_lines_too(run, daemon, inbox):
     daemon.deliver(inbox.address, FILES)
     watch = run("watch", inbox.address)

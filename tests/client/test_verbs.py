@@ -1,9 +1,14 @@
 """What a test asks of mail: several mails, none, the code, a link, an attachment, a look at it; with both clients."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tmpmaild import client as api
+from tmpmaild.client import goals
 
+ROOT = Path(__file__).parents[2]
 CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\nOrder: A-77\r\n"
 RICH = (
     b"From: shop@shop.example\r\nSubject: Order 4711\r\nMIME-Version: 1.0\r\n"
@@ -112,6 +117,23 @@ def test_a_group_that_took_no_part_is_no_match(inbox, mail):
     with pytest.raises(api.WaitTimeout):
         inbox.wait_for_code(pattern=r"Confirm(?: code (\d+))?", timeout=0)
     assert one.get_code(r"code is (x?)") == ""
+
+
+def test_a_link_that_is_not_to_be_followed_is_one_of_the_links_and_not_the_link(mail):
+    one = mail(b"Subject: News\r\n\r\nUnsubscribe: https://shop.example/unsubscribe?u=8kq2\r\n")
+    assert ([link.href for link in one.links], one.link) == (["https://shop.example/unsubscribe?u=8kq2"], None)
+    with pytest.raises(api.NotInMail):
+        one.get_link()
+
+
+def test_the_page_and_every_client_take_a_link_for_the_one_to_follow_from_the_same_confidence_on():
+    sources = {
+        "tmpmaild/web/findings.js": r"const LIKELY = ([\d.]+);",
+        "clients/typescript/src/mail.ts": r"const LIKELY = ([\d.]+);",
+        "docs/api.md": r"from ([\d.]+) on a link is taken for that",
+    }
+    for path, pattern in sources.items():
+        assert [float(one) for one in re.findall(pattern, (ROOT / path).read_text())] == [goals.LIKELY], path
 
 
 def test_a_wait_for_a_code_in_vain_shows_the_text_of_what_came(inbox, world):

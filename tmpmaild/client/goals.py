@@ -9,12 +9,9 @@ from msgspec import Struct
 
 from tmpmaild.client.errors import printable
 from tmpmaild.client.remote import Held
-from tmpmaild.client.wire import AttachmentItem, Link, Message
+from tmpmaild.client.wire import LIKELY, AttachmentItem, Link, Message
 
 T = TypeVar("T")
-
-LIKELY = 0.3
-"""Links of less confidence are not returned where none was described."""
 
 Pattern: TypeAlias = str | re.Pattern[str]
 

@@ -142,7 +142,7 @@ class MailView:
 
     @property
     def link(self) -> str | None:
-        """The target of the first of ``links``, or None."""
+        """The target of the first of ``links`` if it is likely the one to follow (confidence 0.3 or more), or None."""
         return self._message.link
 
     def _taken(self, goal: Goal[T]) -> T:

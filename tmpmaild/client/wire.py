@@ -88,6 +88,10 @@ class AttachmentItem(Struct, frozen=True):
     content_id: str | None = None
 
 
+LIKELY = 0.3
+"""From this confidence on a link is one to follow, for every client and on the page (docs/api.md)."""
+
+
 class Message(Struct, frozen=True):
     """A message as a list shows it.
 
@@ -119,8 +123,8 @@ class Message(Struct, frozen=True):
 
     @property
     def link(self) -> str | None:
-        """The link to follow."""
-        return self.links[0].href if self.links else None
+        """The link to follow, if one of them is likely to be that."""
+        return self.links[0].href if self.links and self.links[0].confidence >= LIKELY else None
 
 
 class MessageList(Struct, frozen=True):

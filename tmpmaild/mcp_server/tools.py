@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Annotated, ParamSpec, TypeVar
 
+import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
@@ -107,12 +108,18 @@ class Tools:
         after: _After = None,
         timeout_seconds: _Seconds = 30,
     ) -> answers.FoundLink:
-        """Wait for a mail with a link, and return the link to confirm or log in with: the oldest such mail, its best.
+        """Wait for a mail with a link to confirm or log in with, and return that: the oldest such mail, its best.
 
         Check that the link leads to the host that the user expects before opening it.
         """
         inbox = self._inboxes.find(address)
-        mail = await inbox.wait_for(subject=subject, sender=sender, after=after, has="link", timeout=timeout_seconds)
+        until = anyio.current_time() + timeout_seconds
+        while True:
+            left = max(until - anyio.current_time(), 0)
+            mail = await inbox.wait_for(subject=subject, sender=sender, after=after, has="link", timeout=left)
+            if mail.link is not None:
+                break
+            after = mail.id  # its links are others, such as one to unsubscribe
         found = answers.found_link(mail)
         if found is None:
             raise ToolError(f"the links of the mail {mail.id} are too long")

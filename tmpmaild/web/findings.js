@@ -3,13 +3,13 @@
 import { button, h, icon, plain } from "./dom.js";
 import { t } from "./words.js";
 
-const SURE = 0.5; // from here on the API puts a link first
+const LIKELY = 0.3; // from here on a link is one to follow
 const HOST_CHARACTERS = 40;
 const TEXT_CHARACTERS = 120;
 const NAMES_HOST = /^(?:https?:\/\/)?((?:[\p{L}\p{N}-]+\.)+\p{L}{2,})\.?(?:[/:?#].*)?$/iu;
 
 export const codeOf = (message) => message.codes[0]?.value;
-export const linkOf = (message) => message.links.find(({ href, confidence }) => confidence >= SURE && hostOf(href));
+export const linkOf = (message) => message.links.find(({ href, confidence }) => confidence >= LIKELY && hostOf(href));
 
 // Return the host that a link leads to, as the browser would ask for it; "" if it is no web address.
 export function hostOf(href) {

@@ -108,9 +108,9 @@ export class Mail {
     return this.#message.links;
   }
 
-  /** The target of the first of `links`, or null. */
+  /** The target of the first of `links` if it is likely to be the one to follow (confidence 0.3 or more), or null. */
   get link(): string | null {
-    return this.links[0]?.href ?? null;
+    return linkBy({}, this.#message);
   }
 
   /** The attachments, in order. */
