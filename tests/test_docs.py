@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,8 @@ README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 API = (ROOT / "docs/api.md").read_text()
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+# Files that a reader makes, and one that the server makes of a language.
+NAMES_OF_OTHERS = {"release-notes.md", "cypress/e2e/sign-up.cy.js", "jest.config.js", "messages.js"}
 
 
 def test_every_route_stands_in_the_api_reference():
@@ -140,6 +143,35 @@ def test_every_file_that_the_architecture_names_exists():
     named = re.findall(r"`([\w-][\w./-]*(?:/|\.(?:js|json|md|py|toml)))`", text)
     assert len(set(named)) > 70
     assert [name for name in named if not any((root / name).exists() for root in (ROOT, ROOT / "tmpmaild"))] == []
+
+
+def _files():
+    """Yield every file of the project, not what is installed or built beside it."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name[0] != "." and name not in ("node_modules", "dist", "build")]
+        yield from (Path(folder, name) for name in names)
+
+
+def test_every_module_and_page_that_is_named_exists():
+    """In documents, docstrings and comments; a name may leave out the folders before it."""
+    files = {path.relative_to(ROOT): path for path in _files()}
+    known = {"/".join(path.parts[at:]) for path in files for at in range(len(path.parts))} | NAMES_OF_OTHERS
+    missing = []
+    for path, place in files.items():
+        if path.suffix in (".md", ".py", ".js", ".ts", ".mjs", ".sql", ".toml") and path.name != "CHANGELOG.md":
+            named = re.findall(r"`([\w-][\w.-]*(?:/[\w.-]+)*\.(?:py|js|ts|mjs|sql|md))`", place.read_text())
+            missing += [(str(path), name) for name in set(named) - known]
+    assert missing == []
+
+
+def test_what_a_comment_says_to_see_is_there():
+    for folder in ("tmpmaild", "clients/typescript/src"):
+        paths = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".js", ".ts")]
+        sources = "\n".join(path.read_text() for path in paths)
+        words = Counter(re.findall(r"\w+", sources))
+        named = Counter(re.findall(r"\bsee `+(\w+)`", sources))
+        assert named
+        assert [name for name, times in named.items() if words[name] == times] == [], folder
 
 
 def test_every_test_that_the_architecture_names_exists():

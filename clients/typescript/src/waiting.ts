@@ -21,7 +21,7 @@ export interface Goal<T> {
   take: (message: MessageItem) => T | null;
 }
 
-/** One wait for the oldest mail that matches a query and has what the goal takes; see `steps` for what it throws. */
+/** One wait for the oldest mail that matches a query and has what the goal takes; see `run` for what it throws. */
 export class Waiting<T> {
   readonly #deadline: number;
   readonly #passedOver: MessageItem[] = [];
