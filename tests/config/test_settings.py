@@ -1,18 +1,21 @@
 """What an operator may write, and the messages about mistakes."""
 
 import re
+import subprocess
 import tomllib
 from ipaddress import ip_network
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tables import table
 from tmpmaild.config import file as configfile
-from tmpmaild.config.file import find, load
+from tmpmaild.config.file import find, load, variables_without_effect
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
-from tmpmaild.config.settings import Addresses, Config, kinds_by_key
+from tmpmaild.config.settings import SECTIONS, Addresses, Config, kinds_by_key
 from tmpmaild.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -132,7 +135,14 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
     [
         ("http = 5", "http: expected a section, found 5"),
         ("[[http]]\nlisten = []", "http: expected a section, found [{'listen': []}]"),
-        ("domains = 'a.example'", "domains: expected a list of at least one string, found 'a.example'"),
+        (
+            "domains = 'a.example'",
+            "domains: expected a list of at least one string, found 'a.example'; write [\"a.example\"]",
+        ),
+        (
+            "domains = 'a.example, b.test'",
+            'domains: expected a list of at least one string, found \'a.example, b.test\'; write ["a.example", "b.test"]',
+        ),
         ("domains = []", "domains: expected a list of at least one string, found []"),
         ("[domains]\na = 1", "domains: expected a list of at least one string, found {'a': 1}"),
         ("domains = ['a.example', 5]", "domains[1]: expected a domain name, found 5"),
@@ -175,7 +185,13 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
             "http.max_connections: expected a whole number, 0 or more, found 1.0",
         ),
         ("[http]\nrequire_token = 1", "http.require_token: expected true or false, found 1"),
-        ("[http]\nrequire_token = 'true'", "http.require_token: expected true or false, found 'true'"),
+        ("[http]\nrequire_token = 'true'", "http.require_token: expected true or false, found 'true'; write true"),
+        ("[http]\nrequire_token = 'off'", "http.require_token: expected true or false, found 'off'"),
+        ("[log]\naccess = 'false'", "log.access: expected true or false, found 'false'; write false"),
+        (
+            "[http]\nmax_connections = '5'",
+            "http.max_connections: expected a whole number, 0 or more, found '5'; write 5",
+        ),
         (
             "[limits]\nexempt = ['10.0.0.1/8']",
             "limits.exempt[0]: expected a network such as 10.0.0.0/8 or 2001:db8::/32, no host bits set, found '10.0.0.1/8'",
@@ -245,7 +261,7 @@ def test_broken_toml_is_one_line_that_names_the_place(written, text, said):
         ),
         (
             "[http]\nlisten = 'x'\nlisten2 = 1",
-            "http.listen: expected a list of at least one string, found 'x'",
+            "http.listen: expected a list of at least one string, found 'x'; write [\"x\"]",
         ),
     ],
 )
@@ -268,6 +284,14 @@ def test_an_impossible_value_is_named_with_what_was_expected(written, text, said
         ("lifetime_seconds = 5", "lifetime_seconds: unknown key, did you mean addresses.lifetime_seconds?"),
         ("[log]\npath = 'x'", "log.path: unknown key, did you mean storage.path?"),
         ("[http]\ndomains = ['a']", "http.domains: unknown key, did you mean domains?"),
+        # what other programs call it
+        ("[http]\nport = 80", "http.port: unknown key, did you mean http.listen?"),
+        ("[smtp]\nbind = '::1'", "smtp.bind: unknown key, did you mean smtp.listen?"),
+        ("[http]\ntrusted = []", "http.trusted: unknown key, did you mean http.trusted_proxies?"),
+        # a section is no key
+        ("smpt = 1", "smpt: unknown key"),
+        ("[log]\nqqqq = 1", "log.qqqq: unknown key, [log] has level, format and access"),
+        ("[limits]\nqqqq = 1", "limits.qqqq: unknown key, [limits] has exempt"),
         ("qqqqqqqqqqqqqqqq = 1", "qqqqqqqqqqqqqqqq: unknown key"),
         ('"a\\nb" = 1', "'a\\nb': unknown key"),
     ],
@@ -275,6 +299,17 @@ def test_an_impossible_value_is_named_with_what_was_expected(written, text, said
 def test_an_unknown_key_is_named_with_the_nearest_known_one(written, text, said):
     path = written(text)
     assert mistakes(path) == [f"{path}: {said}"]
+
+
+@given(st.sampled_from(sorted(SECTIONS)), st.from_regex(r"[a-z_]{1,20}", fullmatch=True))
+def test_what_is_suggested_instead_of_a_key_can_be_written_there(section, name):
+    if f"{section}.{name}" in kinds_by_key():
+        return
+    (mistake,) = mistakes(None, {f"TMPMAILD_{section.upper()}__{name.upper()}": "x"})
+    meant = re.search(r"did you mean (.+)[?]$", mistake)
+    listed = re.search(r", \[(.+)\] has (.+)$", mistake)
+    suggested = [meant[1]] if meant else [f"{listed[1]}.{key}" for key in re.split(", | and ", listed[2])]
+    assert set(suggested) <= set(kinds_by_key())
 
 
 def test_all_mistakes_are_said_at_once(written):
@@ -348,6 +383,45 @@ def test_names_that_are_no_configuration_are_ignored(name):
 )
 def test_an_unknown_variable_with_two_underscores_is_a_mistake(name, said):
     assert mistakes(None, {name: "x"}) == [f"{name}: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("TMPMAILD_HTTP_LISTEN", ", did you mean TMPMAILD_HTTP__LISTEN?"),
+        ("TMPMAILD_RATE_LIMIT_BURST", ", did you mean TMPMAILD_RATE_LIMIT__BURST?"),
+        ("TMPMAILD_DOMAIN", ", did you mean TMPMAILD_DOMAINS?"),
+        ("TMPMAILD_SMTP_HOST_NAME", ", did you mean TMPMAILD_SMTP__HOSTNAME?"),
+        ("TMPMAILD_CONFG", ", did you mean TMPMAILD_CONFIG?"),
+        ("TMPMAILD_QQQQQQQQ", ""),
+    ],
+)
+def test_a_variable_that_no_part_reads_is_named_with_the_nearest_that_one_does(name, said):
+    assert load(None, {name: "x"}) == Config()
+    assert variables_without_effect({name: "x"}) == [f"{name}: this variable sets nothing{said}"]
+
+
+def test_every_key_written_with_one_underscore_is_named_with_the_right_variable():
+    for key in kinds_by_key():
+        right = "TMPMAILD_" + key.upper().replace(".", "__")
+        wrong = right.replace("__", "_")
+        told = [] if wrong == right else [f"{wrong}: this variable sets nothing, did you mean {right}?"]
+        assert variables_without_effect({right: "", wrong: ""}) == told
+
+
+def test_a_variable_that_a_part_of_ours_reads_is_not_named():
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    ours = [ROOT / name for name in files if name.startswith(("tmpmaild/", "clients/typescript/src/"))]
+    read = {name for file in ours for name in re.findall(rb"\bTMPMAILD_[A-Z_]*[A-Z]\b", file.read_bytes())}
+    assert b"TMPMAILD_URL" in read
+    assert variables_without_effect({name.decode(): "x" for name in read}) == []
+
+
+def test_what_kubernetes_sets_for_a_service_of_that_name_is_not_named():
+    ports = {"PORT_25_TCP": "tcp://10.0.0.1:25", "PORT_25_TCP_PORT": "25", "PORT": "tcp://10.0.0.1:25"}
+    service = {"SERVICE_HOST": "10.0.0.1", "SERVICE_PORT": "25", "SERVICE_PORT_SMTP": "25"}
+    assert variables_without_effect({f"TMPMAILD_{name}": text for name, text in (ports | service).items()}) == []
+    assert len(variables_without_effect({"TMPMAILD_PORT": "8025"})) == 1
 
 
 def test_a_mistake_in_the_environment_names_the_variable():

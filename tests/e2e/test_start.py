@@ -92,6 +92,15 @@ def test_all_mistakes_of_a_configuration_are_named_at_once(command, tmp_path):
     assert "log.level" in text.lower()
 
 
+def test_a_variable_that_sets_nothing_is_named_by_all_that_read_the_configuration(start, command):
+    line = "TMPMAILD_LOG_LEVEL: this variable sets nothing, did you mean TMPMAILD_LOG__LEVEL?\n"
+    daemon = start(TMPMAILD_LOG_LEVEL="debug")
+    assert daemon.errors().partition(" WARNING ")[2] == f"tmpmaild.cli.main: {line}"
+    checked = command("check-config", TMPMAILD_LOG_LEVEL="debug")
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "defaults: ok\n", f"tmpmaild: {line}")
+    assert f"warning  configuration: {line}" in command("doctor", TMPMAILD_LOG_LEVEL="debug").stdout
+
+
 def test_a_good_configuration_is_called_good(command, tmp_path):
     assert command("check-config").stdout == "defaults: ok\n"
     (tmp_path / "tmpmaild.toml").write_text('domains = ["example.org"]\n')

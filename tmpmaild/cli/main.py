@@ -4,6 +4,7 @@ The commands to a running service are in ``servicecommands.py``, those for its u
 """
 
 import faulthandler
+import logging
 import os
 import signal
 import sys
@@ -28,6 +29,8 @@ from tmpmaild.host.logs import is_journal, logging_to_stderr
 from tmpmaild.hostnames import reachable
 from tmpmaild.storage.engines import operator_mail, upgrade
 from tmpmaild.storage.sqlite.database import temporary
+
+log = logging.getLogger(__name__)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,6 +64,8 @@ def serve(config_path: Path | None, *, stop_with_stdin: bool, is_temporary: bool
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     database = _temporary(config) if is_temporary else nullcontext()
     with logging_to_stderr(config.log.level, config.log.format), database:
+        for line in configfile.variables_without_effect(os.environ):
+            log.warning("%s", line)
         read_again = partial(configfile.load, config_path, os.environ)
         anyio.run(daemon.run, config, _announcer(config), read_again, backend_options={"use_uvloop": _has_uvloop()})
 
@@ -123,9 +128,14 @@ def _this_program() -> str:
 @config_option
 @clear_errors
 def check_config(config_path: Path | None) -> None:
-    """Read the configuration and list every mistake in it."""
+    """Read the configuration and list every mistake in it.
+
+    Variables of the environment that look like ours and set nothing are named, too.
+    """
     source = configfile.find(config_path, os.environ)
     load(config_path)
+    for line in configfile.variables_without_effect(os.environ):
+        console.complain(line)
     say(f"{source or 'defaults'}: ok")
 
 

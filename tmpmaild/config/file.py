@@ -1,6 +1,8 @@
 """Reading the configuration: which file, the environment, and every mistake at once; no key is known here."""
 
 import difflib
+import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +18,12 @@ USUAL_PLACES: Final = (Path("tmpmaild.toml"), Path("/etc/tmpmaild/config.toml"))
 _KINDS: Final = kinds_by_key()
 _MAX_FOUND_CHARACTERS: Final = 80
 _ONCE: Final = "; a [section] may be there once: move its keys below the first"
+# What other programs call a key of ours.
+_ALSO_CALLED: Final = dict.fromkeys(("port", "host", "bind", "address", "addr", "interface", "socket"), "listen")
+# Read by commands, the plugin of pytest and the client for TypeScript, which all start the service too.
+_OTHER_VARIABLES: Final = ("CONFIG", "URL", "TOKEN", "SMTP", "SMTPS", "CA_FILE", "TIMEOUT_MS")
+# Kubernetes tells every container where a service named "tmpmaild" is.
+_OF_KUBERNETES = re.compile(r"SERVICE_(HOST|PORT(_\w+)?)=|PORT_\d+_[A-Z]+(_\w+)?=|PORT=\w+://").match
 _SWITCHES: Final = {"true": True, "false": False}
 
 
@@ -42,6 +50,29 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
         settings.add_file(source)
     settings.add_environment(environ)
     return settings.config()
+
+
+def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
+    """Return a line for each variable that looks like one of ours and is read by nothing: a warning for the operator.
+
+    One with two underscores is not among them: ``load`` refuses it.
+    """
+    known = {PREFIX + key.upper().replace(".", "__"): key for key in _KINDS}
+    known |= {PREFIX + name: name for name in _OTHER_VARIABLES}
+    lines = []
+    for name in sorted(environ):
+        told = name.removeprefix(PREFIX)
+        if told in ("", name) or "__" in told or PREFIX + told.upper() in known:
+            continue
+        if not _OF_KUBERNETES(f"{told}={environ[name]}"):
+            near = _nearest(name.upper().replace("_", ""), {one.replace("_", ""): one for one in known})
+            lines.append(f"{name}: this variable sets nothing" + (f", did you mean {near}?" if near else ""))
+    return lines
+
+
+def _nearest(name: str, known: Mapping[str, str]) -> str:
+    """Return the value of the nearest key, "" if none is near."""
+    return next((known[near] for near in difflib.get_close_matches(name, known, n=1, cutoff=0.75)), "")
 
 
 class _Settings:
@@ -145,25 +176,51 @@ def _from_text(text: str, kind: Kind | None) -> object:
 
 def _worded(mistake: Mistake) -> str:
     if mistake.expected:
-        return f"{mistake.place}: expected {mistake.expected}, found {_shown(mistake.found)}"
+        found = _shown(mistake.found)
+        return f"{mistake.place}: expected {mistake.expected}, found {found}{_written_right(mistake)}"
     shown = mistake.name if mistake.name.isprintable() else repr(mistake.name)  # a quoted key may hold a line end
     return f"{shown}: {_unknown(mistake.name, mistake.found)}"
+
+
+def _written_right(mistake: Mistake) -> str:
+    """Show how a text would be written that stands where a list, a number or a switch is expected."""
+    kind = _KINDS[mistake.name]
+    if not isinstance(mistake.found, str) or mistake.index is not None or (kind.base is str and not kind.many):
+        return ""
+    value = _from_text(mistake.found, kind)
+    is_right = kind.many or mistake.name in check({mistake.name: value}, _KINDS)[0]
+    written = json.dumps(value, ensure_ascii=False)
+    return f"; write {written}" if is_right and value != [] and len(written) <= _MAX_FOUND_CHARACTERS else ""
 
 
 def _unknown(key: str, value: object) -> str:
     if key in SECTIONS:
         return f"expected a section, found {_shown(value)}"
-    what = "section" if isinstance(value, dict) and "." not in key else "key"
-    return f"unknown {what}{_hint(key)}"
+    if isinstance(value, dict) and "." not in key:
+        near = difflib.get_close_matches(key, SECTIONS, n=1)
+        return "unknown section" + (f", did you mean {near[0]}?" if near else "")
+    return f"unknown key{_hint(key)}"
 
 
 def _hint(key: str) -> str:
-    """Suggest the nearest known key; the same name in another section beats a similar spelling."""
-    name = key.rpartition(".")[2]
+    """Suggest the nearest known key, else what the section has.
+
+    The same name in another section beats a similar spelling, one in the same section beats others.
+    """
+    section, _, name = key.rpartition(".")
     namesakes = [known for known in _KINDS if known.rpartition(".")[2] == name]
+    siblings = {known.rpartition(".")[2]: known for known in _KINDS if known.rpartition(".")[0] == section != ""}
     near = difflib.get_close_matches(key, namesakes, n=1, cutoff=0)
-    near = near or difflib.get_close_matches(key, [*SECTIONS, *_KINDS], n=1)
-    return f", did you mean {near[0]}?" if near else ""
+    near = near or [siblings[one] for one in difflib.get_close_matches(name, siblings, n=1)]
+    near = near or [siblings[one] for one in [_ALSO_CALLED.get(name)] if one in siblings]
+    near = near or ([] if siblings else difflib.get_close_matches(key, _KINDS, n=1))
+    if near:
+        return f", did you mean {near[0]}?"
+    return f", [{section}] has {_listed(list(siblings))}" if siblings else ""
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _shown(value: object) -> str:

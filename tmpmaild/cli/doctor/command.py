@@ -58,7 +58,8 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None
     except StartError as error:
         return [problem(_CHECK, str(error))], None
-    return [ok(_CHECK, str(source or "defaults")), *_examine(config, source)], _records_to_publish(config)
+    unread = [warning(_CHECK, line) for line in configfile.variables_without_effect(os.environ)]
+    return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source)], _records_to_publish(config)
 
 
 def _examine(config: Config, source: Path | None) -> Iterator[Result]:
