@@ -1,12 +1,17 @@
-"""Checking named values, so that every mistake in them is found at once; used for the configuration and for HTTP.
+"""Checking named values, so that every mistake in them is found at once; used for the configuration and for requests.
 
 How a mistake is worded, and where it is said to be, is left to the caller.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from msgspec import UNSET, Struct, ValidationError
+
+from tmpmaild.errors import InvalidRequest
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Kind(Struct, frozen=True):
@@ -49,6 +54,27 @@ class Mistake(Struct, frozen=True):
     def place(self) -> str:
         """What is wrong, like ``domain`` or ``listen[0]``."""
         return self.name if self.index is None else f"{self.name}[{self.index}]"
+
+
+class Mistakes:
+    """Collects what several checks find wrong with one request, so that one answer names all of it."""
+
+    def __init__(self) -> None:
+        self.errors: list[tuple[str, str]] = []
+        """As those of ``InvalidRequest``."""
+
+    def of(self, ensure: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Return what ``ensure`` returns; None, and what was wrong is kept, if it raises ``InvalidRequest``."""
+        try:
+            return ensure(*args, **kwargs)
+        except InvalidRequest as error:
+            self.errors += error.errors
+            return None
+
+    def end(self) -> None:
+        """Raise ``InvalidRequest`` with all mistakes, if there are any."""
+        if self.errors:
+            raise InvalidRequest(*self.errors)
 
 
 def check(given: Mapping[str, object], kinds: Mapping[str, Kind]) -> tuple[dict[str, Any], list[Mistake]]:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.answers import JsonResponse
 from tmpmaild.http.parsing import read_body
@@ -36,15 +37,18 @@ class AddressEndpoints:
         who = client(request)
         if self._service.blocks.has_client(who.ip):
             raise BadRequest("blocked", "")
-        asked = read_body(await body(request), request.headers.get("content-type"), CreateRequest)
+        mistakes = Mistakes()
+        asked = read_body(await body(request), request.headers.get("content-type"), CreateRequest, mistakes)
         wanted = NewAddress(
             local_part=None if asked.local_part is UNSET else asked.local_part,
             domain=None if asked.domain is UNSET else asked.domain,
             private=asked.private,
             lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
             faults=faults(asked.faults),
-            webhook=self._webhook(asked.webhook) or None,
+            webhook=mistakes.of(self._webhook, asked.webhook) or None,
         )
+        mistakes.of(self._service.ensure_creatable, wanted)
+        mistakes.end()
         inbox, key = await self._service.create(wanted, None if who.exempt else who.name)
         resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
         return JsonResponse(msgspec.json.encode(resource), 201, {"Location": self._wire.address_path(inbox.address)})
@@ -58,13 +62,14 @@ class AddressEndpoints:
     async def extend(self, request: Request) -> Response:
         """Set the expiry of an address, its faults, or its webhook."""
         address, key = request.path_params["address"], holder_token(request)
-        wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest)
+        mistakes = Mistakes()
+        wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest, mistakes)
         seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
         wanted_faults = None if wanted.faults is UNSET else faults(wanted.faults)
-        webhook = self._webhook(wanted.webhook)
-        if seconds is None and wanted_faults is None and webhook is UNSET:
+        webhook = mistakes.of(self._webhook, wanted.webhook)
+        if seconds is None and wanted_faults is None and webhook is UNSET and not mistakes.errors:
             raise InvalidRequest(("/expires_in_seconds", "expected a number of 1 or more, found nothing"))
-        inbox = await self._service.change(address, key, seconds, wanted_faults, webhook)
+        inbox = await self._service.change(address, key, seconds, wanted_faults, webhook, mistakes=mistakes)
         return JsonResponse(msgspec.json.encode(await self._resource(inbox, key, webhook)))
 
     async def delete(self, request: Request) -> Response:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from tmpmaild.checks import Mistakes
 from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
 from tmpmaild.http import disposition
 from tmpmaild.http.answers import (
@@ -67,7 +68,10 @@ class MessageEndpoints:
 
     async def list(self, request: Request) -> ASGIApp:
         """Return a page of an inbox, at once or as soon as it holds a message."""
-        query = read_query(request.scope["query_string"], PageQuery)
+        mistakes = Mistakes()
+        query = read_query(request.scope["query_string"], PageQuery, mistakes)
+        mistakes.of(self._mail.ensure_possible, query.has)
+        mistakes.end()
         wanted, address, key = page(query), request.path_params["address"], token(request)
         listing = await self._wait(request, wanted, query.wait) if query.wait and request.method != "HEAD" else None
         if listing is None:

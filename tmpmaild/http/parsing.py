@@ -1,6 +1,6 @@
 """Reads request bodies and queries by their types, and names every mistake at once: which member, what was expected."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any, TypeVar, get_type_hints
 
@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 
-from tmpmaild.checks import Kind, Mistake, check
+from tmpmaild.checks import Kind, Mistake, Mistakes, check
 from tmpmaild.errors import InvalidRequest
 from tmpmaild.http.problems import BadRequest
 from tmpmaild.http.resource import is_number
@@ -26,10 +26,13 @@ class _Kind(Kind, frozen=True):
     most: int = 0
 
 
-def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
-    """Read a JSON object; an empty body counts as an empty object. Raises ``BadRequest``, ``InvalidRequest``."""
+def read_body(octets: bytes, content_type: str | None, struct: type[T], mistakes: Mistakes | None = None) -> T:
+    """Read a JSON object; an empty body counts as an empty object. Raises ``BadRequest``, ``InvalidRequest``.
+
+    With ``mistakes`` they are added to those, and what is right is returned, so that the caller can check it further.
+    """
     if not octets:
-        return _checked({}, struct)
+        return _checked({}, struct, mistakes)
     if content_type is not None and content_type.partition(";")[0].strip().lower() != "application/json":
         raise BadRequest("unsupported-media-type", "")
     try:
@@ -41,7 +44,7 @@ def read_body(octets: bytes, content_type: str | None, struct: type[T]) -> T:
         raise InvalidRequest(("", "expected an object")) from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadRequest("malformed-request", "The body is not JSON.") from error
-    return _checked(given, struct)
+    return _checked(given, struct, mistakes)
 
 
 def _members(octets: bytes | msgspec.Raw, struct: type[Struct]) -> dict[str, Any]:
@@ -72,8 +75,10 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
         return object()
 
 
-def read_query(octets: bytes, struct: type[T], *, only_known: bool = False) -> T:
-    """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake.
+def read_query(
+    octets: bytes, struct: type[T], mistakes: Mistakes | None = None, *, only_known: bool = False
+) -> T:
+    """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake. ``mistakes`` are as for ``read_body``.
 
     Raises ``BadRequest``, ``InvalidRequest``.
     """
@@ -92,7 +97,7 @@ def read_query(octets: bytes, struct: type[T], *, only_known: bool = False) -> T
             given[name] = parameters.getlist(name)
         elif kinds[name].base is int and is_number(text):
             given[name] = int(text)
-    return _checked(given, struct, prefix="")
+    return _checked(given, struct, mistakes, prefix="")
 
 
 @lru_cache
@@ -101,16 +106,18 @@ def _without_any(struct: type[T]) -> T:
     return _checked({}, struct, prefix="")
 
 
-def _checked(given: dict[str, Any], struct: type[T], prefix: str = "/") -> T:
-    errors = list(_errors(given, struct, prefix))
-    if errors:
-        raise InvalidRequest(*errors)
-    return msgspec.convert(given, struct)
+def _checked(given: dict[str, Any], struct: type[T], mistakes: Mistakes | None = None, prefix: str = "/") -> T:
+    right, wrong = check(given, _kinds(struct))
+    if wrong:
+        found = Mistakes() if mistakes is None else mistakes
+        found.errors += _errors(wrong, struct, prefix)
+        if mistakes is None or any(one.found is UNSET for one in wrong):
+            found.end()
+    return msgspec.convert({name: given[name] for name in right}, struct)
 
 
-def _errors(given: dict[str, Any], struct: type[Struct], prefix: str) -> Iterator[tuple[str, str]]:
+def _errors(mistakes: Iterable[Mistake], struct: type[Struct], prefix: str) -> Iterator[tuple[str, str]]:
     kinds = _kinds(struct)
-    _, mistakes = check(given, kinds)
     for mistake in mistakes:
         place, kind = f"{prefix}{mistake.place}", kinds[mistake.name]
         yield from list(_errors_of_items(mistake.found, kind, place)) or [(place, _worded(mistake))]
@@ -119,14 +126,18 @@ def _errors(given: dict[str, Any], struct: type[Struct], prefix: str) -> Iterato
 def _errors_of_items(found: object, kind: _Kind, place: str) -> Iterator[tuple[str, str]]:
     """Return what is wrong with an object, or with the items of a list if its length is not."""
     if kind.item is not None and not kind.most and isinstance(found, dict):
-        yield from _errors(found, kind.item, f"{place}/")
+        yield from _errors(_mistakes(found, kind.item), kind.item, f"{place}/")
     if kind.item is None or not isinstance(found, list) or len(found) > kind.most:
         return
     for index, members in enumerate(found):
         if isinstance(members, dict):
-            yield from _errors(members, kind.item, f"{place}/{index}/")
+            yield from _errors(_mistakes(members, kind.item), kind.item, f"{place}/{index}/")
         else:
             yield f"{place}/{index}", "expected an object"
+
+
+def _mistakes(members: dict[str, Any], struct: type[Struct]) -> list[Mistake]:
+    return check(members, _kinds(struct))[1]
 
 
 def _worded(mistake: Mistake) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest, RequestError
 from tmpmaild.http.answers import StreamSlots
 from tmpmaild.http.parsing import read_body, read_query
@@ -119,7 +120,10 @@ class StreamEndpoint:
 
     async def events(self, request: Request) -> ASGIApp:
         """Send the events of an inbox as they happen."""
-        query = read_query(request.scope["query_string"], StreamQuery)
+        mistakes = Mistakes()
+        query = read_query(request.scope["query_string"], StreamQuery, mistakes)
+        mistakes.of(self._service.mail.ensure_possible, query.has)
+        mistakes.end()
         after = last_event_id(request.headers.get("last-event-id")) or query.after
         address, has = request.path_params["address"], frozenset(query.has)
         follow = partial(self._service.follower.follow, address, after, token(request), has=has)
@@ -164,12 +168,15 @@ class StreamEndpoint:
 
 
 def _wishes(inboxes: Sequence[FollowedInbox]) -> list[Wish]:
-    """Return the inboxes of a request. Raises ``InvalidRequest`` if two are the same."""
+    """Return the inboxes of a request. Raises ``InvalidRequest`` if some are the same."""
     first: dict[str, int] = {}
+    errors = []
     for index, one in enumerate(inboxes):
         same = first.setdefault(addresses.canonical(one.address) or one.address, index)
         if same != index:
-            raise InvalidRequest((f"/inboxes/{index}/address", f"expected another inbox than that of /inboxes/{same}"))
+            errors.append((f"/inboxes/{index}/address", f"expected another inbox than that of /inboxes/{same}"))
+    if errors:
+        raise InvalidRequest(*errors)
     return [Wish(one.address, one.token or None, one.after or None, frozenset(one.has or ())) for one in inboxes]
 
 

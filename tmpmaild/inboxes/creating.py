@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tmpmaild.checks import Mistakes
 from tmpmaild.errors import AddressNotFound, AddressTaken, InvalidRequest, StorageFull
 from tmpmaild.inboxes.access import digest
 from tmpmaild.inboxes.blocks import Blocks
@@ -61,6 +62,17 @@ class AddressFactory:
         self._clock = clock
         self._choice = choice
         self._new_token = new_token
+
+    def ensure_creatable(self, wanted: NewAddress) -> None:
+        """See ``InboxService.ensure_creatable``."""
+        mistakes = Mistakes()
+        domain = mistakes.of(self.rules.domain, wanted.domain)
+        name = None if wanted.local_part is None else mistakes.of(self._checked, wanted.local_part)
+        if domain is not None:
+            mistakes.of(_address, name or "x" * addresses.RANDOM_LENGTH, domain)
+        mistakes.of(self.rules.lifetime_of, wanted.lifetime_seconds)
+        mistakes.of(self._faults.ensure_possible, wanted.faults)
+        mistakes.end()
 
     async def create(self, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
         """See ``InboxService.create``."""
@@ -123,10 +135,7 @@ class AddressFactory:
         return name
 
     async def _create(self, local_part: str, domain: str, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
-        address = f"{local_part}@{domain}"
-        if len(address) > addresses.MAX_ADDRESS_OCTETS:
-            most = f"expected an address of at most {addresses.MAX_ADDRESS_OCTETS} characters"
-            raise InvalidRequest(("/domain", most))
+        address = _address(local_part, domain)
         token = self._new_token()
         now_ms = self._clock()
         new = NewInbox(
@@ -140,3 +149,10 @@ class AddressFactory:
         inbox = await self._storage.create_inbox(new)
         self._faults.order(inbox, wanted.faults)
         return inbox, token
+
+
+def _address(local_part: str, domain: str) -> str:
+    address = f"{local_part}@{domain}"
+    if len(address) > addresses.MAX_ADDRESS_OCTETS:
+        raise InvalidRequest(("/domain", f"expected an address of at most {addresses.MAX_ADDRESS_OCTETS} characters"))
+    return address

@@ -7,6 +7,7 @@ from typing import cast
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from tmpmaild.checks import Mistakes
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, RequestError
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
@@ -113,6 +114,10 @@ class InboxService:
         """Return whether new mail and addresses can be stored now."""
         return self._storage.has_room()
 
+    def ensure_creatable(self, wanted: NewAddress) -> None:
+        """Raise ``InvalidRequest`` with all that is wrong with an address that ``create`` is to create."""
+        self._factory.ensure_creatable(wanted)
+
     async def create(self, wanted: NewAddress, creator: str | None) -> tuple[Inbox, str]:
         """Create an address; return its inbox with its owner token.
 
@@ -144,16 +149,15 @@ class InboxService:
         """Return the secret that a feed of an inbox needs in its URL; None if it needs none."""
         return feed_secret(inbox) if self._access.needs_token(inbox) else None
 
-    async def _extend(self, inbox: Inbox, lifetime_seconds: int) -> Inbox:
-        now_ms = self._clock()
+    def _new_expiry_ms(self, inbox: Inbox, lifetime_seconds: int, now_ms: int) -> int:
+        """Return the expiry so long from now. Raises ``InvalidRequest``."""
         last_ms = self._rules.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
         if expires_at_ms > last_ms:
             left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, (last_ms - inbox.created_at_ms) // 1000
             expected = f"expected at most {left_seconds} now: an address here lives {at_most_seconds} seconds at most"
             raise InvalidRequest(("/expires_in_seconds", expected))
-        await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
-        return replace(inbox, expires_at_ms=expires_at_ms)
+        return expires_at_ms
 
     async def change(
         self,
@@ -162,15 +166,22 @@ class InboxService:
         lifetime_seconds: int | None = None,
         faults: Sequence[Fault] | None = None,
         webhook: Webhook | UnsetType | None = UNSET,
+        *,
+        mistakes: Mistakes | None = None,
     ) -> Inbox:
         """Set the expiry to ``lifetime_seconds`` from now; the faults and the webhook in place of those before.
 
-        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows.
+        Raises ``AddressNotFound``, ``AddressExpired``, and ``InvalidRequest`` beyond what the operator allows, or with
+        ``mistakes`` that were found before; then nothing is changed.
         """
         inbox = await self._access.find_for_change(address, token)
-        self.faults.ensure_possible(faults or (), inbox.id)
-        if lifetime_seconds is not None:
-            inbox = await self._extend(inbox, lifetime_seconds)
+        mistakes, now_ms = mistakes or Mistakes(), self._clock()
+        mistakes.of(self.faults.ensure_possible, faults or (), inbox.id)
+        expires_at_ms = lifetime_seconds and mistakes.of(self._new_expiry_ms, inbox, lifetime_seconds, now_ms)
+        mistakes.end()
+        if expires_at_ms is not None:
+            await self._storage.move_expiry(inbox.id, expires_at_ms, now_ms)
+            inbox = replace(inbox, expires_at_ms=expires_at_ms)
         if faults is not None:
             self.faults.order(inbox, faults)
         if webhook is not UNSET:

@@ -54,7 +54,7 @@ _custom = re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{1,62}[a-z0-9]").fullmatch
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without i, l, o: addresses get read aloud and typed
 _LETTERS_AND_DIGITS = _LETTERS + "23456789"
-_RANDOM_LENGTH = 12
+RANDOM_LENGTH = 12
 
 
 class PathSyntaxError(ValueError):
@@ -168,7 +168,7 @@ def check_local_part(text: str) -> str:
 
 def random_local_part(choice: Callable[[str], str]) -> str:
     """Return a new local part of 12 characters, about 59 bits; ``choice`` is like ``secrets.choice``."""
-    rest = [choice(_LETTERS_AND_DIGITS) for _ in range(_RANDOM_LENGTH - 1)]
+    rest = [choice(_LETTERS_AND_DIGITS) for _ in range(RANDOM_LENGTH - 1)]
     return choice(_LETTERS) + "".join(rest)
 
 

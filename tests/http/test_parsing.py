@@ -1,0 +1,82 @@
+"""One answer names every mistake of a request: wrong types, values that are not allowed, and those of what it is for."""
+
+import pytest
+
+from tmpmaild.webhooktargets import parse_rule
+
+from .test_addresses import Held
+
+OUR_HOOKS = "https://hooks.example.org/"
+# For each member: the mistake's pointer by a value that has it.
+CREATE = [
+    {"local_part": 1},
+    {"local_part": "postmaster"},
+    {"domain": None},
+    {"domain": "other.test"},
+    {"private": "yes"},
+    {"expires_in_seconds": "600"},
+    {"expires_in_seconds": 10**9},
+    {"faults": "none"},
+    {"faults": [{"at": "end"}]},
+    {"webhook": 5},
+    {"webhook": {"url": "https://other.example/"}},
+    {"webhook": {"url": OUR_HOOKS, "events": ["verdict"]}},
+]
+QUERY = ["limit=abc", "order=up", "after=x", "has=verdict", "has=x", "wait=51"]
+
+
+@pytest.fixture
+async def world(open_world):
+    async with open_world(faults=True, webhooks=(parse_rule("hooks.example.org"),)) as opened:
+        yield opened
+
+
+def pairs(mistakes, name_of):
+    """Return every two mistakes of different members."""
+    return [(one, other) for one in mistakes for other in mistakes if name_of(one) < name_of(other)]
+
+
+def pointers(answer):
+    assert (answer.status, answer.json()["code"]) == (422, "invalid-request")
+    return sorted(error["pointer"] for error in answer.json()["errors"])
+
+
+async def test_two_mistakes_of_a_new_address_are_named_at_once_whatever_they_are(client):
+    alone = [pointers(await client.post(body=one)) for one in CREATE]
+    assert all(len(found) == 1 for found in alone)
+    named = {str(one): found for one, found in zip(CREATE, alone, strict=True)}
+    for one, other in pairs(CREATE, lambda mistake: next(iter(mistake))):
+        assert pointers(await client.post(body=one | other)) == sorted(named[str(one)] + named[str(other)])
+
+
+async def test_two_mistakes_of_a_change_are_named_at_once_whatever_they_are(client):
+    held = Held(client, await client.create())
+    mistakes = [one for one in CREATE if {"local_part", "domain", "private"}.isdisjoint(one)]
+    for one, other in pairs(mistakes, lambda mistake: next(iter(mistake))):
+        alone = [pointers(await held.ask("PATCH", body=mistake)) for mistake in (one, other)]
+        assert pointers(await held.ask("PATCH", body=one | other)) == sorted(alone[0] + alone[1])
+
+
+async def test_a_change_that_is_wrong_in_one_member_changes_nothing(client):
+    held = Held(client, await client.create())
+    before = (await held.ask("GET")).json()
+    for mistake in CREATE[-3:]:
+        answer = await held.ask(
+            "PATCH", body={"expires_in_seconds": 60, "faults": [{"at": "end", "delay_seconds": 1}]} | mistake
+        )
+        assert answer.status == 422
+        assert (await held.ask("GET")).json() == before
+
+
+@pytest.mark.parametrize(("target", "parameters"), [("messages", QUERY), ("events", ["after=x", "has=verdict"])])
+async def test_two_mistakes_of_a_query_are_named_at_once_whatever_they_are(client, target, parameters):
+    path = f"/api/v1/addresses/{(await client.create())['address']}/{target}"
+    for one, other in pairs(parameters, lambda parameter: parameter.partition("=")[0]):
+        named = sorted(parameter.partition("=")[0] for parameter in (one, other))
+        assert pointers(await client.get(f"{path}?{one}&{other}")) == named
+
+
+async def test_every_inbox_that_is_named_twice_is_told(client):
+    wished = [{"address": address} for address in ("a@b.test", "A@b.test", "c@d.test", "c@d.test")]
+    answer = await client.post("/api/v1/events", {"inboxes": wished})
+    assert pointers(answer) == ["/inboxes/1/address", "/inboxes/3/address"]
