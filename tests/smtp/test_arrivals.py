@@ -52,7 +52,7 @@ async def test_what_comes_with_the_header_is_read_behind_it(serve):
         client = await through_proxy(house, HEADER + b"NOOP\r\n" + HEADER + b"QUIT\r\n")
         assert (await client.replies(4))[1:] == [str(replies.OK), str(replies.UNKNOWN_COMMAND), str(replies.BYE)]
         tls = await through_proxy(house, HEADER + b"\x16\x03\x01\x02\x00\x01\x00")
-        assert (await tls.replies(2))[1] == str(replies.UNKNOWN_COMMAND)
+        assert (await tls.replies(2))[1] == str(replies.TLS_RECEIVED)
 
 
 async def test_the_client_stays_the_same_under_tls(serve, certificate):

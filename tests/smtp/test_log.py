@@ -32,6 +32,24 @@ async def test_each_refusal_is_told_with_its_reason(serve, lines):
     ]
 
 
+@pytest.mark.parametrize(
+    ("sent", "what"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: ours.test\r\nAccept: */*\r\n\r\n", "HTTP came to a port that speaks SMTP"),
+        (b"PROPFIND /x HTTP/1.1\r\nHost: ours.test\r\n\r\n", "HTTP came to a port that speaks SMTP"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP came to a port that speaks SMTP"),
+        (b"\x16\x03\x01\x02\x00\x01\n\n\n", "TLS came to a port that speaks SMTP in clear text first"),
+    ],
+)
+@pytest.mark.parametrize("greeting", [b"", b"EHLO client.example\r\n"])
+async def test_another_protocol_is_told_by_its_name_and_once(serve, lines, sent, what, greeting):
+    async with serve() as house:
+        client = await house.greeted() if greeting else await house.connect()
+        client.write(sent)
+        await client.rest()
+    assert lines() == [f"SMTP from 127.0.0.1 refused: 500 5.5.2 {what}, closing"]
+
+
 async def test_a_refused_connection_is_told_with_the_limit(serve, lines):
     async with serve(max_connections_per_client=1) as house:
         await house.greeted()

@@ -23,6 +23,7 @@ from tmpmaild.smtp.verbs import Verbs, shown
 MAX_OUTPUT_BYTES = 4 * 1024
 _SLOW_FROM_ERRORS = 10
 _MAX_ERRORS = 20
+_REPLIES_TO_OTHERS = {"tls": replies.TLS_RECEIVED, "bdat": replies.NOT_IMPLEMENTED}
 _CLOSING_CODE = 421  # RFC 5321 §3.8: the server closes after it
 
 
@@ -153,7 +154,7 @@ class Conversation(Verbs):
         if not responds and waiting.octets[waiting.position] in (SUSPECT if self.helo else SUSPECT_AT_FIRST):
             other = waiting.match(OTHER_PROTOCOL if self.helo else OTHER_PROTOCOL_AT_FIRST)
             if other is not None:
-                self.close(replies.NOT_IMPLEMENTED if other["bdat"] else replies.UNKNOWN_COMMAND)
+                self.close(_REPLIES_TO_OTHERS.get(other.lastgroup or "", replies.HTTP_RECEIVED))
                 return False
         try:
             line = waiting.take_line(MAX_LINE_BYTES if auth is None else auth.max_line_bytes(waiting))

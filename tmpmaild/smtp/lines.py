@@ -12,9 +12,11 @@ _MAX_DISCARDED_BYTES = 64 * 1024
 SUSPECT = frozenset(b"\x16Bb")
 SUSPECT_AT_FIRST = SUSPECT | frozenset(b"GHPDOCT")
 # A TLS hello; BDAT (RFC 3030), whose data follow without a reply; HTTP in the first line.
-_OTHER = rb"\x16\x03|(?P<bdat>(?i:BDAT)[^!-~])"
+_OTHER = rb"(?P<tls>\x16\x03)|(?P<bdat>(?i:BDAT)[^!-~])"
 OTHER_PROTOCOL = re.compile(_OTHER)
 OTHER_PROTOCOL_AT_FIRST = re.compile(_OTHER + rb"|(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|TRACE|PATCH|PRI) ")
+# The first line of HTTP with any other method, complete.
+OTHER_HTTP = re.compile(rb"[A-Z]+ \S+ HTTP/\d").match
 
 
 class LineTooLong(Exception):

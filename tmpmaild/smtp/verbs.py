@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.auth import Authentication
-from tmpmaild.smtp.lines import Input
+from tmpmaild.smtp.lines import OTHER_HTTP, Input
 from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.requests import Data, Recipient, Request, Sender, StartTls
 from tmpmaild.smtp.transaction import MailTransaction, parse_mail, parse_rcpt
@@ -60,7 +60,13 @@ class Verbs:
                 return self._not_printable(verb)
         except UnicodeDecodeError:
             return replies.NOT_UTF8
-        return verb(self, argument.rstrip()) if verb else replies.UNKNOWN_COMMAND
+        return verb(self, argument.rstrip()) if verb else self._unknown(line)
+
+    def _unknown(self, line: bytes) -> Reply | None:
+        if not OTHER_HTTP(line):
+            return replies.UNKNOWN_COMMAND
+        self.close(replies.HTTP_RECEIVED)
+        return None
 
     def _not_printable(self, verb: "_Verb | None") -> Reply:
         if verb is Verbs.MAIL:
