@@ -4,6 +4,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -115,6 +116,51 @@ def test_nobody_there_is_told_with_the_option_for_another_place(call):
     done = call("send", "a@mail.example.com", "--server", place)
     assert done.exit_code == 1
     assert done.stderr == f"tmpmaild: {place}: connection refused; if mail is taken elsewhere, use --server HOST:PORT\n"
+
+
+def test_the_http_port_is_soon_told_from_a_mail_server(call, daemon):
+    place, begun = f"127.0.0.1:{daemon.http_port}", time.monotonic()
+    done = call("send", "a@mail.example.com", "--server", place)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"tmpmaild: {place} speaks HTTP, not SMTP: use --server HOST:PORT\n"
+    assert time.monotonic() - begun < 5  # of ten that it waits for a greeting
+
+
+def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
+    with (
+        answering(b"", b"\x15\x03\x03\x00\x02\x02\x46") as place,
+        pytest.raises(StartError, match="speaks TLS from the first octet, not SMTP"),
+    ):
+        sending.send(b"", "", "a@x.test", place)
+
+
+def test_a_mail_server_that_greets_late_is_waited_for(answering, capfd):
+    with answering(b"", b"", b"220 late\r\n250 x\r\n250 x\r\n250 x\r\n354 x\r\n250 x\r\n221 x\r\n") as place:
+        sending.send(b"x", "", "a@x.test", place)
+    assert capfd.readouterr().err == f"tmpmaild: {place} has not greeted yet; waiting for 10 s\n"
+
+
+@pytest.fixture
+def answering():
+    """Return a context of a server that says this to one connection after the other; b"" is silence until it ends."""
+
+    def answer(server, said):
+        for octets in said:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(octets)
+                while connection.recv(4096):
+                    pass
+
+    @contextmanager
+    def answering(*said):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            thread = threading.Thread(target=answer, args=(server, said))
+            thread.start()
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+            thread.join()
+
+    return answering
 
 
 def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):

@@ -3,9 +3,10 @@
 import os
 import smtplib
 import socket
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from urllib.parse import urlsplit
 
+from tmpmaild.cli import console
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import StartError
@@ -22,6 +23,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _READY = 220  # RFC 5321 §4.3.2
 _GREETING_SECONDS = 10
+_SILENT_SECONDS = 1  # RFC 5321 §3.1: the server speaks first, so one that is silent so long may speak something else
 _REPLY_SECONDS = 60
 
 
@@ -63,9 +65,8 @@ def _is_same_host(host: str, listening: Endpoint) -> bool:
 def send(octets: bytes, sender: str, address: str, target: str, greeting_seconds: float = _GREETING_SECONDS) -> None:
     """Send a mail to HOST:PORT. Raises StartError with what went wrong."""
     try:
-        # A given name saves a DNS query for the machine's full name.
-        with closing(smtplib.SMTP(local_hostname="localhost", timeout=greeting_seconds)) as client:
-            _converse(client, parse_endpoint(target), sender, address, octets)
+        with closing(_greeted(target, greeting_seconds)) as client:
+            _converse(client, sender, address, octets)
     except smtplib.SMTPRecipientsRefused as error:
         ((code, text),) = error.recipients.values()
         raise StartError(f"{target} did not take the mail: {_reply(code, text)}") from error
@@ -77,10 +78,47 @@ def send(octets: bytes, sender: str, address: str, target: str, greeting_seconds
         raise StartError(f"{target}: {_reason(error)}; if mail is taken elsewhere, use --server HOST:PORT") from error
 
 
-def _converse(client: smtplib.SMTP, server: Endpoint, sender: str, address: str, octets: bytes) -> None:
-    code, text = client.connect(server.host, server.port)
-    if code != _READY:
-        raise smtplib.SMTPConnectError(code, text)
+def _greeted(target: str, seconds: float) -> smtplib.SMTP:
+    """Connect and wait for the greeting. Raises StartError as soon as it is known that no mail server is there."""
+    server = parse_endpoint(target)
+    try:
+        return _connected(server, min(seconds, _SILENT_SECONDS))
+    except smtplib.SMTPServerDisconnected as error:
+        if not isinstance(error.__context__, TimeoutError):
+            raise
+        if spoken := _spoken_by(server, min(seconds, _SILENT_SECONDS)):
+            raise StartError(f"{target} speaks {spoken}, not SMTP: use --server HOST:PORT") from error
+    except TimeoutError:
+        pass
+    console.complain(f"{target} has not greeted yet; waiting for {seconds:g} s")
+    return _connected(server, seconds)
+
+
+def _connected(server: Endpoint, seconds: float) -> smtplib.SMTP:
+    # A given name saves a DNS query for the machine's full name.
+    client = smtplib.SMTP(local_hostname="localhost", timeout=seconds)
+    with ExitStack() as stack:
+        stack.callback(client.close)
+        code, text = client.connect(server.host, server.port)
+        if code != _READY:
+            raise smtplib.SMTPConnectError(code, text)
+        stack.pop_all()
+    return client
+
+
+def _spoken_by(server: Endpoint, seconds: float) -> str:
+    """Return what a silent server speaks, as its answer to an HTTP request tells; "" if that tells nothing."""
+    with suppress(OSError), socket.create_connection((server.host, server.port), timeout=seconds) as probe:
+        probe.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        answer = probe.recv(64)
+        if answer.startswith(b"HTTP/"):
+            return "HTTP"
+        if answer.startswith(b"\x15\x03"):  # an alert (RFC 8446 §5.1)
+            return "TLS from the first octet"
+    return ""
+
+
+def _converse(client: smtplib.SMTP, sender: str, address: str, octets: bytes) -> None:
     assert client.sock is not None
     client.sock.settimeout(_REPLY_SECONDS)
     client.ehlo_or_helo_if_needed()
