@@ -32,6 +32,13 @@ def measures(value):
     return [*counts, *(Gauge(name, "", lambda: value) for name in names)]
 
 
+def test_what_is_unblocked_is_described_as_that(run):
+    block, unblock = (" ".join(run(name, "--help").stdout.split()) for name in ("block", "unblock"))
+    for text in ("nobody can create one", "Clients can neither"):
+        assert (text in block, text in unblock) == (True, False)
+    assert "addresses with it can be created again" in unblock
+
+
 def test_a_configuration_that_may_not_be_read_is_a_mistake_in_it(run, tmp_path, monkeypatch):
     def refuse(*_args, **_named):
         raise PermissionError(13, "Permission denied")

@@ -81,7 +81,7 @@ def test_inboxes_are_listed_and_purged_by_client_and_by_address(daemon, run):
     assert {one["address"]: one["message_count"] for one in of_client}[made[0]] == 1
     assert run("inboxes", "--json", "--client", "2001:db8::1").stdout == ""
     done = run("purge", made[0])
-    assert (done.returncode, done.stdout) == (0, "1 inbox ended, their mail erased\n")
+    assert (done.returncode, done.stdout) == (0, "1 inbox ended, its mail erased\n")
     assert b"secret-octets" not in daemon.database.read_bytes()
     assert daemon.request(f"/api/v1/addresses/{made[0]}").status == 410
     done = run("purge", made[0])

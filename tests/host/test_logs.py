@@ -170,4 +170,4 @@ def test_a_line_with_a_mistake_does_not_end_the_log(capfd):
         logging.getLogger("tmpmaild.x").info("seen")
     err = capfd.readouterr().err
     assert "INFO tmpmaild.x: seen" in err
-    assert "1 lines of the log were dropped" in err
+    assert "1 line of the log was dropped" in err

@@ -196,7 +196,7 @@ def test_every_command_to_the_service_is_answered(machine):
     assert machine.run("tmpmaild", "reload").stdout == "reloaded\n"
     machine.run("tmpmaild", "backup", "/root/copy.db")
     assert machine.run("stat", "--format=%u %a", "/root/copy.db").stdout == "0 600\n"
-    assert machine.run("tmpmaild", "purge", address).stdout == "1 inbox ended, their mail erased\n"
+    assert machine.run("tmpmaild", "purge", address).stdout == "1 inbox ended, its mail erased\n"
     for command in (("postmaster",), ("check-config",)):
         machine.run("tmpmaild", *command)
     machine.run("systemctl", "stop", "tmpmaild")

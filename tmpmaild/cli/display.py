@@ -12,6 +12,7 @@ from msgspec import Struct
 from tmpmaild.cli import console
 from tmpmaild.cli.console import cut, shown, wrapped
 from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended, Mail
+from tmpmaild.counted import counted
 from tmpmaild.times import rfc3339
 
 _TEXT_LINES = 6
@@ -171,7 +172,7 @@ class Terminal:
         """Redraw the countdown."""
         if self._expires_at is not None:
             left_seconds = max(0, int((self._expires_at - datetime.now(UTC)).total_seconds()))
-            mails = "1 mail" if self._mails == 1 else f"{self._mails} mails"
+            mails = counted(self._mails, "mail")
             # The last column stays free, or the line would wrap and could not be erased.
             status = cut(f"{_countdown(left_seconds)} left, {mails}, {self._ctrl_c}", console.columns() - 1)
             console.write(_ERASE_LINE + _styled(status, _DIM))
@@ -213,7 +214,7 @@ def _attached(mail: AsyncMail) -> Iterator[str]:
     """Describe attachments, without the images that are part of the HTML."""
     files = [one for one in mail.attachments if not (one.is_inline and mail.has_html)]
     for one in files[:_ATTACHMENTS]:
-        yield f"{one.filename or 'unnamed'} ({one.content_type}, {one.size_bytes} bytes)"
+        yield f"{one.filename or 'unnamed'} ({one.content_type}, {counted(one.size_bytes, 'byte')})"
     if len(files) > _ATTACHMENTS:
         yield f"and {len(files) - _ATTACHMENTS} more"
 

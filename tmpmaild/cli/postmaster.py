@@ -1,6 +1,7 @@
 """The operator's inbox as text for a console. Its content is untrusted: no control character is printed."""
 
 from tmpmaild.cli.console import cut, shown, width
+from tmpmaild.counted import counted
 from tmpmaild.errors import StartError
 from tmpmaild.mail import tracefields
 from tmpmaild.model import Attachment, Message
@@ -67,7 +68,7 @@ def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
 
 
 def _attachment(attachment: Attachment) -> str:
-    return f"{attachment.filename or 'unnamed'} ({attachment.content_type}, {attachment.size_bytes} bytes)"
+    return f"{attachment.filename or 'unnamed'} ({attachment.content_type}, {counted(attachment.size_bytes, 'byte')})"
 
 
 def _no_such_mail() -> StartError:

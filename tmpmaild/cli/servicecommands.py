@@ -15,6 +15,7 @@ from tmpmaild.cli import console, control, parameters, statuspage
 from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, say, with_config
 from tmpmaild.cli.console import shown
 from tmpmaild.config.settings import Config
+from tmpmaild.counted import counted
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import CommandError
 from tmpmaild.host import privileges
@@ -123,15 +124,16 @@ def purge(address: str | None, client: str | None, config: Config, *, expired: b
         _confirm("End all inboxes of everybody, and erase their mail?")
     wanted = {"address": address, "client": client, "expired": expired, "all": is_all}
     last = control.ask(config, "purge", wanted)[-1]
-    say(f"{last['ended']} {'inbox' if last['ended'] == 1 else 'inboxes'} ended{_erased(config, last['erased'])}")
+    ended = counted(last["ended"], "inbox", "inboxes")
+    say(f"{ended} ended{_erased(config, last['erased'], 'its' if last['ended'] == 1 else 'their')}")
 
 
-def _erased(config: Config, erased: bool | None) -> str:  # noqa: FBT001 - as it was answered
+def _erased(config: Config, erased: bool | None, whose: str) -> str:  # noqa: FBT001 - as it was answered
     if config.storage.url:
-        return "; their mail is deleted, and stays in files of the database server for a while (docs/scaling.md)"
+        return f"; {whose} mail is deleted, and stays in files of the database server for a while (docs/scaling.md)"
     if erased:
-        return ", their mail erased"
-    return "; their mail is deleted, and erased from the file when no other process reads the database"
+        return f", {whose} mail erased"
+    return f"; {whose} mail is deleted, and erased from the file when no other process reads the database"
 
 
 def _confirm(question: str) -> None:
@@ -152,7 +154,7 @@ def backup(file: Path, config: Config) -> None:
     if config.storage.url:
         raise CommandError(_dump(databaseurl.parse(config.storage.url), file))
     size_bytes = control.backup(config, file)
-    say(f"{file}: {size_bytes} octets")
+    say(f"{file}: {counted(size_bytes, 'octet')}")
 
 
 def _dump(url: DatabaseUrl, file: Path) -> str:
@@ -176,14 +178,16 @@ def reload(config: Config) -> None:
         say(f"changed, and needs a restart: {', '.join(done['needs_restart'])}")
 
 
-def _named(command: Callable[..., None]) -> Callable[..., None]:
-    for name, metavar, text in (
-        ("--sender", "DOMAIN", "Envelope senders of this domain and those below it."),
-        ("--name", "NAME", "Addresses with this local part: nobody can create one."),
-        ("--client", "NET", "An IP address or a network, such as 192.0.2.0/24."),
-    ):
-        command = click.option(name, f"{name[2:]}s", metavar=metavar, multiple=True, help=text)(command)
-    return command
+def _named(sender: str, name: str, client: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds the options which name blocks, with these texts of help."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        options = (("sender", "DOMAIN", sender), ("name", "NAME", name), ("client", "NET", client))
+        for option, metavar, text in options:
+            command = click.option(f"--{option}", f"{option}s", metavar=metavar, multiple=True, help=text)(command)
+        return command
+
+    return decorate
 
 
 def _expect_a_name(wanted: dict[str, Any]) -> None:
@@ -192,7 +196,11 @@ def _expect_a_name(wanted: dict[str, Any]) -> None:
 
 
 @click.command()
-@_named
+@_named(
+    "Envelope senders of this domain and those below it.",
+    "Addresses with this local part: nobody can create one.",
+    "An IP address or a network, such as 192.0.2.0/24.",
+)
 @click.option(
     "--for", "seconds", type=parameters.Duration(), metavar="TIME", help="Such as 1d; without it, or 0: for good."
 )
@@ -209,10 +217,14 @@ def block(config: Config, *, seconds: float | None, **wanted: Any) -> None:
 
 
 @click.command()
-@_named
+@_named(
+    "A domain whose senders were blocked: their mail is taken again.",
+    "A local part that was blocked: addresses with it can be created again.",
+    "A client that was blocked, or a network, written as it was then: it may connect again.",
+)
 @with_config
 def unblock(config: Config, **wanted: Any) -> None:
-    """End blocks, named as they were for block."""
+    """End blocks that block has made, as blocks lists them. Each option may be given more than once."""
     _expect_a_name(wanted)
     (done,) = control.ask(config, "unblock", wanted)
     if not done["count"]:

@@ -1,14 +1,17 @@
 """The answer of ``tmpmaild status`` as text for a person."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from tmpmaild.counted import counted
 from tmpmaild.host.status import Numbers, Status
 from tmpmaild.storage.base import Summary
 
 _MIB = 1 << 20
 _GIB = 1 << 30
+_count = partial(counted, spec=",")
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -24,7 +27,7 @@ def of_service(found: dict[str, Any]) -> str:
         _row("SMTP", ", ".join(served.smtp)),
         *([_row("SMTPS", ", ".join(served.smtps))] if served.smtps else []),
         _row("metrics", ", ".join(served.metrics) or "off"),
-        _row("holds", f"{_count(numbers.inboxes, 'inbox', 'es')}, {_count(numbers.messages, 'message')}"),
+        _row("holds", f"{_count(numbers.inboxes, 'inbox', 'inboxes')}, {_count(numbers.messages, 'message')}"),
         _row("storage", f"{_size(numbers.used_bytes)} of {_size(numbers.max_bytes)} used{_on_disk(numbers)}"),
         _row("swept", f"{_span(numbers.sweep_age_seconds)} ago"),
         _row(
@@ -35,7 +38,7 @@ def of_service(found: dict[str, Any]) -> str:
         _row(
             "mails",
             f"{numbers.mails_accepted:,} accepted, {numbers.mails_refused:,} refused after their content,"
-            f" {_count(numbers.smtp_refusals, 'negative SMTP reply', plural='negative SMTP replies')}",
+            f" {_count(numbers.smtp_refusals, 'negative SMTP reply', 'negative SMTP replies')}",
         ),
         _row("requests", f"{numbers.http_requests:,}"),
     ]
@@ -56,7 +59,7 @@ def of_database(name: str, found: Summary, reason: str) -> str:
         f"tmpmaild: {reason}",
         _row("database", name),
         *([_row("stopped", stopped)] if is_file else []),
-        _row("holds", f"{_count(found.inboxes, 'inbox', 'es')}, {_count(found.messages, 'message')}"),
+        _row("holds", f"{_count(found.inboxes, 'inbox', 'inboxes')}, {_count(found.messages, 'message')}"),
         _row("storage", _size(found.file_bytes) + (" with its write-ahead log" if is_file else " on the server")),
     ]
     return "\n".join(lines)
@@ -64,10 +67,6 @@ def of_database(name: str, found: Summary, reason: str) -> str:
 
 def _row(name: str, text: str) -> str:
     return f"  {name:<9} {text}"
-
-
-def _count(number: int, word: str, end: str = "s", *, plural: str = "") -> str:
-    return f"{number:,} {word if number == 1 else plural or word + end}"
 
 
 def _size(octets: int) -> str:

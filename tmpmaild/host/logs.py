@@ -15,6 +15,7 @@ from queue import Empty, Full, Queue
 
 import msgspec
 
+from tmpmaild.counted import counted
 from tmpmaild.host.repeats import ACCESS, Repeats
 
 # aiosmtpd logs every command with its addresses at INFO, and asyncio is of no interest to an operator.
@@ -135,8 +136,9 @@ class _Lines(logging.Handler):
         with self.lock or nullcontext():
             dropped, self._dropped = self._dropped, 0
         if dropped:
-            text = "%d lines of the log were dropped: standard error did not take them in time"
-            record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, (dropped,), None)
+            text = "%s of the log %s dropped: standard error did not take them in time"
+            told = (counted(dropped, "line"), "was" if dropped == 1 else "were")
+            record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, told, None)
             self._write(record)
 
     def _write(self, record: logging.LogRecord) -> None:

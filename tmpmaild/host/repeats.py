@@ -11,12 +11,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from tmpmaild.counted import counted
+
 WINDOW_SECONDS: Final = 60.0
 MAX_LINES: Final = 100
 ACCESS: Final = "tmpmaild.access"
 """Its records are not events: one for each request is what an operator who switches it on wants."""
 
-_LEFT_OUT = "%d more lines were left out in the last minute: there were over %d"
+_LEFT_OUT = "%s left out in the last minute: there were over %d"
 
 
 class _Event(Struct):
@@ -92,7 +94,7 @@ def _counted(events: Iterable[_Event]) -> Iterable[logging.LogRecord]:
     for event in events:
         if event.count:
             record = copy.copy(event.record)
-            record.msg = f"{event.record.getMessage()} ({event.count} more times within a minute)"
+            record.msg = f"{event.record.getMessage()} ({counted(event.count, 'more time')} within a minute)"
             record.args = ()
             record.exc_info = record.exc_text = None
             record.created = min(record.created + WINDOW_SECONDS, time.time())  # the process may end before that
@@ -102,4 +104,5 @@ def _counted(events: Iterable[_Event]) -> Iterable[logging.LogRecord]:
 
 def _left_out(count: int, *, is_error: bool) -> logging.LogRecord:
     level = logging.ERROR if is_error else logging.WARNING
-    return logging.LogRecord(__name__, level, __file__, 0, _LEFT_OUT, (count, MAX_LINES), None)
+    lines = f"{counted(count, 'more line')} {'was' if count == 1 else 'were'}"
+    return logging.LogRecord(__name__, level, __file__, 0, _LEFT_OUT, (lines, MAX_LINES), None)

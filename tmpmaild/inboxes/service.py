@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tmpmaild.checks import Mistakes
+from tmpmaild.counted import counted
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, RequestError
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
@@ -155,7 +156,8 @@ class InboxService:
         expires_at_ms = now_ms + lifetime_seconds * 1000
         if expires_at_ms > last_ms:
             left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, (last_ms - inbox.created_at_ms) // 1000
-            expected = f"expected at most {left_seconds} now: an address here lives {at_most_seconds} seconds at most"
+            at_most = counted(at_most_seconds, "second")
+            expected = f"expected at most {left_seconds} now: an address here lives {at_most} at most"
             raise InvalidRequest(("/expires_in_seconds", expected))
         return expires_at_ms
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tmpmaild.cli.console import shown
+from tmpmaild.counted import counted
 
 _LEVEL_COLUMNS = 9
 _NOTE = "; The last three say that nobody sends mail from a domain: leave them out where somebody does."
@@ -52,7 +53,7 @@ def as_text(results: Sequence[Result], records: Sequence[Record]) -> str:
     if records:
         lines += ["", "DNS records to publish:", *(f"  {line}" for line in zone(records)), f"  {_NOTE}", ""]
     counts = [(sum(result.level == level for result in results), level) for level in ("problem", "warning")]
-    lines.append(", ".join(f"{count} {level}{'' if count == 1 else 's'}" for count, level in counts))
+    lines.append(", ".join(counted(count, level) for count, level in counts))
     return "\n".join(lines)
 
 
