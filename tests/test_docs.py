@@ -76,7 +76,7 @@ def test_every_command_stands_in_the_documentation():
 def test_every_shell_block_of_the_operator_is_run_somewhere():
     """A block below another heading needs an entry here: the test that runs it, or why none can."""
     elsewhere = {
-        "Try it": "CI runs it, and the tests are what the second line starts",
+        "Try it": "tests/e2e/test_readme.py; the tests that it names in tests/proofs/test_fresh.py",
         "In your tests": "tests/e2e/test_readme.py",
     }
     proof = (ROOT / "tests/proofs/test_install.py").read_text()

@@ -68,6 +68,11 @@ def test_a_release_is_a_commit_that_says_what_was_checked(checkout, monkeypatch)
     for name, pattern in release.VERSIONS.items():
         assert set(re.findall(pattern, (checkout / name).read_text(), re.MULTILINE)) == {"1.1.0"}
     assert list(release.obstacles("1.1.1", checkout)) == ["CHANGELOG.md has nothing below Unreleased"]
+    released = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=checkout)
+    git(checkout, "commit", "--quiet", "--allow-empty", "--message", "later, not release: 1.1.0")
+    (find,) = re.findall(r"^git checkout .*$", (release.ROOT / "docs/releasing.md").read_text(), re.MULTILINE)
+    subprocess.run(["bash", "-euc", find], cwd=checkout, check=True, capture_output=True)  # there are no tags
+    assert subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=checkout) == released
 
 
 def test_the_section_of_the_changelog_is_closed_and_becomes_the_notes():

@@ -1,7 +1,9 @@
 """The commands of the README and of the first page on the API, run as they stand."""
 
 import json
+import os
 import re
+import signal
 import smtplib
 import subprocess
 import sys
@@ -9,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from daemons import environment
+from blocks import shell_blocks
+from daemons import FREE_PORTS, environment
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -61,26 +64,88 @@ def test_the_answer_shown_has_the_fields_of_a_real_one(daemon, command):
     assert [code["value"] for code in shown["codes"]] == [code["value"] for code in message["codes"]]
 
 
-def test_in_your_tests_from_a_shell(daemon):
-    new, wait = re.findall(r"^\S*\.venv/bin/tmpmaild.*|^code=.*", block("README.md", "In your tests"), re.MULTILINE)
-    program = f"{sys.executable} -m tmpmaild"
-    new, wait = (line.split("  #")[0].replace(".venv/bin/tmpmaild", program) for line in (new, wait))
-    script = f"""
-        mkfifo mail
-        {new} > mail & pid=$!
-        exec 3< mail && read -r address <&3
-        {program} send "$address" --server 127.0.0.1:{daemon.smtp_port} > /dev/null
-        {wait}
-        kill "$pid"
-        echo "$code"
-    """
+# The README's blocks run as they stand, in a clone of this repository. What leads them to other ports, and to no network,
+# is in the environment: git takes the URL for this folder, make finds .venv set up, curl connects to the daemon's port.
+
+
+@pytest.fixture(scope="module")
+def at_home(tmp_path_factory):
+    """Return the environment of a person who follows the README, on free ports."""
+    home = tmp_path_factory.mktemp("home")
+    hook = home / "hooks" / "post-checkout"
+    hook.parent.mkdir()
+    hook.write_text(
+        f"#!/bin/sh\nmkdir -p .venv/bin && touch -d '1 hour' .venv/.run && ln -s '{sys.executable}' .venv/bin/python\n"
+        f"ln -s '{Path(sys.executable).parent / 'tmpmaild'}' .venv/bin/tmpmaild\n"
+    )
+    hook.chmod(0o700)
+    given = {f"url.{ROOT}.insteadOf": "https://github.com/tmpmaild/tmpmaild", "core.hooksPath": str(hook.parent)}
+    given |= {"safe.directory": "*"}
+    git = {"GIT_CONFIG_COUNT": str(len(given))}
+    for index, (key, value) in enumerate(given.items()):
+        git |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
+    return environment(**FREE_PORTS, **git, HOME=str(home), CURL_HOME=str(home), TMPMAILD_LIMITS__EXEMPT="127.0.0.0/8")
+
+
+@pytest.fixture(scope="module")
+def cloned(at_home):
+    """Run the first block, which serves until ctrl-C; return the folder, and what leads a second terminal to it."""
+    (first, *_) = blocks("Try it")
+    home = Path(at_home["HOME"])
+    given = {"cwd": home, "env": at_home, "text": True, "start_new_session": True}
+    with subprocess.Popen(["bash", "-euc", first], stdout=subprocess.PIPE, **given) as terminal:
+        try:
+            banner = ""
+            while "/messages" not in banner:
+                line = terminal.stdout.readline()
+                assert line, banner
+                banner += line
+            http, smtp = (re.search(rf"{name} on (.*)", banner)[1] for name in ("HTTP", "SMTP"))
+            (home / ".curlrc").write_text(f'connect-to = "127.0.0.1:8025:{http}"\n')
+            led = {"TMPMAILD_URL": f"http://{http}", "TMPMAILD_HTTP__LISTEN": http, "TMPMAILD_SMTP__LISTEN": smtp}
+            yield home / "tmpmaild", at_home | led, banner
+        finally:
+            os.killpg(terminal.pid, signal.SIGINT)
+
+
+def blocks(heading):
+    return [block.script for block in shell_blocks("README.md") if block.heading == heading]
+
+
+def done_in(folder, environ, script):
+    given = {"capture_output": True, "text": True, "timeout": 60}
+    return subprocess.run(["bash", "-euc", script], cwd=folder, env=environ, check=True, **given).stdout
+
+
+@pytest.mark.needs("curl")
+def test_what_is_to_be_tried_shows_the_sample(cloned):
+    folder, environ, banner = cloned
+    _, second, tests = blocks("Try it")
+    (message,) = json.loads(done_in(folder, environ, second).partition("\n")[2])["messages"]
+    assert (message["subject"], message["codes"][0]["value"]) == ("Hello from tmpmaild", "481516")
+    assert re.findall(r"^make (\S+)", tests, re.MULTILINE) == ["test", "test-peers"]  # they would run this test
+    shown = re.search(r"```\n(tmpmaild .*?)```", README, re.DOTALL)[1]
+    assert [re.sub(r"\d+", "0", line) for line in shown.splitlines()] == [
+        re.sub(r"\d+", "0", line) for line in banner.splitlines()[:4]
+    ]
+
+
+@pytest.mark.needs("curl")
+def test_in_your_tests_from_a_shell(cloned):
+    folder, environ, _ = cloned
+    (script,) = blocks("In your tests")
+    assert done_in(folder, environ, script).splitlines()[-1] == "481516"
+
+
+def test_in_your_tests_with_pytest(tmp_path):
+    (tmp_path / "test_it.py").write_text(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1])
     done = subprocess.run(
-        ["bash", "-euc", script],
-        cwd=daemon.folder,
-        env=environment(TMPMAILD_URL=daemon.url),
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"],
+        cwd=tmp_path,
+        env=environment(PYTHONWARNINGS=""),  # other plugins that are installed here warn
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         timeout=60,
     )
-    assert done.stdout == "481516\n"
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
