@@ -207,9 +207,24 @@ async def test_a_declared_mail_is_refused_while_others_take_the_memory(serve):
         await house.until(lambda: house.server.connections.memory.held_bytes > 89_000)
         await second.reply()
         begin = ("EHLO client.example", f"MAIL FROM:<> SIZE={ALLOWANCE_BYTES + 20_000}", MAIL[1], "DATA")
-        assert (await second.say(*begin))[-1] == str(replies.SYSTEM_FULL)
+        assert (await second.say(*begin))[-1] == str(replies.MEMORY_FULL)
         assert (await first.say("\r\n."))[0].startswith("250")
         assert (await second.say("DATA"))[0].startswith("354")
+
+
+async def test_memory_that_is_full_is_told_from_a_full_disk_in_reply_log_and_numbers(serve, caplog):
+    caplog.set_level("INFO", "tmpmaild.smtp.connections")
+    async with serve(max_inflight_bytes=100_000) as house:
+        client = await house.connect()
+        await client.begin()
+        client.write(b"x" * (ALLOWANCE_BYTES + 110_000))
+        assert await client.say("\r\n.") == ["452 4.3.2 Too much mail is coming in at once, try again later"]
+        (counted,) = [one for one in house.server.measures() if one.name == "smtp_memory_refusals_total"]
+        assert counted.values() == {(): 1}
+    (line,) = caplog.messages
+    assert line.endswith(
+        "refused: 452 4.3.2 Too much mail is coming in at once, try again later (smtp.max_inflight_bytes is reached)"
+    )
 
 
 async def test_an_undeclared_mail_is_refused_at_its_end_when_it_takes_too_much(serve):
@@ -220,7 +235,7 @@ async def test_an_undeclared_mail_is_refused_at_its_end_when_it_takes_too_much(s
         first.write(b"x" * (ALLOWANCE_BYTES + 90_000))
         await house.until(lambda: house.server.connections.memory.held_bytes > 89_000)
         second.write(b"x" * (ALLOWANCE_BYTES + 20_000))
-        assert await second.say("\r\n.") == [str(replies.SYSTEM_FULL)]
+        assert await second.say("\r\n.") == [str(replies.MEMORY_FULL)]
         assert (await first.say("\r\n."))[0].startswith("250")
         assert (await second.say(*MAIL, "small\r\n."))[-1].startswith("250")
         await house.until(lambda: house.server.connections.memory.held_bytes == 0)

@@ -79,6 +79,7 @@ CODES = {
     "OUR_FAULT": "451 4.3.0",
     "MAILBOX_FULL": "452 4.2.2",
     "SYSTEM_FULL": "452 4.3.1",
+    "MEMORY_FULL": "452 4.3.2",
     "TOO_MANY_RECIPIENTS": "452 4.5.3",
     "LINE_TOO_LONG": "500 5.5.2",
     "RESPONSE_TOO_LONG": "500 5.5.6",

@@ -169,7 +169,9 @@ class Connections:
         for command, reply in refusals:
             self.measures.count_refusal(reply)
             text = str(reply)
-            if reply not in _NOT_REPORTED:
+            if reply is replies.MEMORY_FULL:
+                log.info("SMTP from %s refused: %s (smtp.max_inflight_bytes is reached)", remote_ip, text)
+            elif reply not in _NOT_REPORTED:
                 log.info("SMTP from %s refused: %s", remote_ip, text)
             self.refused.add(remote_ip, command, text)
 

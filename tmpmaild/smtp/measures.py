@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
-from tmpmaild.smtp.replies import Reply
+from tmpmaild.smtp.replies import MEMORY_FULL, Reply
 
 
 class SmtpMeasures:
@@ -22,6 +22,10 @@ class SmtpMeasures:
         self._limits = Count(
             "smtp_refused_connections_total", "Connections refused, by the limit they met, or blocked.", ("limit",)
         )
+        self._memory = Count(
+            "smtp_memory_refusals_total",
+            "Mails refused because too much mail was coming in at once, for all or one client.",
+        )
         self._store_seconds = Histogram("smtp_store_seconds", "From the final dot of a mail to its reply.")
         self._gauges = (
             Gauge("smtp_sessions", "Open SMTP connections.", sessions),
@@ -30,7 +34,7 @@ class SmtpMeasures:
 
     def __iter__(self) -> Iterator[Measure]:
         """Yield every measure."""
-        counted = (self._mails, self._accepted_bytes, self._refusals, self._limits, self._store_seconds)
+        counted = (self._mails, self._accepted_bytes, self._refusals, self._limits, self._memory, self._store_seconds)
         return iter((*counted, *self._gauges))
 
     def count_mail(self, reply: Reply, octets: int, seconds: float) -> None:
@@ -43,6 +47,8 @@ class SmtpMeasures:
     def count_refusal(self, reply: Reply) -> None:
         """Count a negative reply."""
         self._refusals.add(str(reply.code), reply.enhanced_status)
+        if reply is MEMORY_FULL:
+            self._memory.add()
 
     def count_refused_connection(self, limit: str) -> None:
         """Count a connection that was refused because of a limit, named by its key."""

@@ -70,6 +70,7 @@ UNKNOWN_TOO_OFTEN = _reply(450, "4.7.1", "Too many unknown recipients, try again
 OUR_FAULT = _reply(451, "4.3.0", "Temporary failure, try again later")
 MAILBOX_FULL = _reply(452, "4.2.2", "Mailbox full, try again later")
 SYSTEM_FULL = _reply(452, "4.3.1", "Insufficient system storage, try again later")
+MEMORY_FULL = _reply(452, "4.3.2", "Too much mail is coming in at once, try again later")
 TOO_MANY_RECIPIENTS = _reply(452, "4.5.3", "Too many recipients")
 
 LINE_TOO_LONG = _mistake(500, "5.5.2", "Line too long")

@@ -227,11 +227,11 @@ class SmtpSession(SMTP):
     def _accept_data(self, request: Data) -> Reply:
         self._pace = Pace(self._active_at)
         self._envelope.data_at_ms = self._handler.clock()
-        return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.SYSTEM_FULL
+        return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.MEMORY_FULL
 
     def _answer_mail(self, request: Mail) -> Reply | None:
         if not self._account.hold(len(request.content)):
-            return replies.SYSTEM_FULL
+            return replies.MEMORY_FULL
         self._envelope.content = request.content
         self._envelope.greeting, self._envelope.auth = request.greeting, request.auth
         assert self.session is not None
@@ -315,7 +315,7 @@ class SmtpSession(SMTP):
         if self._conversation.data is None:
             self._account.release()
         elif not self._account.hold(self._conversation.held_bytes):
-            self._conversation.drop_mail(replies.SYSTEM_FULL)
+            self._conversation.drop_mail(replies.MEMORY_FULL)
 
     def _new_session(self) -> Session:
         session = Session(self.loop)
