@@ -169,7 +169,7 @@ class _Parts:
         measured = (self.smtp, self._web, self._http, storage, self.cleaner, self.lag, self.sender)
         known = [part.measures() for part in measured] + [one.measures() for one in self.checkers]
         measures = tuple(chain.from_iterable(known))
-        metrics = Exposition(measures)
+        metrics = Exposition(measures, __version__)
         self._metrics = HttpServer(operator_app(self.obstacle, metrics.page), max_connections=_MAX_METRICS_CONNECTIONS)
         self._status = StatusReport(measures, self.obstacle, Served(config.domains, *map(names, sockets)))
         own = roomsettings.own_networks(config)

@@ -22,6 +22,7 @@ from tmpmaild import client, pytest_plugin
 from tmpmaild.cli import configured, exits, servicecommands
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import kinds_by_key
+from tmpmaild.host.metrics import START_TIME
 from tmpmaild.http import openapi
 from typescript_types import type_text
 
@@ -110,6 +111,7 @@ def _last_name(module: ModuleType) -> str:
 
 
 def _metrics() -> Iterator[str]:
+    yield START_TIME
     for path in (ROOT / "tmpmaild").rglob("*.py"):
         text = path.read_text()
         for node in ast.walk(ast.parse(text)) if _MEASURE.search(text) else ():

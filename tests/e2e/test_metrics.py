@@ -2,6 +2,7 @@
 
 import re
 import smtplib
+import time
 import urllib.error
 import urllib.request
 
@@ -9,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import monitoring
+from tmpmaild import __version__
 
 ALL_SHARE = {"TMPMAILD_ADDRESSES__MAX_SHARE_PER_CLIENT": "1.0"}
 
@@ -68,8 +70,10 @@ def test_a_day_of_a_service_is_in_its_numbers(daemon, operator_url):
         ("tmpmaild_storage_messages",): 1,
         ("tmpmaild_storage_has_room",): 1,
         ("tmpmaild_storage_failed_batches_total",): 0,
+        ("tmpmaild_build_info", __version__): 1,
     }
     assert {name: seen.get(name) for name in expected} == expected
+    assert 0 <= time.time() - seen["process_start_time_seconds",] < 3600
     assert seen["tmpmaild_storage_used_bytes",] < seen["tmpmaild_storage_max_bytes",]
     assert address.partition("@")[0] not in str(seen)
 

@@ -9,8 +9,8 @@ import yaml
 DOCS = Path(__file__).parents[2] / "docs"
 ENGINES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
-_row = re.compile(r"^(?:#+ (?P<heading>.+)|\| `(?P<metric>tmpmaild_\w+)`.*)$", re.MULTILINE)
-_name = re.compile(r"tmpmaild_[a-z_]+")
+_row = re.compile(r"^(?:#+ (?P<heading>.+)|\| `(?P<metric>(?:tmpmaild|process)_\w+)`.*)$", re.MULTILINE)
+_name = re.compile(r"\b(?:tmpmaild|process)_[a-z_]+")
 
 
 def described(engine):

@@ -1,5 +1,6 @@
 """Writes the measures of all rooms in the format of Prometheus, when they are asked for."""
 
+import time
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry
@@ -7,16 +8,20 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from tmpmaild.measures import Count, Histogram, Measure
+from tmpmaild.measures import Count, Gauge, Histogram, Measure
 
 PREFIX = "tmpmaild_"
+START_TIME = "process_start_time_seconds"
+"""Without our prefix: the name that all client libraries of Prometheus have for it."""
 
 
 class Exposition(Collector):
     """All measures, as one page of text."""
 
-    def __init__(self, measures: Iterable[Measure]) -> None:
-        self._measures = tuple(measures)
+    def __init__(self, measures: Iterable[Measure], version: str) -> None:
+        build = Gauge("build_info", "1, with the version that runs.", lambda: {(version,): 1}, ("version",))
+        self._measures = (*measures, build)
+        self._started_at = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -30,7 +35,8 @@ class Exposition(Collector):
         return encode(self._registry), media_type
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every measure as the library wants it."""
+        """Yield every measure as the library wants it, and when the process began to count."""
+        yield GaugeMetricFamily(START_TIME, "Start of the process, in seconds of Unix time.", value=self._started_at)
         for measure in self._measures:
             yield _family(measure)
 
