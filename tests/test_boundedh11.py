@@ -6,7 +6,7 @@ import h11
 import pytest
 from h11 import _readers as readers
 from h11._receivebuffer import ReceiveBuffer
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tables import table
@@ -207,6 +207,9 @@ def outcome(connection, octets, cuts):
 )
 def test_within_the_bounds_nothing_is_read_otherwise_than_by_h11(start, lines, cuts):
     octets = start + b"".join(lines)
+    assume(
+        b"chunked" not in octets or max(map(len, octets.split(b"\r\n"))) < 256
+    )  # what a line before a chunk may have
     cuts = [cut for cut in cuts if cut < len(octets)]
     found = outcome(BoundedConnection(h11.SERVER), octets, cuts)
     assert found == outcome(h11.Connection(h11.SERVER), octets, cuts)

@@ -81,9 +81,9 @@ async def test_what_is_not_so_deletes_nothing(client, held, ids, query, pointers
 
 
 async def test_a_parameter_that_is_misspelt_does_not_delete_everything(client, held, ids):
-    answer = await delete(client, held, f"?ids={ids[0]}&upto={ids[1]}&id={ids[2]}")
+    answer = await delete(client, held, f"?ids={ids[0]}&upto={ids[1]}&id={ids[2]}&up_to={ids[3]}")
     assert answer.status == 422
-    assert [error["pointer"] for error in answer.json()["errors"]] == ["ids", "upto"]
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["ids", "upto", "up_to"]
     assert await left(client, held) == ids
 
 

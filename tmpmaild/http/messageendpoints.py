@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tmpmaild.checks import Mistakes
-from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
 from tmpmaild.http import disposition
 from tmpmaild.http.answers import (
     IN_LOOP_BYTES,
@@ -133,10 +133,12 @@ class MessageEndpoints:
     async def delete_several(self, request: Request) -> Response:
         """Delete the messages that are named, or all up to one, or all."""
         key = holder_token(request)
+        mistakes = Mistakes()
         # Else a misspelt one would delete all.
-        query = read_query(request.scope["query_string"], DeleteQuery, only_known=True)
+        query = read_query(request.scope["query_string"], DeleteQuery, mistakes, only_known=True)
         if query.id and query.up_to:
-            raise InvalidRequest(("up_to", "expected no up_to together with id"))
+            mistakes.errors.append(("up_to", "expected no up_to together with id"))
+        mistakes.end()
         address = request.path_params["address"]
         deleted = await self._service.delete_messages(address, key, query.id or None, up_to=query.up_to)
         return JsonResponse(msgspec.json.encode(DeletedMessages(deleted)))

@@ -75,10 +75,8 @@ def _item(raw: msgspec.Raw, struct: type[Struct]) -> Any:
         return object()
 
 
-def read_query(
-    octets: bytes, struct: type[T], mistakes: Mistakes | None = None, *, only_known: bool = False
-) -> T:
-    """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake. ``mistakes`` are as for ``read_body``.
+def read_query(octets: bytes, struct: type[T], mistakes: Mistakes | None = None, *, only_known: bool = False) -> T:
+    """Read parameters; unknown ones are ignored, or with ``only_known`` a mistake; ``mistakes`` as for ``read_body``.
 
     Raises ``BadRequest``, ``InvalidRequest``.
     """
@@ -89,15 +87,19 @@ def read_query(
         raise BadRequest("malformed-request", f"The query has more than {_MAX_PARAMETERS} parameters.")
     parameters = QueryParams(octets)
     kinds = _kinds(struct)
-    if only_known and (unknown := parameters.keys() - kinds):
-        raise InvalidRequest(*((name, f"expected only {' and '.join(kinds)}") for name in sorted(unknown)))
+    found = Mistakes() if mistakes is None else mistakes
+    if only_known:
+        found.errors += [(name, f"expected only {' and '.join(kinds)}") for name in sorted(parameters.keys() - kinds)]
     given: dict[str, Any] = {name: parameters[name] for name in kinds if name in parameters}
     for name, text in given.items():
         if kinds[name].most:
             given[name] = parameters.getlist(name)
         elif kinds[name].base is int and is_number(text):
             given[name] = int(text)
-    return _checked(given, struct, mistakes, prefix="")
+    read = _checked(given, struct, found, prefix="")
+    if mistakes is None:
+        found.end()
+    return read
 
 
 @lru_cache
