@@ -1,4 +1,4 @@
-"""What each part of an address's life costs: the figures that tools/simulate_cells.py counts with."""
+"""What each part of an address's life costs: CPU, octets written and octets on the wire."""
 
 import http.client
 import json
