@@ -77,8 +77,9 @@ client: $(VENV)/.dev
 	$(BIN)/python tools/sync_client.py
 	$(BIN)/python tools/typescript_types.py
 
-# Records what users can rely on from now on: see docs/stability.md.
+# Records what users can rely on from now on (docs/stability.md); makes config.example.toml and the keys of docs/configuration.md.
 stable: $(VENV)/.dev
+	$(BIN)/python tools/configuration.py
 	$(BIN)/python tools/stable.py
 
 # What the TypeScript client is built and tested with, as its lock names it. Needs Node 18 or newer with npm.

@@ -37,7 +37,7 @@ def test_every_key_is_a_term_with_its_default():
 
 def test_lists_and_blocks_of_the_documentation_are_those_of_a_page():
     page = plain(CONFIGURATION)
-    assert ".IP 2. 4\nOne file in TOML." in page
+    assert ".IP 2. 4\nOne file in TOML, the first" in page
     assert ".EX\nTMPMAILD_DOMAINS=example.org,example.net\n" in page
     assert "\n.TP\n130, 143, 129\nended by ctrl-C, SIGTERM, SIGHUP\n" in plain(COMMANDS)
 

@@ -30,6 +30,7 @@ _INLINE: Final = re.compile(
 )
 _NAME: Final = re.compile(r"(?<!\S)(?=\S*\w[._/]\w)")  # where a word begins such as limits.exempt
 _ITEM: Final = re.compile(r"(\d+\.|-) +")
+_KEY: Final = re.compile(r"- (`[\w.]+`) \((`.*?`)\): ")
 
 
 def command_page() -> str:
@@ -59,8 +60,8 @@ def configuration_page() -> str:
 
 
 def markdown(text: str) -> Iterator[str]:
-    """Yield the lines of a page for what our documentation uses of Markdown; a row of a table becomes a term."""
-    for block in _blocks(text):
+    """Yield the lines of a page for what our documentation uses of Markdown; a key, or a row of a table, is a term."""
+    for block in filter(_is_shown, _blocks(text)):
         if block.startswith("```"):
             code = textwrap.dedent(block.partition("\n")[2]).splitlines()
             yield from (".PP", ".RS 4", ".EX", *map(_literal, code), ".EE", ".RE")
@@ -70,10 +71,16 @@ def markdown(text: str) -> Iterator[str]:
         elif block.startswith("## "):
             heading = block[3:]
             yield f".SH {_literal(heading.strip('`') if '`' in heading else heading.upper())}"
+        elif key := _KEY.match(block):
+            yield from _term(f"| {key[1]} | {key[2]} | {' '.join(block[key.end() :].split())} |")
         elif mark := _ITEM.match(block):
             yield from (f".IP {mark[1]} 4", *_filled(block[mark.end() :]))
         else:
             yield from (".PP", *_filled(block))
+
+
+def _is_shown(block: str) -> bool:
+    return not block.startswith("<!--")
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import configuration
 from tables import table
 from tmpmaild.config import file as configfile
 from tmpmaild.config.file import find, load, variables_without_effect
@@ -593,9 +594,21 @@ def test_the_example_shows_every_key_commented_out(written):
     assert not any(untouched.values())
 
 
+def test_the_example_and_the_documentation_are_what_is_made_of_the_settings():
+    assert configuration.EXAMPLE.read_text("utf-8") == configuration.example(), "run make stable"
+    text = configuration.PAGE.read_text("utf-8")
+    assert text == configuration.page(text), "run make stable"
+
+
+def test_a_key_without_a_text_cannot_be_documented(monkeypatch):
+    monkeypatch.setattr(configuration, "_texts", lambda _struct: {})
+    with pytest.raises(ValueError, match=r"domains has no text below it in tmpmaild/config/settings\.py"):
+        configuration.example()
+
+
 def test_the_documentation_has_every_key_with_its_default():
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    rows = dict(re.findall(r"^\| `([a-z_.]+)` \| `(.+?)` \| .+ \|$", text, flags=re.MULTILINE))
+    rows = dict(re.findall(r"^- `([a-z_.]+)` \(`(.+?)`\): ", text, flags=re.MULTILINE))
     assert set(rows) == set(kinds_by_key())
     tree = msgspec.to_builtins(Config())
     for key, default in rows.items():
@@ -609,5 +622,5 @@ def test_the_mistakes_shown_in_the_documentation_are_what_is_said(written):
     text = (ROOT / "docs" / "configuration.md").read_text("utf-8")
     shown = re.search(r"```text\n(.*?)```", text, flags=re.DOTALL)[1].replace("/etc/tmpmaild/config.toml", "FILE")
     path = written("[smtp]\nmax_message_bytes = '10M'\n[http]\nhostname = 'a'")
-    found = mistakes(path, {"TMPMAILD_HTTP__TRUSTED_PROXIES": "10.0.0.1/8"})
+    found = mistakes(path, {"TMPMAILD_SMTP__AUTH": "yes"})
     assert shown.splitlines() == [mistake.replace(str(path), "FILE") for mistake in found]

@@ -1,15 +1,17 @@
-"""What an operator can set: one Struct per section, with types and defaults; nothing is read here.
+"""What an operator can set: one Struct per section, with types, defaults and texts; nothing is read here.
 
-``file.py`` reads the values. What a key is for, and why one would change it, is only in ``config.example.toml`` and
-``docs/configuration.md``.
+``file.py`` reads the values. The text below a key says why one would change it. ``make stable`` makes
+``config.example.toml`` and the list of keys in ``docs/configuration.md`` of these texts, so they are Markdown; the
+manual page is made of that list.
 
 In every count and rate 0 means no limit; a size is never 0, except ``storage.max_bytes``.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from ipaddress import IPv4Network, IPv6Network
-from typing import Annotated, Final, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -22,11 +24,20 @@ from tmpmaild.config.kinds import MIB, one_of, whole
 Network = IPv4Network | IPv6Network
 Item = TypeVar("Item")
 
+
+class Group(Enum):
+    """Where the documentation lists a key; one without a group is for operators."""
+
+    OPERATOR = "What an operator sets"
+    TEST_SERVER = "For a test server"
+    LIMITS = "Limits"
+
+
 DEFAULT_PATH: Final = "tmpmaild.db"
 _TEN_YEARS_SECONDS: Final = 315_360_000
 
-Count = Annotated[int, whole(0)]
-AtLeastOne = Annotated[int, whole(1)]
+Count = Annotated[int, whole(0), Group.LIMITS]
+AtLeastOne = Annotated[int, whole(1), Group.LIMITS]
 Lifetime = Annotated[int, whole(1, _TEN_YEARS_SECONDS)]
 Switch = Annotated[bool, kinds.SWITCH]
 OptionalPath = Annotated[str, kinds.OPTIONAL_PATH]
@@ -37,124 +48,269 @@ class Http(Struct, frozen=True, kw_only=True):
     """The section ``[http]``; ``public_url`` has no slash at its end."""
 
     listen: Annotated[tuple[str, ...], kinds.LISTENS] = ("127.0.0.1:8025",)
+    """Where the API and the web page are served: ``host:port``, ``[IPv6]:port`` or ``unix:PATH``. A name is bound
+    at each of its addresses on this machine; port 0 takes any free port. Behind a proxy, keep a loopback address.
+    """
+
     public_url: Annotated[str, kinds.PUBLIC_URL] = ""
+    """The URL that clients see, such as ``https://mail.example.org/tmp``. Set it if a proxy serves tmpmaild below a
+    path, or cannot pass the ``Host`` header on. Links in answers begin with its path; pages of its origin count as
+    the server's own.
+    """
+
     trusted_proxies: Networks = ()
+    """Networks (CIDR) of your proxies, such as ``["127.0.0.1/32"]``: only their ``X-Forwarded-For`` is believed.
+    Without it, all visitors behind a proxy share one rate limit.
+    """
+
     require_token: Switch = False
+    """``true`` makes every inbox private: reading it needs the token that came with the address."""
+
     cors_origins: Annotated[tuple[str, ...], kinds.ORIGINS] = ()
+    """Origins (``scheme://host[:port]``) of other web pages that may call the API; all others get [``403
+    cross-site``](api.md#requests-of-other-websites).
+    """
+
     allowed_hosts: Annotated[tuple[str, ...], kinds.HOSTS] = ()
+    """Names and IP addresses, without port, that requests may be addressed to; empty: any. Set it on a private
+    network to stop DNS rebinding.
+    """
+
     max_connections: Count = 4096
+    """HTTP connections open at once. Raise ``LimitNOFILE`` of the systemd unit with it."""
+
     max_streams_per_client: Count = 20
+    """Event streams and waiting requests of one client at once; more get ``429 too-many-streams``. Raise it for a
+    test farm behind one IP address.
+    """
 
 
 class Smtp(Struct, frozen=True, kw_only=True):
     """The section ``[smtp]``; an empty ``hostname`` stands for the machine's name."""
 
     listen: Annotated[tuple[str, ...], kinds.TCP_LISTENS] = ("127.0.0.1:1025",)
+    """Where mail comes in: ``host:port`` or ``[IPv6]:port``. To receive from the internet: ``["0.0.0.0:25",
+    "[::]:25"]``.
+    """
+
     tls_listen: Annotated[tuple[str, ...], kinds.OPTIONAL_TCP_LISTENS] = ()
+    """Where connections begin with TLS (SMTPS), such as ``["0.0.0.0:465"]``. For applications that are set to
+    "SSL/TLS" instead of STARTTLS; mail servers never use it. Needs a certificate and its key.
+    """
+
     hostname: Annotated[str, kinds.OPTIONAL_HOST_NAME] = ""
-    max_message_bytes: Annotated[int, whole(1024, 100 * MIB)] = 10 * MIB
-    max_connections: Count = 1000
-    max_connections_per_client: Count = 50
-    trusted_proxies: Networks = ()
-    accept_unknown: Annotated[str, one_of("reject", "create")] = "reject"
-    max_inflight_bytes: AtLeastOne = 64 * MIB
-    auth: Annotated[str, one_of("none", "any")] = "none"
-    faults: Switch = False
-    keep_refusals: Switch = False
+    """The name in the greeting and in ``Received`` lines; empty: this machine's name. Set it to the name in the MX
+    record.
+    """
+
     tls_certificate: OptionalPath = ""
+    """PEM file with the certificate chain. With ``smtp.tls_key`` STARTTLS is offered; set both or neither."""
+
     tls_key: OptionalPath = ""
+    """PEM file with the key of ``smtp.tls_certificate``."""
 
+    trusted_proxies: Networks = ()
+    """Networks (CIDR) of your load balancers. Every connection from there must begin with a PROXY header (version 1
+    or 2), which names the real client: see [operations.md](operations.md#smtp-behind-a-balancer).
+    """
 
-class Storage(Struct, frozen=True, kw_only=True):
-    """The section ``[storage]``; ``max_bytes`` 0 is left for the engine to work out, which a ``url`` chooses."""
+    auth: Annotated[str, one_of("none", "any"), Group.TEST_SERVER] = "none"
+    """``"any"`` offers AUTH PLAIN and LOGIN, also without TLS, and accepts any credentials, which are neither
+    stored nor logged. For applications that need a login; other clients are served as before.
+    """
 
-    path: Annotated[str, kinds.PATH] = DEFAULT_PATH
-    url: Annotated[str, kinds.DATABASE_URL] = ""
-    password_file: OptionalPath = ""
-    max_bytes: Annotated[int, kinds.STORAGE_BYTES] = 0
+    faults: Annotated[Switch, Group.TEST_SERVER] = False
+    """``true``: holders of addresses can order [faults](api.md#faults), so that mail to them is refused, delayed or
+    cut off.
+    """
 
+    keep_refusals: Annotated[Switch, Group.TEST_SERVER] = False
+    """``true``: the last 100 refusals of mail (time, client, command, reply) can be read by everybody who reaches
+    the API ([``GET /api/v1/refusals``](api.md#refusals)). A failed test then shows why its mail did not arrive.
+    """
 
-class Senders(Struct, frozen=True, kw_only=True):
-    """The section ``[senders]``; an empty ``resolver`` stands for no checks."""
+    accept_unknown: Annotated[str, one_of("reject", "create"), Group.TEST_SERVER] = "reject"
+    """``"create"``: mail to an unknown address at your domains creates it, if its name is allowed (3 to 64
+    characters, not reserved). It has no token: everybody who knows it can read it, nobody can delete or extend it.
+    After its lifetime the name is refused for 24 hours, so raise ``addresses.lifetime_seconds`` for fixed
+    addresses. Not together with ``http.require_token``.
+    """
 
-    resolver: Annotated[str, kinds.RESOLVER] = ""
-    timeout_seconds: Annotated[int, whole(1, 60)] = 5
+    max_message_bytes: Annotated[int, whole(1024, 100 * MIB), Group.LIMITS] = 10 * MIB
+    """The largest message accepted, in bytes; announced to senders."""
 
+    max_connections: Count = 1000
+    """SMTP sessions open at once; above it, a new one replaces the one idle longest. Raise ``LimitNOFILE`` of the
+    systemd unit with it.
+    """
 
-class Webhooks(Struct, frozen=True, kw_only=True):
-    """The section ``[webhooks]``; without anything in ``allow`` there are none."""
+    max_connections_per_client: Count = 50
+    """SMTP sessions of one client at once. Raise it if all mail comes through one relay. Fixed limits: 600 new
+    sessions a minute; 100 unknown recipients in a session, 600 of one client and 60 more a minute (then ``450
+    4.7.1``).
+    """
 
-    allow: Annotated[tuple[webhooktargets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
+    max_inflight_bytes: AtLeastOne = 64 * MIB
+    """Bytes of mail being received, in memory, all sessions together. One client may use half, or as much as the
+    largest mail; the first 64 KiB of each mail do not count. Keep it above ``smtp.max_message_bytes``.
+    """
 
 
 class Addresses(Struct, frozen=True, kw_only=True):
     """The section ``[addresses]``; ``max_lifetime_seconds`` is never below ``lifetime_seconds``."""
 
     lifetime_seconds: Lifetime = 3600
+    """How long a new address lives. Its mail is deleted with it."""
+
     max_lifetime_seconds: Lifetime = 3600
+    """How long after its creation an address may live at most, if its creator chooses or extends the lifetime. By
+    default it is equal to ``addresses.lifetime_seconds``, so that lifetimes can only be shortened; below that it
+    counts as equal.
+    """
+
     max_messages: Count = 100
+    """Messages in one inbox. A full inbox refuses new mail for now; it keeps the old."""
+
     max_bytes: AtLeastOne = 50 * MIB
-    max_share_per_client: Annotated[float, kinds.SHARE] = 0.05
+    """Bytes of the database that one inbox may use. Each mail takes at least 5637, a large one up to 2.5 times its
+    size. Raise it with ``smtp.max_message_bytes``.
+    """
+
+    max_share_per_client: Annotated[float, kinds.SHARE, Group.LIMITS] = 0.05
+    """The share of ``storage.max_bytes`` that all inboxes of one client may use together, above 0, at most 1. Set
+    it to 1 if one machine creates all addresses.
+    """
 
     def __post_init__(self) -> None:
         force_setattr(self, "max_lifetime_seconds", max(self.lifetime_seconds, self.max_lifetime_seconds))
 
 
-class RateLimit(Struct, frozen=True, kw_only=True):
-    """The section ``[rate_limit]``."""
+class Storage(Struct, frozen=True, kw_only=True):
+    """The section ``[storage]``; ``max_bytes`` 0 is left for the engine to work out, which a ``url`` chooses."""
 
-    requests_per_minute: Count = 10
-    burst: AtLeastOne = 10
+    path: Annotated[str, kinds.PATH] = DEFAULT_PATH
+    """The database file; a relative path begins in the folder where the service starts."""
 
+    url: Annotated[str, kinds.DATABASE_URL] = ""
+    """A PostgreSQL database in place of the file, for [several daemons](scaling.md):
+    ``postgresql://user@host[:port][,host…]/database``. Options of libpq after ``?``: ``host`` (also the folder of a
+    Unix socket), ``port``, ``user``, ``dbname``, ``sslmode``, ``sslrootcert``, ``sslcert``, ``sslkey``, ``sslcrl``,
+    ``target_session_attrs=read-write``.
+    """
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """The section ``[limits]``."""
+    password_file: OptionalPath = ""
+    """The file with the password for ``storage.url``; it is read for each new connection."""
 
-    exempt: Networks = ()
-
-
-class Expiry(Struct, frozen=True, kw_only=True):
-    """The section ``[expiry]``."""
-
-    interval_seconds: Annotated[int, whole(1, 86_400)] = 30
+    max_bytes: Annotated[int, kinds.STORAGE_BYTES, Group.LIMITS] = 0
+    """Bytes that the database may use, at least 1048576 (1 MiB). ``0``: 10 GiB or half of the free disk, whichever
+    is less; with ``storage.url`` 10 GiB for all daemons together. At the limit, senders are asked to try again
+    later.
+    """
 
 
 class Log(Struct, frozen=True, kw_only=True):
     """The section ``[log]``."""
 
     level: Annotated[str, one_of("debug", "info", "warning", "error")] = "info"
+    """``debug``, ``info``, ``warning`` or ``error``. No level logs the text of a mail."""
+
     format: Annotated[str, one_of("text", "json")] = "text"
+    """``text`` for people and the journal, ``json`` for programs."""
+
     access: Switch = False
+    """``true``: a line for each HTTP request, whatever the level; addresses in paths are hashed."""
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
     """The section ``[metrics]``; an empty ``listen`` stands for none."""
 
     listen: Annotated[str, kinds.OPTIONAL_LISTEN] = ""
+    """Where ``/metrics``, ``/healthz`` and ``/readyz`` are served to operators, such as ``127.0.0.1:9025``; empty:
+    nowhere.
+    """
+
+
+class Senders(Struct, frozen=True, kw_only=True):
+    """The section ``[senders]``; an empty ``resolver`` stands for no checks."""
+
+    resolver: Annotated[str, kinds.RESOLVER] = ""
+    """The DNS resolver for [checking senders](api.md#who-sent-it) (SPF, DKIM, DMARC) after mail is stored:
+    ``IP:port``, or ``system`` for the machine's; empty: no checks. The resolver learns which domains write to you.
+    Outside the Debian package it needs the extra ``senders``.
+    """
+
+    timeout_seconds: Annotated[int, whole(1, 60), Group.LIMITS] = 5
+    """How long one check may wait for the resolver in all; then its result is ``temperror``."""
+
+
+class Webhooks(Struct, frozen=True, kw_only=True):
+    """The section ``[webhooks]``; without anything in ``allow`` there are none."""
+
+    allow: Annotated[tuple[webhooktargets.Rule, ...], kinds.WEBHOOK_TARGETS] = ()
+    """Hosts that [webhooks](webhooks.md) may call: names, ``*.NAME`` for every name below ``NAME``, networks; each
+    for ports 80 and 443, or with ``:port``. A name may lead to public addresses only, unless a network here has
+    that address. Empty: no webhooks.
+    """
 
 
 class Control(Struct, frozen=True, kw_only=True):
     """The section ``[control]``; an empty ``listen`` is left for the daemon to choose, ``off`` stands for none."""
 
     listen: Annotated[str, kinds.CONTROL_LISTEN] = ""
+    """Where commands such as ``tmpmaild status`` reach the service: ``unix:PATH`` (at most 107 bytes) or ``off``.
+    Empty: ``control.sock`` in the ``RuntimeDirectory`` of the systemd unit, else ``tmpmaild.db.control`` next to
+    the database. With ``storage.url`` set it, such as to ``unix:/run/tmpmaild/control.sock``.
+    """
+
+
+class RateLimit(Struct, frozen=True, kw_only=True):
+    """The section ``[rate_limit]``."""
+
+    requests_per_minute: Count = 10
+    """API requests of one client per minute, on average."""
+
+    burst: AtLeastOne = 10
+    """Requests that a client may send at once after a pause."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The section ``[limits]``."""
+
+    exempt: Annotated[Networks, Group.LIMITS] = ()
+    """Networks (CIDR) without limits per client, such as ``["10.0.0.0/8"]`` for your test machines."""
+
+
+class Expiry(Struct, frozen=True, kw_only=True):
+    """The section ``[expiry]``."""
+
+    interval_seconds: Annotated[int, whole(1, 86_400), Group.LIMITS] = 30
+    """How often expired mail is erased. It can never be read after its expiry; above 60 it may stay in the file for
+    more than two minutes.
+    """
 
 
 class Config(Struct, frozen=True, kw_only=True):
     """All of it; ``domains`` are in lower case with A-labels, the first is for new addresses."""
 
     domains: Annotated[tuple[str, ...], kinds.DOMAINS] = ("mail.example.com",)
+    """The domains to receive mail for; point their MX records at this machine. The first is used when a new address
+    asks for no other. ``*.NAME``, anywhere but first, takes every name below ``NAME``: see [several
+    domains](operations.md#several-domains). Many applications refuse addresses at ``.test``, ``.local`` and
+    ``.localhost``: see [testing.md](testing.md#when-your-application-validates-addresses).
+    """
+
     http: Http = Http()
     smtp: Smtp = Smtp()
-    storage: Storage = Storage()
     addresses: Addresses = Addresses()
+    storage: Storage = Storage()
+    log: Log = Log()
+    metrics: Metrics = Metrics()
     senders: Senders = Senders()
     webhooks: Webhooks = Webhooks()
+    control: Control = Control()
     rate_limit: RateLimit = RateLimit()
     limits: Limits = Limits()
     expiry: Expiry = Expiry()
-    log: Log = Log()
-    metrics: Metrics = Metrics()
-    control: Control = Control()
 
 
 SECTIONS: Final[dict[str, type[Struct]]] = {
@@ -164,10 +320,15 @@ SECTIONS: Final[dict[str, type[Struct]]] = {
 
 def kinds_by_key() -> dict[str, Kind]:
     """Return what every key takes, by its dotted name."""
-    found = _kinds_of(Config)
-    for section, struct in SECTIONS.items():
-        found |= {f"{section}.{name}": kind for name, kind in _kinds_of(struct).items()}
-    return found
+    return {key: metadata[0] for key, metadata in _metadata_by_key().items()}
+
+
+def groups_by_key() -> dict[str, Group]:
+    """Return where the documentation lists every key, by its dotted name."""
+    return {
+        key: next((one for one in metadata if isinstance(one, Group)), Group.OPERATOR)
+        for key, metadata in _metadata_by_key().items()
+    }
 
 
 def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -201,9 +362,12 @@ def conflicts(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
         )
 
 
-def _kinds_of(struct: type[Struct]) -> dict[str, Kind]:
-    hints = get_type_hints(struct, include_extras=True)
-    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
+def _metadata_by_key() -> dict[str, tuple[Any, ...]]:
+    found: dict[str, tuple[Any, ...]] = {}
+    for prefix, struct in {"": Config, **{f"{section}.": struct for section, struct in SECTIONS.items()}}.items():
+        hints = get_type_hints(struct, include_extras=True)
+        found |= {prefix + name: hint.__metadata__ for name, hint in hints.items() if hasattr(hint, "__metadata__")}
+    return found
 
 
 def _repeated(items: Iterable[Item]) -> list[Item]:

@@ -1,0 +1,138 @@
+"""Makes ``config.example.toml`` and the list of keys in ``docs/configuration.md`` of ``tmpmaild/config/settings.py``.
+
+``make stable`` runs it. A key has its default and its text there; whether it needs a restart is in
+``tmpmaild/roomsettings.py``. What stands before the list on the page is written by hand.
+
+python tools/configuration.py
+"""
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tmpmaild.config import settings
+from tmpmaild.config.settings import SECTIONS, Config, Group, groups_by_key, kinds_by_key
+from tmpmaild.roomsettings import NEED_RESTART
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs/configuration.md"
+EXAMPLE: Final = ROOT / "config.example.toml"
+MARK: Final = "<!-- Made from tmpmaild/config/settings.py: change the texts there, then run `make stable`. -->\n"
+RESTART: Final = "*Restart.*"
+_PAGE_WIDTH: Final = 120
+_EXAMPLE_WIDTH: Final = 116
+_INTRODUCTIONS: Final = {
+    Group.TEST_SERVER: "Never set these on a service that others can reach. With `smtp.auth`, `smtp.faults` or"
+    " `smtp.keep_refusals`, the log has a warning if the service listens on a public address.",
+    Group.LIMITS: "In every count and rate `0` means no limit. A *client* is an IPv4 address or an IPv6 /64.",
+}
+_HEADER: Final = """\
+# The configuration of tmpmaild, each key with its default, which is what you get without any file.
+# To change one, remove the "#" before it and give it another value. Leave the [section] lines as they are.
+# The environment overrides this file: TMPMAILD_SMTP__HOSTNAME=mx.example.org, lists with commas.
+# In every count and rate 0 means no limit. A client is an IPv4 address or an IPv6 /64.
+# "Restart" is said of keys that are read at the start only; tmpmaild reload is enough for all others.
+# Made from tmpmaild/config/settings.py. More is in docs/configuration.md.
+"""
+_LINK: Final = re.compile(r"\[([^][]+)\]\(([\w.-]+)[^)]*\)")
+
+
+def page_list() -> str:
+    """Return all keys in Markdown, below a heading for each group."""
+    blocks = []
+    for group in Group:
+        blocks += [f"## {group.value}", *_paragraph(group)]
+        keys = [key for key, its_group in groups_by_key().items() if its_group == group]
+        blocks.append("\n".join(_item(key) for key in keys))
+    return "\n\n".join(blocks) + "\n"
+
+
+def example() -> str:
+    """Return all keys in TOML, commented out; each section has its groups in their order."""
+    parts = [_HEADER, *_members("")]
+    for section in SECTIONS:
+        parts += [f"\n[{section}]\n", *_members(f"{section}.")]
+    return "\n".join(parts)
+
+
+def page(text: str) -> str:
+    """Return the page with the list of keys made anew."""
+    return f"{text.partition(MARK)[0]}{MARK}\n{page_list()}"
+
+
+def _paragraph(group: Group) -> list[str]:
+    return [textwrap.fill(_INTRODUCTIONS[group], _PAGE_WIDTH)] if group in _INTRODUCTIONS else []
+
+
+def _item(key: str) -> str:
+    text = f"`{key}` (`{_default(key)}`): {_text(key).replace('``', '`')}"
+    return _wrapped(text, _PAGE_WIDTH, "- ", "  ")
+
+
+def _members(prefix: str) -> Iterator[str]:
+    """Yield the keys of a section; a comment says where another group begins in it."""
+    groups = {key: group for key, group in groups_by_key().items() if key.rpartition(".")[0] == prefix.rstrip(".")}
+    is_mixed = len(set(groups.values())) > 1
+    for group in Group:
+        keys = [key for key, its_group in groups.items() if its_group == group]
+        if keys and is_mixed and group != Group.OPERATOR:
+            introduction = _INTRODUCTIONS[group].replace("`", "") if group == Group.TEST_SERVER else ""
+            yield _wrapped(f"{group.value}: {introduction}".rstrip(": "), _EXAMPLE_WIDTH, "# --- ", "# ") + "\n"
+        for key in keys:
+            text = _LINK.sub(_named, _text(key)).replace("``", "").replace(RESTART, RESTART.strip("*"))
+            yield f"{_wrapped(text, _EXAMPLE_WIDTH, '# ', '# ')}\n#{key.rpartition('.')[2]} = {_default(key)}\n"
+
+
+def _named(link: re.Match[str]) -> str:
+    place = f"docs/{link[2]}"
+    return place if link[1] == link[2] else f"{link[1]} ({place})"
+
+
+def _wrapped(text: str, width: int, first: str, later: str) -> str:
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=later, **options)  # type: ignore[arg-type]
+
+
+def _default(key: str) -> str:
+    section, _, name = key.rpartition(".")
+    tree = msgspec.to_builtins(Config())
+    return json.dumps((tree[section] if section else tree)[name], ensure_ascii=False)
+
+
+def _text(key: str) -> str:
+    """Return the text of a key in one line, with the range that its kind names. Raises ValueError if it has none."""
+    section, _, name = key.rpartition(".")
+    struct = SECTIONS[section] if section else Config
+    text = _texts(struct).get(name)
+    if not text:
+        raise ValueError(f"{key} has no text below it in tmpmaild/config/settings.py")
+    limits = re.search(r"whole number, from (\d+ to \d+)", kinds_by_key()[key].expected)
+    parts = [text, f"From {limits[1]}." if limits else "", RESTART if key in NEED_RESTART else ""]
+    return " ".join(" ".join(filter(None, parts)).split())
+
+
+def _texts(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the strings below the fields of a struct, which are nowhere at run time."""
+    (found,) = [
+        node
+        for node in ast.parse(inspect.getsource(settings)).body
+        if isinstance(node, ast.ClassDef) and node.name == struct.__name__
+    ]
+    texts = {}
+    for field, below in zip(found.body, found.body[1:], strict=False):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = text
+    return texts
+
+
+if __name__ == "__main__":
+    EXAMPLE.write_text(example())
+    PAGE.write_text(page(PAGE.read_text()))
