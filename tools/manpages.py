@@ -118,7 +118,7 @@ def _usage(context: click.Context) -> str:
 def _help(command: click.Command) -> Iterator[str]:
     for number, paragraph in enumerate(inspect.cleandoc(command.help or "").split("\n\n")):
         yield from [".PP"] if number else []
-        if paragraph.startswith("\b\n"):  # how click is told not to fill it
+        if paragraph.startswith("\b\n"):  # click does not refill such a paragraph
             yield from (".EX", *map(_literal, paragraph.splitlines()[1:]), ".EE")
         else:
             yield from _filled(paragraph)

@@ -22,7 +22,7 @@ _ONCE: Final = "; a [section] may be there once: move its keys below the first"
 _ALSO_CALLED: Final = dict.fromkeys(("port", "host", "bind", "address", "addr", "interface", "socket"), "listen")
 # Read by commands, the plugin of pytest and the client for TypeScript, which all start the service too.
 _OTHER_VARIABLES: Final = ("CONFIG", "URL", "TOKEN", "SMTP", "SMTPS", "CA_FILE", "TIMEOUT_MS")
-# Kubernetes tells every container where a service named "tmpmaild" is.
+# Kubernetes sets these in every container if there is a service of the name tmpmaild.
 _OF_KUBERNETES = re.compile(r"SERVICE_(HOST|PORT(_\w+)?)=|PORT_\d+_[A-Z]+(_\w+)?=|PORT=\w+://").match
 _SWITCHES: Final = {"true": True, "false": False}
 
@@ -61,10 +61,10 @@ def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
     known |= {PREFIX + name: name for name in _OTHER_VARIABLES}
     lines = []
     for name in sorted(environ):
-        told = name.removeprefix(PREFIX)
-        if told in ("", name) or "__" in told or PREFIX + told.upper() in known:
+        rest = name.removeprefix(PREFIX)
+        if rest in ("", name) or "__" in rest or PREFIX + rest.upper() in known:
             continue
-        if not _OF_KUBERNETES(f"{told}={environ[name]}"):
+        if not _OF_KUBERNETES(f"{rest}={environ[name]}"):
             near = _nearest(name.upper().replace("_", ""), {one.replace("_", ""): one for one in known})
             lines.append(f"{name}: this variable sets nothing" + (f", did you mean {near}?" if near else ""))
     return lines
