@@ -6,10 +6,9 @@ import secrets
 import pytest
 from blockbuster import blockbuster_ctx
 
-from tmpmaild.host.listen import bind_all
-from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.host.sockets import bind_all
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp.connections import SmtpSettings

@@ -1,6 +1,6 @@
 """A number and its noun."""
 
-from tmpmaild.counted import counted
+from tmpmaild.model import counted
 
 
 def test_one_of_something_is_not_said_in_the_plural():

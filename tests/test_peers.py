@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from tables import table
-from tmpmaild.peers import LOCAL, belongs, client_ip, client_name
+from tmpmaild.clients import LOCAL, belongs, client_ip, client_name
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.times import rfc3339
+from tmpmaild.model import rfc3339
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_comments_docstrings_and_empty_lines_do_not_count():
 
 
 def test_each_folder_is_a_room_with_all_below_it_and_the_rest_is_the_words(tmp_path):
-    for name in ("times.py", "mail/parts.py", "mail/css/tokens.py"):
+    for name in ("times.py", "mail/mime.py", "mail/css/tokens.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(SOURCE)
     assert weigh(tmp_path) == {"mail": (18, 2), "words": (9, 1)}

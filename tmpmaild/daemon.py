@@ -22,29 +22,28 @@ from tmpmaild import __version__, hostnames, roomsettings, senders
 from tmpmaild.commands import Command
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import DatabaseError, RequestError, StartError
-from tmpmaild.host import controlsocket, logs, notify, process
+from tmpmaild.host import control as controlsocket
+from tmpmaild.host import logs, process
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.metrics import Exposition
-from tmpmaild.host.reloading import Outcome, Reloading
+from tmpmaild.host.process import Outcome, Reloading
 from tmpmaild.host.sockets import Sockets, bind, certificate, names, ports
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.http.app import HttpApp
 from tmpmaild.http.health import answering, operator_app
 from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.commands import BlockCommands, InboxCommands
+from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.expiry import Cleaner
-from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.model import Block
+from tmpmaild.model import Block, rfc3339
 from tmpmaild.ratelimit import RateLimits
 from tmpmaild.smtp.server import SmtpServer
 from tmpmaild.storage.base import Storage
 from tmpmaild.storage.engines import open_storage
-from tmpmaild.times import rfc3339
 from tmpmaild.webhooks.calling import Caller
 from tmpmaild.webhooks.commands import WebhookCommands
-from tmpmaild.webhooks.events import Events
-from tmpmaild.webhooks.sender import Sender
+from tmpmaild.webhooks.sender import Events, Sender
 
 if TYPE_CHECKING:
     from tmpmaild.senders.checker import Checker
@@ -120,13 +119,13 @@ async def _serve(
             ):
                 tasks.start_soon(forever)
             tasks.start_soon(parts.reloading.reload_when, reload_wanted)
-            tasks.start_soon(notify.keep_alive, os.environ)
+            tasks.start_soon(process.keep_alive, os.environ)
             tasks.start_soon(_stop_when_lost, running, storage)
             log.info("started: %s", parts.served)
             announce(*map(names, (sockets.http, sockets.smtp, sockets.smtps)))
-            notify.notify("READY=1")
+            process.notify("READY=1")
             await anyio.sleep_forever()
-        notify.notify("STOPPING=1")
+        process.notify("STOPPING=1")
         log.info("stopping")
         await parts.stop()
         tasks.cancel_scope.cancel()
@@ -257,7 +256,7 @@ async def _opened_storage(config: Config, early: Sockets | None) -> AsyncIterato
         unused = stack.enter_context(ExitStack())
         for listener in chain.from_iterable(early or ()):
             unused.enter_context(listener)
-        with notify.more_time_to_start():  # migrating or checking a large database may take minutes
+        with process.more_time_to_start():  # migrating or checking a large database may take minutes
             async with answering([*early.http, *early.metrics]) if early else nullcontext():
                 storage = await stack.enter_async_context(open_storage(roomsettings.storage(config)))
         unused.pop_all()

@@ -3,11 +3,79 @@
 Times are Unix times in whole milliseconds (``_ms``), sizes are octets (``_bytes``).
 """
 
+import time
+from datetime import datetime, timedelta
 from typing import Literal
 
 from msgspec import Struct
 
-from tmpmaild.verdicts import Authentication
+
+class SpfVerdict(Struct, frozen=True, gc=False):
+    """Whether the client may send for the domain of MAIL FROM, or of HELO for the null path (RFC 7208)."""
+
+    result: str
+    domain: str = ""
+    reason: str = ""
+
+
+class DkimVerdict(Struct, frozen=True, gc=False):
+    """Whether a signature holds (RFC 6376, RFC 8463)."""
+
+    result: str
+    domain: str = ""
+    selector: str = ""
+    reason: str = ""
+
+
+class DmarcVerdict(Struct, frozen=True, gc=False):
+    """Whether the domain of the From field vouches for the mail (RFC 7489); ``policy`` is what it asks for if not."""
+
+    result: str
+    policy: str = ""
+    domain: str = ""
+    reason: str = ""
+
+
+class ArcVerdict(Struct, frozen=True, gc=False):
+    """Whether the chain of those who handed the mail on holds (RFC 8617)."""
+
+    result: str
+    reason: str = ""
+
+
+class DnsAnswer(Struct, frozen=True, gc=False):
+    """What the resolver said to a question: the records as text, one a line, or why there are none."""
+
+    name: str
+    type: str
+    answer: str
+
+
+class Authentication(Struct, frozen=True):
+    """Who sent a mail, so far as the DNS can tell; results are the words of RFC 8601."""
+
+    spf: SpfVerdict
+    dkim: tuple[DkimVerdict, ...]
+    dmarc: DmarcVerdict
+    arc: ArcVerdict
+    dns: tuple[DnsAnswer, ...] = ()
+
+    @property
+    def authenticated(self) -> str | None:
+        """The domain of the From field if it is proven, else None."""
+        return self.dmarc.domain if self.dmarc.result == "pass" else None
+
+
+def unchecked(result: str, reason: str) -> Authentication:
+    """Return what is said of a mail that was not checked."""
+    return Authentication(
+        SpfVerdict(result, reason=reason), (), DmarcVerdict(result, reason=reason), ArcVerdict(result, reason=reason)
+    )
+
+
+def counted(number: int, noun: str, plural: str = "", *, spec: str = "") -> str:
+    """Return such as ``1 inbox``; ``plural`` is the noun with an s if not given, ``spec`` as in format()."""
+    return f"{number:{spec}} {noun if number == 1 else plural or noun + 's'}"
 
 
 class Attachment(Struct, frozen=True, gc=False):
@@ -348,3 +416,16 @@ class Listing(Struct, frozen=True, weakref=True):
     searched_to: str | None = None
     looked_to: str | None = None
     characters: int = 0
+
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - UTC by definition; aware ones write +00:00 for Z
+
+
+def clock_ms() -> int:
+    """Return the Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def rfc3339(time_ms: int) -> str:
+    """Write a Unix time in milliseconds as RFC 3339 in UTC: ``2026-11-20T12:00:00.000Z``."""
+    return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds") + "Z"

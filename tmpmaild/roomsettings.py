@@ -9,11 +9,11 @@ from typing import Final
 from msgspec.structs import asdict
 
 from tmpmaild import databaseurl
+from tmpmaild.clients import Networks
 from tmpmaild.config.settings import Config
 from tmpmaild.hostnames import reachable
 from tmpmaild.http.app import HttpSettings
-from tmpmaild.inboxes.rules import Rules
-from tmpmaild.peers import Networks
+from tmpmaild.inboxes.creating import Rules
 from tmpmaild.ratelimit import Buckets, RateLimits
 from tmpmaild.smtp.connections import SmtpSettings
 from tmpmaild.storage.engines import Settings as StorageSettings

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from tmpmaild import hostnames
-from tmpmaild.peers import Network
+from tmpmaild.clients import Network
 
 MOST_URL_CHARACTERS: Final = 2048
 _WEB_PORTS: Final = {"http": 80, "https": 443}

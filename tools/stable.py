@@ -12,14 +12,13 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import click
 import pytest
 
 from tmpmaild import client, pytest_plugin
-from tmpmaild.cli import configured, exits, servicecommands
+from tmpmaild.cli import configured, exits, operator
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import kinds_by_key
 from tmpmaild.host.metrics import START_TIME
@@ -100,14 +99,11 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
 
 
 def _exit_codes() -> Iterator[str]:
-    for module in (configured, exits, servicecommands):
+    # By the names that the modules had at 1.0.
+    for label, module in (("configured", configured), ("exits", exits), ("servicecommands", operator)):
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, int) and (module is exits or "EXIT" in name):
-                yield f"{_last_name(module)}: {name.removeprefix('_')} {int(value)}"
-
-
-def _last_name(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
+                yield f"{label}: {name.removeprefix('_')} {int(value)}"
 
 
 def _metrics() -> Iterator[str]:

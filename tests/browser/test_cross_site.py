@@ -11,8 +11,7 @@ import pytest
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.ratelimit import RateLimits, TokenBuckets
 from tmpmaild.storage.settings import SqliteSettings

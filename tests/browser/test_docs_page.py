@@ -10,11 +10,10 @@ from starlette.routing import Mount, Route
 
 from tmpmaild.http import openapi
 from tmpmaild.http import pages as pages_for_people
-from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import docs_files
 from tmpmaild.http.middleware import Guard
-from tmpmaild.http.problems import Problems
-from tmpmaild.http.resource import Resource
+from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.problems import Problems, Resource
 from tmpmaild.http.server import HttpServer
 
 from .inbox.test_access import AXE, CONTRAST, RULES

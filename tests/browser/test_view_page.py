@@ -12,10 +12,9 @@ import pytest
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
-from tmpmaild.mail import htmlpage
+from tmpmaild.mail import htmlview
 from tmpmaild.mail.htmlview import render
 from tmpmaild.model import Envelope
 from tmpmaild.ratelimit import RateLimits
@@ -215,7 +214,7 @@ ITEM = re.compile(r"<tr>\s*<td[^>]*>\s*Cup\s.*?</tr>", re.DOTALL)
 async def test_an_invoice_takes_no_more_pages_than_it_fills_and_the_browser_asks_for_no_icon(pages):
     page = await pages.borrow()
     invoice = ITEM.sub(lambda row: row[0] * 30, INVOICE)
-    view = htmlpage.titled(render(invoice, {}, remote_images=False).html, "Your invoice", "today")
+    view = htmlview.titled(render(invoice, {}, remote_images=False).html, "Your invoice", "today")
     await page.set_content(view)
     printed = await page.pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 2

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import certificates
-from tmpmaild.cli.doctor import certificate, files, machine, published, reaching, results, service, targets
+from tmpmaild.cli.doctor import machine, network, published, results, service
 from tmpmaild.cli.doctor.results import ok, problem, warning
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Http, Smtp, Storage, Webhooks
@@ -88,33 +88,33 @@ def stored(tmp_path):
 )
 def test_mail_and_key_are_for_the_service_alone(stored, tmp_path, name, mode, expected):
     (tmp_path / name).chmod(mode)
-    assert levels(files.check(stored)) == expected
+    assert levels(machine.check_files(stored)) == expected
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_files_of_another_user_are_told(stored, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "program", lambda _: ())  # it may be in the tester's own home
+    monkeypatch.setattr(machine, "program", lambda _: ())  # it may be in the tester's own home
     os.chown(tmp_path, 1, 1)
-    found = list(files.check(stored))
+    found = list(machine.check_files(stored))
     assert levels(found) == ["problem", "warning", "warning"]
     assert found[0].advice == f"chown 1 {tmp_path}/tmpmaild.db"
     assert "cannot read it" in found[1].text
     os.chown(tmp_path, 65534, 65534)  # as systemd 257 shows the folder of a dynamic user, who may be in any group
     (tmp_path / "key.pem").chmod(0o640)
-    assert levels(found := list(files.check(stored))) == ["problem", "warning", "ok"]
+    assert levels(found := list(machine.check_files(stored))) == ["problem", "warning", "ok"]
     assert "the service's user cannot read it" in found[1].text
     with monkeypatch.context() as handed_over:
-        handed_over.setattr(files, "_CREDENTIALS", tmp_path)
-        assert levels(files.check(stored)) == ["problem", "ok", "ok"]
+        handed_over.setattr(machine, "_CREDENTIALS", tmp_path)
+        assert levels(machine.check_files(stored)) == ["problem", "ok", "ok"]
     (source := tmp_path / "config.toml").touch(mode=0o600)
-    assert levels(files.check(stored, source=source)) == ["problem", "problem", "warning", "ok"]
+    assert levels(machine.check_files(stored, source=source)) == ["problem", "problem", "warning", "ok"]
     source.chmod(0o640)
-    assert levels(files.check(stored, source=source)) == ["problem", "warning", "ok"]
+    assert levels(machine.check_files(stored, source=source)) == ["problem", "warning", "ok"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "program", lambda _: ())
+    monkeypatch.setattr(machine, "program", lambda _: ())
     os.chown(tmp_path, 1, 1)
     entries = [(0x01, 6, -1), (0x02, 4, 64357), (0x04, 0, -1), (0x10, 4, -1), (0x20, 0, -1)]  # acl(5)
     acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
@@ -122,28 +122,28 @@ def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_pat
         os.setxattr(tmp_path / "key.pem", "system.posix_acl_access", acl)
     except OSError as error:
         pytest.skip(f"this file system has no access control lists: {error}")
-    assert levels(files.check(stored)) == ["problem", "warning", "ok"]
+    assert levels(machine.check_files(stored)) == ["problem", "warning", "ok"]
 
 
 def test_a_program_that_the_service_cannot_read_is_told(tmp_path, monkeypatch):
     (tmp_path / "pyvenv.cfg").touch(mode=0o644)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    own = files.Reader(tmp_path.stat().st_uid, ())
-    assert levels(files.program(own)) == []
+    own = machine.Reader(tmp_path.stat().st_uid, ())
+    assert levels(machine.program(own)) == []
     (tmp_path / "pyvenv.cfg").chmod(0)
-    assert levels(files.program(files.Reader(0, ()))) == []
-    assert [one.check for one in files.program(files.Reader(4242, ()))] == ["program files"]
+    assert levels(machine.program(machine.Reader(0, ()))) == []
+    assert [one.check for one in machine.program(machine.Reader(4242, ()))] == ["program files"]
 
 
 def test_missing_files(stored, tmp_path):
     (tmp_path / "key.pem").unlink()
-    assert levels(files.check(stored)) == ["ok", "ok", "problem"]
+    assert levels(machine.check_files(stored)) == ["ok", "ok", "problem"]
     credential = Smtp(tls_certificate=str(tmp_path / "cert.pem"), tls_key="/run/credentials/none.service/key.pem")
     handed = Config(storage=stored.storage, smtp=credential)
-    assert levels(files.check(handed)) == ["ok", "ok", "ok"]
+    assert levels(machine.check_files(handed)) == ["ok", "ok", "ok"]
     gone = Smtp(tls_certificate="/run/credentials/none.service/cert.pem", tls_key=credential.tls_key)
-    assert levels(certificate.check(Config(smtp=gone), "mx.example.org")) == []
-    assert levels(files.check(Config(storage=Storage(path=str(tmp_path / "none/tmpmaild.db"))))) == ["problem"]
+    assert levels(machine.check_certificate(Config(smtp=gone), "mx.example.org")) == []
+    assert levels(machine.check_files(Config(storage=Storage(path=str(tmp_path / "none/tmpmaild.db"))))) == ["problem"]
 
 
 # The machine
@@ -203,11 +203,11 @@ def pem(tmp_path_factory):
 )
 def test_key_names_and_dates_of_a_certificate(pem, key, hostname, days, expected):
     config = Config(smtp=Smtp(tls_certificate=str(pem / "one.pem"), tls_key=str(pem / key)))
-    assert levels(certificate.check(config, hostname, time.time() + days * DAY)) == expected
+    assert levels(machine.check_certificate(config, hostname, time.time() + days * DAY)) == expected
 
 
 def test_without_a_certificate_mail_comes_in_clear_text():
-    assert levels(certificate.check(Config(), "mx.example.org")) == ["warning"]
+    assert levels(machine.check_certificate(Config(), "mx.example.org")) == ["warning"]
 
 
 # Names, port 25, the proxy
@@ -215,21 +215,21 @@ def test_without_a_certificate_mail_comes_in_clear_text():
 
 @pytest.mark.parametrize("name", ["vm", "localhost", "vm.local", "vm.localdomain", "192.0.2.1", "2001:db8::1"])
 def test_a_name_that_no_mx_record_can_have_is_told(name):
-    assert reaching.name_of_server(name).level == "warning"
-    assert reaching.name_of_server("mx.example.org").level == "ok"
+    assert network.name_of_server(name).level == "warning"
+    assert network.name_of_server("mx.example.org").level == "ok"
 
 
 @pytest.mark.parametrize(
     ("listen", "level"), [("127.0.0.1:25", "warning"), ("0.0.0.0:1025", "warning"), ("[::]:25", "ok")]
 )
 def test_senders_take_port_25(listen, level):
-    assert reaching.port_25(Config(smtp=Smtp(listen=(listen,))), "mx.example.org").level == level
+    assert network.port_25(Config(smtp=Smtp(listen=(listen,))), "mx.example.org").level == level
 
 
 def test_a_service_that_systemd_gave_port_25_is_reached_there():
     config = Config(smtp=Smtp(listen=("127.0.0.1:1025",)))
-    assert reaching.port_25(service.as_served(config, running("0.0.0.0:25")), "mx.example.org").level == "ok"
-    assert reaching.port_25(service.as_served(config, None), "mx.example.org").level == "warning"
+    assert network.port_25(service.as_served(config, running("0.0.0.0:25")), "mx.example.org").level == "ok"
+    assert network.port_25(service.as_served(config, None), "mx.example.org").level == "warning"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_service_that_systemd_gave_port_25_is_reached_there():
     ],
 )
 def test_what_stands_in_front_of_http(settings, expected):
-    assert levels(reaching.proxy(Config(http=Http(**settings)))) == expected
+    assert levels(network.proxy(Config(http=Http(**settings)))) == expected
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_what_stands_in_front_of_http(settings, expected):
     ],
 )
 def test_reserved_domains_are_told(domains, level):
-    assert reaching.domains(Config(domains=domains)).level == level
+    assert network.domains(Config(domains=domains)).level == level
 
 
 # The records to publish
@@ -267,7 +267,7 @@ def test_reserved_domains_are_told(domains, level):
 
 def test_the_records_of_each_domain_and_of_the_mail_server():
     addresses = [ip_address(one) for one in ("9.9.9.9", "10.0.0.1", "2620:fe::fe")]
-    found = reaching.wanted(Config(domains=("a.example", "b.example")), "mx.a.example", addresses)
+    found = network.wanted(Config(domains=("a.example", "b.example")), "mx.a.example", addresses)
     assert list(results.zone(found)) == [
         "mx.a.example. A 9.9.9.9",
         "mx.a.example. AAAA 2620:fe::fe",
@@ -285,20 +285,20 @@ def test_the_records_of_each_domain_and_of_the_mail_server():
 
 
 def test_a_wildcard_has_an_mx_and_an_spf_record_of_its_own():
-    found = reaching.wanted(Config(domains=("a.example", "*.a.example")), "mx.a.example", [])
+    found = network.wanted(Config(domains=("a.example", "*.a.example")), "mx.a.example", [])
     assert list(results.zone(found))[-2:] == ["*.a.example. MX 10 mx.a.example.", '*.a.example. TXT "v=spf1 -all"']
-    checked = [published._text_records("DNS TXT *.a.example", reaching.SPF, [])]
+    checked = [published._text_records("DNS TXT *.a.example", network.SPF, [])]
     assert levels(checked) == ["warning"]
 
 
 def test_an_address_that_cannot_be_known_is_a_comment():
-    found = reaching.wanted(Config(), "mx.example.org", [ip_address("10.0.0.1")])
+    found = network.wanted(Config(), "mx.example.org", [ip_address("10.0.0.1")])
     assert next(results.zone(found)) == "mx.example.org. A ; the public IP address of this machine"
 
 
 def test_the_addresses_are_those_that_smtp_listens_on():
     smtp = Smtp(listen=("127.0.0.1:25", "203.0.113.7:25", "[2001:db8::7]:25", "203.0.113.7:2525"))
-    assert list(map(str, reaching.own_addresses(Config(smtp=smtp)))) == ["203.0.113.7", "2001:db8::7"]
+    assert list(map(str, network.own_addresses(Config(smtp=smtp)))) == ["203.0.113.7", "2001:db8::7"]
 
 
 # The report
@@ -312,7 +312,7 @@ def test_a_line_for_each_result_without_control_characters_and_a_summary():
         "problem  c: bad",
         "1 problem, 1 warning",
     ]
-    written = json.loads(results.as_json(found, reaching.wanted(Config(), "mx.example.org", [])))
+    written = json.loads(results.as_json(found, network.wanted(Config(), "mx.example.org", [])))
     assert written["ok"] is False
     assert written["results"][1] == {"check": "b", "level": "warning", "text": "odd\x1b[31m", "advice": "do"}
     assert written["records"][0] == {"name": "mx.example.org", "type": "A", "value": ""}
@@ -362,14 +362,14 @@ def test_a_target_of_webhooks_that_cannot_or_should_not_be_called_is_told(rules,
         return addresses
 
     config = Config(webhooks=Webhooks(allow=tuple(map(parse_rule, rules))))
-    _, result, *_ = targets.check(config, resolve)
+    _, result, *_ = network.check_targets(config, resolve)
     assert (result.check, result.level) == ("webhooks.allow", said[0])
     assert result.text.startswith(said[1])
 
 
 def test_webhooks_that_are_off_or_lead_below_a_name_are_not_looked_up():
-    assert list(targets.check(Config(), None)) == []
-    [authorities] = targets.check(Config(webhooks=Webhooks(allow=(parse_rule("*.example.org"),))), None)
+    assert list(network.check_targets(Config(), None)) == []
+    [authorities] = network.check_targets(Config(webhooks=Webhooks(allow=(parse_rule("*.example.org"),))), None)
     assert authorities.check == "authorities"
 
 

@@ -11,13 +11,12 @@ import msgspec
 import pytest
 
 from tmpmaild import model
-from tmpmaild.cli import listencommand
-from tmpmaild.cli.listencommand import Reader
+from tmpmaild.cli import mailcommands
+from tmpmaild.cli.mailcommands import Reader
 from tmpmaild.client import reconnecting
-from tmpmaild.client.eventstream import ServerSentEvent
-from tmpmaild.client.reconnecting import Arrived, Deleted, Expired, Extended
-from tmpmaild.http.wire import Wire
-from tmpmaild.verdicts import unchecked
+from tmpmaild.client.reconnecting import Arrived, Deleted, Expired, Extended, ServerSentEvent
+from tmpmaild.http.schemas import Wire
+from tmpmaild.model import unchecked
 
 from .conftest import PATIENCE_SECONDS
 
@@ -179,10 +178,10 @@ def test_a_second_ctrl_c_kills_a_command_that_does_not_want_to_end(run, daemon, 
 
 
 async def test_a_command_that_does_not_want_to_end_is_killed(monkeypatch):
-    monkeypatch.setattr(listencommand, "_GRACE_SECONDS", 0)
+    monkeypatch.setattr(mailcommands, "_GRACE_SECONDS", 0)
     process = await anyio.open_process("trap '' TERM; echo; sleep 1000; sleep 1000", start_new_session=True)
     await process.stdout.receive()
-    await listencommand._end(process)
+    await mailcommands._end_listening(process)
     assert process.returncode == -signal.SIGKILL
     await process.aclose()
 

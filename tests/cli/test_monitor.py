@@ -2,7 +2,7 @@
 
 import httpx2
 
-from tmpmaild.cli.live import ConnectionMonitor
+from tmpmaild.cli.mailcommands import ConnectionMonitor
 
 STREAM = httpx2.Response(200, headers={"Content-Type": "text/event-stream; charset=utf-8"})
 REFUSAL = httpx2.Response(429, headers={"Content-Type": "application/problem+json"})

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tmpmaild import client as api
-from tmpmaild.cli import usercommands
+from tmpmaild.cli import user
 
 PAGE = (Path(__file__).parents[2] / "docs/commands.md").read_text()
 
 
 def test_every_command_and_option_is_told_of():
-    assert [one.name for one in usercommands.COMMANDS if f"tmpmaild {one.name}" not in PAGE] == []
-    options = {option for one in usercommands.COMMANDS for parameter in one.params for option in parameter.opts}
+    assert [one.name for one in user.COMMANDS if f"tmpmaild {one.name}" not in PAGE] == []
+    options = {option for one in user.COMMANDS for parameter in one.params for option in parameter.opts}
     assert [one for one in sorted(options) if one.startswith("--") and one not in PAGE] == []
 
 

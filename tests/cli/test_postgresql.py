@@ -13,7 +13,7 @@ from daemons import FREE_PORTS, NO_LIMITS, Daemon, environment
 from tmpmaild import databaseurl
 from tmpmaild.cli.doctor import database
 from tmpmaild.storage import engines
-from tmpmaild.storage.schema import steps_in
+from tmpmaild.storage.engines import steps_in
 from tmpmaild.storage.settings import PostgresqlSettings
 
 LIMITS = {"max_bytes": 0, "reserve_bytes": 0, "max_messages_per_inbox": 0, "max_bytes_per_inbox": 0}

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from tmpmaild.cli import postmaster
 from tmpmaild.cli.main import main
 from tmpmaild.errors import DatabaseError, StartError
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.storage.settings import SqliteSettings
-from tmpmaild.storage.sqlite.engine import open_storage, upgrade
-from tmpmaild.storage.sqlite.examining import look, operator_mail
+from tmpmaild.storage.sqlite.engine import look, open_storage, operator_mail, upgrade
 
 MAIL = b"From: Ada <ada@example.com>\r\nSubject: Spam from you\r\n\r\nStop it.\r\n\r\nAda\r\n"
 HOSTILE = (

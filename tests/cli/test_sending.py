@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tmpmaild import __version__
-from tmpmaild.cli import sending
+from tmpmaild.cli import user
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Http, Smtp
 from tmpmaild.errors import StartError
@@ -44,7 +44,7 @@ def test_a_bounce_has_no_sender(call, smtp, inbox):
     ["", "http://localhost:8025", "http://127.0.0.1:8025/", "http://[::1]:8025", "https://MAIL.example/tmp"],
 )
 def test_without_a_server_the_mail_goes_to_that_of_the_configuration(url):
-    assert sending.default_server(OURS, url) == "[::1]:25"
+    assert user.default_server(OURS, url) == "[::1]:25"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_without_a_server_the_mail_goes_to_that_of_the_configuration(url):
 )
 def test_a_url_of_another_service_never_has_mail_go_to_ours(url):
     with pytest.raises(ValueError, match="--server HOST:PORT"):
-        sending.default_server(OURS, url)
+        user.default_server(OURS, url)
 
 
 def test_a_url_of_another_service_is_wrong_usage_that_names_the_option(call):
@@ -131,12 +131,12 @@ def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
         answering(b"", b"\x15\x03\x03\x00\x02\x02\x46") as place,
         pytest.raises(StartError, match="speaks TLS from the first octet, not SMTP"),
     ):
-        sending.send(b"", "", "a@x.test", place)
+        user.send(b"", "", "a@x.test", place)
 
 
 def test_a_mail_server_that_greets_late_is_waited_for(answering, capfd):
     with answering(b"", b"", b"220 late\r\n250 x\r\n250 x\r\n250 x\r\n354 x\r\n250 x\r\n221 x\r\n") as place:
-        sending.send(b"x", "", "a@x.test", place)
+        user.send(b"x", "", "a@x.test", place)
     assert capfd.readouterr().err == f"tmpmaild: {place} has not greeted yet; waiting for 10 s\n"
 
 
@@ -166,7 +166,7 @@ def answering():
 def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
     place = f"127.0.0.1:{hanging.getsockname()[1]}"
     with pytest.raises(StartError, match="no answer of a mail server in time"):
-        sending.send(b"", "", "a@x.test", place, greeting_seconds=0.1)
+        user.send(b"", "", "a@x.test", place, greeting_seconds=0.1)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_server_that_is_none_for_this_is_told(greeting, told):
         thread.start()
         place = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(StartError, match=told):
-            sending.send(b"", "", "ü@x.test", place)
+            user.send(b"", "", "ü@x.test", place)
         thread.join()
 
 

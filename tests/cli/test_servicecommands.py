@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from tables import table
 from tmpmaild import __version__
-from tmpmaild.cli import parameters, servicecommands
+from tmpmaild.cli import configured, operator
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Storage
-from tmpmaild.host import controlsocket
+from tmpmaild.host import control
 from tmpmaild.host.control import ControlServer
 from tmpmaild.host.status import Served, StatusReport
 from tmpmaild.measures import Count, Gauge
@@ -54,7 +54,7 @@ def test_a_configuration_that_may_not_be_read_is_a_mistake_in_it(run, tmp_path, 
 async def test_a_service_that_is_not_ready_says_why_and_the_exit_code_tells(run, tmp_path):
     config = Config(storage=Storage(path=str(tmp_path / "mail.db")))
     served = Served(["tmp.example"], ["127.0.0.1:8025"], ["0.0.0.0:25", "[::]:25"], [], [])
-    with controlsocket.bound(config, {}) as listener:
+    with control.bound(config, {}) as listener:
         server = ControlServer(StatusReport(measures(2), lambda: "storage full", served).commands())
         await server.start(listener)
         text, as_json = [await asyncio.to_thread(run, "status", *more) for more in ([], ["--json"])]
@@ -129,9 +129,9 @@ def test_without_a_service_a_command_is_one_line(run, arguments):
 
 @table(("given", "seconds"), [(None, None), (0, None), (0.4, 1), (1.0, 1), (1.5, 2), (3600.0, 3600)])
 def test_a_time_of_0_is_no_limit_for_every_command_that_has_one(given, seconds):
-    assert parameters.limit_seconds(given) == seconds
+    assert configured.limit_seconds(given) == seconds
 
 
 def test_webhooks_whose_url_cannot_be_read_are_a_line_that_says_so():
     entry = {"host": "", "webhooks": 3, "waiting": 0, "failing": 0, "paused": False, "called_at_ms": None}
-    assert servicecommands._host_as_text(entry | {"last_result": ""}).endswith("-            (URL cannot be read)")
+    assert operator._host_as_text(entry | {"last_result": ""}).endswith("-            (URL cannot be read)")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tmpmaild.cli.parameters import Duration
+from tmpmaild.cli.configured import Duration
 
 CODE = b"From: Shop <shop@shop.example>\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\n"
 LINK = b"Subject: Confirm\r\n\r\nConfirm your address: https://shop.example/confirm?token=a1\r\n"

@@ -22,7 +22,7 @@ import emptydatabase
 from tmpmaild import client as api
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope

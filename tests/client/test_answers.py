@@ -14,7 +14,7 @@ import pytest
 
 from tmpmaild import client as api
 from tmpmaild.client import errors, transport
-from tmpmaild.client.actions import Request
+from tmpmaild.client.transport import Request
 from tmpmaild.http.problems import PROBLEMS
 
 # What requests of this client never cause: they are ``Problem`` with their code.

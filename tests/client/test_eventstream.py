@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.client.eventstream import EventStreamParser, ServerSentEvent
+from tmpmaild.client.reconnecting import EventStreamParser, ServerSentEvent
 
 STREAM = (
     '\ufeffretry: 10000\r\n\r\n: hello\r\n\r\nid: 1\r\nevent: message\r\ndata: {"a": "ä\u2028"}\n\n'

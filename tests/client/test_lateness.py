@@ -8,10 +8,10 @@ from math import inf, nan
 import pytest
 
 from tmpmaild import client as api
-from tmpmaild.client.actions import Reply
+from tmpmaild.client.models import Address
 from tmpmaild.client.remote import Filter, RemoteInbox, RemoteService
+from tmpmaild.client.transport import Reply
 from tmpmaild.client.waiting import MAIL, Waiting
-from tmpmaild.client.wire import Address
 
 
 @pytest.mark.parametrize(("left_seconds", "longest_seconds"), [(0, 1), (0.3, 1.3), (7, 8), (60, 55), (inf, 55)])

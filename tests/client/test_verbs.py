@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tmpmaild import client as api
-from tmpmaild.client import goals
+from tmpmaild.client import waiting as goals
 
 ROOT = Path(__file__).parents[2]
 CODE = b"From: shop@shop.example\r\nSubject: Confirm\r\n\r\nYour verification code is 481516\r\nOrder: A-77\r\n"

@@ -5,7 +5,7 @@ from enum import IntEnum
 import pytest
 
 from tmpmaild.findings import links
-from tmpmaild.findings.codes import cues
+from tmpmaild.findings.codes import candidates
 from tmpmaild.findings.lexicon import Lexicon, fold
 
 
@@ -80,7 +80,7 @@ def test_folding_keeps_every_position(text):
     assert len(fold(text)) == len(text)
 
 
-@pytest.mark.parametrize("lexicon", [cues.LEXICON, links.LEXICON])
+@pytest.mark.parametrize("lexicon", [candidates.LEXICON, links.LEXICON])
 def test_any_character_can_be_read(lexicon):
     lexicon.marks("".join(map(chr, range(0x3000))))
     lexicon.marks("x" * 20_000)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import table
-from tmpmaild.client.goals import LIKELY
+from tmpmaild.client.waiting import LIKELY
 from tmpmaild.findings import links
 from tmpmaild.mail import htmltext
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tmpmaild.findings.codes import shapes as codeshapes
-from tmpmaild.findings.codes.shapes import Kind
+from tmpmaild.findings.codes import candidates as codeshapes
+from tmpmaild.findings.codes.candidates import Kind
 
 
 @pytest.mark.parametrize(

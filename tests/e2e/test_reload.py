@@ -93,7 +93,7 @@ def test_a_retired_domain_takes_no_new_addresses_and_its_living_ones_go_on(start
     address = create(daemon, "two.test").json
     write(ONE)
     reload(daemon, "INFO tmpmaild.daemon: two.test takes no new addresses; it is kept for those that live until 20")
-    until(daemon, "INFO tmpmaild.host.reloading: reloaded: ")
+    until(daemon, "INFO tmpmaild.host.process: reloaded: ")
     for _ in range(2):
         assert daemon.request("/api/v1/domains").json["domains"] == [OURS]
         assert create(daemon, "two.test", name="bob").status == 422
@@ -195,5 +195,5 @@ def test_a_storm_of_signals_is_few_reloads(start, write, command):
     assert command("reload").stdout == "reloaded\n"
     until(daemon, "one.test, two.test; HTTP")
     most = 2 + (time.monotonic() - began) / 0.5  # that of the command, and one each half second
-    assert 1 <= log_of(daemon).count("INFO tmpmaild.host.reloading: reloaded: ") <= most
+    assert 1 <= log_of(daemon).count("INFO tmpmaild.host.process: reloaded: ") <= most
     assert daemon.stop() == 0

@@ -17,7 +17,7 @@ from tmpmaild.cli import control
 from tmpmaild.commands import Command, NoArguments, Octets
 from tmpmaild.config.settings import Config, Control, Storage
 from tmpmaild.errors import CommandError, StartError
-from tmpmaild.host import controlsocket
+from tmpmaild.host import control as controlsocket
 from tmpmaild.host.control import ControlServer
 
 

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from tmpmaild.errors import StartError
-from tmpmaild.host.listen import bind_all, name
+from tmpmaild.host.sockets import bind_all, name
 
 
 def test_any_free_port_is_told_by_its_number():

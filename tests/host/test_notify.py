@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tmpmaild.host.notify import interval_seconds, keep_alive, more_time_to_start, notify
+from tmpmaild.host.process import interval_seconds, keep_alive, more_time_to_start, notify
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -25,7 +25,7 @@ def test_without_a_supervisor_nothing_happens(monkeypatch):
 
 
 def test_a_long_start_asks_for_more_time_until_it_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr("tmpmaild.host.notify._ASK_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr("tmpmaild.host.process._ASK_EVERY_SECONDS", 0.001)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(f"{tmp_path}/notify")
         supervisor.settimeout(30)

@@ -8,12 +8,12 @@ import pytest
 
 from tmpmaild.commands import NoArguments
 from tmpmaild.errors import StartError
-from tmpmaild.host import reloading
-from tmpmaild.host.reloading import Outcome, Reloaded, Reloading
+from tmpmaild.host import process
+from tmpmaild.host.process import Outcome, Reloaded, Reloading
 
 
 async def test_signals_during_a_reload_are_answered_by_one_more(monkeypatch):
-    monkeypatch.setattr(reloading, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(process, "_PAUSE_SECONDS", 0)
     wanted, begun = asyncio.Event(), []
 
     async def reload():

@@ -4,7 +4,7 @@ import logging
 import math
 import time
 
-from tmpmaild.host.repeats import MAX_LINES, Repeats
+from tmpmaild.host.logs import MAX_LINES, Repeats
 
 
 def record(template="refused: %s", *args, level=logging.INFO, name="tmpmaild.x", **extra):

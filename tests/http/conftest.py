@@ -11,7 +11,7 @@ import pytest
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import NO_HANDOVER, Envelope

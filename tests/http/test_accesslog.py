@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.http.accesslog import AccessLog
+from tmpmaild.http.middleware import AccessLog
 
 HASH = 8
 

@@ -7,9 +7,8 @@ import pytest
 
 from tables import table
 from tmpmaild.errors import AddressNotFound, MailboxFull
-from tmpmaild.http.apioperations import OPERATIONS
-from tmpmaild.model import Envelope
-from tmpmaild.times import rfc3339
+from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.model import Envelope, rfc3339
 
 NOBODY = "never@mail.example.com"
 

@@ -5,8 +5,7 @@ import pytest
 
 from tmpmaild.http import answers
 from tmpmaild.http.answers import AnswerSlots
-from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.resource import Client
+from tmpmaild.http.problems import BadRequest, Client
 
 
 def client(name, *, exempt=False):

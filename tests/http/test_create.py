@@ -8,7 +8,7 @@ import pytest
 
 from tables import table
 from tmpmaild.errors import MailboxFull
-from tmpmaild.times import rfc3339
+from tmpmaild.model import rfc3339
 
 from .conftest import LIFETIME_MS
 

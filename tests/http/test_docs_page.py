@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 
 from tables import table
 from tmpmaild.http import openapi, pages
-from tmpmaild.http.apioperations import OPERATIONS
 from tmpmaild.http.files import DOCS_POLICY
+from tmpmaild.http.openapi import OPERATIONS
 
 DOCUMENT = json.loads(openapi.document("kit.test"))
 PAGE = pages.docs(openapi.document("kit.test"), "https://host.example/mail").decode()

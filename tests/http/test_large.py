@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tmpmaild.http import answers
-from tmpmaild.http.wire import Wire
+from tmpmaild.http.schemas import Wire
 from tmpmaild.model import Page
 
 from .streams import until

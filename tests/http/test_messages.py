@@ -9,7 +9,7 @@ import pytest
 
 from tables import table
 from tmpmaild.http import answers as answers_module
-from tmpmaild.inboxes import filtering
+from tmpmaild.inboxes import reading
 
 UNKNOWN = "/api/v1/addresses/unknown@mail.example.com"
 
@@ -147,7 +147,7 @@ async def test_messages_are_kept_by_what_they_have(world, client, inbox):
 @pytest.mark.both_engines
 async def test_what_has_a_code_is_found_page_by_page_however_much_has_none(world, client, inbox, monkeypatch):
     """The pages of what was looked at are empty, and lead on."""
-    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 10)
+    monkeypatch.setattr(reading, "MOST_LOOKED_AT", 10)
     code = await world.deliver(inbox, b"Subject: Your code is 481516\r\n\r\n")
     for _ in range(25):
         await world.deliver(inbox)

@@ -1,7 +1,7 @@
 """What a client says it would rather have, and what it gets."""
 
 from tables import table
-from tmpmaild.http.negotiation import best_language, prefers_gzip
+from tmpmaild.http.pages import best_language, prefers_gzip
 
 OFFERED = ("de", "en", "pt-br", "zh-hant")
 

@@ -7,7 +7,7 @@ import pytest
 
 from tables import table
 from tmpmaild.http import openapi
-from tmpmaild.http.apioperations import OPERATIONS
+from tmpmaild.http.openapi import OPERATIONS
 from tmpmaild.http.problems import PROBLEMS
 
 

@@ -13,7 +13,7 @@ import pytest
 from late import Late
 from tables import table
 from tmpmaild.http import openapi
-from tmpmaild.http.wire import Wire
+from tmpmaild.http.schemas import Wire
 from tmpmaild.model import Attachment, Message
 
 # jsonschema would compile a grammar for the format of IRIs, which takes two seconds and which no schema here names.

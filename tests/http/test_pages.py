@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tables import table
-from tmpmaild.http.apioperations import OPERATIONS
+from tmpmaild.http.bundle import bundle
 from tmpmaild.http.files import docs_files, web_files
-from tmpmaild.http.scriptbundle import bundle
+from tmpmaild.http.openapi import OPERATIONS
 
 WEB = Path(__file__).parents[2] / "tmpmaild/web"
 TEXTS = {str(path.relative_to(WEB)): path.read_text() for path in sorted(WEB.rglob("*.*")) if path.suffix != ".png"}

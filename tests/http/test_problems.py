@@ -8,8 +8,7 @@ import pytest
 from tables import table
 from tmpmaild import errors
 from tmpmaild.http import problems
-from tmpmaild.http.problems import PROBLEMS, Problems
-from tmpmaild.http.resource import Client
+from tmpmaild.http.problems import PROBLEMS, Client, Problems
 
 ADDRESSES = "/api/v1/addresses"
 INBOX = f"{ADDRESSES}/unknown@mail.example.com"

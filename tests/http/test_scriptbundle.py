@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.http.scriptbundle import UnreadableScriptError, bundle
+from tmpmaild.http.bundle import UnreadableScriptError, bundle
 
 
 @pytest.fixture

@@ -19,12 +19,21 @@ import pytest
 import stores
 
 import peers
-from tmpmaild.model import Block, Envelope, Handover
+from tmpmaild.model import (
+    ArcVerdict,
+    Authentication,
+    Block,
+    DkimVerdict,
+    DmarcVerdict,
+    DnsAnswer,
+    Envelope,
+    Handover,
+    SpfVerdict,
+)
 from tmpmaild.storage.engines import operator_mail
-from tmpmaild.storage.postgresql.migrate import migrations as postgresql_migrations
+from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
 from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
-from tmpmaild.storage.sqlite.migrate import migrations
-from tmpmaild.verdicts import ArcVerdict, Authentication, DkimVerdict, DmarcVerdict, DnsAnswer, SpfVerdict
+from tmpmaild.storage.sqlite.engine import migrations
 from tmpmaild.webhooktargets import parse_rule
 
 TESTS = Path(__file__).parents[1]

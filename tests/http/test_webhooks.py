@@ -9,7 +9,7 @@ import pytest
 
 from tables import table
 from tmpmaild.errors import StorageFull
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import Rules
 from tmpmaild.storage.enginestorage import EngineStorage
 from tmpmaild.webhookmodel import WebhookState
 from tmpmaild.webhooktargets import parse_rule

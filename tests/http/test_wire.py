@@ -9,11 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.http import parsing
-from tmpmaild.http.parsing import read_body, read_query
+from tmpmaild.http import requests
 from tmpmaild.http.problems import BadRequest
-from tmpmaild.http.requests import CreateRequest, FollowRequest, PageQuery
-from tmpmaild.http.wire import Wire
+from tmpmaild.http.requests import CreateRequest, FollowRequest, PageQuery, read_body, read_query
+from tmpmaild.http.schemas import Wire
 from tmpmaild.model import Attachment, Inbox, Listing, Message, Page
 
 OFTEN = settings(max_examples=2 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -81,8 +80,8 @@ async def test_any_header_gets_an_answer(client, authorization, host):
 @pytest.mark.parametrize(("struct", "member"), [(CreateRequest, "faults"), (FollowRequest, "inboxes")])
 def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatch, struct, member):
     read = []
-    original = parsing._item
-    monkeypatch.setattr(parsing, "_item", lambda *one: read.append(one) or original(*one))
+    original = requests._item
+    monkeypatch.setattr(requests, "_item", lambda *one: read.append(one) or original(*one))
     with pytest.raises(InvalidRequest, match=f"^/{member}: "):
         read_body(b'{"%s":[%s{}]}' % (member.encode(), b"{}," * 20_000), None, struct)
     assert len(read) <= 21
@@ -90,7 +89,7 @@ def test_of_a_list_that_is_too_long_no_more_is_read_than_may_be_in_it(monkeypatc
 
 @pytest.mark.parametrize("pair", [b"a=b&", b"&", b"has=code&"])
 def test_a_query_of_thousands_of_parameters_is_not_taken_apart(monkeypatch, pair):
-    monkeypatch.delattr(parsing, "QueryParams")
+    monkeypatch.delattr(requests, "QueryParams")
     with pytest.raises(BadRequest, match="more than 200 parameters"):
         read_query(pair * 1000, PageQuery)
 

@@ -8,8 +8,7 @@ import anyio.lowlevel
 import pytest
 
 import emptydatabase
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope, Page

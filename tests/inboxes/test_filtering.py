@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.inboxes.filtering import MOST_LOOKED_AT, filtered, is_filter, rest_of
+from tmpmaild.inboxes.reading import MOST_LOOKED_AT, filtered, is_filter, rest_of
 from tmpmaild.model import Code, Findings, Inbox, Link, Listing, Message, Page
 from tmpmaild.storage import ids
 

@@ -7,9 +7,9 @@ import anyio.lowlevel
 import pytest
 
 from growth import SLACK_SECONDS, assert_within, cpu_seconds
-from tmpmaild.inboxes import caches, finding
+from tmpmaild.inboxes import caches, reading
 from tmpmaild.inboxes.caches import FindingsCache, findings_characters
-from tmpmaild.inboxes.finding import Detector
+from tmpmaild.inboxes.reading import Detector
 from tmpmaild.mail import htmltext
 from tmpmaild.model import (
     Code,
@@ -147,7 +147,7 @@ async def test_links_of_one_message_are_bounded():
     links = " ".join(f"https://example.org/{'x' * 1000}/{number}" for number in range(60))
     (completed,) = await Detector(Shelf()).add_findings(inbox(), [message("msg_1", links)])
     assert 20 < sum(1 for _ in completed.findings.links) <= 32
-    assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= finding._LINKS_CHARACTERS
+    assert sum(len(link.href) + len(link.text) for link in completed.findings.links) <= reading._LINKS_CHARACTERS
 
 
 def test_what_was_found_goes_with_its_message_and_with_its_inbox():

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, Stopping
-from tmpmaild.inboxes import filtering
+from tmpmaild.inboxes import reading
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
@@ -79,15 +79,15 @@ async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
 @pytest.mark.parametrize("ascending", [False, True])
 async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, ascending):
     """At what is there in several pages, then at each that comes."""
-    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
+    monkeypatch.setattr(reading, "MOST_LOOKED_AT", 8)
     looked_at = []
-    has_all = filtering._has_all
+    has_all = reading._has_all
 
     def counted(message, page):
         looked_at.append(message.id)
         return has_all(message, page)
 
-    monkeypatch.setattr(filtering, "_has_all", counted)
+    monkeypatch.setattr(reading, "_has_all", counted)
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(has=frozenset({"code"}), ascending=ascending)) as waiting:
@@ -102,7 +102,7 @@ async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, 
 
 
 async def test_a_follower_of_mail_with_codes_gets_nothing_else_but_every_other_event(house, monkeypatch):
-    monkeypatch.setattr(filtering, "MOST_LOOKED_AT", 8)
+    monkeypatch.setattr(reading, "MOST_LOOKED_AT", 8)
     ids = [await house.deliver("newsletter" if number % 20 else "Your code is 481516") for number in range(30)]
     async with house.follow(has=frozenset({"code"})) as following:
         seen = [*await following.next(5), *await following.next(5)]

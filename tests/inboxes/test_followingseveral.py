@@ -7,11 +7,10 @@ import anyio
 import pytest
 
 from tmpmaild.errors import Stopping
-from tmpmaild.inboxes import followingseveral
+from tmpmaild.inboxes import following
 from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.events import Overflow
-from tmpmaild.inboxes.following import BacklogShown, InboxExpired
-from tmpmaild.inboxes.followingseveral import NotLookedAt, Unavailable, Wish
+from tmpmaild.inboxes.following import BacklogShown, InboxExpired, NotLookedAt, Unavailable, Wish
 from tmpmaild.model import ExpiryMoved, Message, MessageDeleted
 
 
@@ -30,7 +29,7 @@ def follow(house, other):
             return purse is None or next(purse)
 
         both = [Wish(inbox.address) for inbox in (house.inbox, other)]
-        return followingseveral.follow_several(house.service.follower, wishes or both, pay)
+        return following.follow_several(house.service.follower, wishes or both, pay)
 
     return opened
 

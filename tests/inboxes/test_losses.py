@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from tmpmaild.inboxes.losses import Losses
+from tmpmaild.inboxes.caches import Losses
 from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted
 
 

@@ -13,12 +13,11 @@ import pytest
 import emptydatabase
 from tables import table
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.settings import SqliteSettings
-from tmpmaild.storage.sqlite import searching
+from tmpmaild.storage.sqlite import reading as searching
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000

@@ -1,6 +1,6 @@
 """Refusals that are kept for testers."""
 
-from tmpmaild.inboxes.refusals import Refusals
+from tmpmaild.inboxes.faults import Refusals
 
 
 def test_a_refusal_is_kept_for_an_hour(clock):

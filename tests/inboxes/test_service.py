@@ -17,8 +17,7 @@ from tmpmaild.errors import (
     StorageFull,
     Unauthorized,
 )
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import mime
 from tmpmaild.mail.addresses import Mailbox

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import table
-from tmpmaild.mail import addresslists
+from tmpmaild.mail import headers
 
 TEXT = st.text(max_size=200) | st.binary(max_size=200).map(lambda octets: octets.decode("ascii", "surrogateescape"))
 SHAPES = st.lists(
@@ -59,13 +59,13 @@ SHAPES = st.lists(
     ],
 )
 def test_the_first_mailbox_is_read(value, name, address):
-    assert addresslists.first_mailbox(value) == (name, address)
+    assert headers.first_mailbox(value) == (name, address)
 
 
 @settings(deadline=None)
 @given(TEXT | SHAPES)
 def test_any_address_list_gives_clean_text(value):
-    for text in addresslists.first_mailbox(value):
+    for text in headers.first_mailbox(value):
         text.encode()
         assert not any(character in text for character in "\r\n\0")
 
@@ -119,13 +119,13 @@ def test_any_address_list_gives_clean_text(value):
     ],
 )
 def test_every_mailbox_is_read(value, found):
-    assert addresslists.all_of(value) == found
+    assert headers.all_of(value) == found
 
 
 @settings(deadline=None)
 @given(TEXT | SHAPES)
 def test_all_mailboxes_begin_with_the_first_and_are_clean_text(value):
-    first, found = addresslists.first_mailbox(value), addresslists.all_of(value)
+    first, found = headers.first_mailbox(value), headers.all_of(value)
     assert found[0] == first if first[1] else ("", "") not in found
     for text in (text for mailbox in found for text in mailbox):
         text.encode()
@@ -140,7 +140,7 @@ NAME = st.text("ab c,;:<>()@äé.", max_size=8).map(lambda text: " ".join(f"A{te
 @given(st.lists(st.tuples(NAME, ADDRESS), max_size=8))
 def test_what_was_quoted_comes_back(written):
     value = ", ".join(f'"{name}" <{address}>' for name, address in written)
-    assert addresslists.all_of(value) == [(name.rstrip(" ,"), address) for name, address in written]
+    assert headers.all_of(value) == [(name.rstrip(" ,"), address) for name, address in written]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_was_quoted_comes_back(written):
     ],
 )
 def test_comments_are_taken_out(value, without):
-    assert addresslists.without_comments(value) == without
+    assert headers.without_comments(value) == without
 
 
 @table(
@@ -177,6 +177,6 @@ def test_comments_are_taken_out(value, without):
         "?=",
     ],
 )
-@table("read", [addresslists.first_mailbox, addresslists.all_of, addresslists.without_comments])
+@table("read", [headers.first_mailbox, headers.all_of, headers.without_comments])
 def test_reading_takes_linear_time(read, piece):
     assert_linear(read, piece * (8000 // len(piece)))

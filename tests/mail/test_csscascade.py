@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.mail.csscascade import MAX_CHARACTERS, MAX_SELECTORS, Cascade, sheets_of
+from tmpmaild.mail.hiding import MAX_CHARACTERS, MAX_SELECTORS, Cascade, sheets_of
 from tmpmaild.mail.htmltokens import Budget, tokens
 
 

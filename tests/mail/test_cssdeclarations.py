@@ -4,7 +4,7 @@ import pytest
 
 from sheets import assert_harmless_style
 from tables import table
-from tmpmaild.mail.cssdeclarations import MAX_ATTRIBUTE_CHARACTERS, MAX_CHARACTERS, PROPERTIES, StyleAttributes, style
+from tmpmaild.mail.css import MAX_ATTRIBUTE_CHARACTERS, MAX_CHARACTERS, PROPERTIES, StyleAttributes, style
 
 
 @table(

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet, assert_harmless_style
 from tables import table
-from tmpmaild.mail.cssdeclarations import PROPERTIES, style
-from tmpmaild.mail.csssheets import MAX_CHARACTERS, MAX_SELECTORS, Sheet
+from tmpmaild.mail.css import PROPERTIES, style
+from tmpmaild.mail.sheets import MAX_CHARACTERS, MAX_SELECTORS, Sheet
 
 IN_BODY = ":where(body,body *)"
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from growth import assert_linear
 from tables import table
 from tmpmaild.findings import links
-from tmpmaild.mail import flowed, mime
-from tmpmaild.mail.parts import Part
+from tmpmaild.mail import mime
+from tmpmaild.mail.mime import Part
 
 HEADER = b"Content-Type: text/plain; format=flowed; delsp=%s\r\n\r\n"
 SIGNATURE = "-- "
@@ -44,13 +44,13 @@ def _stuffed(line, may_be):
 @given(data=st.data())
 def test_what_a_sender_has_broken_is_read_as_it_was_written(delsp, data):
     text, written = data.draw(broken(delsp))
-    assert flowed.unflow(text, part(delsp)) == written
+    assert mime.unflow(text, part(delsp)) == written
 
 
 @table("delsp", ["yes", "no"])
 @given(text=st.text(" >-a\n"))
 def test_no_text_loses_anything_but_soft_breaks_and_spaces(delsp, text):
-    shown = flowed.unflow(text, part(delsp))
+    shown = mime.unflow(text, part(delsp))
     assert shown.count("a") == text.count("a")
     assert shown.count("\n") <= text.count("\n")
 
@@ -73,7 +73,7 @@ def test_no_text_loses_anything_but_soft_breaks_and_spaces(delsp, text):
     ],
 )
 def test_a_soft_break_joins_lines_of_one_level_only(text, shown):
-    assert flowed.unflow(text, part("no")) == shown
+    assert mime.unflow(text, part("no")) == shown
 
 
 @table(
@@ -101,4 +101,4 @@ def test_a_link_that_was_broken_is_whole():
 
 @table("pattern", [" \n", "\n", "> \n", ">" * 500 + "a \n", "-- \n", ">a \n>>b \n"])
 def test_the_work_grows_with_the_text(pattern):
-    assert_linear(lambda text: flowed.unflow(text, part("yes")), pattern * (mime.MAX_TEXT_BYTES // len(pattern)))
+    assert_linear(lambda text: mime.unflow(text, part("yes")), pattern * (mime.MAX_TEXT_BYTES // len(pattern)))

@@ -470,5 +470,5 @@ def test_the_quick_look_at_a_sheet_misses_nothing_that_hides():
     for style in styles:
         plain = hiding.plain(style)
         if hiding.may_hide_by_rule(hiding.declared(plain), on_white=True):
-            assert hiding.is_suspect(plain.lower()), style
+            assert hiding.is_suspicious(plain.lower()), style
             assert hiding.may_hide(f'style="{style}"'), style

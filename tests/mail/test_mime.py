@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from growth import assert_within, cpu_seconds
 from someof import some_of
 from tables import table
-from tmpmaild.mail import charsets, extracts, headers, mime, parts
+from tmpmaild.mail import charsets, extracts, headers, mime
 from tmpmaild.model import Verbatim
 
 MAILS = sorted((Path(__file__).parents[1] / "mails").glob("*.eml"))
@@ -132,13 +132,13 @@ def nested(levels):
 
 # Made one at a time: together they would be a quarter of a gigabyte.
 BOMBS = {
-    "100,000 parts": (lambda: MIXED + b"--x\n\na\n" * 100_000, parts.TOO_MANY_PARTS),
-    "parts without anything": (lambda: MIXED + b"--x\n" * 1_000_000, parts.TOO_MANY_PARTS),
-    "lines that look like delimiters": (lambda: MIXED + b"--\n" * 1_200_000, parts.TOO_MANY_PARTS),
-    "nesting of 3,000": (lambda: nested(3_000), parts.TOO_DEEP),
-    "nesting of 100,000": (lambda: nested(100_000), parts.TOO_DEEP),
+    "100,000 parts": (lambda: MIXED + b"--x\n\na\n" * 100_000, mime.TOO_MANY_PARTS),
+    "parts without anything": (lambda: MIXED + b"--x\n" * 1_000_000, mime.TOO_MANY_PARTS),
+    "lines that look like delimiters": (lambda: MIXED + b"--\n" * 1_200_000, mime.TOO_MANY_PARTS),
+    "nesting of 3,000": (lambda: nested(3_000), mime.TOO_DEEP),
+    "nesting of 100,000": (lambda: nested(100_000), mime.TOO_DEEP),
     "deep nesting around much text": (lambda: nested(99) + b"--\na\n" * 800_000, None),
-    "the same boundary again and again": (lambda: MIXED + b"--x\n" + (MIXED + b"--x\n") * 150_000, parts.TOO_DEEP),
+    "the same boundary again and again": (lambda: MIXED + b"--x\n" + (MIXED + b"--x\n") * 150_000, mime.TOO_DEEP),
     "nesting within base64": (
         lambda: b"Content-Type: message/rfc822\n" + BASE64 + base64.encodebytes(nested(50_000)),
         None,
@@ -149,8 +149,8 @@ BOMBS = {
     "1 MB of encoded-words": (lambda: b"Subject: " + b"=?utf-8?q?a?= " * 75_000 + b"\n\n", headers.FIELD_CUT),
     "50 KB of quotes in To": (lambda: b"To: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
     "50 KB of quotes in From": (lambda: b"From: " + b'"' * 50_000 + b"\n\n", headers.FIELD_CUT),
-    "base64 of nothing but padding": (lambda: BASE64 + b"=" * MIB_4, parts.BROKEN_BASE64),
-    "base64 full of padding and junk": (lambda: BASE64 + b"A=$" * (MIB_4 // 3), parts.BROKEN_BASE64),
+    "base64 of nothing but padding": (lambda: BASE64 + b"=" * MIB_4, mime.BROKEN_BASE64),
+    "base64 full of padding and junk": (lambda: BASE64 + b"A=$" * (MIB_4 // 3), mime.BROKEN_BASE64),
     "an unknown charset": (
         lambda: b"Content-Type: text/plain; charset=x-none\n\n" + b"\xe9" * MIB_4,
         charsets.UNKNOWN_CHARSET,
@@ -167,10 +167,10 @@ BOMBS = {
     "4 MiB of < in HTML": (lambda: HTML + b"<" * MIB_4, None),
     "4 MiB of empty lines": (lambda: b"Subject: x\r\n\r\n" + b"\r\n" * (MIB_4 // 2), None),
     "4 MiB of empty lines and no header": (lambda: b"\n" * MIB_4, mime.NO_HEADER),
-    "4 MiB of = in quoted-printable": (lambda: QUOTED_PRINTABLE + b"=" * MIB_4, parts.BROKEN_QUOTED_PRINTABLE),
+    "4 MiB of = in quoted-printable": (lambda: QUOTED_PRINTABLE + b"=" * MIB_4, mime.BROKEN_QUOTED_PRINTABLE),
     "4 MiB of spaces in quoted-printable": (
         lambda: QUOTED_PRINTABLE + b"= " * (MIB_4 // 2),
-        parts.BROKEN_QUOTED_PRINTABLE,
+        mime.BROKEN_QUOTED_PRINTABLE,
     ),
     "4 MiB of NUL": (lambda: b"\0" * MIB_4, mime.NO_HEADER),
     "4 MiB of lines that are no fields": (lambda: b"x\n" * (MIB_4 // 2), mime.NO_HEADER),
@@ -206,7 +206,7 @@ def test_a_bomb_costs_little_more_than_ordinary_mail(name, ordinary_seconds):
 
 def test_no_more_than_1000_parts_are_looked_at():
     mail = read(MIXED + b"--x\n\na\n" * 5_000)
-    assert len(mail.attachments) == parts.MAX_PARTS - 1
+    assert len(mail.attachments) == mime.MAX_PARTS - 1
 
 
 def test_a_large_attachment_is_measured_after_decoding():
@@ -325,13 +325,13 @@ def test_a_line_of_text_before_a_large_attachment_is_kept_apart_from_the_source(
 @pytest.mark.parametrize("step_bytes", [1, 7, 40])
 def test_quoted_printable_reads_the_same_in_steps(monkeypatch, body, step_bytes):
     whole = mime.parse(QUOTED_PRINTABLE + body)
-    monkeypatch.setattr(parts, "_STEP_BYTES", step_bytes)
+    monkeypatch.setattr(mime, "_STEP_BYTES", step_bytes)
     assert mime.parse(QUOTED_PRINTABLE + body) == whole
 
 
 @pytest.mark.parametrize("step_bytes", [1, 2, 3, 100])
 def test_a_lone_cr_is_found_wherever_a_step_ends(monkeypatch, step_bytes):
-    monkeypatch.setattr(mime, "_STEP_BYTES", step_bytes)
+    monkeypatch.setattr(mime, "_SCAN_STEP_BYTES", step_bytes)
     lines = b"Subject: x\r\n\r\none\r\n\r\ntwo\r\n"
     assert isinstance(mime.parse(lines).body, Verbatim)
     for at in range(len(b"Subject: x\r\n\r\n"), len(lines) + 1):

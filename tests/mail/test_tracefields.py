@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear
 from tables import table
-from tmpmaild.mail import tracefields
+from tmpmaild.mail import extracts
 from tmpmaild.model import Envelope, Handover, Source
 
 ID = "msg_01m7y0sgyf0000000000000000"
@@ -28,7 +28,7 @@ def fields(
     time_ms=1_790_000_000_999,
 ):
     source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, Handover(greeting)), len(RAW), RAW)
-    return tracefields.fields(source, "mx.mail.example.com")
+    return extracts.fields(source, "mx.mail.example.com")
 
 
 def test_the_fields_are_these():
@@ -151,11 +151,11 @@ def test_whatever_the_envelope_says_there_are_two_fields_and_the_mail_below_is_u
 )
 def test_results_that_claim_to_be_ours_are_renamed(field, is_renamed):
     raw = b"Subject: one\r\n" + field + b"\r\n\r\nAuthentication-Results: mx.example.com; in=body\r\n"
-    found = tracefields.without_results_of(raw, "mx.example.com")
+    found = extracts.without_results_of(raw, "mx.example.com")
     assert found == (raw.replace(field, b"X-Claimed-" + field) if is_renamed else raw)
 
 
 @pytest.mark.parametrize("piece", [b"(", b"(a)", b"\r\nAuthentication-Results: mx.example.com;", b"\r\n (", b"a:b\r\n"])
 def test_a_header_made_to_be_slow_takes_time_by_its_size(piece):
     data = b"Authentication-Results:" + piece * (400_000 // len(piece))
-    assert_linear(lambda raw: tracefields.without_results_of(raw, "mx.example.com"), data)
+    assert_linear(lambda raw: extracts.without_results_of(raw, "mx.example.com"), data)

@@ -15,10 +15,9 @@ import uvloop
 import clusters
 from daemons import NO_LIMITS
 from tmpmaild import databaseurl
-from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.server import Server
+from tmpmaild.model import clock_ms
+from tmpmaild.storage.postgresql.server import Server, Session
 from tmpmaild.storage.postgresql.sharing import Sharing
-from tmpmaild.times import clock_ms
 
 MOST_ABOVE_MS = 5
 MOST_TOKEN_MS = 0.3

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from signing import RAW
 from tmpmaild.errors import InvalidRequest
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Message, Page, VerdictReached

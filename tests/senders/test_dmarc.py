@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tables import table
 from tmpmaild.mail import headers, mime
+from tmpmaild.model import DkimVerdict, SpfVerdict
 from tmpmaild.senders import dmarc
-from tmpmaild.verdicts import DkimVerdict, SpfVerdict
 from zones import text_record
 
 NO_SPF, SPF = SpfVerdict("fail", "shop.example"), SpfVerdict("pass", "shop.example")

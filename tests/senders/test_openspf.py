@@ -5,7 +5,7 @@ import pytest
 
 from tables import table
 from tmpmaild.model import Envelope
-from tmpmaild.senders import sendinghosts
+from tmpmaild.senders import spf
 
 CASES = {name: (scenario, case) for scenario in openspf.SCENARIOS.values() for name, case in scenario["tests"].items()}
 
@@ -21,4 +21,4 @@ def test_openspf(zones, lookup, name):
     scenario, case = CASES[name]
     zones.set(scenario)
     by = Envelope(case.get("mailfrom") or "", ("a@x.example",), case["helo"], case["host"], tls=False)
-    assert sendinghosts.check(by, lookup()).result in openspf.expected(case)
+    assert spf.check(by, lookup()).result in openspf.expected(case)

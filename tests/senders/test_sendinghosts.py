@@ -2,8 +2,8 @@
 
 import pytest
 
-from tmpmaild.peers import LOCAL
-from tmpmaild.senders import sendinghosts
+from tmpmaild.clients import LOCAL
+from tmpmaild.senders import spf
 from zones import text_record
 
 from .conftest import envelope
@@ -35,7 +35,7 @@ SHOP = text_record("shop.example", "v=spf1 ip4:192.0.2.1 ip6:2001:db8::/32 -all"
 )
 def test_mail_from_or_helo_is_checked(zones, lookup, by, result, domain):
     zones.set(SHOP)
-    found = sendinghosts.check(by, lookup())
+    found = spf.check(by, lookup())
     assert (found.result, found.domain) == (result, domain)
 
 
@@ -67,13 +67,13 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_record_that_attacks_is_an_error_after_few_questions(zones, lookup, name):
     zones.set(BOMBS[name])
-    assert sendinghosts.check(envelope(), lookup()).result == "permerror"
+    assert spf.check(envelope(), lookup()).result == "permerror"
     assert len(zones.asked) <= 12
 
 
 def test_macros_make_no_long_questions(zones, lookup):
     zones.set(text_record("shop.example", "v=spf1 exists:" + "%{l}." * 60 + "shop.example -all"))
-    found = sendinghosts.check(envelope("a" * 60 + "@shop.example"), lookup())
+    found = spf.check(envelope("a" * 60 + "@shop.example"), lookup())
     assert found.result == "fail"
     assert all(len(name) < 256 for name, _ in zones.asked)
 
@@ -82,4 +82,4 @@ def test_a_record_in_two_hundred_strings_is_one(zones, lookup):
     text = "v=spf1 " + "ip4:192.0.2.9 " * 60 + "ip4:192.0.2.1 -all"
     strings = " ".join(f'"{text[at : at + 4]}"' for at in range(0, len(text), 4))
     zones.set(f"shop.example. 60 IN TXT {strings}\n")
-    assert sendinghosts.check(envelope(), lookup()).result == "pass"
+    assert spf.check(envelope(), lookup()).result == "pass"

@@ -7,8 +7,8 @@ import dkim
 import pytest
 
 from signing import RAW, Signer
-from tmpmaild.senders import signatures
-from tmpmaild.verdicts import ArcVerdict
+from tmpmaild.model import ArcVerdict
+from tmpmaild.senders import dkim as signatures
 from zones import text_record
 
 FOLDED = b"From: a@shop.example\r\nSubject: a  b\r\n\tc \r\nX:y\r\n\r\nOne  two \r\n\r\n three\t\r\n\r\n\r\n"

@@ -11,10 +11,9 @@ from signing import Signer
 from tables import table
 from tmpmaild.findings import codes, links
 from tmpmaild.mail import extracts, htmlview, mime
-from tmpmaild.model import Verbatim
-from tmpmaild.senders import dmarc, signatures
+from tmpmaild.model import Authentication, SpfVerdict, Verbatim
+from tmpmaild.senders import dkim, dmarc
 from tmpmaild.senders.resolver import Lookup, Resolver
-from tmpmaild.verdicts import Authentication, SpfVerdict
 from zones import Zones, text_record
 
 PLAIN = (
@@ -56,7 +55,7 @@ class Checking:
         turn = Lock()
         turn.acquire()
         lookup, spf = Lookup(self._resolver, 20, turn), SpfVerdict("none")
-        found, chain = signatures.check(raw, lookup, time.time())
+        found, chain = dkim.check(raw, lookup, time.time())
         return Authentication(spf, found, dmarc.check(raw, spf, found, lookup), chain)
 
 

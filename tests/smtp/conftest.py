@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 import trustme
 
-from tmpmaild.host import listen
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.host import sockets
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
@@ -191,7 +190,7 @@ def serve(store, clock):
                 new_token=secrets.token_urlsafe,
             )
             server = SmtpServer(wrap(service), SmtpSettings(**(defaults | settings)), tls, clock)
-            bound = listener or listen.bind_all(["127.0.0.1:0"])[0]
+            bound = listener or sockets.bind_all(["127.0.0.1:0"])[0]
             await server.start(*([], [bound]) if tls_first else [[bound]])
             house = House(store, storage, service, server, bound.getsockname()[:2])
             try:

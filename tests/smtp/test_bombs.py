@@ -8,7 +8,7 @@ import pytest
 
 from growth import cpu_seconds
 from someof import some_of
-from tmpmaild.mail import charsets, headers, mime, parts
+from tmpmaild.mail import charsets, headers, mime
 
 MIXED = "Content-Type: multipart/mixed; boundary=x\r\n\r\n"
 
@@ -19,8 +19,8 @@ def nested(levels):
 
 # How it is made, the subject that must be read all the same, and what must be owned up to.
 BOMBS = {
-    "100,000 parts": (lambda: MIXED + "--x\r\n\r\na\r\n" * 100_000, parts.TOO_MANY_PARTS),
-    "nesting of 3,000": (lambda: nested(3_000), parts.TOO_DEEP),
+    "100,000 parts": (lambda: MIXED + "--x\r\n\r\na\r\n" * 100_000, mime.TOO_MANY_PARTS),
+    "nesting of 3,000": (lambda: nested(3_000), mime.TOO_DEEP),
     "nesting of messages": (lambda: "Content-Type: message/rfc822\r\n\r\n" * 100_000, None),
     "200,000 header lines": (lambda: "X-Line: value\r\n" * 200_000 + "\r\nbody\r\n", headers.HEADER_CUT),
     "1 MB of encoded-words": (lambda: "X-Words: " + "=?utf-8?q?a?= " * 75_000 + "\r\n\r\n", headers.FIELD_CUT),
@@ -45,15 +45,15 @@ BOMBS = {
     ),
     "broken base64": (
         lambda: "Content-Transfer-Encoding: base64\r\n\r\nQUJD$$$RE=VG=\r\n",
-        parts.BROKEN_BASE64,
+        mime.BROKEN_BASE64,
     ),
     "a megabyte of base64 that is only padding": (
         lambda: "Content-Transfer-Encoding: base64\r\n\r\n" + "=" * 1_000_000 + "\r\n",
-        parts.BROKEN_BASE64,
+        mime.BROKEN_BASE64,
     ),
     "an unknown transfer encoding": (
         lambda: "Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin\r\n",
-        parts.UNKNOWN_ENCODING,
+        mime.UNKNOWN_ENCODING,
     ),
     "HTML nested 100,000 deep": (lambda: "Content-Type: text/html\r\n\r\n" + "<div>" * 100_000 + "text\r\n", None),
     "five megabytes of empty lines": (lambda: "\r\n" * 2_500_000, None),

@@ -11,7 +11,7 @@ from tables import table
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Sender, StartTls
+from tmpmaild.smtp.replies import Data, DelayedReply, Mail, Recipient, Sender, StartTls
 
 MAX_MESSAGE_BYTES = 3000
 REPLIES = {reply.octets for reply in vars(replies).values() if isinstance(reply, replies.Reply)}

@@ -24,7 +24,7 @@ from tables import table
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.requests import Data, DelayedReply, Mail, Recipient, Sender, StartTls
+from tmpmaild.smtp.replies import Data, DelayedReply, Mail, Recipient, Sender, StartTls
 
 DIALOGS = sorted((Path(__file__).parents[1] / "dialogs").glob("*.txt"))
 DOMAINS = ("ours.test", "second.test")

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from tmpmaild.host import listen
+from tmpmaild.host import sockets
 from tmpmaild.inboxes.faults import Fault
 from tmpmaild.smtp import replies
 
@@ -148,7 +148,7 @@ async def test_faults_for_one_address_leave_mail_to_others_alone(house):
 
 @pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
 async def test_a_public_address_with_faults_is_warned_of_once(serve, caplog, ip, is_warned):
-    async with serve(faults=True, listener=listen.bind_all([f"{ip}:0"])[0]):
+    async with serve(faults=True, listener=sockets.bind_all([f"{ip}:0"])[0]):
         warnings = [record.getMessage() for record in caplog.records if record.name == "tmpmaild.smtp.server"]
     text = "smtp.faults is on at 0.0.0.0: who creates an address here can keep SMTP connections waiting"
     assert warnings == [text] * is_warned

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tmpmaild.mail.addresses import parse_recipient
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.bounds import UnknownRecipients
+from tmpmaild.smtp.connections import SmtpMeasures
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope
-from tmpmaild.smtp.measures import SmtpMeasures
-from tmpmaild.smtp.requests import Recipient
+from tmpmaild.smtp.replies import Recipient
 
 BURST, PER_MINUTE = 5, 10
 NAMES = ["abc", "def", "postmaster", "gone", "never", "ABC+tag", "other"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tables import table
-from tmpmaild.smtp.proxyprotocol import BadHeader, ProxyHeader, parse
+from tmpmaild.smtp.connections import BadHeader, ProxyHeader, parse
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 TCP4 = socket.inet_aton("192.0.2.1") + socket.inet_aton("198.51.100.9") + b"\xdc\x04\x00\x19"

@@ -8,7 +8,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from tmpmaild.smtp import handshake, replies
+from tmpmaild.smtp import replies
+from tmpmaild.smtp import session as handshake
 
 GREETING = "220 mx.ours.test ESMTP"
 MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")

@@ -3,7 +3,7 @@
 import pytest
 
 from tmpmaild.errors import AddressNotFound
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.inboxes.creating import Rules
 from tmpmaild.smtp import replies
 
 

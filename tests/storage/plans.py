@@ -9,7 +9,7 @@ import sys
 from contextlib import closing
 from typing import NamedTuple
 
-from tmpmaild.storage.sqlite.migrate import migrate
+from tmpmaild.storage.sqlite.engine import migrate
 
 LIST_LENGTHS = (1, 2, 4, 16, 64, 1000)  # SQLite likes an index better the longer the list of ids is
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tmpmaild.errors import MailboxFull, StorageUnavailable
 from tmpmaild.model import Page
-from tmpmaild.storage.postgresql import obstacles, partitions, writer
+from tmpmaild.storage.postgresql import partitions, server, writer
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.webhookmodel import Webhook
 
@@ -180,7 +180,7 @@ async def until(condition):
 @pytest.mark.parametrize("prepare", CASES)
 async def test_who_loses_a_deadlock_tries_again(engine, strangers, prepare, monkeypatch):
     # A deadlock is noticed a hundred times sooner here, so it may be lost many times before the other session runs.
-    monkeypatch.setattr(obstacles, "_PAUSES_SECONDS", [*obstacles._PAUSES_SECONDS, *[0.1] * 300])
+    monkeypatch.setattr(server, "_PAUSES_SECONDS", [*server._PAUSES_SECONDS, *[0.1] * 300])
     monkeypatch.setattr(writer, "STATEMENT_SECONDS", PATIENCE_SECONDS)  # on a machine that stalls
     case = await prepare(engine)
     answered = await failures(case.session)

@@ -3,10 +3,20 @@
 import pytest
 
 from tmpmaild.errors import MessageNotFound
-from tmpmaild.model import InboxChange, Page, VerdictReached
+from tmpmaild.model import (
+    ArcVerdict,
+    Authentication,
+    DkimVerdict,
+    DmarcVerdict,
+    DnsAnswer,
+    InboxChange,
+    Page,
+    SpfVerdict,
+    VerdictReached,
+    unchecked,
+)
 from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.verdicts import ArcVerdict, Authentication, DkimVerdict, DmarcVerdict, DnsAnswer, SpfVerdict, unchecked
 
 from .conftest import LIFETIME_MS
 

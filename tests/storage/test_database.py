@@ -15,11 +15,10 @@ import pytest
 
 import tmpmaild
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.postgresql.migrate import migrations as postgresql_migrations
+from tmpmaild.storage.postgresql.engine import migrations as postgresql_migrations
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import open_storage, upgrade
+from tmpmaild.storage.sqlite.engine import migrate, migrations, open_storage, upgrade
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES
-from tmpmaild.storage.sqlite.migrate import migrate, migrations
 
 from .conftest import settings
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.storage.postgresql import engine as postgresql
 from tmpmaild.storage.postgresql import server, writer
-from tmpmaild.storage.postgresql.obstacles import translate
-from tmpmaild.storage.postgresql.server import Server
+from tmpmaild.storage.postgresql.server import Server, translate
 
 from .conftest import Engine, postgresql_settings
 

@@ -4,7 +4,7 @@ import pytest
 
 from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID
-from tmpmaild.storage.keys import holders_inbox_key, message_key
+from tmpmaild.storage.ids import holders_inbox_key, message_key
 
 
 @pytest.mark.parametrize("key", [0, 1, 1 << 40, ids.MAX_KEY])

@@ -11,8 +11,8 @@ from tmpmaild.config.settings import Addresses, Smtp
 from tmpmaild.mail import mime
 from tmpmaild.model import Envelope, NewMail
 from tmpmaild.storage.sqlite import database
+from tmpmaild.storage.sqlite.engine import migrate
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, NO_CONTENT, PAGE_BYTES, content_columns, insert
-from tmpmaild.storage.sqlite.migrate import migrate
 
 from .conftest import new_mail
 

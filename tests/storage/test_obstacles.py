@@ -15,9 +15,7 @@ import tmpmaild
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import open_storage, upgrade
-from tmpmaild.storage.sqlite.examining import operator_mail
-from tmpmaild.storage.sqlite.migrate import migrations
+from tmpmaild.storage.sqlite.engine import migrations, open_storage, operator_mail, upgrade
 
 from .conftest import settings
 

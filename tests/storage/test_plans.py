@@ -6,8 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from tmpmaild.storage.sqlite.layout import INSERTED
-from tmpmaild.storage.sqlite.quotas import _INBOXES
+from tmpmaild.storage.sqlite.layout import _INBOXES, INSERTED
 
 from .plans import SHAPES, Recorder, filled_database, objections, trigger_statements
 
@@ -129,4 +128,4 @@ async def test_every_connection_of_the_engine_is_recorded(monkeypatch, open_engi
         await engine.find("ada")
         await engine.sweep()
     modules = {module.rpartition(".")[2] for module in recorder.statements.values()}
-    assert {"writer", "engine", "changing", "layout", "quotas", "reading", "sweeping"} <= modules
+    assert {"writer", "engine", "operations", "layout", "reading", "sweeping"} <= modules

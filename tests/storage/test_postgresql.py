@@ -12,8 +12,8 @@ from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError
 from tmpmaild.model import Page
 from tmpmaild.storage.postgresql import engine, server
-from tmpmaild.storage.postgresql.columns import CONTENT
-from tmpmaild.storage.postgresql.migrate import migrate, migrations
+from tmpmaild.storage.postgresql.engine import migrate, migrations
+from tmpmaild.storage.postgresql.operations import CONTENT
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.webhookmodel import Webhook
 

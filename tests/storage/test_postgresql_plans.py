@@ -5,15 +5,26 @@ import pytest
 from tmpmaild.model import NewInbox, Page
 from tmpmaild.storage.pages import PAGE_ROWS, live_between
 from tmpmaild.storage.postgresql import engine
-from tmpmaild.storage.postgresql.changing import CreateInbox, DeleteMessage, SetExpiry, Sweep
-from tmpmaild.storage.postgresql.delivering import AddMessage
-from tmpmaild.storage.postgresql.messages import select_message, select_texts
+from tmpmaild.storage.postgresql.operations import (
+    AddMessage,
+    CreateInbox,
+    DeleteMessage,
+    SetExpiry,
+    SetWebhook,
+    StoreWebhook,
+    Sweep,
+    select_webhooks,
+)
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
-from tmpmaild.storage.postgresql.reading import select_inboxes, select_messages
-from tmpmaild.storage.postgresql.searching import PostgresSearch
-from tmpmaild.storage.postgresql.webhooks import SetWebhook, StoreWebhook, select_webhooks
+from tmpmaild.storage.postgresql.reading import (
+    PostgresSearch,
+    select_inboxes,
+    select_message,
+    select_messages,
+    select_texts,
+)
 from tmpmaild.storage.postgresql.writer import Batch
-from tmpmaild.storage.webhookrows import StateRow
+from tmpmaild.storage.rows import StateRow
 
 from .conftest import new_mail, postgresql_settings
 

@@ -9,7 +9,7 @@ import pytest
 from tmpmaild import databaseurl
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.model import NAME_HELD_MS, Page
-from tmpmaild.storage.postgresql import engine, migrate, server, sharing
+from tmpmaild.storage.postgresql import engine, server, sharing
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.sharing import DatabaseClock
 
@@ -384,7 +384,7 @@ async def test_a_slow_answer_does_not_move_the_clock(database, monkeypatch):
 
 
 async def test_a_daemon_that_was_stopped_while_it_looked_at_the_schema_is_told_of(database, monkeypatch, caplog):
-    monkeypatch.setattr(migrate, "_SILENT_SECONDS", 0)
+    monkeypatch.setattr(engine, "_SILENT_SECONDS", 0)
     other = await asyncpg.connect(host=database.hosts[0], user=database.user, database=database.database)
     await other.execute("SELECT pg_advisory_lock(7238716, 1)")
     waiting = asyncio.create_task(engine.upgrade(postgresql_settings(database)))

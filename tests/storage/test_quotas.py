@@ -9,8 +9,8 @@ import pytest
 from tmpmaild.errors import MailboxFull
 from tmpmaild.model import Page
 from tmpmaild.storage.settings import Limits
-from tmpmaild.storage.sqlite.migrate import migrate
-from tmpmaild.storage.sqlite.quotas import InboxQuotas
+from tmpmaild.storage.sqlite.engine import migrate
+from tmpmaild.storage.sqlite.layout import InboxQuotas
 
 from .conftest import LIFETIME_MS
 

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from tmpmaild.model import Page
-from tmpmaild.storage.keys import keyed_hash
-from tmpmaild.storage.sqlite import searching
+from tmpmaild.storage.ids import keyed_hash
+from tmpmaild.storage.sqlite import reading
 from tmpmaild.storage.sqlite.reading import select_inbox
 
 from .conftest import new_mail
@@ -37,7 +37,7 @@ async def begin(engine, page):
     name_hash = keyed_hash(engine.storage._hash_key, "ada@mail.example.com")
     limits, now_ms = engine.storage._limits, engine.clock()
     find = partial(select_inbox, limits=limits, address="ada@mail.example.com", name_hash=name_hash, now_ms=now_ms)
-    search = searching.SqliteSearch(find, page)
+    search = reading.SqliteSearch(find, page)
     return search, search.go_on(connection(engine))
 
 
@@ -50,7 +50,7 @@ def steps(engine, search):
 
 
 async def test_a_step_looks_at_so_many_messages_and_no_more(engine, inbox):
-    await add(engine, inbox, 3 * searching._STEP_MESSAGES)
+    await add(engine, inbox, 3 * reading._STEP_MESSAGES)
     search, listing = await begin(engine, Page(text="nowhere"))
     assert listing is None
     listing, taken = steps(engine, search)
@@ -58,7 +58,7 @@ async def test_a_step_looks_at_so_many_messages_and_no_more(engine, inbox):
 
 
 async def test_a_step_looks_at_so_many_octets_and_no_more(engine, inbox):
-    await add(engine, inbox, 12, raw=b"x" * (searching._STEP_BYTES // 3))
+    await add(engine, inbox, 12, raw=b"x" * (reading._SEARCH_STEP_BYTES // 3))
     search, listing = await begin(engine, Page(text="nowhere"))
     assert (listing, steps(engine, search)[1]) == (None, 3)
 
@@ -70,7 +70,7 @@ async def test_an_inbox_of_usual_size_is_searched_in_one_read(engine, inbox):
 
 
 async def test_a_search_ends_where_enough_is_found(engine, inbox):
-    stored = await add(engine, inbox, 3 * searching._STEP_MESSAGES)
+    stored = await add(engine, inbox, 3 * reading._STEP_MESSAGES)
     for ascending in (False, True):
         _, listing = await begin(engine, Page(text="ada", limit=5, ascending=ascending))
         wanted = stored[:5] if ascending else stored[-5:][::-1]
@@ -79,7 +79,7 @@ async def test_a_search_ends_where_enough_is_found(engine, inbox):
 
 @pytest.mark.parametrize("ascending", [False, True])
 async def test_what_is_deleted_between_two_steps_makes_room_for_the_next_on_the_page(engine, inbox, ascending):
-    stored = await add(engine, inbox, 3 * searching._STEP_MESSAGES)
+    stored = await add(engine, inbox, 3 * reading._STEP_MESSAGES)
     found = stored[77::100]  # six in three steps
     order = found if ascending else found[::-1]
     search, listing = await begin(engine, Page(subject="77", limit=4, ascending=ascending))
@@ -91,7 +91,7 @@ async def test_what_is_deleted_between_two_steps_makes_room_for_the_next_on_the_
 
 async def test_the_inbox_is_that_of_the_last_step(engine, inbox):
     """Storage does not decide what has expired: it returns the time, which may have changed since the first step."""
-    await add(engine, inbox, 2 * searching._STEP_MESSAGES)
+    await add(engine, inbox, 2 * reading._STEP_MESSAGES)
     search, listing = await begin(engine, Page(subject="77"))
     assert listing is None
     engine.clock.advance(ms=5)
@@ -101,9 +101,9 @@ async def test_the_inbox_is_that_of_the_last_step(engine, inbox):
 
 
 async def test_a_search_ends_when_its_inbox_is_forgotten_between_two_steps(engine, inbox):
-    await add(engine, inbox, 2 * searching._STEP_MESSAGES)
+    await add(engine, inbox, 2 * reading._STEP_MESSAGES)
     inboxes = iter([await engine.find("ada"), None])
-    search = searching.SqliteSearch(lambda _: next(inboxes), Page(subject="77"))
+    search = reading.SqliteSearch(lambda _: next(inboxes), Page(subject="77"))
     assert search.go_on(connection(engine)) is None
     assert (search.ended, search.go_on(connection(engine)), search.ended) == (False, None, True)
 
@@ -111,7 +111,7 @@ async def test_a_search_ends_when_its_inbox_is_forgotten_between_two_steps(engin
 @pytest.mark.parametrize("ascending", [False, True])
 async def test_nothing_that_comes_after_a_search_stands_before_where_it_went_to(engine, inbox, ascending):
     assert await engine.messages("ada", Page(text="x", after=(await look(engine, ascending)).searched_to)) == ()
-    stored = await add(engine, inbox, 2 * searching._STEP_MESSAGES)
+    stored = await add(engine, inbox, 2 * reading._STEP_MESSAGES)
     search, _ = await begin(engine, Page(text="nowhere", ascending=ascending))
     later = await engine.add(inbox, subject="later")
     listing, _ = steps(engine, search)
@@ -126,7 +126,7 @@ async def look(engine, ascending):
 
 
 async def test_mail_that_comes_between_two_steps_is_for_the_next_search(engine, inbox):
-    await add(engine, inbox, 2 * searching._STEP_MESSAGES)
+    await add(engine, inbox, 2 * reading._STEP_MESSAGES)
     for ascending in (False, True):
         search, listing = await begin(engine, Page(sender="ada", limit=1000, ascending=ascending))
         new = await engine.add(inbox)
@@ -151,7 +151,7 @@ async def test_a_search_finds_its_rows_by_index(engine, inbox):
 
 
 async def test_other_reads_pass_between_the_steps_of_a_search(engine, inbox):
-    await add(engine, inbox, 10 * searching._STEP_MESSAGES)
+    await add(engine, inbox, 10 * reading._STEP_MESSAGES)
     search = asyncio.ensure_future(engine.messages("ada", Page(text="nowhere")))
     passed = 0
     while not search.done():

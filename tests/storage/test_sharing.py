@@ -7,7 +7,7 @@ import pytest
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.model import Block
-from tmpmaild.storage.postgresql import engine, waking
+from tmpmaild.storage.postgresql import engine, notifications
 from tmpmaild.storage.postgresql.sharing import SharedBuckets
 
 from .conftest import Engine, postgresql_settings
@@ -89,7 +89,7 @@ async def test_a_permission_of_one_daemon_is_known_to_the_other_until_it_expires
 
 
 async def test_blocks_are_told_and_found_by_who_was_not_told(several, monkeypatch):
-    monkeypatch.setattr(waking, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
     async with several() as (one, other):
         heard = asyncio.Queue()
         other.storage.policy.watch_blocks(heard.put_nowait)

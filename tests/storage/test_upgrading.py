@@ -9,8 +9,7 @@ import pytest
 from tables import table
 from tmpmaild.errors import DatabaseError
 from tmpmaild.storage.sqlite import database
-from tmpmaild.storage.sqlite.engine import bring_up_to_date, open_storage
-from tmpmaild.storage.sqlite.migrate import _statements, migrate, migrations
+from tmpmaild.storage.sqlite.engine import _statements, bring_up_to_date, migrate, migrations, open_storage
 
 from .conftest import settings
 

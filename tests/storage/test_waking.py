@@ -7,10 +7,17 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
-from tmpmaild.storage.postgresql import engine, payloads, waking
-from tmpmaild.times import rfc3339
-from tmpmaild.verdicts import DmarcVerdict, unchecked
+from tmpmaild.model import (
+    DmarcVerdict,
+    ExpiryMoved,
+    InboxChange,
+    InboxDeleted,
+    MessageDeleted,
+    VerdictReached,
+    rfc3339,
+    unchecked,
+)
+from tmpmaild.storage.postgresql import engine, notifications
 
 from .conftest import Engine, postgresql_settings
 
@@ -118,7 +125,7 @@ async def test_a_false_end_or_verdict_is_not_believed_whoever_tells_it(two, data
 
 
 async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(two, monkeypatch, database):
-    monkeypatch.setattr(waking, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
     async with two() as (first, second):
         inbox, other = await first.inbox("ada"), await first.inbox("bob")
         ear = Ear(second.storage, inbox.id)
@@ -136,7 +143,7 @@ async def test_a_commit_that_nobody_told_is_found_where_somebody_waits(two, monk
 
 async def test_a_deletion_that_nobody_told_is_not_found(two, monkeypatch, database):
     """As docs/known-issues.md says: only new mail and the end of an inbox are looked for."""
-    monkeypatch.setattr(waking, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(notifications, "LOOK_SECONDS", 0.02)
     async with two() as (first, second):
         inbox = await first.inbox("ada")
         ear = Ear(second.storage, inbox.id)
@@ -168,14 +175,14 @@ async def test_what_was_heard_on_a_connection_that_is_closed_since_is_taken_as_m
     async with engine.open_storage(postgresql_settings(database), clock) as storage:
         ear = Ear(storage)
         connection = storage._waker._listening_on
-        connection._process_notification(0, waking.CHANNEL, "1,,")  # the loop calls the listener a moment later
+        connection._process_notification(0, notifications.CHANNEL, "1,,")  # the loop calls the listener a moment later
         connection.terminate()
         await ear.hears(lambda heard: heard.missed)
     assert (raised, ear.changes) == ([], [])
 
 
 async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two, monkeypatch):
-    monkeypatch.setattr(waking, "_MAX_WORDS", 3)
+    monkeypatch.setattr(notifications, "_MAX_WORDS", 3)
     async with two() as (first, second):
         inboxes = [await first.inbox(f"name{number}") for number in range(4)]
         ear = Ear(second.storage)
@@ -185,9 +192,9 @@ async def test_a_daemon_that_cannot_tell_all_says_that_something_was_missed(two,
 
 def test_words_are_few_octets_and_newer_ones_are_ignored():
     changes = [InboxChange(str(number), full=True, share_full=True) for number in range(5000)]
-    texts = list(payloads.payloads(map(payloads.word, changes)))
+    texts = list(notifications.payloads(map(notifications.word, changes)))
     assert all(len(text.encode()) < 8000 for text in texts)
-    assert payloads.changes(" ".join(texts).split()) == changes
-    assert payloads.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]
-    (moved,) = payloads.changes(["7,,@" + "9" * 18])
+    assert notifications.changes(" ".join(texts).split()) == changes
+    assert notifications.changes(["!", "b", "7,f?,%new"]) == [InboxChange("7", full=True)]
+    (moved,) = notifications.changes(["7,,@" + "9" * 18])
     assert rfc3339(moved.notice.expires_at_ms) == "9999-12-31T23:59:59.999Z"

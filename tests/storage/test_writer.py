@@ -10,9 +10,8 @@ import pytest
 
 from tmpmaild.errors import Stopping, StorageUnavailable
 from tmpmaild.model import InboxChange, Page
-from tmpmaild.storage.sqlite.batches import Operation
 from tmpmaild.storage.sqlite.engine import close, prepare
-from tmpmaild.storage.sqlite.writer import MAX_BATCH_OPERATIONS, Writer
+from tmpmaild.storage.sqlite.writer import MAX_BATCH_OPERATIONS, Operation, Writer
 
 pytestmark = pytest.mark.both_loops  # its thread hands results to the loop
 

@@ -12,7 +12,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
 from tmpmaild.http import openapi
-from tmpmaild.http.apioperations import OPERATIONS
+from tmpmaild.http.openapi import OPERATIONS
 
 CHECKS = [
     not_a_server_error,

@@ -5,16 +5,14 @@ from contextlib import asynccontextmanager
 import anyio
 import msgspec
 
-from tmpmaild.http.wire import Wire
-from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.inboxes.rules import Rules
+from tmpmaild.http.schemas import Wire
+from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import Envelope
 from tmpmaild.webhookmodel import Webhook
 from tmpmaild.webhooks.calling import Caller
-from tmpmaild.webhooks.events import Events
-from tmpmaild.webhooks.sender import Sender
+from tmpmaild.webhooks.sender import Events, Sender
 from tmpmaild.webhooktargets import parse_rule
 
 LIFETIME_MS = 3_600_000

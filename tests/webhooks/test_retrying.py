@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
-from tmpmaild.webhooks import retrying
+from tmpmaild.webhooks import sender
 from tmpmaild.webhooks.calling import Outcome
 
 NOW_MS = 1_790_000_000_000
@@ -16,7 +16,7 @@ TOLD = WebhookState("msg_2", "msg_0")
 
 def after(outcome, *, failures=0, random=0.0, told=TOLD, **more):
     taken = replace(TAKEN, state=replace(BEFORE, failures=failures), **more)
-    return retrying.after(outcome, taken, told, NOW_MS, lambda: random)
+    return sender.after(outcome, taken, told, NOW_MS, lambda: random)
 
 
 def delay_seconds(outcome, **more):

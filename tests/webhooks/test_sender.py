@@ -9,10 +9,9 @@ from receivers import OK
 
 from tmpmaild.errors import StorageUnavailable
 from tmpmaild.inboxes.creating import NewAddress
-from tmpmaild.model import Block
-from tmpmaild.verdicts import unchecked
+from tmpmaild.model import Block, unchecked
 from tmpmaild.webhookmodel import Webhook
-from tmpmaild.webhooks import sender, signing
+from tmpmaild.webhooks import sender
 
 pytestmark = pytest.mark.both_engines
 UNAVAILABLE = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"
@@ -35,7 +34,7 @@ async def test_a_target_is_told_of_mail_signed_in_order_and_once(house):
     assert fields["content-type"] == "application/json"
     seconds = int(fields["webhook-timestamp"])
     assert seconds == house.clock() // 1000
-    wanted = signing.header(SECRET, fields["webhook-id"], seconds, told[0].body)
+    wanted = sender.header(SECRET, fields["webhook-id"], seconds, told[0].body)
     assert ("webhook-signature", fields["webhook-signature"]) in wanted
     assert len({one.fields["webhook-id"] for one in told}) == 5
 

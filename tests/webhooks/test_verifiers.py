@@ -14,7 +14,7 @@ import pytest
 from houses import SECRET
 
 from daemons import environment
-from tmpmaild.webhooks import signing
+from tmpmaild.webhooks import sender
 from tmpmaild.webhooks.calling import Caller
 from tmpmaild.webhooktargets import parse_rule, parse_url
 
@@ -30,7 +30,7 @@ def block(language):
 
 
 def signed(body=BODY, seconds=None):
-    return dict(signing.header(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
+    return dict(sender.header(SECRET, "evt_1", int(time.time()) if seconds is None else seconds, body))
 
 
 @contextmanager

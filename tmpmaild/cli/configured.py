@@ -1,21 +1,119 @@
 """What the operator's commands share: the option ``--config``, reading it, and errors as plain lines."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
+from ipaddress import ip_address
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from tmpmaild.cli import console
 from tmpmaild.cli.control import NotRunning
+from tmpmaild.clients import LOCAL, client_name
 from tmpmaild.config import file as configfile
+from tmpmaild.config.kinds import parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
 from tmpmaild.host import logs, privileges
+
+_A_YEAR_SECONDS = 31_536_000
+_ADDRESS = re.compile(r"[^\s@<>/,;:]+@[^\s@<>/,;:]+")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|m|h|d|)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def expect_address(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Refuse a text that cannot be an address; most often it is the value of a variable that is not set."""
+    if not (_ADDRESS.fullmatch(value) and value.isprintable()):
+        raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
+    return value
+
+
+def expect_optional_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """As ``expect_address``; None stays None."""
+    return None if value is None else expect_address(context, parameter, value)
+
+
+def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuse a text that cannot be an envelope sender, which may be empty."""
+    return expect_address(context, parameter, value) if value else value
+
+
+def expect_host_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse a text that is not HOST:PORT."""
+    try:
+        if value is None or parse_endpoint(value).port:
+            return value
+    except ValueError as error:
+        reason = str(error)
+    else:
+        reason = "no port"
+    raise click.BadParameter(f"HOST:PORT is expected, like 127.0.0.1:1025, not {value!r} ({reason})")
+
+
+def expect_client(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Return the client as it is limited: an IPv4 address, or the /64 of an IPv6 address."""
+    if value is None or value == LOCAL:
+        return value
+    try:
+        address, _, length = value.partition("/")
+        if length in ("", "64" if ":" in address else "32"):
+            return client_name(str(ip_address(address)))
+    except ValueError:
+        pass
+    raise click.BadParameter(f"an IP address is expected (of IPv6 its /64 is the client), not {value!r}")
+
+
+def expect_ip_and_port(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse a text that is not IP:PORT."""
+    try:
+        if value is None or (parse_endpoint(value).port and ip_address(parse_endpoint(value).host)):
+            return value
+    except ValueError:
+        pass
+    raise click.BadParameter(f"IP:PORT is expected, like 9.9.9.9:53, not {value!r}")
+
+
+def limit_seconds(seconds: float | None) -> int | None:
+    """Return a limit of time as the service takes it, in whole seconds; 0 means no limit, as in the settings."""
+    return ceil(seconds or 0) or None
+
+
+class Input(click.File):
+    """A file to read, or ``-`` for standard input, which may be closed."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str] | IO[Any],
+        parameter: click.Parameter | None,
+        context: click.Context | None,
+    ) -> IO[Any]:
+        """Return the open file."""
+        try:
+            return super().convert(value, parameter, context)
+        except RuntimeError:  # how click reports that there is none
+            self.fail("standard input is closed", parameter, context)
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]  # it is generic since click 8.4 alone
+    """A time in seconds, or with a unit: ``30``, ``1.5``, ``30s``, ``5m``, ``1h``, ``1d``; a year at most."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        """Return seconds."""
+        match = _DURATION.fullmatch(str(value))
+        seconds = float(match[1]) * _SECONDS[match[2]] if match else -1
+        if not 0 <= seconds <= _A_YEAR_SECONDS:
+            self.fail(f"a time up to a year is expected, like 30, 30s, 5m or 1h, not {value!r}", parameter, context)
+        return seconds
+
 
 EXIT_FAILED = 1
 EXIT_NOT_RUNNING = 4

@@ -11,7 +11,7 @@ import msgspec
 
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError
-from tmpmaild.host import controlsocket
+from tmpmaild.host import control
 
 _PATIENCE_SECONDS = 60.0
 _MAX_LINE_BYTES = 1024 * 1024
@@ -71,7 +71,7 @@ def asked(config: Config, command: str, arguments: Mapping[str, Any] | None = No
     Raises ``NotRunning``, ``CommandError``.
     """
     patience_seconds = _LONG_SECONDS if command in _LONG else _PATIENCE_SECONDS
-    path = controlsocket.found(config, os.environ)
+    path = control.found(config, os.environ)
     if path is None:
         raise NotRunning('control.listen is "off", so no command can reach the service')
     request = msgspec.json.encode({"command": command, "arguments": arguments or {}}) + b"\n"
@@ -128,7 +128,7 @@ def _expect_service(connection: socket.socket, path: Path) -> int:
     That is the owner of the socket's folder, where nobody else can put one. The folder of the database says nothing:
     systemd 257 shows that of a dynamic user as nobody's.
     """
-    peer = controlsocket.peer(connection)
+    peer = control.peer(connection)
     folder = path.resolve().parent
     try:
         expected = os.geteuid() or folder.stat().st_uid

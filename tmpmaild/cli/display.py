@@ -12,8 +12,7 @@ from msgspec import Struct
 from tmpmaild.cli import console
 from tmpmaild.cli.console import cut, shown, wrapped
 from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended, Mail
-from tmpmaild.counted import counted
-from tmpmaild.times import rfc3339
+from tmpmaild.model import counted, rfc3339
 
 _TEXT_LINES = 6
 _ATTACHMENTS = 6

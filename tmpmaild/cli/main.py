@@ -1,6 +1,6 @@
 """The operator's commands: each one reads the configuration, reports mistakes in it, and calls another module.
 
-The commands to a running service are in ``servicecommands.py``, those for its users in ``usercommands.py``.
+The commands to a running service are in ``operator.py``, those for its users in ``user.py``.
 """
 
 import faulthandler
@@ -19,7 +19,7 @@ import anyio
 import click
 
 from tmpmaild import __version__
-from tmpmaild.cli import console, parameters, postmaster, sending, servicecommands, usercommands
+from tmpmaild.cli import configured, console, operator, postmaster, user
 from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, load, say
 from tmpmaild.cli.doctor.command import doctor
 from tmpmaild.config import file as configfile
@@ -183,19 +183,19 @@ def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bo
 
 
 @main.command()
-@click.argument("address", callback=parameters.expect_address)
-@click.argument("file", type=parameters.Input("rb"), required=False)
+@click.argument("address", callback=configured.expect_address)
+@click.argument("file", type=configured.Input("rb"), required=False)
 @click.option(
     "--server",
     metavar="HOST:PORT",
-    callback=parameters.expect_host_and_port,
+    callback=configured.expect_host_and_port,
     help="Where to send. Default: the first of smtp.listen; needed if $TMPMAILD_URL names another service.",
 )
 @click.option(
     "--sender",
     default="alice@example.com",
     show_default=True,
-    callback=parameters.expect_sender,
+    callback=configured.expect_sender,
     help="Envelope sender; may be empty.",
 )
 @config_option
@@ -206,13 +206,13 @@ def send(address: str, file: BinaryIO | None, server: str | None, sender: str, c
     FILE is the mail (- for standard input); without it a short sample is sent.
     """
     target = server or _default_server(config_path)
-    sending.send(_octets(file) if file else sending.sample(address), sender, address, target)
+    user.send(_octets(file) if file else user.sample(address), sender, address, target)
     say(f"sent to {address}")
 
 
 def _default_server(config_path: Path | None) -> str:
     try:
-        return sending.default_server(configfile.load(config_path, os.environ), os.environ.get("TMPMAILD_URL", ""))
+        return user.default_server(configfile.load(config_path, os.environ), os.environ.get("TMPMAILD_URL", ""))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 
@@ -224,5 +224,5 @@ def _octets(file: BinaryIO) -> bytes:
         raise StartError(f"{file.name}: cannot be read: {error.strerror or error}") from error
 
 
-for _command in (*servicecommands.COMMANDS, doctor, *usercommands.COMMANDS):
+for _command in (*operator.COMMANDS, doctor, *user.COMMANDS):
     main.add_command(_command)

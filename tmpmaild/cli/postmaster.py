@@ -1,12 +1,10 @@
 """The operator's inbox as text for a console. Its content is untrusted: no control character is printed."""
 
 from tmpmaild.cli.console import cut, shown, width
-from tmpmaild.counted import counted
 from tmpmaild.errors import StartError
-from tmpmaild.mail import tracefields
-from tmpmaild.model import Attachment, Message
+from tmpmaild.mail import extracts
+from tmpmaild.model import Attachment, Message, counted, rfc3339
 from tmpmaild.storage.operatormail import OperatorMail
-from tmpmaild.times import rfc3339
 
 NO_MAIL = "no mail for postmaster or abuse\n"
 
@@ -64,7 +62,7 @@ def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
     found = mail.source(message_id)
     if found is None or found.raw is None:
         raise _no_such_mail()
-    return tracefields.fields(found, hostname) + found.raw
+    return extracts.fields(found, hostname) + found.raw
 
 
 def _attachment(attachment: Attachment) -> str:

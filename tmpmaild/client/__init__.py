@@ -46,10 +46,7 @@ from tmpmaild.client.errors import (
     WaitTimeout,
     WebhooksOff,
 )
-from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
-from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
-from tmpmaild.client.views import Filters
-from tmpmaild.client.wire import (
+from tmpmaild.client.models import (
     Authentication,
     Code,
     Details,
@@ -64,6 +61,9 @@ from tmpmaild.client.wire import (
     Webhook,
     WebhookCall,
 )
+from tmpmaild.client.reconnecting import Arrived, Deleted, Event, Expired, Extended
+from tmpmaild.client.sync import Attachment, Client, Inbox, Mail
+from tmpmaild.client.views import Filters
 
 del _httpx2
 

@@ -10,9 +10,9 @@ from typing import Self, TypeVar, Unpack
 import anyio
 import httpx2
 
-from tmpmaild.client import goals, transport
+from tmpmaild.client import transport, waiting
 from tmpmaild.client.aiodriver import Driver
-from tmpmaild.client.goals import Pattern
+from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.views import (
@@ -26,8 +26,7 @@ from tmpmaild.client.views import (
     unsubscribe_link,
     wanted,
 )
-from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message, Refusal, Webhook
+from tmpmaild.client.waiting import Pattern, Waiting
 
 T = TypeVar("T")
 
@@ -150,7 +149,7 @@ class AsyncInbox(InboxView):
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(**filters), goals.MAIL, timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.MAIL, timeout)
         return AsyncMail(self._remote, await self._driver.run(found.steps()), self._driver)
 
     async def wait_for_messages(
@@ -161,7 +160,7 @@ class AsyncInbox(InboxView):
         **filters: Unpack[Filters],
     ) -> list["AsyncMail"]:
         """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(**filters), goals.several(count), timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.several(count), timeout)
         return [AsyncMail(self._remote, message, self._driver) for message in await self._driver.run(found.steps())]
 
     async def assert_no_mail(self, *, within: float, **filters: Unpack[Filters]) -> None:
@@ -170,7 +169,7 @@ class AsyncInbox(InboxView):
         What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
         ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
         """
-        unwanted = Waiting(self._remote, wanted(**filters), goals.MAIL, within)
+        unwanted = Waiting(self._remote, wanted(**filters), waiting.MAIL, within)
         await self._driver.run(unwanted.ensure_none())
 
     async def wait_for_code(
@@ -184,7 +183,7 @@ class AsyncInbox(InboxView):
 
         ``pattern`` is a regular expression, as in ``AsyncMail.get_code``.
         """
-        found = Waiting(self._remote, wanted(**filters), goals.code(pattern), timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.code(pattern), timeout)
         return await self._driver.run(found.steps())
 
     async def wait_for_link(
@@ -199,7 +198,7 @@ class AsyncInbox(InboxView):
 
         ``link_text`` and ``url`` choose the link, as in ``AsyncMail.get_link``.
         """
-        found = Waiting(self._remote, wanted(**filters), goals.link(link_text, url), timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.link(link_text, url), timeout)
         return await self._driver.run(found.steps())
 
     async def follow(self, after: "AsyncMail | str | None" = None) -> AsyncGenerator["Event[AsyncMail]", None]:
@@ -296,7 +295,7 @@ class AsyncMail(MailView):
         """
         if pattern is not None and self.truncated:
             await self.details()
-        return self._taken(goals.code(pattern))
+        return self._taken(waiting.code(pattern))
 
     async def get_link(self, *, text: Pattern | None = None, url: Pattern | None = None) -> str:
         """Return the URL of the link to follow, or of the best one whose text and URL contain this.
@@ -304,11 +303,11 @@ class AsyncMail(MailView):
         The link to follow is the best one, if its confidence is at least 0.3: an unlikely link is never returned.
         ``text`` is compared in any case; both may be compiled regular expressions. Raises ``NotInMail``.
         """
-        return self._taken(goals.link(text, url))
+        return self._taken(waiting.link(text, url))
 
     async def get_attachment(self, name: str) -> "AsyncAttachment":
         """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
-        return AsyncAttachment(self._remote, self.id, self._taken(goals.attachment(name)), self._driver)
+        return AsyncAttachment(self._remote, self.id, self._taken(waiting.attachment(name)), self._driver)
 
     async def open(self, page: AsyncPage, *, remote_images: bool = False) -> None:
         """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import httpx2
 
 from tmpmaild.client import transport
-from tmpmaild.client.actions import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.errors import TmpmaildError
+from tmpmaild.client.transport import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Every error the client raises on purpose, as one tree, and what is shown of mails; ``answers.py`` chooses the error.
+"""Every error the client raises on purpose, as one tree, and what is shown of mails; ``remote.py`` chooses the error.
 
     TmpmaildError
     ├── ServiceUnreachable    no answer
@@ -19,7 +19,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from tmpmaild.client.wire import Message
+from tmpmaild.client.models import Message
 
 _MAX_CHARACTERS = 200
 _MAX_EXCERPT_LINES = 15

@@ -10,8 +10,8 @@ from typing import Self, TypeVar, Unpack
 
 import httpx2
 
-from tmpmaild.client import goals, transport
-from tmpmaild.client.goals import Pattern
+from tmpmaild.client import transport, waiting
+from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
 from tmpmaild.client.syncdriver import Driver
@@ -26,8 +26,7 @@ from tmpmaild.client.views import (
     unsubscribe_link,
     wanted,
 )
-from tmpmaild.client.waiting import Waiting
-from tmpmaild.client.wire import AttachmentItem, Details, Fault, Message, Refusal, Webhook
+from tmpmaild.client.waiting import Pattern, Waiting
 
 T = TypeVar("T")
 
@@ -150,7 +149,7 @@ class Inbox(InboxView):
         ``WaitTimeout``, at most a second late, which says what came instead (at once if the service refuses requests
         for longer than what is left); ``AddressExpired`` as soon as the address ends.
         """
-        found = Waiting(self._remote, wanted(**filters), goals.MAIL, timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.MAIL, timeout)
         return Mail(self._remote, self._driver.run(found.steps()), self._driver)
 
     def wait_for_messages(
@@ -161,7 +160,7 @@ class Inbox(InboxView):
         **filters: Unpack[Filters],
     ) -> list["Mail"]:
         """Return the ``count`` oldest such mails, oldest first, as soon as they are there; else as ``wait_for``."""
-        found = Waiting(self._remote, wanted(**filters), goals.several(count), timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.several(count), timeout)
         return [Mail(self._remote, message, self._driver) for message in self._driver.run(found.steps())]
 
     def assert_no_mail(self, *, within: float, **filters: Unpack[Filters]) -> None:
@@ -170,7 +169,7 @@ class Inbox(InboxView):
         What is there already counts, unless it came before ``after``. A service that does not answer proves nothing:
         ``ServiceUnreachable`` and the temporary problems are raised if the last request failed.
         """
-        unwanted = Waiting(self._remote, wanted(**filters), goals.MAIL, within)
+        unwanted = Waiting(self._remote, wanted(**filters), waiting.MAIL, within)
         self._driver.run(unwanted.ensure_none())
 
     def wait_for_code(
@@ -184,7 +183,7 @@ class Inbox(InboxView):
 
         ``pattern`` is a regular expression, as in ``Mail.get_code``.
         """
-        found = Waiting(self._remote, wanted(**filters), goals.code(pattern), timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.code(pattern), timeout)
         return self._driver.run(found.steps())
 
     def wait_for_link(
@@ -199,7 +198,7 @@ class Inbox(InboxView):
 
         ``link_text`` and ``url`` choose the link, as in ``Mail.get_link``.
         """
-        found = Waiting(self._remote, wanted(**filters), goals.link(link_text, url), timeout)
+        found = Waiting(self._remote, wanted(**filters), waiting.link(link_text, url), timeout)
         return self._driver.run(found.steps())
 
     def follow(self, after: "Mail | str | None" = None) -> Generator["Event[Mail]", None, None]:
@@ -294,7 +293,7 @@ class Mail(MailView):
         """
         if pattern is not None and self.truncated:
             self.details()
-        return self._taken(goals.code(pattern))
+        return self._taken(waiting.code(pattern))
 
     def get_link(self, *, text: Pattern | None = None, url: Pattern | None = None) -> str:
         """Return the URL of the link to follow, or of the best one whose text and URL contain this.
@@ -302,11 +301,11 @@ class Mail(MailView):
         The link to follow is the best one, if its confidence is at least 0.3: an unlikely link is never returned.
         ``text`` is compared in any case; both may be compiled regular expressions. Raises ``NotInMail``.
         """
-        return self._taken(goals.link(text, url))
+        return self._taken(waiting.link(text, url))
 
     def get_attachment(self, name: str) -> "Attachment":
         """Return the first attachment of this name, in any case: ``invoice-*.pdf``. Raises ``NotInMail``."""
-        return Attachment(self._remote, self.id, self._taken(goals.attachment(name)), self._driver)
+        return Attachment(self._remote, self.id, self._taken(waiting.attachment(name)), self._driver)
 
     def open(self, page: Page, *, remote_images: bool = False) -> None:
         """Show the mail in a page of a browser (Playwright's): sanitised HTML without scripts, or the text.

@@ -9,9 +9,9 @@ from typing import Protocol, TypedDict, TypeVar
 from msgspec.structs import replace
 
 from tmpmaild.client.errors import NotAuthenticated, NotInMail, listing, printable
-from tmpmaild.client.goals import Goal
+from tmpmaild.client.models import AttachmentItem, Authentication, Code, Details, Link, Message
 from tmpmaild.client.remote import Filter, Held, RemoteInbox
-from tmpmaild.client.wire import AttachmentItem, Authentication, Code, Details, Link, Message
+from tmpmaild.client.waiting import Goal
 
 T = TypeVar("T")
 

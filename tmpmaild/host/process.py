@@ -5,13 +5,79 @@ The latter is done by the C library; nothing happens where that is not glibc.
 
 import asyncio
 import ctypes
+import logging
+import os
 import signal
-from contextlib import suppress
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 import anyio
 from anyio.abc import TaskStatus
+from msgspec import Struct
 
+from tmpmaild.commands import Answer, Command, NoArguments
+from tmpmaild.errors import RequestError, StartError
 from tmpmaild.measures import Histogram
+
+_ASK_EVERY_SECONDS = 10.0
+_MORE_TIME = "EXTEND_TIMEOUT_USEC=60000000"
+
+log = logging.getLogger(__name__)
+
+
+def notify(state: str, *, wait: bool = True) -> None:
+    """Send a state such as ``READY=1`` to the supervisor, if there is one; that it cannot be reached is logged.
+
+    Without ``wait`` so is a supervisor that is too busy to take it.
+    """
+    path = os.environ.get("NOTIFY_SOCKET")
+    if not path:
+        return
+    address = "\0" + path[1:] if path.startswith("@") else path
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as supervisor:
+            supervisor.sendto(state.encode(), 0 if wait else socket.MSG_DONTWAIT, address)
+    except OSError as error:
+        log.warning("NOTIFY_SOCKET %s cannot be told %s: %s", path, state, error.strerror or error)
+
+
+@contextmanager
+def more_time_to_start() -> Iterator[None]:
+    """Ask the supervisor, as long as the body runs, to wait another minute for ``READY=1``."""
+    done = threading.Event()
+    asking = threading.Thread(target=_ask_for_time, args=(done,), name="tmpmaild-starting", daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        done.set()
+        asking.join()
+
+
+def _ask_for_time(done: threading.Event) -> None:
+    notify(_MORE_TIME)
+    while not done.wait(_ASK_EVERY_SECONDS):
+        notify(_MORE_TIME)
+
+
+async def keep_alive(environ: Mapping[str, str]) -> None:
+    """Report twice as often as the watchdog asks for, until cancelled."""
+    seconds = interval_seconds(environ)
+    while seconds:
+        notify("WATCHDOG=1", wait=False)
+        await asyncio.sleep(seconds)
+
+
+def interval_seconds(environ: Mapping[str, str]) -> float:
+    """Return the time between two reports; 0 if none are asked of this process."""
+    if environ.get("WATCHDOG_PID") not in (None, str(os.getpid())):
+        return 0
+    microseconds = environ.get("WATCHDOG_USEC", "")
+    return int(microseconds) / 2_000_000 if microseconds.isdecimal() else 0
+
 
 _M_MMAP_THRESHOLD = -3  # malloc.h of glibc
 _LARGE_BYTES = 2 * 1024 * 1024
@@ -62,3 +128,66 @@ class LoopLag:
             due = loop.time() + _LOOK_SECONDS
             await asyncio.sleep(_LOOK_SECONDS)
             self._lateness.observe(max(loop.time() - due, 0.0))
+
+
+_PAUSE_SECONDS = 0.5
+
+
+class Reloaded(Struct, frozen=True):
+    """The answer to the command ``reload``."""
+
+    needs_restart: list[str]
+
+
+class Outcome(NamedTuple):
+    """What is served after a reload, as text, and the keys that were changed and need a restart."""
+
+    served: str
+    needs_restart: list[str]
+
+
+class Reloading:
+    """Calls ``reload``, which raises ``StartError`` or ``RequestError`` when everything stays as it was."""
+
+    def __init__(self, reload: Callable[[], Awaitable[Outcome]]) -> None:
+        self._reload = reload
+        self._turn = asyncio.Lock()
+        self._count = 0
+
+    def commands(self) -> dict[str, Command]:
+        """Return the commands to the running service by their names."""
+        return {"reload": Command(NoArguments, self._answer)}
+
+    async def reload_when(self, wanted: asyncio.Event) -> None:
+        """Reload whenever it is wanted: one reload answers all signals that came before it began."""
+        while True:
+            await wanted.wait()
+            wanted.clear()
+            try:
+                await self._logged()
+            except (StartError, RequestError):
+                pass  # it is in the log
+            except Exception:
+                log.exception("reloading failed")
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _answer(self, _: NoArguments) -> Answer:
+        yield Reloaded(await self._logged())
+
+    async def _logged(self) -> list[str]:
+        self._count += 1  # for the log: no reload is a repetition of another
+        about = self._count
+        try:
+            async with self._turn:
+                outcome = await self._reload()
+        except (StartError, RequestError) as error:
+            for line in str(error).splitlines():
+                log.error(  # noqa: TRY400 - the operator's mistake
+                    "the configuration stays as it was: %s", line, extra={"about": (about, line)}
+                )
+            raise
+        log.info("reloaded: %s", outcome.served, extra={"about": about})
+        if outcome.needs_restart:
+            keys = ", ".join(outcome.needs_restart)
+            log.warning("changed, and needs a restart: %s", keys, extra={"about": about})
+        return outcome.needs_restart

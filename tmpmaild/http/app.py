@@ -14,26 +14,23 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tmpmaild.clients import Networks
 from tmpmaild.errors import RequestError
 from tmpmaild.http import health, openapi, pages
-from tmpmaild.http.accesslog import AccessLog
-from tmpmaild.http.addressendpoints import AddressEndpoints
+from tmpmaild.http.addresses import AddressEndpoints
 from tmpmaild.http.answers import AnswerSlots, JsonResponse, StreamSlots
-from tmpmaild.http.apioperations import OPERATIONS
-from tmpmaild.http.crosssite import Cors, CrossSite
-from tmpmaild.http.feedendpoints import FeedEndpoints
+from tmpmaild.http.feed import FeedEndpoints
 from tmpmaild.http.files import StaticFile, docs_files, web_files
 from tmpmaild.http.health import Ready
-from tmpmaild.http.messageendpoints import MessageEndpoints, ViewEndpoints
-from tmpmaild.http.middleware import Counting, Guard, RateLimit
-from tmpmaild.http.problems import Problems
-from tmpmaild.http.resource import Endpoint, Resource
+from tmpmaild.http.messages import MessageEndpoints, ViewEndpoints
+from tmpmaild.http.middleware import AccessLog, Cors, Counting, CrossSite, Guard, RateLimit
+from tmpmaild.http.openapi import OPERATIONS
+from tmpmaild.http.problems import Endpoint, Problems, Resource
+from tmpmaild.http.schemas import Wire
 from tmpmaild.http.streams import StreamEndpoint
-from tmpmaild.http.wire import Wire
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.measures import Count, Gauge, Measure
 from tmpmaild.model import Message
-from tmpmaild.peers import Networks
 from tmpmaild.ratelimit import RateLimits
 
 

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from tmpmaild import __version__
 from tmpmaild.http.pages import Html, tag
-from tmpmaild.model import Listing, Message
-from tmpmaild.times import rfc3339
+from tmpmaild.model import Listing, Message, rfc3339
 
 MEDIA_TYPE: Final = "application/atom+xml"
 _LINE_CHARACTERS = 1000

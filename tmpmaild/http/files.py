@@ -14,10 +14,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tmpmaild.http.minify import minify_script, minify_style
-from tmpmaild.http.negotiation import best_language, prefers_gzip
-from tmpmaild.http.resource import Endpoint
-from tmpmaild.http.scriptbundle import bundle
+from tmpmaild.http.bundle import bundle, minify_script, minify_style
+from tmpmaild.http.pages import best_language, prefers_gzip
+from tmpmaild.http.problems import Endpoint
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 DOCS_POLICY = (

@@ -1,21 +1,177 @@
 """ASGI middleware of every route: counts, the client and its token bucket, checks of the header, fields of answers."""
 
+import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tmpmaild.boundedh11 import MAX_FIELDS, MAX_HEADER_BYTES
+from tmpmaild.clients import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.http.problems import Problems
-from tmpmaild.http.resource import Client, Resource
+from tmpmaild.http.problems import Client, Problems, Resource
+from tmpmaild.mail import addresses
 from tmpmaild.measures import Count
-from tmpmaild.peers import LOCAL, Networks, belongs, client_ip, client_name
 from tmpmaild.ratelimit import Buckets, Decision, RateLimits
+
+_HASH_BYTES = 4
+_ADDRESSES = "addresses"
+_BEFORE_SECRETS = ("view", "feed")
+_SECRET_CHARACTERS = 40  # those of tokens, views and feeds are 43 long
+
+access_log = logging.getLogger("tmpmaild.access")
+
+
+class AccessLog:
+    """Logs each request once its answer has ended: client, method, path, status, milliseconds.
+
+    An address in a path becomes a hash of eight characters, the same for the same inbox as long as the process lives,
+    so that one inbox can be followed without being known. ``key`` is random: without it the addresses that a hash may
+    stand for could be tried.
+    """
+
+    def __init__(self, app: ASGIApp, *, key: bytes, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._key = key
+        self._monotonic = monotonic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and log it."""
+        begun = self._monotonic()
+        status = 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            milliseconds = (self._monotonic() - begun) * 1000
+            path = self.masked(scope["path"])
+            access_log.info("%s %s %s %d %.1f ms", _client(scope), scope["method"], path, status, milliseconds)
+
+    def masked(self, path: str) -> str:
+        """Return a path in ASCII without addresses and secrets."""
+        segments = path.split("/")
+        before = ""
+        for index, segment in enumerate(segments):
+            if segment:
+                segments[index] = self._shown(segment, before)
+                before = segment.lower()
+        return "/".join(segments)
+
+    def _shown(self, segment: str, before: str) -> str:
+        """Return a segment as it may be seen: also a path that is wrong by a letter or a slash tells nothing."""
+        if before in _BEFORE_SECRETS or len(segment) >= _SECRET_CHARACTERS:
+            return "…"
+        if "@" in segment or before == _ADDRESSES:
+            return self._hash(segment)
+        return segment.encode("unicode_escape").decode()
+
+    def _hash(self, segment: str) -> str:
+        address = addresses.canonical(segment) or segment
+        return hashlib.blake2b(address.encode(errors="replace"), digest_size=_HASH_BYTES, key=self._key).hexdigest()
+
+
+def _client(scope: Scope) -> str:
+    client = scope.get("tmpmaild.client")  # not there when the request was refused before it was looked at
+    if client is not None:
+        return str(client.name)
+    return scope["client"][0] if scope["client"] else LOCAL
+
+
+_DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
+_READING = ("GET", "HEAD")
+_SAFE = (*_READING, "OPTIONS")  # RFC 9110 §9.2.1
+_VARY = (b"vary", b"Origin")
+_EXPOSED = (b"access-control-expose-headers", b"Link, Location, RateLimit, RateLimit-Policy, Retry-After")
+_PREFLIGHT = (
+    (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID"),
+    (b"access-control-max-age", b"600"),
+)
+
+
+class CrossSite:
+    """Middleware in front of the rate limit. ``cors_origins`` are the origins whose pages may use the API."""
+
+    def __init__(self, app: ASGIApp, *, problems: Problems, public_url: str, cors_origins: Sequence[str]) -> None:
+        self._app = app
+        self._problems = problems
+        self._permitted = frozenset(origin.encode() for origin in cors_origins)
+        self._public_origin = b"%s://%s" % urlsplit(public_url.encode())[:2]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["path"].startswith("/api/") and self._is_cross_site(scope["method"], dict(scope["headers"])):
+            await self._problems.response("cross-site")(scope, receive, with_headers(scope, send))
+        else:
+            await self._app(scope, receive, send)
+
+    def _is_cross_site(self, method: str, headers: Mapping[bytes, bytes]) -> bool:
+        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+        if origin in self._permitted or site == b"same-origin":
+            return False
+        if headers.get(b"sec-purpose", b"").startswith(b"prefetch"):
+            return True  # Chromium says "none" of these, although any page can cause them by speculation rules
+        if site is not None:
+            return site in (b"cross-site", b"same-site") and not _is_followed_link(method, headers)
+        # A WebSocket's handshake is a GET, and Chromium sends no Sec-Fetch-Site with it, not even to localhost.
+        is_safe = method in _SAFE and b"sec-websocket-key" not in headers
+        return origin is not None and not is_safe and not self._is_own(origin, headers.get(b"host", b""))
+
+    def _is_own(self, origin: bytes, host: bytes) -> bool:
+        scheme, _, authority = origin.partition(b"://")
+        default_port = _DEFAULT_PORTS.get(scheme)
+        if default_port is None:
+            return False
+        return origin == self._public_origin or authority == host.lower().removesuffix(default_port)
+
+
+def _is_followed_link(method: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a tab navigates to the API; a form's POST is ``navigate`` too, and so is a frame's GET."""
+    return (
+        method in _READING
+        and headers.get(b"sec-fetch-mode") == b"navigate"
+        and headers.get(b"sec-fetch-dest") == b"document"
+    )
+
+
+class Cors:
+    """Adds header fields to every answer of the application, so that pages can read errors too."""
+
+    def __init__(self, app: ASGIApp, *, origins: Sequence[str]) -> None:
+        self._app = app
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        await self._app(scope, receive, self._permitting(scope, send))
+
+    def _permitting(self, scope: Scope, send: Send) -> Send:
+        extra = self._headers(scope)
+
+        async def permit(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        return permit
+
+    def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        origin = dict(scope["headers"]).get(b"origin")
+        if origin not in self._origins:
+            return [_VARY]
+        asks_first = _PREFLIGHT if scope["method"] == "OPTIONS" else ()
+        return [_VARY, (b"access-control-allow-origin", origin), _EXPOSED, *asks_first]
+
 
 _VIEWS = "/view/"
 _new_view = re.compile(r"/api/v1/addresses/[^/]+/messages/[^/]+/view").fullmatch  # as app.py routes it

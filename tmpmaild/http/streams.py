@@ -15,14 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from tmpmaild.checks import Mistakes
 from tmpmaild.errors import InvalidRequest, RequestError
 from tmpmaild.http.answers import StreamSlots
-from tmpmaild.http.parsing import read_body, read_query
-from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id
-from tmpmaild.http.resource import body, client, take_token, token, unless_gone
-from tmpmaild.http.schemas import AddressResource, Nothing
-from tmpmaild.http.wire import Wire
+from tmpmaild.http.problems import body, client, take_token, token, unless_gone
+from tmpmaild.http.requests import FollowedInbox, FollowRequest, StreamQuery, last_event_id, read_body, read_query
+from tmpmaild.http.schemas import AddressResource, Nothing, Wire
 from tmpmaild.inboxes.events import Overflow
-from tmpmaild.inboxes.following import Event, Following
-from tmpmaild.inboxes.followingseveral import NamedEvent, SeveralEvent, Unavailable, Wish, follow_several
+from tmpmaild.inboxes.following import Event, Following, NamedEvent, SeveralEvent, Unavailable, Wish, follow_several
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail import addresses
 from tmpmaild.model import Message

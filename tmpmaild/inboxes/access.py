@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
-from tmpmaild.inboxes.losses import Loss, Losses
+from tmpmaild.inboxes.caches import Loss, Losses
 from tmpmaild.mail import addresses
 from tmpmaild.model import Inbox
 from tmpmaild.storage.base import Storage

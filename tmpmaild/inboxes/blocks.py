@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 
 from tmpmaild import hostnames
+from tmpmaild.clients import Network, parse_ip
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import PathSyntaxError
 from tmpmaild.model import Block
-from tmpmaild.peers import Network, parse_ip
 
 CLIENT, NAME, SENDER, TARGET = "client", "name", "sender", "target"
 

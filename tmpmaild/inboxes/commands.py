@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from tmpmaild.clients import Network, Networks, client_name
 from tmpmaild.commands import Answer, Command, NoArguments, Octets
 from tmpmaild.errors import AddressExpired, AddressNotFound, CommandError
 from tmpmaild.inboxes import blocks
@@ -17,7 +18,6 @@ from tmpmaild.inboxes.blocks import CLIENT, NAME, SENDER, Blocks
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.mail import addresses
 from tmpmaild.model import Block, InboxEntry
-from tmpmaild.peers import Network, Networks, client_name
 from tmpmaild.storage.base import Policy, Storage
 
 _PART_BYTES = 256 * 1024

@@ -1,17 +1,17 @@
 """Waiting for mail, and following all events of an inbox. How listeners are woken is in ``events.py``."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound
+from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
 from tmpmaild.inboxes.access import Access
 from tmpmaild.inboxes.events import Bus, Notice, Subscription, WakeUp
-from tmpmaild.inboxes.filtering import rest_of
-from tmpmaild.inboxes.reading import MailReader
+from tmpmaild.inboxes.reading import MailReader, rest_of
 from tmpmaild.model import ExpiryMoved, Held, Inbox, InboxDeleted, Listing, Message, Page, VerdictReached
 
 # Bounds the memory of a listener that does not read; a longer body is cut, and the client reads that message by id.
@@ -218,3 +218,114 @@ class _Looking:
 def seconds_until(expires_at_ms: int, now_ms: int) -> float:
     """Return how long to sleep so as to wake when an inbox ends."""
     return max((expires_at_ms - now_ms) / 1000, 0.001)
+
+
+class Wish(Struct, frozen=True):
+    """An inbox to follow: the address as the client writes it, its token, and which of its messages are wanted."""
+
+    address: str
+    token: str | None = None
+    after: str | None = None
+    has: frozenset[Held] = frozenset()
+
+
+class Unavailable(Struct, frozen=True):
+    """An inbox cannot be read, for whatever reason. ``named`` is its address as the client wrote it."""
+
+    named: str
+
+
+class NotLookedAt(Struct, frozen=True):
+    """An inbox was not opened, because the client could not pay for one that cannot be read."""
+
+    named: str
+
+
+class NamedEvent(Struct, frozen=True):
+    """An event of one of several inboxes."""
+
+    named: str
+    event: Event
+    following: Following
+
+
+SeveralEvent = NamedEvent | Unavailable | NotLookedAt
+
+
+@asynccontextmanager
+async def follow_several(
+    follower: Follower, wishes: Sequence[Wish], pay: Callable[[], Awaitable[bool]]
+) -> AsyncIterator["SeveralFollowing"]:
+    """Follow those of the inboxes that can be read.
+
+    ``pay`` is called for each other one, before anything is said about it; if it returns False, that one and all after
+    it are not followed. So how many can be read is not known either, beyond what was paid for.
+    """
+    wake_up = WakeUp()
+    async with AsyncExitStack() as stack:
+        several = SeveralFollowing(wake_up)
+        for number, wish in enumerate(wishes):
+            try:
+                one = follower.follow(wish.address, wish.after, wish.token, has=wish.has, shared=wake_up)
+                several.add(wish.address, await stack.enter_async_context(one))
+            except (AddressNotFound, AddressExpired, Unauthorized):
+                if not await pay():
+                    several.leave_out([NotLookedAt(left.address) for left in wishes[number:]])
+                    break
+                several.leave_out([Unavailable(wish.address)])
+        yield several
+
+
+class SeveralFollowing:
+    """The events of several inboxes for one listener."""
+
+    def __init__(self, wake_up: WakeUp) -> None:
+        self._wake_up = wake_up
+        self._left_out: list[Unavailable | NotLookedAt] = []
+        self._open: deque[tuple[str, Following]] = deque()
+
+    def add(self, named: str, following: Following) -> None:
+        """Add an inbox whose subscription has the listener's wake-up."""
+        self._open.append((named, following))
+
+    def leave_out(self, inboxes: Sequence[Unavailable | NotLookedAt]) -> None:
+        """Add inboxes that are not followed; ``next`` returns them first."""
+        self._left_out += inboxes
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether ``next`` has returned the end of every inbox."""
+        return not self._left_out and not self._open
+
+    async def next(self, seconds: float) -> Sequence[SeveralEvent]:
+        """Return the next events of one inbox, or those of inboxes left out; an empty list if none come in time.
+
+        Raises as ``Following.next``.
+        """
+        if self._left_out:
+            left_out, self._left_out = self._left_out, []
+            return left_out
+        deadline = anyio.current_time() + seconds
+        while True:
+            events = await self._look()
+            left_seconds = deadline - anyio.current_time()
+            if events or left_seconds <= 0:
+                return events
+            if any(following.has_unread for _, following in self._open):
+                continue
+            await self._wake_up.wait(min([left_seconds, *[following.seconds_left for _, following in self._open]]))
+
+    async def may_show(self, event: SeveralEvent) -> bool:
+        """Return as ``Following.may_show``."""
+        return not isinstance(event, NamedEvent) or await event.following.may_show(event.event)
+
+    async def _look(self) -> Sequence[NamedEvent]:
+        """Return events of the next inbox that has some; it takes its next turn after all others."""
+        for _ in range(len(self._open)):
+            named, following = self._open.popleft()
+            events = await following.look()
+            if not following.has_ended:
+                self._open.append((named, following))
+            if events:
+                return [NamedEvent(named, event, following) for event in events]
+        return []

@@ -3,8 +3,9 @@
 What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from functools import partial
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import TypeVar
 
 import anyio
@@ -13,16 +14,219 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
+from tmpmaild.findings import codes, links
 from tmpmaild.inboxes.access import Access, present
-from tmpmaild.inboxes.caches import ListingCache, page_characters
+from tmpmaild.inboxes.caches import FindingsCache, ListingCache, Loss, message_characters, page_characters
 from tmpmaild.inboxes.delivering import Check
-from tmpmaild.inboxes.filtering import filtered, is_filter
-from tmpmaild.inboxes.finding import Detector
-from tmpmaild.inboxes.losses import Loss
-from tmpmaild.mail import extracts, mbox, tracefields
-from tmpmaild.model import Attachment, Details, FullMessage, Held, Inbox, InboxChange, Listing, Message, Page, Source
+from tmpmaild.mail import extracts, htmltext
+from tmpmaild.model import (
+    Attachment,
+    Details,
+    Findings,
+    FullMessage,
+    Held,
+    Inbox,
+    InboxChange,
+    Link,
+    Listing,
+    Message,
+    Page,
+    Source,
+    Texts,
+    unchecked,
+)
 from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
-from tmpmaild.verdicts import unchecked
+
+MOST_LOOKED_AT = 200
+_PORTION = 50
+
+
+def is_filter(page: Page) -> bool:
+    """Return whether messages must be looked at to tell whether they are on this page."""
+    return not page.has <= {"attachment"}
+
+
+def rest_of(page: Page, message_id: str) -> Page:
+    """Return the page with what comes after a message, in the order of the page."""
+    return replace(page, after=message_id) if page.ascending else replace(page, before=message_id)
+
+
+async def filtered(page: Page, read: Callable[[Page], Awaitable[Listing]]) -> Listing:
+    """Return a page of messages that have what ``page`` says; ``read`` reads messages with their codes and links."""
+    filtering = _Filtering(page)
+    while True:
+        part = await read(filtering.next_part())
+        filtering.take(part)
+        if filtering.ended:
+            return filtering.listing(part)
+
+
+class _Filtering:
+    """One page that is being put together."""
+
+    def __init__(self, page: Page) -> None:
+        self.ended = False
+        self._page = page
+        self._rest = page
+        self._kept: list[Message] = []
+        self._left = MOST_LOOKED_AT
+        self._has_more = False
+        self._searched_to: str | None = None
+        self._looked_to: str | None = None
+        self._is_waiting = False
+
+    def next_part(self) -> Page:
+        """Return which messages to look at next."""
+        return replace(self._rest, limit=min(_PORTION, self._left))
+
+    def take(self, part: Listing) -> None:
+        """Keep what belongs on the page."""
+        looked_at = self._keep(part.messages)
+        self._left -= looked_at
+        # Newest first, mail that comes between two parts is above both: it is left to the next wait.
+        self._searched_to = part.searched_to if self._page.ascending else self._searched_to or part.searched_to
+        if looked_at:
+            self._looked_to = part.messages[looked_at - 1].id
+            self._rest = rest_of(self._bounded(), self._looked_to)
+        if self._is_waiting:
+            self._searched_to = None
+        self._has_more = not self._is_waiting and looked_at > 0 and (part.has_more or looked_at < len(part.messages))
+        has_room = len(self._kept) < self._page.limit and self._rest.other_characters > 0
+        self.ended = not self._has_more or not has_room or self._left == 0
+
+    def _keep(self, messages: Sequence[Message]) -> int:
+        """Keep what matches until the page is full; return how many messages were looked at."""
+        for number, message in enumerate(messages):
+            if len(self._kept) == self._page.limit:
+                return number
+            if not _has_all(message, self._page):
+                continue
+            if "verdict" not in self._page.has or message.authentication is not None:
+                self._kept.append(message)
+            elif self._page.ascending:  # its verdict comes: nothing that follows may go before
+                self._is_waiting = True
+                return number
+        return len(messages)
+
+    def _bounded(self) -> Page:
+        """Return the page with what is left of its two bounds."""
+        bodies = [message.body for message in self._kept]
+        bodies_bytes = sum([len(body.encode()) for body in bodies])
+        others = sum([message_characters(message) for message in self._kept]) - sum(map(len, bodies))
+        return replace(
+            self._rest,
+            bodies_bytes=max(self._page.bodies_bytes - bodies_bytes, 0),
+            other_characters=max(self._page.other_characters - others, 0),
+        )
+
+    def listing(self, last_part: Listing) -> Listing:
+        """Return what was kept."""
+        return replace(
+            last_part,
+            messages=tuple(self._kept),
+            has_more=self._has_more,
+            searched_to=self._searched_to,
+            looked_to=self._looked_to,
+        )
+
+
+def _has_all(message: Message, page: Page) -> bool:
+    """Return whether a message has the findings that are asked for."""
+    found = message.findings
+    return ("code" not in page.has or bool(found.codes)) and ("link" not in page.has or bool(found.links))
+
+
+log = logging.getLogger(__name__)
+
+_TEXT_CHARACTERS = 128 * 1024
+_LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
+_MESSAGES_AT_ONCE = 8
+_BYTES_AT_ONCE = 64 * 1024
+
+
+class Detector:
+    """Adds the detected codes and links to messages."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._cache = FindingsCache()
+        # A little at a time, so that a page of hundreds does not delay other requests until it is done; and large mail
+        # by itself, so that much of it does not delay the readers of small mail.
+        self._small_turn, self._large_turn = anyio.Lock(), anyio.Lock()
+        self.update = self._cache.update
+        self.forget_expired = self._cache.forget_expired
+
+    async def add_findings(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the messages with their codes and links."""
+        found = {message.id: self._cache.get(message.id) for message in messages}
+        unknown = [message for message in messages if found[message.id] is None]
+        for portion in _portions(unknown):
+            async with self._small_turn if portion[0].size_bytes <= _BYTES_AT_ONCE else self._large_turn:
+                found |= await self._find(inbox, portion)
+        return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
+
+    async def _find(self, inbox: Inbox, messages: Sequence[Message]) -> dict[str, Findings | None]:
+        found = {message.id: self._cache.get(message.id) for message in messages}
+        still_unknown = [message for message in messages if found[message.id] is None]
+        generation = self._cache.generation
+        to_read = [message.id for message in still_unknown if message.has_html or message.truncated]
+        read = await self._storage.read_texts(inbox.id, to_read, _TEXT_CHARACTERS) if to_read else ()
+        texts = {one.message_id: one for one in read}
+        pairs = [(message, texts.get(message.id) or _texts(message)) for message in still_unknown]
+        for (message, _), findings in zip(pairs, await anyio.to_thread.run_sync(_look, pairs), strict=True):
+            found[message.id] = findings
+            self._cache.put(inbox, message.id, findings, generation)
+        return found
+
+
+def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """Yield a few messages at a time that are small together, or a large one alone."""
+    portion: list[Message] = []
+    room_bytes = _BYTES_AT_ONCE
+    for message in messages:
+        if portion and (message.size_bytes > room_bytes or len(portion) == _MESSAGES_AT_ONCE):
+            yield portion
+            portion, room_bytes = [], _BYTES_AT_ONCE
+        portion.append(message)
+        room_bytes -= message.size_bytes
+    if portion:
+        yield portion
+
+
+def _texts(message: Message) -> Texts:
+    return Texts(message.id, message.body[:_TEXT_CHARACTERS], "")
+
+
+def _look(pairs: Sequence[tuple[Message, Texts]]) -> list[Findings]:
+    return [_findings_or_none(message.subject, texts) for message, texts in pairs]
+
+
+def _findings_or_none(subject: str, texts: Texts) -> Findings:
+    try:
+        return _findings(subject, texts)
+    except Exception:  # a mail must be readable even if this fails
+        log.exception("looking for codes and links failed")
+        return Findings()
+
+
+def _findings(subject: str, texts: Texts) -> Findings:
+    # Once, for codes and links; not again where that was done at the delivery.
+    to_text = (lambda _: texts.body) if texts.is_of_html else cache(htmltext.to_text)
+    found = codes.find(subject, texts.body)
+    if not found and texts.html:  # the text part may only say that the mail is to be read as HTML
+        text = to_text(texts.html)
+        found = () if text == texts.body else codes.find(subject, text)
+    return Findings(found, tuple(_bounded(links.find(texts.body, texts.html, to_text))))
+
+
+def _bounded(found: Iterable[Link]) -> Iterator[Link]:
+    room = _LINKS_CHARACTERS
+    for link in found:
+        room -= len(link.href) + len(link.text)
+        if room < 0:
+            return
+        yield link
+
 
 T = TypeVar("T")
 
@@ -189,13 +393,13 @@ class MailReader:
         return shown
 
     async def _as_shown(self, inbox: Inbox, source: Source) -> tuple[bytes, bytes | None]:
-        trace, raw = tracefields.fields(source, self.hostname), source.raw
+        trace, raw = extracts.fields(source, self.hostname), source.raw
         if self.check is not None:
             if source.authentication is None:
                 self.check(inbox.address, source.id)
-            trace = tracefields.results(source, self.hostname) + trace
+            trace = extracts.results(source, self.hostname) + trace
             if raw is not None:
-                raw = await anyio.to_thread.run_sync(tracefields.without_results_of, raw, self.hostname)
+                raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
         return trace, raw
 
     async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
@@ -227,7 +431,7 @@ class MailReader:
         inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
         trace, raw = await self._as_shown(inbox, source)
         assert raw is not None
-        part = await anyio.to_thread.run_sync(mbox.entry, source, trace, raw, limiter=self._extractors)
+        part = await anyio.to_thread.run_sync(extracts.entry, source, trace, raw, limiter=self._extractors)
         try:
             await self.confirm(inbox, source.id, since)
         except MessageNotFound:

@@ -8,25 +8,22 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tmpmaild.checks import Mistakes
-from tmpmaild.counted import counted
 from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, RequestError
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
 from tmpmaild.inboxes.blocks import Blocks
 from tmpmaild.inboxes.caches import RecipientCache
-from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, UnknownAddress
+from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, Rules, UnknownAddress
 from tmpmaild.inboxes.delivering import Check, Deliverer
 from tmpmaild.inboxes.events import Bus
-from tmpmaild.inboxes.faults import Fault, Faults
+from tmpmaild.inboxes.faults import Fault, Faults, Refusals
 from tmpmaild.inboxes.following import Follower
 from tmpmaild.inboxes.reading import MailReader
-from tmpmaild.inboxes.refusals import Refusals
-from tmpmaild.inboxes.rules import Rules
 from tmpmaild.inboxes.viewing import Viewer
 from tmpmaild.inboxes.webhooks import Webhooks
 from tmpmaild.mail import addresses
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import Envelope, Inbox, InboxChange
+from tmpmaild.model import Envelope, Inbox, InboxChange, counted
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, Storage
 from tmpmaild.webhookmodel import Webhook
 

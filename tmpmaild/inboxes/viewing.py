@@ -13,11 +13,10 @@ from msgspec import Struct, json
 
 from tmpmaild.errors import MessageNotFound
 from tmpmaild.inboxes.access import Access, present
-from tmpmaild.mail import extracts, htmlpage, htmlview, mime
+from tmpmaild.mail import extracts, htmlview, mime
 from tmpmaild.mail.htmlview import View
-from tmpmaild.model import Inbox, Message, Texts
+from tmpmaild.model import Inbox, Message, Texts, rfc3339
 from tmpmaild.storage.base import Permit, Storage
-from tmpmaild.times import rfc3339
 
 LIFETIME_MS = 60_000
 _TEXT_CHARACTERS = 2 * 1024 * 1024
@@ -111,7 +110,7 @@ class Viewer:
             raise MessageNotFound("it has been deleted since")
         images = await self._images(grant, texts[0].html, permit) if texts[0].html else {}
         view = await self._render(texts[0], images, remote_images=grant.remote_images)
-        return View(htmlpage.titled(view.html, _title(message), _time(message)), view.remote_images)
+        return View(htmlview.titled(view.html, _title(message), _time(message)), view.remote_images)
 
     def _check(self, grant: Grant) -> None:
         if grant.expires_at_ms <= self._clock():

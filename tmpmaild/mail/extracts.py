@@ -5,12 +5,16 @@ Which part is which attachment is decided in ``mime.py``, so that it is the same
 
 import re
 from base64 import b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from functools import partial
+from ipaddress import IPv6Address, ip_address
 from urllib.parse import unquote
 
-from tmpmaild.mail import addresslists, headers, mime, parts
-from tmpmaild.model import Details, Person
+from tmpmaild import hostnames
+from tmpmaild.mail import addresses, headers, mime
+from tmpmaild.model import Details, DkimVerdict, Envelope, Person, Source
 
 MAX_MAILBOXES = 100
 MAX_MESSAGE_ID_CHARACTERS = 998
@@ -83,7 +87,7 @@ def attachment(raw: bytes, index: int) -> bytes | None:
     The other parts are not decoded; still a large mail is work for a thread.
     """
     attached = mime.attached(raw)
-    return parts.content(raw, attached[index], {}) if 0 <= index < len(attached) else None
+    return mime.content(raw, attached[index], {}) if 0 <= index < len(attached) else None
 
 
 def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[str, str]:
@@ -98,7 +102,7 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
     them: the URL says what they are, not what the mail calls them. SVG is not taken: it is a document, with
     scripts and references of its own once it is opened by itself, and can be made to cost minutes to draw.
     """
-    by_id: dict[str, parts.Part] = {}
+    by_id: dict[str, mime.Part] = {}
     for part in mime.attached(raw):
         by_id.setdefault(part.content_id, part)
     by_id.pop("", None)
@@ -108,7 +112,7 @@ def images(raw: bytes, content_ids: Collection[str], up_to_bytes: int) -> dict[s
     urls: dict[str, str] = {}
     for content_id, part in by_id.items():
         if content_id in spellings and part.content_type in mime.IMAGE_TYPES:
-            octets = parts.content(raw, part, {})
+            octets = mime.content(raw, part, {})
             if len(octets) <= up_to_bytes and (recognised := image_type(octets)):
                 up_to_bytes -= len(octets)
                 url = f"data:{recognised};base64,{b64encode(octets).decode('ascii')}"
@@ -126,7 +130,7 @@ def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]
     found: list[tuple[str, str]] = []
     for name, value in fields:
         if name.lower() == wanted and len(found) < MAX_MAILBOXES:
-            found += addresslists.all_of(value)
+            found += headers.all_of(value)
     return tuple([Person(address, name) for name, address in found[:MAX_MAILBOXES]])
 
 
@@ -140,7 +144,7 @@ def _message_id(value: str) -> str:
 
 def _date_ms(value: str) -> int | None:
     """Read a date (RFC 5322 §3.3 and §4.3, ISO 8601); None when it cannot be read or is not of 1970 to 9999."""
-    text = " ".join(addresslists.without_comments(value[:_MAX_DATE_CHARACTERS]).split())
+    text = " ".join(headers.without_comments(value[:_MAX_DATE_CHARACTERS]).split())
     match = next(filter(None, (date.match(text) for date in _DATES)), None)
     try:
         return _time_ms(match.groupdict("")) if match else None
@@ -172,3 +176,145 @@ def _offset_minutes(pieces: dict[str, str]) -> int:
         return 60 * _ZONE_HOURS.get(pieces["zone"].lower(), 0)
     minutes = 60 * int(pieces["offset_hours"]) + int(pieces["offset_minutes"] or 0)
     return -minutes if pieces["sign"] == "-" else minutes
+
+
+_RESULTS = re.compile(rb"^(authentication-results[ \t]*+):([^\n]*+(?:\n[ \t][^\n]*+)*)", re.IGNORECASE | re.MULTILINE)
+_MOST_NAME_CHARACTERS = 1024
+_PVALUE = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
+
+
+def fields(source: Source, hostname: str) -> bytes:
+    """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
+
+    The envelope is what a stranger said: only what is a path, a host name or an address by the grammar gets in, so
+    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``source``.
+    """
+    envelope = source.envelope
+    recipient = _path(envelope.recipients[0])
+    lines = [
+        f"Return-Path: <{_path(envelope.sender)}>",
+        f"Received: from {_client(envelope)}",
+        f"\tby {hostname} with {_protocol(envelope)} id {source.id}",
+        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(source.received_at_ms)}",
+    ]
+    return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def results(source: Source, hostname: str) -> bytes:
+    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
+    found = source.authentication
+    if found is None:
+        return b""
+    by = "smtp.mailfrom" if source.envelope.sender else "smtp.helo"
+    methods = [_method("spf", found.spf.result, found.spf.reason, {by: found.spf.domain})]
+    methods += [
+        _method("dkim", one.result, one.reason, {"header.d": one.domain, "header.s": one.selector})
+        for one in found.dkim or (DkimVerdict("none"),)
+    ]
+    methods += [
+        _method("dmarc", found.dmarc.result, found.dmarc.reason, {"header.from": found.dmarc.domain}),
+        _method("arc", found.arc.result, found.arc.reason, {}),
+    ]
+    return "".join([f"Authentication-Results: {hostname}", *[f";\r\n\t{one}" for one in methods], "\r\n"]).encode()
+
+
+def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> str:
+    """Return a result; of what strangers wrote only what can do no harm in a header field."""
+    shown = "".join(_NOT_QUOTABLE.split(reason))
+    parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
+    return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
+
+
+def without_results_of(raw: bytes, hostname: str) -> bytes:
+    """Return a mail in which no ``Authentication-Results`` has our name: a field that does is renamed (RFC 8601 §5).
+
+    So is one that does not tell its name within 1,024 characters. Takes long for the event loop.
+    """
+    end = raw.find(b"\r\n\r\n")
+    header = raw if end < 0 else raw[:end]
+    return _RESULTS.sub(partial(_renamed, hostname.lower()), header) + raw[len(header) :]
+
+
+def _renamed(hostname: str, field: re.Match[bytes]) -> bytes:
+    text = field[2][:_MOST_NAME_CHARACTERS].decode("ascii", "surrogateescape")
+    value, end, _ = headers.without_comments(text).partition(";")
+    name = value.split()
+    is_told = bool(end) or len(field[2]) <= _MOST_NAME_CHARACTERS
+    is_ours = not is_told or (bool(name) and name[0].strip('"').lower() == hostname)
+    return b"X-Claimed-" + field[0] if is_ours else field[0]
+
+
+def _path(text: str) -> str:
+    """Return a path as it was written, ``""`` for the null path and for what is none."""
+    try:
+        addresses.parse_path(text.encode(), utf8=True)
+    except ValueError:  # UnicodeEncodeError of a lone surrogate too
+        return ""
+    return text
+
+
+def _client(envelope: Envelope) -> str:
+    """Return the Extended-Domain of ``from``: who the client said it is, and where it really was."""
+    name, literal = _host(envelope.helo), _literal(envelope.remote_ip)
+    if literal:
+        return f"{name or literal} ({literal})"
+    # Over a Unix socket there is no address, and a literal alone is not in the grammar.
+    return name if name and not name.startswith("[") else "unknown"
+
+
+def _host(helo: str) -> str:
+    try:
+        return hostnames.check_address_literal(helo) if helo.startswith("[") else hostnames.to_ascii(helo)
+    except ValueError:
+        return ""
+
+
+def _literal(ip: str) -> str:
+    """Return the address literal (RFC 5321 §4.1.3) of an IP address, ``""`` of anything else."""
+    try:
+        address = ip_address(ip.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return f"[IPv6:{address}]" if isinstance(address, IPv6Address) else f"[{address}]"
+
+
+def _protocol(envelope: Envelope) -> str:
+    """Return the keyword of RFC 3848, or of RFC 6531 §4.3 where an address is in UTF-8."""
+    if envelope.session.greeting == "HELO":
+        return "SMTP"
+    utf8 = not (envelope.sender + envelope.recipients[0]).isascii()
+    return ("UTF8SMTP" if utf8 else "ESMTP") + ("S" if envelope.tls else "")
+
+
+def _date(time_ms: int) -> str:
+    return format_datetime(datetime.fromtimestamp(time_ms // 1000, UTC))
+
+
+_FROM = re.compile(rb"^(?=>*+From )", re.MULTILINE)
+_PLAIN_SENDER = re.compile(r"[!-~]+")
+_SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
+
+
+def entry(source: Source, *octets: bytes) -> bytes:
+    """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
+
+    Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
+    each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
+    """
+    sender = source.envelope.sender
+    by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
+    at = datetime.fromtimestamp(source.received_at_ms // 1000, UTC).ctime()
+    mail = [part for one in octets for part in _quoted(one)]
+    end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
+    return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])
+
+
+def _quoted(octets: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(octets):
+        end = octets.find(b"\n", start + _SLICE_BYTES) + 1 or len(octets)
+        yield _FROM.sub(b">", octets[start:end].replace(b"\r\n", b"\n"))
+        start = end

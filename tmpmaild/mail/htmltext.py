@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from tmpmaild.mail import charsets, hiding
-from tmpmaild.mail.csscascade import Cascade, sheets_of
+from tmpmaild.mail.hiding import Cascade, sheets_of
 from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped
 from tmpmaild.mail.htmltree import names
 

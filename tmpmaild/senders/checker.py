@@ -17,11 +17,10 @@ import anyio.to_thread
 from tmpmaild.errors import RequestError
 from tmpmaild.mail import addresses
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
-from tmpmaild.model import Source
-from tmpmaild.senders import dmarc, sendinghosts, signatures
+from tmpmaild.model import Authentication, Source, unchecked
+from tmpmaild.senders import dkim, dmarc, spf
 from tmpmaild.senders.resolver import Lookup, Resolver
 from tmpmaild.storage.base import ANY_SIZE, Storage
-from tmpmaild.verdicts import Authentication, unchecked
 
 _TASKS: Final = 8
 _MOST_QUEUED: Final = 256
@@ -122,8 +121,8 @@ class Checker:
         raw = source.raw or b""
         with self._turn:
             lookup = Lookup(self._resolver, self._timeout_seconds, self._turn)
-            by_spf = sendinghosts.check(source.envelope, lookup)
-            by_dkim, chain = signatures.check(raw, lookup, source.received_at_ms / 1000)
+            by_spf = spf.check(source.envelope, lookup)
+            by_dkim, chain = dkim.check(raw, lookup, source.received_at_ms / 1000)
             by_dmarc = dmarc.check(raw, by_spf, by_dkim, lookup)
             self._checks.add(by_dmarc.result)
             self._took.observe(time.monotonic() - begun)

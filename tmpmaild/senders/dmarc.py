@@ -8,9 +8,9 @@ from dkim.util import InvalidTagValueList, parse_tag_value
 from publicsuffixlist import PublicSuffixList
 
 from tmpmaild import hostnames
-from tmpmaild.mail import addresslists, headers, mime
+from tmpmaild.mail import headers, mime
+from tmpmaild.model import DkimVerdict, DmarcVerdict, SpfVerdict
 from tmpmaild.senders.resolver import Answer, Lookup, Unresolved, printable
-from tmpmaild.verdicts import DkimVerdict, DmarcVerdict, SpfVerdict
 
 _MOST_RECORD_BYTES: Final = 4096
 _VERSION: Final = re.compile(rb"v\s*=\s*DMARC1\s*(?:;|$)")
@@ -67,7 +67,7 @@ def _compared(
 def _authors(header: headers.Cut) -> tuple[list[str], int]:
     """Return the domain of each author, "" of one that has none, and how many From fields there are."""
     values = [value for name, value in headers.shown(header, {}) if name.lower() == "from"]
-    addresses = [address for value in values for _, address in addresslists.all_of(value)]
+    addresses = [address for value in values for _, address in headers.all_of(value)]
     return [_domain(address) if _is_shown(address) else "" for address in addresses], len(values)
 
 

@@ -2,22 +2,181 @@
 
 import asyncio
 import logging
+import re
 import ssl
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Protocol
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from tmpmaild.inboxes.refusals import Refusals
-from tmpmaild.peers import Networks, belongs, client_name
+from tmpmaild.clients import Networks, belongs, client_name
+from tmpmaild.inboxes.faults import Refusals
+from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.bounds import Account, Memory, UnknownRecipients
 from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.measures import SmtpMeasures
-from tmpmaild.smtp.replies import Reply
+from tmpmaild.smtp.replies import MEMORY_FULL, Reply
+
+MAX_V1_BYTES: Final = 107
+_MAX_V2_REST_BYTES = 4096  # what follows the 16 octets; addresses and the longest TLVs that proxies send are within it
+
+_V1_START = b"PROXY "
+_IP = rb"([0-9A-Fa-f.:]+)"
+_PORT = rb"(0|[1-9][0-9]{0,4})"
+_v1_line = re.compile(
+    rb"PROXY (?:UNKNOWN(?: [^\r\n]*)?|TCP([46]) %s %s %s %s)\r\n" % (_IP, _IP, _PORT, _PORT)
+).fullmatch
+_MAX_PORT = 65_535
+
+_V2_START = b"\r\n\r\n\0\r\nQUIT\n"
+_V2_FIXED_BYTES = 16
+_V2_LOCAL, _V2_PROXY = 0x20, 0x21
+_V2_MAX_FAMILY, _V2_MAX_TRANSPORT = 3, 2
+_V2_TCP4, _V2_TCP6 = 0x11, 0x21
+_V2_ADDRESS_BYTES = {_V2_TCP4: 12, _V2_TCP6: 36}
+
+Peer = tuple[str, int]
+
+
+class BadHeader(Exception):
+    """The octets are not, and cannot become, a header; ``str()`` says why and repeats none of them."""
+
+
+class ProxyHeader(Struct, frozen=True):
+    """A header of ``size_bytes``. ``client`` is None where the proxy speaks for itself, as in a health check."""
+
+    client: Peer | None
+    size_bytes: int
+
+
+def parse(octets: bytes) -> ProxyHeader | None:
+    """Read the header at the start of what has come; None: more is needed. Raises BadHeader as early as it can."""
+    if _begins(octets, _V1_START):
+        return _parse_v1(octets)
+    if _begins(octets, _V2_START):
+        return _parse_v2(octets)
+    raise BadHeader("there is none")
+
+
+def _begins(octets: bytes, start: bytes) -> bool:
+    return octets[: len(start)] == start[: len(octets)]
+
+
+def _parse_v1(octets: bytes) -> ProxyHeader | None:
+    size_bytes = octets.find(b"\n", 0, MAX_V1_BYTES) + 1
+    if not size_bytes:
+        if len(octets) >= MAX_V1_BYTES:
+            raise BadHeader("its line does not end")
+        return None
+    match = _v1_line(octets[:size_bytes])
+    if match is None:
+        raise BadHeader("its line is malformed")
+    version, *values = match.groups()
+    return ProxyHeader(_v1_client(version, *values) if version else None, size_bytes)
+
+
+def _v1_client(version: bytes, *values: bytes) -> Peer:
+    source, destination, source_port, destination_port = (value.decode() for value in values)
+    kind = IPv4Address if version == b"4" else IPv6Address
+    try:
+        client, _ = kind(source), kind(destination)
+    except ValueError as error:
+        raise BadHeader("an address is malformed") from error
+    if max(int(source_port), int(destination_port)) > _MAX_PORT:
+        raise BadHeader("there is no such port")
+    return _name(client), int(source_port)
+
+
+def _parse_v2(octets: bytes) -> ProxyHeader | None:
+    if len(octets) < _V2_FIXED_BYTES:
+        return None
+    command, family = octets[12:14]
+    rest_bytes = int.from_bytes(octets[14:16])
+    if command not in (_V2_LOCAL, _V2_PROXY):
+        raise BadHeader("neither LOCAL nor PROXY of version 2")
+    if rest_bytes > _MAX_V2_REST_BYTES:
+        raise BadHeader("it is too long")
+    if command == _V2_PROXY:
+        _check_family(family, rest_bytes)
+    size_bytes = _V2_FIXED_BYTES + rest_bytes
+    if len(octets) < size_bytes:
+        return None
+    return ProxyHeader(_v2_client(family, octets) if command == _V2_PROXY else None, size_bytes)
+
+
+def _check_family(family: int, rest_bytes: int) -> None:
+    if family >> 4 > _V2_MAX_FAMILY or family & 0xF > _V2_MAX_TRANSPORT:
+        raise BadHeader("its family of addresses is unknown")
+    if rest_bytes < _V2_ADDRESS_BYTES.get(family, 0):
+        raise BadHeader("it is shorter than its addresses")
+
+
+def _v2_client(family: int, octets: bytes) -> Peer | None:
+    """Return the client of a TCP connection; who comes by anything else has no address here that limits know."""
+    if family == _V2_TCP4:
+        return _name(IPv4Address(octets[16:20])), int.from_bytes(octets[24:26])
+    if family == _V2_TCP6:
+        return _name(IPv6Address(octets[16:32])), int.from_bytes(octets[48:50])
+    return None
+
+
+def _name(address: IPv4Address | IPv6Address) -> str:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
+
+
+class SmtpMeasures:
+    """The numbers of all SMTP connections; ``sessions`` returns how many are open."""
+
+    def __init__(self, sessions: Callable[[], int], held_bytes: Callable[[], int]) -> None:
+        self._mails = Count(
+            "smtp_mails_total",
+            "Mails that came to their final dot, by result (accepted, refused) and the reply's status code.",
+            ("result", "status"),
+        )
+        self._accepted_bytes = Count("smtp_accepted_bytes_total", "Octets of the accepted mails.")
+        self._refusals = Count(
+            "smtp_refusals_total", "Negative replies, by code and enhanced status code.", ("code", "status")
+        )
+        self._limits = Count(
+            "smtp_refused_connections_total", "Connections refused, by the limit they met, or blocked.", ("limit",)
+        )
+        self._memory = Count(
+            "smtp_memory_refusals_total",
+            "Mails refused because too much mail was coming in at once, for all or one client.",
+        )
+        self._store_seconds = Histogram("smtp_store_seconds", "From the final dot of a mail to its reply.")
+        self._gauges = (
+            Gauge("smtp_sessions", "Open SMTP connections.", sessions),
+            Gauge("smtp_held_bytes", "Octets of unfinished and unstored mail in memory.", held_bytes),
+        )
+
+    def __iter__(self) -> Iterator[Measure]:
+        """Yield every measure."""
+        counted = (self._mails, self._accepted_bytes, self._refusals, self._limits, self._memory, self._store_seconds)
+        return iter((*counted, *self._gauges))
+
+    def count_mail(self, reply: Reply, octets: int, seconds: float) -> None:
+        """Count a mail with the reply to its final dot."""
+        self._mails.add("accepted" if reply.is_positive else "refused", reply.enhanced_status)
+        if reply.is_positive:
+            self._accepted_bytes.add(by=octets)
+            self._store_seconds.observe(seconds)
+
+    def count_refusal(self, reply: Reply) -> None:
+        """Count a negative reply."""
+        self._refusals.add(str(reply.code), reply.enhanced_status)
+        if reply is MEMORY_FULL:
+            self._memory.add()
+
+    def count_refused_connection(self, limit: str) -> None:
+        """Count a connection that was refused because of a limit, named by its key."""
+        self._limits.add(limit)
+
 
 _DRAIN_SECONDS = 0.002
 # When places run out, a connection is asked to give way at most once in this time; so asking costs a constant.

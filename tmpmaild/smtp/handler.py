@@ -17,9 +17,8 @@ from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import AcceptedRecipient, Envelope, Handover
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.bounds import UnknownRecipients
-from tmpmaild.smtp.measures import SmtpMeasures
-from tmpmaild.smtp.replies import Reply
-from tmpmaild.smtp.requests import Recipient
+from tmpmaild.smtp.connections import SmtpMeasures
+from tmpmaild.smtp.replies import Recipient, Reply
 
 log = logging.getLogger(__name__)
 

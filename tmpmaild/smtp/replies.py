@@ -9,6 +9,7 @@ from typing import final
 from msgspec import Struct
 
 from tmpmaild import errors
+from tmpmaild.mail.addresses import Mailbox
 
 _LOWEST_NEGATIVE = 400  # RFC 5321 §4.2.1: 2xx and 3xx accept, 4xx and 5xx refuse
 
@@ -148,3 +149,75 @@ def ehlo(hostname: str, max_message_bytes: int, *, tls: bool, auth: bool) -> Rep
     keywords += ["STARTTLS"] * tls + ["AUTH PLAIN LOGIN"] * auth
     lines = "".join(f"250-{line}\r\n" for line in (hostname, *keywords))
     return Reply(250, "", f"{lines}250 ENHANCEDSTATUSCODES\r\n".encode())
+
+
+END_OF_MAIL = "the end of the mail"
+HANDSHAKE = "the TLS handshake"
+
+
+class Sender(Struct, frozen=True):
+    """MAIL was well-formed: may this transaction begin? ``size_bytes`` is what was declared, else 0.
+
+    ``parameters`` are what followed the path, as the client wrote it.
+    """
+
+    reverse_path: str
+    size_bytes: int
+    parameters: str
+
+    def __str__(self) -> str:
+        return f"MAIL FROM:<{self.reverse_path}>"
+
+
+class Recipient(Struct, frozen=True):
+    """RCPT was well-formed: is there such an inbox? ``forward_path`` is the path as the client wrote it."""
+
+    mailbox: Mailbox
+    forward_path: str
+
+    def __str__(self) -> str:
+        return f"RCPT TO:<{self.forward_path}>"
+
+
+class Data(Struct, frozen=True):
+    """DATA is in order: may the mail come? ``GO_AHEAD`` starts it."""
+
+    size_bytes: int
+
+    def __str__(self) -> str:
+        return "DATA"
+
+
+class Mail(Struct, frozen=True):
+    """A whole mail has come: store it, then answer.
+
+    ``greeting`` is EHLO or HELO, ``auth`` the mechanism of a login, "" without.
+    """
+
+    sender: str
+    recipients: tuple[Recipient, ...]
+    content: bytes
+    greeting: str
+    auth: str
+
+    def __str__(self) -> str:
+        return END_OF_MAIL
+
+
+class StartTls(Struct, frozen=True):
+    """Send ``output`` and stop reading, call ``tls_started``, then do the handshake (RFC 3207 §4)."""
+
+    def __str__(self) -> str:
+        return "STARTTLS"
+
+
+class DelayedReply(Struct, frozen=True):
+    """Call ``answer`` with this reply after a delay: the client has made many mistakes."""
+
+    reply: Reply
+
+    def __str__(self) -> str:
+        return ""
+
+
+Request = Sender | Recipient | Data | Mail | StartTls | DelayedReply

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from tmpmaild.measures import Measure
 from tmpmaild.model import (
+    Authentication,
     Block,
     FullMessage,
     Inbox,
@@ -34,7 +35,6 @@ from tmpmaild.model import (
 )
 from tmpmaild.ratelimit import Buckets
 from tmpmaild.storage.settings import StorageLimits
-from tmpmaild.verdicts import Authentication
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
 
 OPERATOR_INBOX_ID = "1"

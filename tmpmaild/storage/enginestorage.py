@@ -1,21 +1,139 @@
 """What the storages of the engines do alike: their operations have the same names and are made of the same values."""
 
+import asyncio
+import logging
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from itertools import accumulate, takewhile
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from tmpmaild.errors import MessageNotFound
-from tmpmaild.model import Inbox, InboxPage, NewInbox, NewMail
+from tmpmaild.errors import MessageNotFound, RequestError, Stopping, StorageUnavailable
+from tmpmaild.measures import Count, Histogram, Measure
+from tmpmaild.model import Authentication, Inbox, InboxChange, InboxPage, NewInbox, NewMail
 from tmpmaild.storage import ids, rows
 from tmpmaild.storage.base import DELETED_AT_ONCE, DELETED_AT_ONCE_BYTES
-from tmpmaild.storage.keys import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
+from tmpmaild.storage.ids import changeable_inbox_key, holders_inbox_key, keyed_hash, message_key
 from tmpmaild.storage.pages import Between, expired_between, live_between
-from tmpmaild.storage.webhookrows import MAX_VERSION, StateRow, WebhookRow, state_row, text
-from tmpmaild.verdicts import Authentication
+from tmpmaild.storage.rows import MAX_VERSION, StateRow, WebhookRow, state_row, text
 from tmpmaild.webhookmodel import StoredWebhook, Webhook, WebhookState
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+_BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
+
+log = logging.getLogger(__name__)
+
+OnCommitted = Callable[[Sequence[InboxChange]], None]
+
+
+class CommitFigures:
+    """How the commits go. ``trouble`` is the error of the last batch, "" while the database takes writes."""
+
+    def __init__(self) -> None:
+        self.trouble = ""
+        self._seconds = Histogram("storage_commit_seconds", "How long a batch took, its fsync included.")
+        self._operations = Histogram("storage_batch_operations", "Operations in a batch.", _BATCH_SIZES)
+        self._failures = Count("storage_failed_batches_total", "Batches that failed because of the database or disk.")
+
+    def count_batch(self, outcomes: Sequence[object], seconds: float) -> None:
+        """Count a batch with the results of its operations."""
+        self._seconds.observe(seconds)
+        self._operations.observe(len(outcomes))
+        self.trouble = next((str(outcome) for outcome in outcomes if isinstance(outcome, StorageUnavailable)), "")
+        if self.trouble:
+            self._failures.add()
+
+    def measures(self) -> tuple[Measure, ...]:
+        """Return every measure."""
+        return (self._seconds, self._operations, self._failures)
+
+
+def tell(callbacks: Iterable[OnCommitted], changes: Sequence[InboxChange]) -> None:
+    """Call each with what has been committed; one that fails is logged and does not keep the others from it."""
+    for callback in callbacks:
+        try:
+            callback(changes)
+        except Exception:
+            log.exception("telling of a commit failed")
+
+
+def settle(futures: Iterable[asyncio.Future[Any]], outcomes: Iterable[Any]) -> None:
+    """Give each future the result of its operation, or raise it there; those that were cancelled are left alone."""
+    for future, outcome in zip(futures, outcomes, strict=True):
+        if future.done():
+            continue
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+
+def failures(error: Exception, count: int) -> list[Exception]:
+    """Return an exception for each future: a shared one, raised in several tasks, would collect their tracebacks."""
+    if isinstance(error, RequestError):
+        return [type(error)(*error.args) for _ in range(count)]
+    return [error] * count
+
+
+class Batcher(Generic[Q, A]):
+    """Puts questions together: those that come while one call of ``ask`` is under way are asked by the next one.
+
+    ``ask`` returns an answer for each, in order, or an exception for one that failed. ``count`` says how many of those
+    that wait, each with its future, go together. With ``skips_cancelled`` those that nobody waits for are not asked.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
+        count: Callable[[Sequence[tuple[Q, object]]], int],
+        *,
+        skips_cancelled: bool = False,
+    ) -> None:
+        self._ask = ask
+        self._count = count
+        self._skips_cancelled = skips_cancelled
+        self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    def submit(self, question: Q) -> asyncio.Future[A]:
+        """Queue a question. Cancelling the future discards the answer; it is asked all the same."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[A] = loop.create_future()
+        if self._stopping:
+            future.set_exception(Stopping("the storage is closed"))
+            return future
+        self._waiting.append((question, future))
+        if self._task is None:
+            self._task = loop.create_task(self._work())
+        return future
+
+    async def close(self) -> None:
+        """Take no more, and wait until all is answered."""
+        self._stopping = True
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                count = min(self._count(self._waiting), len(self._waiting))
+                batch = [self._waiting.popleft() for _ in range(count)]
+                if self._skips_cancelled:
+                    batch = [(question, future) for question, future in batch if not future.done()]
+                settle([future for _, future in batch], await self._answers([question for question, _ in batch]))
+        finally:
+            self._task = None
+
+    async def _answers(self, questions: list[Q]) -> Sequence[A | Exception]:
+        try:
+            return await self._ask(questions)
+        except Exception as error:  # noqa: BLE001 - the futures fail with it, whatever it is
+            return failures(error, len(questions))
 
 
 class Doomed(NamedTuple):

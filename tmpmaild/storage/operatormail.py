@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tmpmaild.model import Message, Page, Source
 from tmpmaild.storage import ids
 from tmpmaild.storage.base import ANY_SIZE
-from tmpmaild.storage.keys import message_key
+from tmpmaild.storage.ids import message_key
 
 _ALL = 1_000_000
 _NO_KEY = 1  # keys begin with the time

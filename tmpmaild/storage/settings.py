@@ -83,7 +83,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     ``schema_obstacle`` says why a daemon would not start with the schema, ``schema_step`` is None before there is one.
     ``others_may_create``: any role may put objects into our schema, which could be used in place of ours.
     ``others_may_connect``: any role may connect to our database, and so send notifications and take locks there.
-    ``settings`` are those that exist of ``_SETTINGS`` in ``examining.py``, as text.
+    ``settings`` are those that exist of ``_SETTINGS`` in ``engine.py``, as text.
     """
 
     version: str

@@ -13,7 +13,7 @@ from tmpmaild.inboxes.blocks import TARGET, Blocks
 from tmpmaild.model import Block
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhookmodel import StoredWebhook
-from tmpmaild.webhooks.events import is_waiting
+from tmpmaild.webhooks.sender import is_waiting
 from tmpmaild.webhooktargets import parse_url
 
 _ROWS: Final = 500

@@ -5,11 +5,16 @@ process: what it knows of webhooks is which inboxes have one. Several daemons le
 """
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 from anyio import get_cancelled_exc_class
@@ -18,15 +23,184 @@ from msgspec.structs import replace
 from tmpmaild import __version__
 from tmpmaild.errors import AddressExpired, AddressNotFound, RequestError, StorageUnavailable
 from tmpmaild.inboxes.blocks import Blocks
+from tmpmaild.inboxes.reading import NOT_CHECKED, MailReader
 from tmpmaild.measures import Count, Gauge, Histogram, Measure
-from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, VerdictReached
+from tmpmaild.model import ExpiryMoved, Findings, InboxChange, InboxDeleted, Message, Page, VerdictReached
 from tmpmaild.storage.base import Storage
 from tmpmaild.webhookmodel import StoredWebhook, WebhookState
-from tmpmaild.webhooks import retrying, signing
 from tmpmaild.webhooks.calling import CALL_SECONDS, Caller, Outcome
-from tmpmaild.webhooks.events import Event, Events, Step, is_waiting
 from tmpmaild.webhooks.schedule import Job, Schedule
 from tmpmaild.webhooktargets import Rule, parse_url
+
+_PREFIX: Final = "whsec_"
+_ID_BYTES: Final = 16
+
+
+def key(secret: str) -> bytes:
+    """Return the octets that a secret stands for."""
+    return base64.b64decode(secret.removeprefix(_PREFIX))
+
+
+def event_id(secret: str, *about: str) -> str:
+    """Return the id of an event: the same for each call about it, and nobody without the secret can tell it."""
+    found = hmac.digest(key(secret), "\n".join(about).encode(), hashlib.sha256)
+    return f"evt_{found[:_ID_BYTES].hex()}"
+
+
+def header(secret: str, event: str, timestamp_seconds: int, body: bytes) -> list[tuple[str, str]]:
+    """Return the header fields that let the receiver verify a call."""
+    signed = f"{event}.{timestamp_seconds}.".encode() + body
+    signature = base64.b64encode(hmac.digest(key(secret), signed, hashlib.sha256)).decode()
+    return [
+        ("webhook-id", event),
+        ("webhook-timestamp", str(timestamp_seconds)),
+        ("webhook-signature", f"v1,{signature}"),
+    ]
+
+
+_DELAYS_SECONDS: Final = (1, 5, 30, 120, 300, 600, 900)  # and so on
+_JITTER: Final = 0.2
+_GONE: Final = 410
+_LATER: Final = frozenset({429, 503})
+
+
+def after(
+    outcome: Outcome, leased: StoredWebhook, told: WebhookState | None, now_ms: int, random: Callable[[], float]
+) -> WebhookState | None:
+    """Return what is stored after a call, None if the webhook is taken away.
+
+    ``told`` is that if the target has taken the event. ``random`` returns a number from 0 to 1.
+    """
+    before = leased.state
+    if outcome.status == _GONE or (outcome.is_good and told is None):
+        return None
+    if outcome.is_good and told is not None:
+        return replace(told, failures=0, next_at_ms=0, called_at_ms=now_ms, result=outcome.text)
+    delay_ms = int(1000 * _DELAYS_SECONDS[min(before.failures, len(_DELAYS_SECONDS) - 1)] * (1 + _JITTER * random()))
+    if outcome.status in _LATER:
+        delay_ms = max(delay_ms, _retry_after_ms(outcome.retry_after, now_ms))
+    next_at_ms = now_ms + delay_ms
+    if now_ms < leased.expires_at_ms:  # then what has not been told is gone, and the expiry is told at once
+        next_at_ms = min(next_at_ms, leased.expires_at_ms)
+    return replace(
+        before, failures=before.failures + 1, next_at_ms=next_at_ms, called_at_ms=now_ms, result=outcome.text
+    )
+
+
+def _retry_after_ms(text: str, now_ms: int) -> int:
+    """Read seconds or a date (RFC 9110 §10.2.3); 0 for what is neither."""
+    if text.isascii() and text.isdigit():
+        return int(text[:9]) * 1000
+    try:
+        found = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0
+    return int(found.replace(tzinfo=found.tzinfo or UTC).timestamp() * 1000) - now_ms
+
+
+MOST_BODY_BYTES: Final = 256 * 1024
+_SHORT_CHARACTERS: Final = 1000
+
+Form = Callable[[str, int, str, Message | None], bytes]
+"""Returns the JSON form of an event: of its type, its time in Unix milliseconds, the address, and the message."""
+
+
+class Event(NamedTuple):
+    """What a call says. ``name`` is what its id is made of."""
+
+    name: tuple[str, str]
+    body: bytes
+
+
+class Step(NamedTuple):
+    """What is to be told next, None for nothing now; how far the calls have come then, None: they have ended.
+
+    ``has_more``: there may be more to tell at once.
+    """
+
+    event: Event | None
+    state: WebhookState | None
+    has_more: bool = False
+
+
+def is_waiting(stored: StoredWebhook) -> bool:
+    """Return whether there may be something to tell of a live inbox."""
+    positions = {"message": stored.state.told_message_id, "verdict": stored.state.told_verdict_id}
+    return any(stored.newest_message_id > positions[name] for name in stored.webhook.events & positions.keys())
+
+
+class Events:
+    """Reads what is to be told. ``form`` makes the JSON document."""
+
+    def __init__(self, mail: MailReader, form: Form) -> None:
+        self._mail = mail
+        self._form = form
+
+    async def next(self, leased: StoredWebhook, now_ms: int) -> Step:
+        """Return what is next. Raises ``AddressExpired`` and the errors of the storage."""
+        if leased.expires_at_ms <= now_ms:
+            return self._expired(leased)
+        step = await self._next_message(leased) if "message" in leased.webhook.events else None
+        if (step is None or (step.event is None and not step.has_more)) and self._tells_verdicts(leased):
+            told = leased if step is None or step.state is None else replace(leased, state=step.state)
+            step = await self._next_verdict(told, now_ms)
+        return step or Step(None, leased.state)
+
+    def _tells_verdicts(self, leased: StoredWebhook) -> bool:
+        return "verdict" in leased.webhook.events and self._mail.check is not None
+
+    def _expired(self, leased: StoredWebhook) -> Step:
+        if "expired" not in leased.webhook.events:
+            return Step(None, None)
+        kind = "inbox.expired"
+        return Step(Event((kind, leased.inbox_id), self._form(kind, leased.expires_at_ms, leased.address, None)), None)
+
+    async def _next_message(self, leased: StoredWebhook) -> Step:
+        state = leased.state
+        message, position, has_more = await self._next(leased, state.told_message_id)
+        if message is not None and "verdict" in leased.webhook.has and self._mail.check and not _is_checked(message):
+            return Step(None, state)  # its verdict comes, and wakes us: nothing that follows may go before
+        state = replace(state, told_message_id=position)
+        if message is None:
+            return Step(None, state, has_more)
+        is_more = has_more or self._tells_verdicts(leased)
+        return Step(self._event("message.received", message.received_at_ms, leased, message), state, is_more)
+
+    async def _next_verdict(self, leased: StoredWebhook, now_ms: int) -> Step:
+        message, position, has_more = await self._next(leased, leased.state.told_verdict_id)
+        if message is not None and not _is_checked(message):
+            return Step(None, leased.state)
+        state = replace(leased.state, told_verdict_id=position)
+        if message is None:
+            return Step(None, state, has_more)
+        return Step(self._event("verdict.reached", now_ms, leased, message), state, has_more=True)
+
+    async def _next(self, leased: StoredWebhook, after: str) -> tuple[Message | None, str, bool]:
+        """Return the next message that counts, how far is then told of, and whether there may be another."""
+        has = leased.webhook.has - {"verdict"}
+        page = Page(after=after, ascending=True, limit=1, has=has, bodies_bytes=MOST_BODY_BYTES)
+        listing = await self._mail.list_for_holder(leased.address, page)
+        if listing.messages:
+            return listing.messages[0], listing.messages[0].id, listing.has_more
+        if listing.has_more and listing.looked_to:
+            return None, listing.looked_to, True
+        return None, max(after, leased.newest_message_id), False
+
+    def _event(self, kind: str, at_ms: int, leased: StoredWebhook, message: Message) -> Event:
+        """Return an event of bounded size: without the text of a mail where it is too large, then without more."""
+        short = {name: getattr(message, name)[:_SHORT_CHARACTERS] for name in ("subject", "from_name", "from_address")}
+        without_text = replace(message, body="", truncated=True)
+        without_more = replace(without_text, attachments=(), findings=Findings(), **short)
+        for one in (without_text if message.truncated else message, without_text, without_more):
+            body = self._form(kind, at_ms, leased.address, one)
+            if len(body) <= MOST_BODY_BYTES:
+                break
+        return Event((kind, message.id), body)
+
+
+def _is_checked(message: Message) -> bool:
+    return message.authentication not in (None, NOT_CHECKED)
+
 
 _LEASE_MS: Final = int(2 * CALL_SECONDS * 1000)  # a call, with room for what is read and written around it
 _LOOK_SECONDS: Final = 30.0
@@ -236,7 +410,7 @@ class Sender:
             return None
         took_seconds = time.monotonic() - begun
         self._took.observe(took_seconds)
-        state = retrying.after(outcome, leased, step.state, self._clock(), self._random)
+        state = after(outcome, leased, step.state, self._clock(), self._random)
         await self._store(job, leased, step, state, is_good=outcome.is_good)
         return took_seconds
 
@@ -258,7 +432,7 @@ class Sender:
 
     async def _call(self, leased: StoredWebhook, event: Event) -> Outcome:
         secret = leased.webhook.secret
-        signed = signing.header(secret, signing.event_id(secret, *event.name), self._clock() // 1000, event.body)
+        signed = header(secret, event_id(secret, *event.name), self._clock() // 1000, event.body)
         fields = [("Content-Type", "application/json"), ("User-Agent", f"tmpmaild/{__version__}"), *signed]
         outcome = await self._caller.call(self.rules, parse_url(leased.webhook.url), fields, event.body)
         self._calls.add(outcome.group)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from tmpmaild.cli import parameters
+from tmpmaild.cli import configured
 from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, say
 from tmpmaild.cli.doctor import results
 from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
 from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError, ConfigError, StartError
-from tmpmaild.host import controlsocket, privileges
+from tmpmaild.host import control, privileges
 
 _CHECK = "configuration"
 
@@ -25,7 +25,7 @@ _CHECK = "configuration"
 @click.option(
     "--resolver",
     metavar="IP:PORT",
-    callback=parameters.expect_ip_and_port,
+    callback=configured.expect_ip_and_port,
     help="Which DNS server to ask, such as 9.9.9.9:53. Default: that of this machine.",
 )
 @config_option
@@ -52,7 +52,7 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
     try:
         source = configfile.find(config_path, os.environ)
         config = configfile.load(config_path, os.environ)
-        socket, database = controlsocket.place(config), Path(config.storage.path)
+        socket, database = control.place(config), Path(config.storage.path)
         privileges.drop_to_owner(*filter(None, (socket, database)))
     except ConfigError as error:
         return [problem(_CHECK, mistake) for mistake in error.mistakes], None
@@ -65,34 +65,34 @@ def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | No
 def _examine(config: Config, source: Path | None) -> Iterator[Result]:
     """Check all that needs no connection to another machine but that of the database, and look names up."""
     from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
-    from tmpmaild.cli.doctor import certificate, database, files, machine, reaching, service, targets  # noqa: PLC0415
+    from tmpmaild.cli.doctor import database, machine, network, service  # noqa: PLC0415
     from tmpmaild.storage.settings import SqliteSettings  # noqa: PLC0415
-    from tmpmaild.webhooks.lookups import resolve  # noqa: PLC0415
+    from tmpmaild.webhooks.calling import resolve  # noqa: PLC0415
 
     hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
     running, result = service.look(config)
     yield result
     if running is not None:
-        yield from service.answers(config, running, certificate.leaf(config))
+        yield from service.answers(config, running, machine.leaf(config))
         yield from machine.limits(config, running)
-    yield from files.check(config, running, source)
+    yield from machine.check_files(config, running, source)
     yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
     yield machine.clock()
     yield from machine.resolver(config)
-    yield from targets.check(config, resolve)
-    yield from certificate.check(config, hostname)
-    yield from reaching.check(service.as_served(config, running), hostname)
+    yield from network.check_targets(config, resolve)
+    yield from machine.check_certificate(config, hostname)
+    yield from network.check_reach(service.as_served(config, running), hostname)
 
 
 def _records_to_publish(config: Config) -> list[Record]:
     """Return the records for the DNS; none while the mail server has no name that can be published."""
     from tmpmaild import roomsettings  # noqa: PLC0415 - as above
-    from tmpmaild.cli.doctor import reaching  # noqa: PLC0415
+    from tmpmaild.cli.doctor import network  # noqa: PLC0415
 
     hostname = roomsettings.hostname(config)
-    if not reaching.is_public_name(hostname):
+    if not network.is_public_name(hostname):
         return []
-    return reaching.wanted(config, hostname, reaching.own_addresses(config))
+    return network.wanted(config, hostname, network.own_addresses(config))
 
 
 def _compared(records: Sequence[Record], resolver: str | None) -> list[Result]:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
-from tmpmaild.cli.doctor.reaching import DMARC, SPF
+from tmpmaild.cli.doctor.network import DMARC, SPF
 from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
 from tmpmaild.senders.resolver import Answer, Resolver, Unresolved
 

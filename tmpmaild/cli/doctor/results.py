@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tmpmaild.cli.console import shown
-from tmpmaild.counted import counted
+from tmpmaild.model import counted
 
 _LEVEL_COLUMNS = 9
 _NOTE = "; The last three say that nobody sends mail from a domain: leave them out where somebody does."

@@ -10,12 +10,12 @@ from msgspec import Struct
 from tmpmaild import __version__
 from tmpmaild.cli import control
 from tmpmaild.cli.doctor.results import Result, ok, problem, warning
+from tmpmaild.clients import belongs
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config
 from tmpmaild.errors import CommandError
 from tmpmaild.host.status import Status
 from tmpmaild.hostnames import reachable
-from tmpmaild.peers import belongs
 
 _CHECK, _SMTP = "service", "SMTP answers"
 _SECONDS = 5.0

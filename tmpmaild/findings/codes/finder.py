@@ -3,16 +3,14 @@
 A number is a code when words call it one. What calls it so is a noun ("code"), the more surely when something about
 verification stands near it; it names a number behind it ("your code is 1234"), before it ("1234 is your code") or
 alone in a line below, and only one. What something else names ("order no. 1234") is no code, whatever it looks like.
-Where no noun names any, or one only weakly, ``placement.py`` judges how the numbers are set in the mail.
+Where no noun names any, or one only weakly, ``judging.py`` judges how the numbers are set in the mail.
 
-The looks are in ``shapes.py``, the words in ``words/codes.toml``, what each is worth in ``scores.py``; what a line says
-by itself is for ``lines.py`` and ``naming.py``.
+The looks, and what each sign is worth, are in ``candidates.py``, the words in ``words/codes.toml``.
 """
 
-from tmpmaild.findings.codes import naming, placement, scores
-from tmpmaild.findings.codes.cues import NOUNS, Cue, Mark
-from tmpmaild.findings.codes.lines import Line, Mail, is_plain, touching
-from tmpmaild.findings.codes.shapes import COLONS, Kind, Shape
+from tmpmaild.findings.codes import candidates, judging
+from tmpmaild.findings.codes.candidates import COLONS, NOUNS, Cue, Kind, Mark, Shape
+from tmpmaild.findings.codes.judging import Line, Mail, is_plain, touching
 from tmpmaild.model import Code
 
 _NAMING = NOUNS | {Cue.ENTER, Cue.PASSWORD}
@@ -56,13 +54,15 @@ def find(subject: str, text: str) -> tuple[Code, ...]:
     for number in mail.numbers:
         for index, shape in enumerate(mail.lines[number].shapes):
             confidence = shape.score * _confidence(mail, number, index)
-            if confidence >= scores.LEAST:
+            if confidence >= candidates.LEAST:
                 found[shape.value] = max(confidence, found.get(shape.value, 0))
-    if max(found.values(), default=0) < scores.WEAKLY_NAMED:
-        found = placement.weigh(mail) or found
+    if max(found.values(), default=0) < candidates.WEAKLY_NAMED:
+        found = judging.weigh(mail) or found
     best_first = sorted(found.items(), key=lambda item: -item[1])
     # Letters behind the best may be a brand.
-    listed = best_first[:1] + [one for one in best_first[1:] if one[1] >= scores.LEAST_BESIDES and not one[0].isalpha()]
+    listed = best_first[:1] + [
+        one for one in best_first[1:] if one[1] >= candidates.LEAST_BESIDES and not one[0].isalpha()
+    ]
     return tuple(Code(value, round(confidence, 2)) for value, confidence in listed)
 
 
@@ -76,13 +76,13 @@ def _confidence(mail: Mail, number: int, index: int) -> float:
         return _labelled(mail, number, shape)
     if not line.cues & _NAMING:
         return _named_above(mail, number, shape)
-    named = naming.naming(line, index)
+    named = judging.naming(line, index)
     if named is None:
         return _named_by_verb(mail, number, shape) or _named_above(mail, number, shape)
     if named.noun is None:
         return 0
     confidence = named.closeness * _strength(mail, number, named.noun, shape, line.text[named.noun.end : shape.start])
-    if confidence * shape.score >= scores.LEAST:
+    if confidence * shape.score >= candidates.LEAST:
         line.use(named.noun)
     return confidence
 
@@ -92,37 +92,37 @@ def _named_by_verb(mail: Mail, number: int, shape: Shape) -> float:
     line = mail.lines[number]
     is_typed = shape.kind is not Kind.WORDS and (shape.kind is not Kind.LETTERS or len(shape.value) >= _LONG_LETTERS)
     if is_typed and line.is_asked_for(shape):
-        strength = scores.strength("verb", _Places(mail, number))
+        strength = candidates.strength("verb", _Places(mail, number))
         if strength:
             return strength
     passwords = [mark for mark in line.marks if mark.cue is Cue.PASSWORD and mark.end <= shape.start]
-    if not passwords or not naming.is_joined(line, passwords[-1], shape):
+    if not passwords or not judging.is_joined(line, passwords[-1], shape):
         return 0
-    return scores.strength("password", _Places(mail, number))
+    return candidates.strength("password", _Places(mail, number))
 
 
 def _labelled(mail: Mail, number: int, shape: Shape) -> float:
     """Rate words behind "code word:"; with a number, behind whatever names a code or asks to enter it."""
     label = mail.lines[number if shape.start > 1 else number - 1].cues
     is_named = label & _WORDED or label >= _LETTERS or (label & _NAMING and shape.value[-1].isdigit())
-    return 0 if not is_named else scores.strength("verb", _Places(mail, number))
+    return 0 if not is_named else candidates.strength("verb", _Places(mail, number))
 
 
 def _named_above(mail: Mail, number: int, shape: Shape) -> float:
     """Rate a number that stands by itself, by the lines above."""
     line = mail.lines[number]
-    if not line.is_alone(shape) and not naming.is_it(line, shape):
+    if not line.is_alone(shape) and not judging.is_it(line, shape):
         return 0
     for distance in range(1, min(_LINES_ABOVE, number - mail.first) + 1):
         above = mail.lines[number - distance]
         nouns = above.nouns(used=above.text.endswith(COLONS))
         if nouns:
             above.use(nouns[-1])
-            nearness = 1 - scores.LINE_COST * (distance - 1)
+            nearness = 1 - candidates.LINE_COST * (distance - 1)
             strengths = (_strength(mail, number - distance, one, shape, above.text[one.end :]) for one in nouns[-2:])
             return nearness * max(strengths)
         if distance == 1 and Cue.ENTER in above.cues:
-            return scores.strength("verb", _Places(mail, number))
+            return candidates.strength("verb", _Places(mail, number))
     return 0
 
 
@@ -132,11 +132,11 @@ def _strength(mail: Mail, number: int, noun: Mark, shape: Shape, rest: str) -> f
     ``rest`` is what stands between the noun and the number, or behind the noun in its line.
     """
     line = mail.lines[number]
-    strength = scores.strength(_kind_of_noun(line, noun, rest), _Places(mail, number))
+    strength = candidates.strength(_kind_of_noun(line, noun, rest), _Places(mail, number))
     if any(mark.cue is Cue.OLD and _is_next_to(mark, noun, shape) for mark in line.marks):
-        strength *= scores.OLD
-    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < scores.SURE:
-        strength *= scores.DOUBTFUL_LETTERS
+        strength *= candidates.OLD
+    if shape.kind in {Kind.LETTERS, Kind.WORDS} and strength < candidates.SURE:
+        strength *= candidates.DOUBTFUL_LETTERS
     return strength
 
 

@@ -12,8 +12,7 @@ from typing import Final, TypeVar
 import asyncpg
 
 from tmpmaild.errors import StorageUnavailable
-from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.obstacles import FAILURES, translate
+from tmpmaild.storage.postgresql.server import FAILURES, Session, translate
 
 SLOT_MS: Final = 10 * 60 * 1000
 APART: Final = 0

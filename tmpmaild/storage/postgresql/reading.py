@@ -1,4 +1,4 @@
-"""Reads inboxes and pages of their messages. Single messages are read in ``messages.py``.
+"""Reads inboxes and pages of their messages. Single messages are read in ``reading.py``.
 
 An inbox is found by one statement; then the permit is asked; then a second statement reads the inbox once more together
 with what is wanted of it: both as of one moment. It names the slot, so that one partition is read.
@@ -9,13 +9,26 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import asyncpg
 
-from tmpmaild.model import NAME_HELD_MS, Inbox, InboxPage, Listing, Message, Page
+from tmpmaild.model import (
+    NAME_HELD_MS,
+    SEARCHED_CHARACTERS,
+    FullMessage,
+    Inbox,
+    InboxPage,
+    Listing,
+    Message,
+    Page,
+    Source,
+    Texts,
+)
 from tmpmaild.storage import ids
 from tmpmaild.storage.base import Permit
+from tmpmaild.storage.ids import message_key
 from tmpmaild.storage.pages import (
     PAGE_ROWS,
     TRUNCATED_BYTES,
     Between,
+    Search,
     bodies_to_read,
     by_creator,
     cut,
@@ -23,9 +36,18 @@ from tmpmaild.storage.pages import (
     small_bytes,
     up_to_the_end,
 )
-from tmpmaild.storage.postgresql.columns import LISTED, beginning, body_text, if_small, listed, selected
-from tmpmaild.storage.postgresql.quotas import allowed
-from tmpmaild.storage.rows import InboxRow, ListedRow, inbox_at
+from tmpmaild.storage.postgresql.operations import LISTED, beginning, body_text, if_small, listed, selected
+from tmpmaild.storage.postgresql.writer import allowed
+from tmpmaild.storage.rows import (
+    HEAD_BYTES,
+    FullRow,
+    InboxRow,
+    ListedRow,
+    SourceRow,
+    decode_attachments,
+    inbox_at,
+    is_of_html,
+)
 from tmpmaild.storage.settings import Limits
 
 T = TypeVar("T")
@@ -267,3 +289,169 @@ async def select_inboxes(connection: asyncpg.Connection, *, between: Between, cr
         rows.append(InboxRow._make(row))
         addresses[rows[-1].id] = address
     return page(rows, by_creator(rows, creator_hash), addresses)
+
+
+_NO_KEY: Final = -1
+_TEXTS_AT_ONCE: Final = 50
+
+_FULL_LISTED: Final = selected(LISTED, **if_small("c.size_bytes <= $6::bigint"))
+_FULL: Final = selected(
+    FullRow._fields,
+    head=f"substr(c.source, 1, {HEAD_BYTES})",
+    html="CASE WHEN c.size_bytes <= $6::bigint THEN c.html END",
+)
+_MESSAGE: Final = with_inbox(f"{_FULL_LISTED}, {_FULL}", "m.key = $5")
+_SOURCE_COLUMNS: Final = selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= $6::bigint THEN c.source END")
+_SOURCE: Final = with_inbox(_SOURCE_COLUMNS, "m.key = $5")
+_NEXT_SOURCE: Final = with_inbox(f"m.key, {_SOURCE_COLUMNS}", "m.key > $5", "ORDER BY m.key LIMIT 1")
+_TEXTS: Final = f"""
+SELECT m.key, {selected(("body", "verbatim"), **beginning("$3"))}, coalesce(left(c.html, $3), ''), c.headers
+FROM inbox AS i
+CROSS JOIN LATERAL (
+    SELECT * FROM message
+    WHERE message.slot = i.slot AND message.inbox_id = i.id AND message.key = ANY($2::bigint[]) OFFSET 0
+) AS m
+CROSS JOIN LATERAL (SELECT * FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0) AS c
+WHERE i.id = $1
+"""
+
+
+async def select_message(
+    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
+) -> tuple[Inbox, FullMessage | None] | None:
+    """Read one message and its inbox, without its texts if its source has more than ``up_to_bytes``."""
+
+    async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, FullMessage | None]:
+        return found.inbox, _full(found, message_id, rows[0]) if rows else None
+
+    return await lookup.read(connection, _MESSAGE, _one(message_id, up_to_bytes), use)
+
+
+def _one(message_id: str, up_to_bytes: int) -> Any:
+    def values(found: Found) -> tuple[int, int]:
+        key = message_key(message_id, found.key)
+        return _NO_KEY if key is None else key, up_to_bytes
+
+    return values
+
+
+def _full(found: Found, message_id: str, columns: tuple[Any, ...]) -> FullMessage:
+    full = FullRow._make(columns[len(LISTED) :])
+    return full.message(listed(columns[: len(LISTED)]), message_id, found.inbox.id)
+
+
+async def select_source(
+    connection: asyncpg.Connection, lookup: InboxLookup, message_id: str, up_to_bytes: int
+) -> tuple[Inbox, Source | None] | None:
+    """Read the source of one message and its inbox, without its octets if they are more than ``up_to_bytes``."""
+
+    async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, Source | None]:
+        return found.inbox, SourceRow._make(rows[0]).of(message_id) if rows else None
+
+    return await lookup.read(connection, _SOURCE, _one(message_id, up_to_bytes), use)
+
+
+async def select_next_source(
+    connection: asyncpg.Connection, lookup: InboxLookup, after: str, up_to_bytes: int
+) -> tuple[Inbox, Source | None] | None:
+    """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
+
+    def values(found: Found) -> tuple[int, int]:
+        return max(ids.key_not_above(after, found.key), -1) if after else -1, up_to_bytes
+
+    async def use(found: Found, rows: list[tuple[Any, ...]]) -> tuple[Inbox, Source | None]:
+        if not rows:
+            return found.inbox, None
+        key, *columns = rows[0]
+        return found.inbox, SourceRow._make(columns).of(ids.inbox_message_id(found.key, key))
+
+    return await lookup.read(connection, _NEXT_SOURCE, values, use)
+
+
+async def select_texts(
+    connection: asyncpg.Connection, inbox_key: int, keys: Sequence[int], up_to_characters: int
+) -> list[Texts]:
+    """Read the beginnings of the texts of these messages."""
+    texts: list[Texts] = []
+    for start in range(0, len(keys), _TEXTS_AT_ONCE):
+        part = keys[start : start + _TEXTS_AT_ONCE]
+        for key, body, verbatim, html, headers in await connection.fetch(_TEXTS, inbox_key, part, up_to_characters):
+            text = (body_text(body, verbatim) or "")[:up_to_characters]
+            texts.append(Texts(ids.inbox_message_id(inbox_key, key), text, html, is_of_html(html, headers)))
+    return texts
+
+
+_STEP_MESSAGES: Final = 200
+_STEP_LARGE_MESSAGES: Final = 25  # where bodies are searched
+
+_SEARCHED_TEXTS: Final = selected(("body", "verbatim"), **beginning("$6"))
+_MESSAGES: Final = """
+SELECT m.key, {attachments}, c.sender, c.sender_name, c.subject, {body}
+{joined}
+WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key > $3 AND m.key < $4
+ORDER BY m.key {direction} LIMIT $5
+"""
+
+
+class PostgresSearch(Search):
+    """Finds the inbox, by ``lookup``, in each step."""
+
+    def __init__(self, lookup: InboxLookup, page: Page) -> None:
+        super().__init__(page)
+        self._lookup = lookup
+        self._attached = "attachment" in page.has
+        self._sql = _MESSAGES.format(
+            joined=JOINED,
+            attachments="c.attachments" if self._attached else "''",
+            body=_SEARCHED_TEXTS if self.text else "''",
+            direction="ASC" if page.ascending else "DESC",
+        )
+
+    async def go_on(self, connection: asyncpg.Connection) -> Listing | None:
+        """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
+        found = await self._lookup.find(connection)
+        if found is None:
+            self.ended = True
+            return None
+        newest_key = self._begin(found.last_key, bounds(self._page, found.key))
+        at_end = await self._look(connection, found)
+        if not at_end and not self._has_enough:
+            return None
+        return await self._finish(connection, found, newest_key, at_end=at_end)
+
+    async def _look(self, connection: asyncpg.Connection, found: Found) -> bool:
+        """Run one step; True when no messages are left."""
+        limit = _STEP_LARGE_MESSAGES if self.text else _STEP_MESSAGES
+        values: list[Any] = [found.key, found.slot, self._after, self._before, limit]
+        values += [SEARCHED_CHARACTERS] if self.text else []
+        try:
+            rows = await connection.fetch(of_slot(self._sql, found.slot), *values)
+        except asyncpg.UndefinedTableError:
+            return True  # the slot has passed, and its partitions have been dropped
+        for key, attachments, address, name, subject, *rest in rows:
+            attached = not self._attached or not all(one.inline for one in decode_attachments(attachments))
+            body = (body_text(*rest) or "")[:SEARCHED_CHARACTERS] if self.text else ""
+            self._take(key, address, name, subject, body, attached=attached)
+            if self._has_enough:
+                return False
+        return len(rows) < limit
+
+    async def _finish(
+        self, connection: asyncpg.Connection, found: Found, newest_key: int, *, at_end: bool
+    ) -> Listing | None:
+        """Return the page; None if the search has to go on, because what it had found was deleted meanwhile."""
+        page = self._page
+        read = await select_chosen(connection, self._lookup, found, self._keys, page)
+        if read is None:
+            return None
+        self._drop_deleted({row.key for row in read[1]})
+        if not at_end and not self._has_enough:
+            return None
+        self.ended = True
+        rows, has_more = up_to_the_end(read[1], page)
+        return Listing(
+            read[0].inbox,
+            await messages(connection, read[0], rows, page),
+            has_more=has_more,
+            searched_to=ids.inbox_message_id(found.key, newest_key),
+        )

@@ -7,21 +7,98 @@ connection is closed, and whether it did the work is unknown.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import anyio.to_thread
 import asyncpg
 
 from tmpmaild.databaseurl import DatabaseUrl
-from tmpmaild.errors import DatabaseError, StorageUnavailable
+from tmpmaild.errors import DatabaseError, StorageFull, StorageUnavailable
 from tmpmaild.measures import Count, Gauge, Measure
-from tmpmaild.storage.postgresql.obstacles import FAILURES, reason
+
+T = TypeVar("T")
+
+FAILURES: Final = (
+    *(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError),
+    *(OSError, TimeoutError),
+)
+"""What a connection raises when the server, its disk or the network is at fault."""
+
+_REPEATABLE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08)
+_OF_ONE_ROW: Final = (
+    *(asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError),
+    *(asyncpg.InternalServerError, ValueError, TypeError, OverflowError),
+)
+
+_OF_OTHERS: Final = (
+    *(asyncpg.InsufficientPrivilegeError, asyncpg.InvalidSchemaNameError),
+    *(asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError),
+)
+"""What a statement of ours meets where somebody has changed the schema under a running daemon, or restores a dump."""
 
 log = logging.getLogger(__name__)
+
+
+def reason(error: BaseException) -> str:
+    """Return the reason of a failure in a few words: never the details of the server, which may quote a row."""
+    match error:
+        case TimeoutError():
+            text = "no answer"
+        case asyncpg.ProtocolViolationError():
+            text = f"{error.args[0]}; connect to the server itself, without a pooler"
+        case asyncpg.InternalClientError():  # the driver has read that it will end, but it is still open
+            text = "the server has ended the connection"
+        case asyncpg.PostgresError():
+            text = str(error.args[0]) if error.args else type(error).__name__
+        case OSError():
+            text = error.strerror or str(error)
+        case ValueError():  # the driver quotes it
+            text = "a value that the database does not take"
+        case _:
+            text = str(error)
+    return text
+
+
+def advice(error: BaseException) -> str:
+    """Return the reason, and what to do if that is clear."""
+    if isinstance(error, asyncpg.UndefinedTableError):
+        return "it has no tables of tmpmaild yet; tmpmaild migrate creates them"
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return f"the role has not enough rights ({reason(error)}); use the one that owns database and tables"
+    return reason(error)
+
+
+def translate(error: Exception) -> Exception:
+    """Turn an operational error into one of ``tmpmaild.errors``; a programming error is returned as it is."""
+    if isinstance(error, asyncpg.DiskFullError):
+        return StorageFull("the disk of the database is full")
+    is_ours = isinstance(error, asyncpg.DataError | asyncpg.SyntaxOrAccessError) and not isinstance(error, _OF_OTHERS)
+    if is_ours or not isinstance(error, FAILURES):
+        return error
+    log.error("the database did not answer as it should: %s", reason(error))
+    return StorageUnavailable(reason(error))
+
+
+async def repeated(run: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of ``run``; call it again when the server has undone it in favour of another session."""
+    for pause_seconds in _PAUSES_SECONDS:
+        try:
+            return await run()
+        except _REPEATABLE as error:
+            log.debug("a statement is repeated: %s", reason(error))
+            await asyncio.sleep(pause_seconds)  # or it may be first again to lock what the other one waits for
+    return await run()
+
+
+def is_of_one_row(error: Exception) -> bool:
+    """Return whether a statement failed, and changed nothing, because of what one of its operations holds."""
+    return isinstance(error, _OF_ONE_ROW)
+
 
 STATEMENT_SECONDS: Final = 10.0
 PROBE_SECONDS: Final = 3.0
@@ -299,3 +376,144 @@ async def _check(url: DatabaseUrl, connection: asyncpg.Connection) -> str | None
 
 def _too_old(url: DatabaseUrl, text: str) -> DatabaseError:
     return DatabaseError(f"{url}: {text}; {OLDEST_VERSION} or newer is needed")
+
+
+_OF_IDS: Final = ("GetNewTransactionId", "GetNewMultiXactId")
+"""The functions of the server that warn, in each transaction, when ids are about to run out."""
+
+MOST_READERS: Final = 4
+
+
+class Session:
+    """One connection, opened again when it was lost. ``trouble`` is why it could not be opened the last time, or ""."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.was_warned = False
+        self.trouble = ""
+        self._connection: asyncpg.Connection | None = None
+        self._opening = asyncio.Lock()
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection; the server may have gone without a word."""
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def connection(self) -> asyncpg.Connection:
+        """Return the connection. Raises as ``Server.connect``."""
+        if self._connection is not None and not self._connection.is_closed():
+            return self._connection
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed():
+                try:
+                    self._connection = await self.server.connect()
+                except (StorageUnavailable, DatabaseError) as error:
+                    self.trouble = str(error)
+                    raise
+                self.trouble = ""
+                self._connection.add_log_listener(self._note)
+            return self._connection
+
+    def look_elsewhere(self) -> None:
+        """Look for a newer primary: this one does not get its commits to a standby, which may have been promoted."""
+        if self.server.look_elsewhere() and self._connection is not None:
+            self._connection.terminate()
+
+    def _note(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
+        """Note a warning. There is one, and no error, when the wait for a standby has been cancelled."""
+        is_of_ids = message.server_source_function in _OF_IDS
+        self.was_warned = self.was_warned or (message.severity_en == "WARNING" and not is_of_ids)
+
+    async def use(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Call ``work`` with the connection while no other call uses it; for a connection that several tasks share."""
+        async with self._turn:
+            connection = await self.connection()
+            with deadline(connection):
+                return await work(connection)
+
+    async def close(self) -> None:
+        """Close it."""
+        if self._connection is not None:
+            await close(self._connection)
+
+
+class Readers:
+    """The connections that only read, as many as are needed at once up to ``MOST_READERS``."""
+
+    def __init__(self, server: Server) -> None:
+        self._sessions = [Session(server) for _ in range(MOST_READERS)]
+        self._idle = list(self._sessions)
+        self._turns = asyncio.Semaphore(MOST_READERS)
+        self._is_returned = asyncio.Event()
+        self._running: set[asyncio.Task[object]] = set()
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be read, "" if it can."""
+        is_any_open = any(session.is_open for session in self._sessions)
+        return "" if is_any_open else next((one.trouble for one in self._sessions if one.trouble), "")
+
+    async def connect(self) -> None:
+        """Open a connection if none is open. Raises as ``Server.connect``."""
+        if not any(session.is_open for session in self._sessions):
+            await self._sessions[-1].connection()
+
+    async def run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Call ``read`` with a connection and return its result, or raise it as an error of ``tmpmaild.errors``.
+
+        Cancelling the caller does not interrupt it: the server would have to be asked by another connection.
+        """
+        task = asyncio.ensure_future(self._run(read))
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        await asyncio.wait([task])
+        return task.result()
+
+    def _forget(self, task: "asyncio.Task[object]") -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # or it would be reported as never retrieved when the caller was cancelled
+
+    async def _run(self, read: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        try:
+            async with self._turns:
+                session = await self._opened()
+                try:
+                    connection = await session.connection()
+                    with deadline(connection):
+                        return await read(connection)
+                finally:
+                    self._give_back(session)
+        except FAILURES as error:
+            raise translate(error) from error
+        except DatabaseError as error:
+            raise StorageUnavailable(str(error)) from error
+
+    async def _opened(self) -> Session:
+        """Return an idle session; where the server has no room for one more connection, wait for one that is open."""
+        while True:
+            session = next((one for one in reversed(self._idle) if one.is_open), self._idle[-1])
+            self._idle.remove(session)
+            try:
+                await session.connection()
+            except BaseException as error:
+                self._give_back(session)
+                if not isinstance(error, StorageUnavailable) or not any(one.is_open for one in self._sessions):
+                    raise
+            else:
+                return session
+            if not any(one.is_open for one in self._idle):
+                self._is_returned.clear()
+                await self._is_returned.wait()
+
+    def _give_back(self, session: Session) -> None:
+        self._idle.append(session)
+        self._is_returned.set()
+
+    async def close(self) -> None:
+        """Wait until the reads that run have ended, then close all connections."""
+        if self._running:
+            await asyncio.wait(self._running)
+        for session in self._sessions:
+            await session.close()

@@ -16,10 +16,9 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.ratelimit import Decision, decision_on
-from tmpmaild.storage.commits import Batcher
-from tmpmaild.storage.keys import keyed_hash
-from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.obstacles import FAILURES, repeated, translate
+from tmpmaild.storage.enginestorage import Batcher
+from tmpmaild.storage.ids import keyed_hash
+from tmpmaild.storage.postgresql.server import FAILURES, Session, repeated, translate
 
 T = TypeVar("T")
 

@@ -1,11 +1,12 @@
 """The one writer of a daemon: a task that stores the queued operations, those of one kind together in one statement.
 
 While one statement is under way, the next operations are collected: no timer, no added delay. A statement is a
-transaction by itself: where the server has undone it, it can be run again. The operations are in ``delivering.py``,
-``changing.py`` and ``policy.py``.
+transaction by itself: where the server has undone it, it can be run again. The operations are in ``operations.py``,
+``operations.py`` and ``storage.py``.
 """
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -16,11 +17,62 @@ import asyncpg
 from tmpmaild.errors import DatabaseError, RequestError, StorageUnavailable
 from tmpmaild.measures import Gauge, Measure
 from tmpmaild.model import InboxChange
-from tmpmaild.storage.commits import Batcher, CommitFigures, OnCommitted, failures, tell
-from tmpmaild.storage.postgresql.connection import Session
-from tmpmaild.storage.postgresql.obstacles import FAILURES, is_of_one_row, repeated, translate
-from tmpmaild.storage.postgresql.quotas import Usage
-from tmpmaild.storage.postgresql.server import STATEMENT_SECONDS, deadline
+from tmpmaild.storage.enginestorage import Batcher, CommitFigures, OnCommitted, failures, tell
+from tmpmaild.storage.postgresql.server import (
+    FAILURES,
+    STATEMENT_SECONDS,
+    Session,
+    deadline,
+    is_of_one_row,
+    repeated,
+    translate,
+)
+from tmpmaild.storage.settings import Limits
+
+LEAST_STORED_BYTES: Final = 4096
+"""What the smallest mail is charged: rows and their indexes, with the free room that pages have."""
+
+INBOX_BYTES: Final = 1024
+"""What an inbox counts for in the storage, from its creation until its tombstone is deleted."""
+
+DEFAULT_CAP_BYTES: Final = 10 * 1024**3
+_SHARDS: Final = 64  # the rows of the table usage
+
+
+def allowed(limits: Limits) -> tuple[int, ...]:
+    """Return limits as the functions of the database take them, in ``allowed``."""
+    return (
+        limits.max_messages,
+        limits.max_bytes,
+        limits.max_creator_bytes,
+        limits.operator_max_messages,
+        limits.operator_max_bytes,
+        LEAST_STORED_BYTES,
+    )
+
+
+class Usage:
+    """What all daemons together have stored, as of the last statement of this one.
+
+    ``shard`` is the row of the table ``usage`` that this daemon changes.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.shard = secrets.randbelow(_SHARDS)
+        self.stored_bytes = 0
+        self.inboxes = 0
+        self.messages = 0
+
+    def note(self, totals: Sequence[int]) -> None:
+        """Take over what a statement has returned."""
+        self.stored_bytes, self.inboxes, self.messages = totals
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the cap is further away than what is being received may need."""
+        return self.stored_bytes + self.limits.reserve_bytes <= self.limits.cap_bytes
+
 
 MAX_BATCH_OPERATIONS: Final = 64
 MAX_BATCH_BYTES: Final = 4 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""Whether there is space for more mail: the cap of the file, the reserve of the disk. Inboxes are in ``quotas.py``."""
+"""Whether there is space for more mail: the cap of the file, the reserve of the disk. Inboxes are in ``layout.py``."""
 
 import asyncio
 import logging

@@ -1,33 +1,198 @@
 """Opens the SQLite engine: creates, checks, migrates and closes a database, and puts the parts over it together.
 
-Pragmas are in ``database.py``, the steps of the schema in ``migrate.py``. What the engine does is in ``storage.py``.
+Pragmas are in ``database.py``, the steps of the schema in ``engine.py``. What the engine does is in ``storage.py``.
 """
 
 import asyncio
+import json
 import logging
+import re
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from functools import cache, partial
 from pathlib import Path
+from typing import Final, TypeVar
 
 import aiosqlite
 import anyio
 
 from tmpmaild.errors import DatabaseError
-from tmpmaild.storage.schema import tell
+from tmpmaild.model import clock_ms
+from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Summary
+from tmpmaild.storage.engines import differences, steps_in, tell
+from tmpmaild.storage.operatormail import OperatorMail
 from tmpmaild.storage.settings import Limits, SqliteSettings
-from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.backup import remove_unfinished
-from tmpmaild.storage.sqlite.batches import Batch, State, run
-from tmpmaild.storage.sqlite.database import Files
+from tmpmaild.storage.sqlite.database import APPLICATION_ID, Files, check_identity, open_to_read, wal_of
 from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import forget_values
-from tmpmaild.storage.sqlite.migrate import difference, migrate, migrations
 from tmpmaild.storage.sqlite.reader import Reader, connect
+from tmpmaild.storage.sqlite.reading import select_page, select_source
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 from tmpmaild.storage.sqlite.sweeping import Sweep, sweep_pace
-from tmpmaild.storage.sqlite.writer import Clock, Writer
-from tmpmaild.times import clock_ms
+from tmpmaild.storage.sqlite.writer import Batch, Clock, State, Writer, run
+
+_OURS: Final = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"
+# The columns of views are left to their SQL: SQLite cannot name those of a view whose table lacks a column.
+_SHAPE: Final = """
+SELECT 'column ' || s.name || '.' || c.name || ': ' || c.type || c."notnull" || c.pk || coalesce(c.dflt_value, '')
+    FROM sqlite_schema AS s JOIN pragma_table_xinfo(s.name) AS c
+    WHERE s.type = 'table' AND s.name IN (SELECT value FROM json_each(:ours))
+UNION ALL
+SELECT s.type || ' ' || s.name || ': ' || s.sql
+    FROM sqlite_schema AS s WHERE s.tbl_name IN (SELECT value FROM json_each(:ours)) AND s.sql IS NOT NULL
+ORDER BY 1
+"""
+_COMMENT: Final = re.compile(r"--[^\n]*")
+
+
+def migrations() -> dict[int, Path]:
+    """Return the steps by number, 1 first."""
+    return steps_in("migrations")
+
+
+def migrate(connection: sqlite3.Connection, steps: dict[int, Path] | None = None) -> list[str]:
+    """Apply the missing steps, each in a transaction, and return their names.
+
+    Raises ``DatabaseError``; the failed step has then changed nothing.
+    """
+    applied = []
+    for number, file in (migrations() if steps is None else steps).items():
+        if _apply(connection, number, file):
+            applied.append(file.stem)
+    return applied
+
+
+def _apply(connection: sqlite3.Connection, number: int, file: Path) -> bool:
+    script = file.read_text(encoding="utf-8")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again under the lock: another process may have applied the step meanwhile.
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version >= number:
+            connection.execute("ROLLBACK")
+            return False
+        for statement in _statements(script):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        if connection.in_transaction:  # when the disk is full SQLite has rolled back already
+            connection.execute("ROLLBACK")
+        raise DatabaseError(f"migration {file.name} failed: {error}") from error
+    return True
+
+
+def _statements(script: str) -> Iterator[str]:
+    # executescript() would commit the transaction of the step.
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
+
+
+def difference(connection: sqlite3.Connection, version: int) -> str:
+    """Return a difference from the schema of a version, "" if there is none."""
+    ours, expected = _made_by_migrations(version)
+    # By kind: a column says more than the table that it is of.
+    return min(differences(expected, _lines(connection, ours)), default="")
+
+
+@cache
+def _made_by_migrations(version: int) -> tuple[str, list[str]]:
+    """Return the names of our tables and views, as JSON, and the lines of the schema."""
+    steps = {number: file for number, file in migrations().items() if number <= version}
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
+        migrate(model, steps)
+        ours = json.dumps([name for (name,) in model.execute(_OURS)])
+        return ours, _lines(model, ours)
+
+
+def _lines(connection: sqlite3.Connection, ours: str) -> list[str]:
+    return [" ".join(_COMMENT.sub("", line).split()) for (line,) in connection.execute(_SHAPE, {"ours": ours})]
+
+
+T = TypeVar("T")
+
+
+def operator_mail(settings: SqliteSettings) -> OperatorMail:
+    """Return the operator's inbox in a database that a daemon may be using; each method opens the file to read it."""
+    inbox_id, path = OPERATOR_INBOX_ID, settings.path
+    return OperatorMail(
+        lambda page: look(path, lambda connection: select_page(connection, inbox_id, page)[0]),
+        lambda message_id: look(path, lambda connection: select_source(connection, inbox_id, message_id, ANY_SIZE)),
+    )
+
+
+def summary(settings: SqliteSettings) -> Summary:
+    """Return what the database holds. Raises ``DatabaseError``."""
+    return look(settings.path, partial(_summary, path=settings.path))
+
+
+def _summary(connection: sqlite3.Connection, path: Path) -> Summary:
+    (clean_stop,) = connection.execute("SELECT clean_stop FROM daemon").fetchone()
+    sql = "SELECT count(*) - 1, coalesce(sum(message_count), 0) FROM inbox WHERE swept = 0"  # the operator's is one
+    inboxes, messages = connection.execute(sql).fetchone()
+    files = [file for file in (path.resolve(), wal_of(path)) if file.exists()]
+    return Summary(bool(clean_stop), inboxes, messages, sum(file.stat().st_size for file in files))
+
+
+def look(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
+    """Call ``read`` inside one read transaction and return its result; a daemon may be using the database or not.
+
+    Neither the file nor its schema is changed, and no lock is taken that a daemon could wait for. Raises
+    ``DatabaseError``.
+    """
+    _assert_readable(path)
+    file, wal = path.resolve(), wal_of(path)
+    while True:
+        # Without a WAL no process is writing, and "immutable" keeps SQLite from creating one in order to read.
+        immutable = not wal.exists()
+        outcome = _outcome(file, path, read, immutable=immutable)
+        if immutable and wal.exists():
+            continue  # a daemon has started meanwhile and may have changed pages while they were read
+        if isinstance(outcome, sqlite3.Error):
+            raise database.refusal(path, outcome, writing=False) from outcome
+        return outcome
+
+
+def _assert_readable(path: Path) -> None:
+    """Raise an error that tells the reason; SQLite would only say "unable to open database file"."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise database.refusal(path, error, writing=False) from error
+
+
+def _outcome(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, immutable: bool) -> T | sqlite3.Error:
+    try:
+        return _read(file, path, read, immutable=immutable)
+    except sqlite3.Error as error:
+        return error
+
+
+def _read(file: Path, path: Path, read: Callable[[sqlite3.Connection], T], *, immutable: bool) -> T:
+    with closing(open_to_read(file, immutable=immutable)) as connection:
+        connection.execute("BEGIN")
+        _check_version(connection, path)
+        return read(connection)
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    newest = max(migrations())
+    version = check_identity(connection, path, newest)
+    if version < newest:
+        raise DatabaseError(
+            f"{path}: schema version {version} is older than this tmpmaild's ({newest}); run tmpmaild migrate"
+        )
+
 
 _REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
 
@@ -76,7 +241,7 @@ async def _assemble(
         try:
             storage = _put_together(settings, connection, (reader, maintenance), limits, clock)
         except (OSError, sqlite3.Error) as error:
-            raise obstacles.refusal(settings.path, error) from error
+            raise database.refusal(settings.path, error) from error
         opened.pop_all()
     return storage
 
@@ -122,7 +287,7 @@ def prepare(path: Path, max_bytes: int = 0, clock: Clock = clock_ms) -> tuple[sq
         connection.execute("UPDATE daemon SET clean_stop = 0")
     except (OSError, sqlite3.Error) as error:
         connection.close()
-        raise obstacles.refusal(path, error) from error
+        raise database.refusal(path, error) from error
     except DatabaseError as error:
         connection.close()
         raise DatabaseError(f"{path}: {error}") from error

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import aiosqlite
 
 from tmpmaild.errors import StorageLost
-from tmpmaild.storage.commits import Batcher
-from tmpmaild.storage.sqlite import database, obstacles
+from tmpmaild.storage.enginestorage import Batcher
+from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.writer import translate
 
 T = TypeVar("T")
@@ -59,13 +59,13 @@ async def connect(path: Path) -> aiosqlite.Connection:
     try:
         connection = await aiosqlite.connect(path, isolation_level=None)
     except sqlite3.Error as error:
-        raise obstacles.refusal(path, error) from error
+        raise database.refusal(path, error) from error
     try:
         for statement in database.READER_PRAGMAS:
             await connection.execute(statement)
     except sqlite3.Error as error:
         await connection.close()
-        raise obstacles.refusal(path, error) from error
+        raise database.refusal(path, error) from error
     return connection
 
 

@@ -1,17 +1,30 @@
-"""Reads inboxes and pages of their messages. Single messages are read in ``messages.py``."""
+"""Reads inboxes and pages of their messages. Single messages are read in ``reading.py``."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from msgspec import json
 
-from tmpmaild.model import NAME_HELD_MS, Inbox, InboxPage, Listing, Message, Page
+from tmpmaild.model import (
+    NAME_HELD_MS,
+    SEARCHED_CHARACTERS,
+    FullMessage,
+    Inbox,
+    InboxPage,
+    Listing,
+    Message,
+    Page,
+    Source,
+    Texts,
+)
 from tmpmaild.storage import ids
+from tmpmaild.storage.ids import message_key
 from tmpmaild.storage.pages import (
     PAGE_ROWS,
     TRUNCATED_BYTES,
     Between,
+    Search,
     bodies_to_read,
     by_creator,
     cut,
@@ -19,7 +32,7 @@ from tmpmaild.storage.pages import (
     small_bytes,
     up_to_the_end,
 )
-from tmpmaild.storage.rows import InboxRow, ListedRow, inbox_at
+from tmpmaild.storage.rows import HEAD_BYTES, FullRow, InboxRow, ListedRow, SourceRow, inbox_at, is_of_html
 from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
 
@@ -160,3 +173,157 @@ def select_inboxes(connection: sqlite3.Connection, between: Between, creator_has
     wanted = by_creator(rows, creator_hash)
     found = connection.execute(_ADDRESSES, (json.encode([row.id for row in wanted]).decode(),))
     return page(rows, wanted, dict(found.fetchall()))
+
+
+_STEP_BYTES = 1024 * 1024
+
+_LISTED = selected(ListedRow._fields, body="CASE WHEN c.size_bytes <= :up_to_bytes THEN c.body END")
+_FULL = selected(
+    FullRow._fields,
+    "o",
+    head="coalesce(substr(o.source, 1, :head_bytes), x'')",
+    html="CASE WHEN c.size_bytes <= :up_to_bytes THEN o.html END",
+)
+_MESSAGE = f"""
+SELECT {_LISTED}, {_FULL}
+FROM message AS m JOIN readable AS c ON c.id = m.content_id JOIN content AS o ON o.id = m.content_id
+WHERE m.id = :key AND m.inbox_id = :inbox_id
+"""
+
+_SOURCE_COLUMNS = selected(SourceRow._fields, source="CASE WHEN c.size_bytes <= :up_to_bytes THEN c.source END")
+_SOURCE = f"""
+SELECT {_SOURCE_COLUMNS}
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.id = :key AND m.inbox_id = :inbox_id
+"""
+
+_NEXT_SOURCE = f"""
+SELECT m.id, {_SOURCE_COLUMNS}
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.inbox_id = :inbox_id AND m.id > :after
+ORDER BY m.id LIMIT 1
+"""
+
+_TEXTS = f"""
+SELECT m.id, c.size_bytes, {BEGINNING}, coalesce(substr(c.html, 1, :characters), ''), c.headers
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.id IN (SELECT value FROM json_each(:keys)) AND m.inbox_id = :inbox_id
+ORDER BY m.id
+"""
+
+
+def select_message(
+    connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int
+) -> FullMessage | None:
+    """Read one message, without its texts if its source has more than ``up_to_bytes``."""
+    key = message_key(message_id)
+    if key is None:
+        return None
+    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes, "head_bytes": HEAD_BYTES}
+    found = connection.execute(_MESSAGE, values).fetchone()
+    if found is None:
+        return None
+    listed, full = found[: len(ListedRow._fields)], found[len(ListedRow._fields) :]
+    return FullRow._make(full).message(ListedRow._make(listed), message_id, inbox_id)
+
+
+def select_source(connection: sqlite3.Connection, inbox_id: str, message_id: str, up_to_bytes: int) -> Source | None:
+    """Read the source of one message, without its octets if they are more than ``up_to_bytes``."""
+    key = message_key(message_id)
+    if key is None:
+        return None
+    values = {"key": key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
+    found = connection.execute(_SOURCE, values).fetchone()
+    return SourceRow._make(found).of(message_id) if found else None
+
+
+def select_next_source(connection: sqlite3.Connection, inbox_id: str, after: str, up_to_bytes: int) -> Source | None:
+    """Read the source of the oldest message after this id, without its octets if they are more than ``up_to_bytes``."""
+    after_key = ids.key_not_above(after) if after else -1
+    values = {"after": after_key, "inbox_id": int(inbox_id), "up_to_bytes": up_to_bytes}
+    found = connection.execute(_NEXT_SOURCE, values).fetchone()
+    return SourceRow._make(found[1:]).of(ids.message_id(found[0])) if found else None
+
+
+def select_texts(
+    connection: sqlite3.Connection, inbox_key: int, keys: Sequence[int], up_to_characters: int
+) -> tuple[list[Texts], list[int]]:
+    """Read the beginnings of some texts, and return the keys that are left for another read."""
+    values = {"inbox_id": inbox_key, "keys": json.encode(keys).decode(), "characters": up_to_characters}
+    texts: list[Texts] = []
+    looked_at_bytes = 0
+    with closing(connection.execute(_TEXTS, values)) as rows:
+        for key, size_bytes, body, html, headers in rows:
+            texts.append(Texts(ids.message_id(key), body, html, is_of_html(html, headers)))
+            looked_at_bytes += size_bytes
+            if looked_at_bytes >= _STEP_BYTES:
+                return texts, [later for later in keys if later > key]
+    return texts, []
+
+
+_STEP_MESSAGES = 200
+_SEARCH_STEP_BYTES = 512 * 1024  # of source, of which only a part may be read
+
+_SEARCHED = """
+SELECT m.id, c.size_bytes, {attached}, c.sender, c.sender_name, c.subject, {body}
+FROM message AS m JOIN content AS c ON c.id = m.content_id
+WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
+ORDER BY m.id {direction} LIMIT :limit
+"""
+_ATTACHED = "EXISTS (SELECT 1 FROM json_each(c.attachments) WHERE NOT json_extract(value, '$.inline'))"
+
+
+class SqliteSearch(Search):
+    """Finds the inbox, by ``find``, in each step. Each is a read of its own, so that others do not wait long."""
+
+    def __init__(self, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> None:
+        super().__init__(page)
+        self._find = find
+        self._sql = _SEARCHED.format(
+            attached=_ATTACHED if "attachment" in page.has else "1",
+            body=BEGINNING if self.text else "''",
+            direction="ASC" if page.ascending else "DESC",
+        )
+
+    def go_on(self, connection: sqlite3.Connection) -> Listing | None:
+        """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
+        inbox = self._find(connection)
+        if inbox is None:
+            self.ended = True
+            return None
+        (newest_key,) = connection.execute("SELECT coalesce(max(id), 0) FROM message").fetchone()
+        newest_key = self._begin(newest_key, bounds(self._page))
+        self._drop_deleted(_left(connection, self._keys))
+        at_end = self._look(connection, inbox)
+        self.ended = at_end or self._has_enough
+        if not self.ended:
+            return None
+        messages, has_more = select_chosen(connection, self._keys[: self._page.limit], self._page)
+        has_more = has_more or self._has_enough
+        return Listing(inbox, messages, has_more=has_more, searched_to=ids.message_id(newest_key))
+
+    def _look(self, connection: sqlite3.Connection, inbox: Inbox) -> bool:
+        """Run one step; True when no messages are left."""
+        values = {
+            "inbox_id": int(inbox.id),
+            "after": self._after,
+            "before": self._before,
+            "limit": _STEP_MESSAGES,
+            "characters": SEARCHED_CHARACTERS,
+        }
+        looked_at, looked_at_bytes = 0, 0
+        with closing(connection.execute(self._sql, values)) as rows:
+            for key, size_bytes, attached, *texts in rows:
+                self._take(key, *texts, attached=attached)
+                looked_at, looked_at_bytes = looked_at + 1, looked_at_bytes + size_bytes
+                if looked_at_bytes >= _SEARCH_STEP_BYTES or self._has_enough:
+                    return False
+        return looked_at < _STEP_MESSAGES
+
+
+def _left(connection: sqlite3.Connection, keys: list[int]) -> set[int]:
+    """Return those keys whose messages have not been deleted since they were found."""
+    if not keys:
+        return set()
+    sql = "SELECT id FROM message WHERE id IN (SELECT value FROM json_each(?))"
+    return {key for (key,) in connection.execute(sql, (json.encode(keys).decode(),))}

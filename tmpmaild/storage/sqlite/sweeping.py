@@ -14,11 +14,10 @@ import aiosqlite
 from tmpmaild.model import NAME_HELD_MS
 from tmpmaild.storage import ids
 from tmpmaild.storage.base import OPERATOR_INBOX_ID, OPERATOR_MAIL_MS
-from tmpmaild.storage.sqlite.batches import Batch, Operation
-from tmpmaild.storage.sqlite.changing import MESSAGE_ROWS, MessageRow, delete_messages, json_array
 from tmpmaild.storage.sqlite.database import truncate_wal
 from tmpmaild.storage.sqlite.layout import PAGE_BYTES, SLOT_BYTES, SLOTS, slot
-from tmpmaild.storage.sqlite.writer import Writer, translate
+from tmpmaild.storage.sqlite.operations import MESSAGE_ROWS, MessageRow, delete_messages, json_array
+from tmpmaild.storage.sqlite.writer import Batch, Operation, Writer, translate
 
 STEP_SECONDS = 0.005
 """How long a step should take, including its commit."""

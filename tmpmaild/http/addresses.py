@@ -1,0 +1,115 @@
+"""The endpoints of addresses: each reads a request, calls the service and makes the answer."""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tmpmaild.checks import Mistakes
+from tmpmaild.errors import InvalidRequest
+from tmpmaild.http.answers import JsonResponse
+from tmpmaild.http.problems import BadRequest, body, client, holder_token, token
+from tmpmaild.http.requests import CreateRequest, ExtendRequest, WebhookRequest, fault_items, faults, read_body
+from tmpmaild.http.schemas import AddressResource, DomainList, RefusalItem, RefusalList, WebhookItem, Wire
+from tmpmaild.inboxes.access import is_holder
+from tmpmaild.inboxes.creating import NewAddress
+from tmpmaild.inboxes.service import InboxService
+from tmpmaild.model import Inbox, rfc3339
+from tmpmaild.webhookmodel import Webhook, WebhookState
+
+_NOT_CALLED = WebhookState("", "")
+
+
+class AddressEndpoints:
+    """The endpoints over one service."""
+
+    def __init__(self, service: InboxService, wire: Wire) -> None:
+        self._service = service
+        self._wire = wire
+
+    async def create(self, request: Request) -> Response:
+        """Create an address; the answer has its token."""
+        who = client(request)
+        if self._service.blocks.has_client(who.ip):
+            raise BadRequest("blocked", "")
+        mistakes = Mistakes()
+        asked = read_body(await body(request), request.headers.get("content-type"), CreateRequest, mistakes)
+        wanted = NewAddress(
+            local_part=None if asked.local_part is UNSET else asked.local_part,
+            domain=None if asked.domain is UNSET else asked.domain,
+            private=asked.private,
+            lifetime_seconds=None if asked.expires_in_seconds is UNSET else asked.expires_in_seconds,
+            faults=faults(asked.faults),
+            webhook=mistakes.of(self._webhook, asked.webhook) or None,
+        )
+        mistakes.of(self._service.ensure_creatable, wanted)
+        mistakes.end()
+        inbox, key = await self._service.create(wanted, None if who.exempt else who.name)
+        resource = replace(await self._resource(inbox, key, wanted.webhook), token=key)
+        return JsonResponse(msgspec.json.encode(resource), 201, {"Location": self._wire.address_path(inbox.address)})
+
+    async def show(self, request: Request) -> Response:
+        """Return an address: when it expires, how many messages it has."""
+        key = token(request)
+        inbox = await self._service.find(request.path_params["address"], key)
+        return JsonResponse(msgspec.json.encode(await self._resource(inbox, key)))
+
+    async def extend(self, request: Request) -> Response:
+        """Set the expiry of an address, its faults, or its webhook."""
+        address, key = request.path_params["address"], holder_token(request)
+        mistakes = Mistakes()
+        wanted = read_body(await body(request), request.headers.get("content-type"), ExtendRequest, mistakes)
+        seconds = None if wanted.expires_in_seconds is UNSET else wanted.expires_in_seconds
+        wanted_faults = None if wanted.faults is UNSET else faults(wanted.faults)
+        webhook = mistakes.of(self._webhook, wanted.webhook)
+        if seconds is None and wanted_faults is None and webhook is UNSET and not mistakes.errors:
+            raise InvalidRequest(("/expires_in_seconds", "expected a number of 1 or more, found nothing"))
+        inbox = await self._service.change(address, key, seconds, wanted_faults, webhook, mistakes=mistakes)
+        return JsonResponse(msgspec.json.encode(await self._resource(inbox, key, webhook)))
+
+    async def delete(self, request: Request) -> Response:
+        """Delete an address and its mail."""
+        await self._service.delete(request.path_params["address"], holder_token(request))
+        return Response(status_code=204)
+
+    async def domains(self, _request: Request) -> Response:
+        """Return the domains that addresses can be created at, and how long addresses live."""
+        service = self._service
+        offered = DomainList(list(service.domains), service.lifetime_ms // 1000, service.max_lifetime_ms // 1000)
+        return JsonResponse(msgspec.json.encode(offered))
+
+    async def refusals(self, _request: Request) -> Response:
+        """Return what SMTP clients were refused lately, if the operator wants that to be known."""
+        refusals = self._service.refusals
+        if not refusals.wanted:
+            raise BadRequest("not-found", "")
+        items = [RefusalItem(rfc3339(one.at_ms), one.client, one.command, one.reason) for one in refusals.newest()]
+        return JsonResponse(msgspec.json.encode(RefusalList(items)))
+
+    def _webhook(self, asked: WebhookRequest | UnsetType | None) -> Webhook | UnsetType | None:
+        """Return the webhook that is to be set, with a new secret."""
+        if not isinstance(asked, WebhookRequest):
+            return asked
+        if not self._service.webhooks.allowed:
+            raise BadRequest("webhooks-off", "")
+        return self._service.webhooks.make(asked.url, asked.events, asked.has)
+
+    async def _resource(
+        self, inbox: Inbox, key: str | None, set_now: Webhook | UnsetType | None = UNSET
+    ) -> AddressResource:
+        """Return an address as the holder of a token sees it; a webhook that was set with its secret."""
+        resource = self._wire.address(inbox, self._service.extendable_until_ms(inbox))
+        if not is_holder(inbox, key):
+            return resource
+        if self._service.faults.allowed:
+            resource = replace(resource, faults=fault_items(self._service.faults.left(inbox.id)))
+        if self._service.webhooks.allowed:
+            resource = replace(resource, webhook=await self._shown_webhook(inbox, set_now))
+        return resource
+
+    async def _shown_webhook(self, inbox: Inbox, set_now: Webhook | UnsetType | None) -> WebhookItem | None:
+        if isinstance(set_now, UnsetType):
+            stored = await self._service.webhooks.read(inbox)
+            return self._wire.webhook(stored.webhook, stored.state) if stored else None
+        return replace(self._wire.webhook(set_now, _NOT_CALLED), secret=set_now.secret) if set_now else None

@@ -1,0 +1,335 @@
+"""The body of a mail as a signature covers it (RFC 6376 §3.4), hashed piece by piece in linear time.
+
+dkimpy does so by patterns on the whole body, of which one takes the square of a run of spaces; and no other thread runs
+meanwhile.
+"""
+
+import hashlib
+import logging
+import re
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import dkim
+from dkim.canonicalization import CanonicalizationPolicy
+from dkim.util import InvalidTagValueList, parse_tag_value
+
+from tmpmaild import hostnames
+from tmpmaild.mail import headers, mime
+from tmpmaild.model import ArcVerdict, DkimVerdict
+from tmpmaild.senders.resolver import Lookup, Unresolved, printable
+
+_PIECE_BYTES: Final = 64 * 1024
+
+
+def body_digest(raw: bytes, start: int, *, relaxed: bool, most: int | None) -> tuple[bytes, int]:
+    """Return the SHA-256 of the first ``most`` octets of the canonical body, and how many it has in all."""
+    hasher = hashlib.sha256()
+    length = 0
+    for piece in _relaxed(raw, start) if relaxed else _simple(raw, start):
+        hasher.update(piece if most is None else piece[: max(most - length, 0)])
+        length += len(piece)
+    return hasher.digest(), length
+
+
+def _simple(raw: bytes, start: int) -> Iterator[bytes]:
+    end, _ = _without_line_ends(raw, start, len(raw))
+    yield from (raw[at : min(at + _PIECE_BYTES, end)] for at in range(start, end, _PIECE_BYTES))
+    yield b"\r\n"
+
+
+def _relaxed(raw: bytes, start: int) -> Iterator[bytes]:
+    """Yield the lines with a space for each run of white space, none at their ends, without the last blank lines."""
+    kept, line_ends, is_empty = b"", 0, True
+    for at in range(start, len(raw), _PIECE_BYTES):
+        piece = kept + raw[at : at + _PIECE_BYTES].replace(b"\t", b" ")
+        while b"  " in piece:
+            piece = piece.replace(b"  ", b" ")
+        kept = next((end for end in (b" \r", b" ", b"\r") if piece.endswith(end)), b"")  # it may go on
+        piece = piece[: len(piece) - len(kept)].replace(b" \r\n", b"\r\n")
+        content_bytes, more = _without_line_ends(piece, 0, len(piece))
+        if content_bytes:
+            yield from (b"\r\n" * min(_PIECE_BYTES, line_ends - done) for done in range(0, line_ends, _PIECE_BYTES))
+            yield piece[:content_bytes]
+            line_ends, is_empty = 0, False
+        line_ends += more
+    if not is_empty:
+        yield b"\r\n"
+
+
+def _without_line_ends(octets: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return where the line ends at the end begin, and how many there are."""
+    count = 0
+    while octets.endswith(b"\r\n", start, end):
+        end -= 2
+        count += 1
+    return end, count
+
+
+_MOST_SIGNATURES: Final = 5
+_MOST_HEADER_BYTES: Final = 64 * 1024
+_MOST_FIELDS: Final = 1000
+_MOST_SIGNED_FIELDS: Final = 256
+_MOST_FIELD_BYTES: Final = 8 * 1024
+_MOST_KEY_BYTES: Final = 4096
+_MOST_KEY_BITS: Final = 4096
+_MOST_EXPONENT: Final = 1 << 32
+_LONG_SPACE: Final = re.compile(rb"\s{100}")  # dkimpy has a pattern that takes the square of it
+_LITERAL: Final = re.compile(r"b'([^']*)'")  # as dkimpy writes octets
+_EXPIRED: Final = "the signature has expired (x=)"
+_NO_TAGS: Final[Mapping[bytes, bytes]] = {}
+_SLOP_SECONDS: Final = 300  # of clocks that are wrong
+_MOST_SPACE_BYTES: Final = 256 * 1024  # that may be added to a body; more would be an end of what is shown
+
+_quiet = logging.getLogger("tmpmaild.senders.dkimpy")
+_quiet.disabled = True  # its errors are in the verdict
+
+
+class _Refused(Exception):
+    """A signature is not accepted; the arguments are result and reason."""
+
+
+class _Body(NamedTuple):
+    raw: bytes
+    start: int
+
+    def check(self, sig: dict[bytes, bytes]) -> None:
+        """Compare the hash of the body with what is signed. Raises ``_Refused``."""
+        policy = CanonicalizationPolicy.from_c_value(sig.get(b"c", b"simple/simple"))
+        is_relaxed = policy.body_algorithm.name == b"relaxed"
+        covered = int(sig[b"l"]) if b"l" in sig else None
+        digest, length = body_digest(self.raw, self.start, relaxed=is_relaxed, most=covered)
+        if covered is not None and covered > length:
+            raise _Refused("permerror", f"l={covered} is more than the {length} octets of the body")
+        if digest != b64decode(re.sub(rb"\s+", b"", sig[b"bh"])):
+            raise _Refused("fail", "the body was changed after it was signed (bh= is another hash)")
+        if covered is not None and covered < length:
+            raise _Refused("policy", f"l={covered} leaves {length - covered} octets of the body unsigned")
+        if (space := len(self.raw) - self.start - length) > _MOST_SPACE_BYTES:
+            raise _Refused("policy", f"{space} octets of white space in the body are unsigned")
+
+
+class _Header(NamedTuple):
+    """The fields of a mail as dkimpy takes them, and how often it has those that matter."""
+
+    fields: list[tuple[bytes, bytes]]
+    read: Counter[str]
+    body: _Body
+
+    def check(self, include: list[bytes], least: int) -> None:
+        """Raise ``_Refused`` where fields that we read occur more often than they are signed, or ``least``."""
+        signed = Counter(include)
+        left = [
+            f"{min(signed[name.encode()], times)} of {times} {name}"
+            for name, times in self.read.items()
+            if times > max(signed[name.encode()], least)
+        ]
+        if left:
+            raise _Refused("policy", f"h= covers only {', '.join(left)}")
+
+
+class _Own:
+    """Gives dkimpy the fields as we cut them, and keeps it from hashing the body: it does so only where ``bh`` is."""
+
+    least_signed = 0
+    refused: _Refused | None = None
+
+    def __init__(self, header: _Header, received_at_seconds: float) -> None:
+        super().__init__(logger=_quiet)  # type: ignore[call-arg]
+        self.headers = header.fields
+        self.own_header = header
+        self.received_at_seconds = received_at_seconds
+
+    def verify_sig(self, sig: dict[bytes, bytes], include: list[bytes], field: Any, ask: Callable[..., bytes]) -> bool:
+        """Check the signature without the body, then the body, and what else is not accepted."""
+        if not sig[b"a"].startswith(b"rsa-sha256") and sig[b"a"] != b"ed25519-sha256":
+            raise _Refused("policy", f"{sig[b'a'].decode(errors='replace')} is not accepted any more (RFC 8301)")
+        if len(include) > _MOST_SIGNED_FIELDS:
+            raise _Refused("permerror", f"h= names more than {_MOST_SIGNED_FIELDS} fields")
+        _check_times(sig, self.received_at_seconds)
+        if b"bh" in sig:
+            if b"from" not in include:
+                raise _Refused("permerror", "h= does not name the From field")
+            self._refusal(sig, include)
+        place = {tag: sig[tag] if tag == b"s" and sig[tag].isascii() else _ascii(sig[tag], tag) for tag in (b"d", b"s")}
+        without = {name: value for name, value in sig.items() if name != b"bh"}
+        is_good: bool = super().verify_sig(without | place, include, field, partial(ask, sig=sig))  # type: ignore[misc]
+        return is_good
+
+    def _refusal(self, sig: dict[bytes, bytes], include: list[bytes]) -> None:
+        try:
+            self.own_header.body.check(sig)
+            self.own_header.check(include, self.least_signed)
+        except _Refused as refused:
+            if refused.args[0] != "policy":
+                raise
+            self.refused = refused  # unless the signature is wrong, which says more
+
+
+class _Dkim(_Own, dkim.DKIM):  # type: ignore[misc]
+    pass
+
+
+class _Arc(_Own, dkim.ARC):  # type: ignore[misc]
+    least_signed = 1  # who hands mail on signs fewer fields, and proves no author
+
+
+def _check_times(sig: dict[bytes, bytes], received_at_seconds: float) -> None:
+    """Hold t= and x= against the time of receipt (RFC 6376 §3.5), of which the check may be long after."""
+    if b"x" in sig and int(sig[b"x"]) < received_at_seconds - _SLOP_SECONDS:
+        raise _Refused("fail", _EXPIRED)
+    if b"t" in sig and int(sig[b"t"]) > received_at_seconds + _SLOP_SECONDS:
+        raise _Refused("permerror", "the signature is of the future (t=)")
+
+
+def _ascii(name: bytes, tag: bytes) -> bytes:
+    """Return a name with A-labels, as the DNS is asked: dnspython may map it to the name of somebody else."""
+    try:
+        return hostnames.to_ascii(name.decode()).encode()
+    except ValueError as error:
+        raise _Refused("permerror", f"{tag.decode()}= is not a host name") from error
+
+
+def _key(
+    lookup: Lookup, notes: list[str], name: bytes, timeout: float = 0, sig: Mapping[bytes, bytes] = _NO_TAGS
+) -> bytes:
+    """Return a key record as dkimpy takes it. Raises ``_Refused``, ``Unresolved``, and what dkimpy does."""
+    del timeout  # the check has a deadline
+    answer = lookup.ask(name.decode(), "TXT")
+    record: bytes = next((value for value in answer.values if b"p=" in value), b"")
+    if len(record) > _MOST_KEY_BYTES:
+        raise _Refused("permerror", f"the key record has {len(record)} octets")
+    if not record:
+        raise _Refused("permerror", f"no key at {printable(name.decode())}")
+    tags = parse_tag_value(record)
+    if not tags.get(b"p"):
+        raise _Refused("permerror", "the key was revoked (p= is empty)")
+    if b"y" in _check_use(tags, sig):
+        notes.append("the key is in test mode (t=y)")
+    record = b"; ".join([tag + b"=" + tags[tag] for tag in (b"v", b"k", b"p") if tag in tags])
+    _check_key(name, record, sig)
+    return record
+
+
+def _check_use(tags: dict[bytes, bytes], sig: Mapping[bytes, bytes]) -> list[bytes]:
+    """Raise ``_Refused`` where a key is not for this signature (RFC 6376 §3.6.1); return its flags."""
+    services, hashes, flags = (
+        [word.strip() for word in tags.get(tag, default).split(b":")]
+        for tag, default in ((b"s", b"*"), (b"h", b"sha256"), (b"t", b""))
+    )
+    if b"*" not in services and b"email" not in services:
+        raise _Refused("permerror", "the key is not for mail (s= of its record)")
+    if b"sha256" not in hashes:
+        raise _Refused("permerror", "the key is not for SHA-256 (h= of its record)")
+    _, is_identity, domain = sig.get(b"i", b"").rpartition(b"@")  # for ARC it is a number
+    if b"s" in flags and is_identity and domain.lower() != sig[b"d"].lower():
+        raise _Refused("permerror", "the key is not for subdomains (t=s of its record, and i=)")
+    return flags
+
+
+def _check_key(name: bytes, record: bytes, sig: Mapping[bytes, bytes]) -> None:
+    try:
+        key, bits, kind, _ = dkim.evaluate_pk(name, record)
+    except dkim.KeyFormatError as error:  # which dkimpy would take for a wrong signature
+        raise _Refused("permerror", f"the key cannot be read: {error}") from error
+    if not sig.get(b"a", b"").startswith(kind + b"-"):
+        raise _Refused("permerror", f"a= wants another key than the {kind.decode()} key of the record")
+    if kind == b"rsa" and (bits > _MOST_KEY_BITS or key["publicExponent"] > _MOST_EXPONENT):
+        raise _Refused("permerror", f"the key is too large ({bits} bits)")
+
+
+def _header(raw: bytes) -> _Header:
+    """Return the header as it is shown. Raises ``_Refused`` where somebody else might read another one."""
+    found, start = headers.of_mail(raw)
+    block = raw[:start]
+    if start > _MOST_HEADER_BYTES or block.count(b"\n") > _MOST_FIELDS:
+        raise _Refused("permerror", "the header is too large to be checked")
+    if found.has_other_lines:
+        raise _Refused("permerror", "the header has a line that is no field")
+    fields = [(name.encode(), f"{value}\n".encode("ascii", "surrogateescape")) for name, value in found.fields]
+    if not block.count(b"\r") == block.count(b"\n") == block.count(b"\r\n"):
+        raise _Refused("permerror", "a line of the header does not end with CRLF")
+    whole = b"".join([name + b":" + value for name, value in fields])
+    if block not in (whole, whole + b"\r\n"):
+        raise _Refused("permerror", "a header field has white space before its colon")
+    values, warnings = mime.first_values(headers.shown(found, {})), dict[str, None]()
+    mime.leaves(raw, values, start, warnings)
+    if headers.HEADER_CUT in warnings:
+        raise _Refused("permerror", "the header of a part is too large to be checked")
+    read = Counter([name.lower() for name, _ in found.fields if headers.is_read(name)])
+    return _Header(fields, read, _Body(raw, start))
+
+
+def check(raw: bytes, lookup: Lookup, received_at_seconds: float) -> tuple[tuple[DkimVerdict, ...], ArcVerdict]:
+    """Check the first signatures of a mail, and its chain."""
+    lowered = raw[:_MOST_HEADER_BYTES].lower()
+    if b"dkim-signature" not in lowered and b"arc-seal" not in lowered:
+        return (), ArcVerdict("none")
+    try:
+        header = _header(raw)
+    except _Refused as error:
+        result, reason = _why(error)
+        return (DkimVerdict(result, reason=reason),), ArcVerdict(result, reason)
+    verifier = _Dkim(header, received_at_seconds)
+    fields = [value for name, value in verifier.headers if name.lower() == b"dkim-signature"]
+    found = [_signature(verifier, number, fields[number], lookup) for number in range(len(fields[:_MOST_SIGNATURES]))]
+    if left := len(fields) - len(found):
+        found.append(DkimVerdict("none", reason=f"{left} more signatures were not checked"))
+    return tuple(found), _chain(_Arc(header, received_at_seconds), lookup)
+
+
+def _signature(verifier: _Dkim, number: int, field: bytes, lookup: Lookup) -> DkimVerdict:
+    notes: list[str] = []
+    verifier.refused = None
+    domain = selector = ""
+    try:
+        if _is_too_long(field):
+            raise _Refused("permerror", "the signature is too long")  # noqa: TRY301
+        tags = parse_tag_value(field)
+        domain, selector = (printable(tags.get(tag, b"").decode("utf-8", "replace"), 255) for tag in (b"d", b"s"))
+        is_good = verifier.verify(number, partial(_key, lookup, notes))
+        if is_good and verifier.refused:
+            raise verifier.refused  # noqa: TRY301
+    except Exception as error:  # noqa: BLE001 - dkimpy raises what it meets in keys and fields that attack
+        result, reason = _why(error)
+    else:
+        result, reason = ("pass", "") if is_good else ("fail", "the signature is not that of this header and key")
+    return DkimVerdict(result, domain, selector, "; ".join(filter(None, [reason, *notes])))
+
+
+def _chain(verifier: _Arc, lookup: Lookup) -> ArcVerdict:
+    try:
+        fields = [value for name, value in verifier.headers if name.lower().startswith(b"arc-")]
+        if not fields:
+            return ArcVerdict("none")
+        if len(fields) > 3 * _MOST_SIGNATURES or any(map(_is_too_long, fields)):
+            return ArcVerdict("fail", "the chain is too long")
+        result, _, reason = verifier.verify(partial(_key, lookup, []))
+        if result == dkim.CV_Pass and verifier.refused:
+            raise verifier.refused  # noqa: TRY301
+    except Exception as error:  # noqa: BLE001 - as above
+        return ArcVerdict("temperror" if isinstance(error, Unresolved) else "fail", _why(error)[1])
+    return ArcVerdict((result or b"fail").decode(), "" if result == dkim.CV_Pass else printable(str(reason)))
+
+
+def _is_too_long(field: bytes) -> bool:
+    return len(field) > _MOST_FIELD_BYTES or _LONG_SPACE.search(field) is not None
+
+
+def _why(error: Exception) -> tuple[str, str]:
+    """Return result and reason of a signature that could not be verified."""
+    match error:
+        case _Refused():
+            result, reason = error.args
+        case Unresolved():
+            result, reason = "temperror", str(error)
+        case dkim.ValidationError() if str(error).startswith("x= value is past"):
+            result, reason = "fail", _EXPIRED
+        case dkim.DKIMException() | InvalidTagValueList():
+            result, reason = "permerror", _LITERAL.sub(r"\1", str(error))
+        case _:
+            result, reason = "permerror", f"it cannot be read ({type(error).__name__})"
+    return result, printable(reason)

@@ -1,0 +1,372 @@
+"""Changes of inboxes as text, as one daemon tells them to the others: ids and times only, nothing of a mail.
+
+Any role that may connect can send such a text. So what is heard of an end is held against the database, and what is not
+so there is left out: a false end would be believed by followers, who then look no more. What a
+verdict says is read there too.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import asyncpg
+from msgspec.structs import replace
+
+from tmpmaild.errors import DatabaseError, RequestError
+from tmpmaild.model import ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, VerdictReached
+from tmpmaild.storage.enginestorage import OnCommitted, tell
+from tmpmaild.storage.ids import message_key
+from tmpmaild.storage.postgresql.server import FAILURES, PROBE_SECONDS, Session, deadline, reason
+from tmpmaild.storage.rows import verdict_reached
+
+MISSED: Final = "!"
+"""In place of a change: some could not be told."""
+
+BLOCKS: Final = "b"
+"""In place of a change: the blocks have been changed."""
+
+MAX_OCTETS: Final = 7_900  # the server takes less than 8,000
+_FULL: Final = "f"
+_SHARE_FULL: Final = "s"
+_MESSAGE_DELETED: Final = "-"
+_INBOX_DELETED: Final = "x"
+_EXPIRY_MOVED: Final = "@"
+_VERDICT_REACHED: Final = "v"
+_MAX_DIGITS: Final = 18  # fits into the server's bigint
+_LAST_TIME_MS: Final = 253_402_300_799_999  # of the year 9999, the last that can be written as text
+
+_STATES: Final = """
+SELECT i.id, i.expires_at_ms, m.keys, m.verdicts FROM inbox AS i CROSS JOIN LATERAL (
+    SELECT array_agg(key) AS keys, array_agg(authentication) AS verdicts
+    FROM message WHERE inbox_id = i.id AND slot = i.slot AND key = ANY($2::bigint[])
+) AS m WHERE i.id = ANY($1::bigint[])
+"""
+
+
+def word(change: InboxChange) -> str:
+    """Return a change as one word: the inbox, flags, and the notice."""
+    flags = _FULL * change.full + _SHARE_FULL * change.share_full
+    return f"{change.inbox_id},{flags},{_notice(change)}"
+
+
+def _notice(change: InboxChange) -> str:
+    match change.notice:
+        case MessageDeleted(message_id):
+            return f"{_MESSAGE_DELETED}{message_id}"
+        case ExpiryMoved(expires_at_ms):
+            return f"{_EXPIRY_MOVED}{expires_at_ms}"
+        case VerdictReached(message_id):
+            return f"{_VERDICT_REACHED}{message_id}"
+        case InboxDeleted():
+            return _INBOX_DELETED
+        case _:
+            return ""
+
+
+def payloads(words: Iterable[str]) -> Iterator[str]:
+    """Join words to texts that a notification can carry."""
+    held: list[str] = []
+    octets = 0
+    for one in words:
+        if octets + len(one) >= MAX_OCTETS:
+            yield " ".join(held)
+            held, octets = [], 0
+        held.append(one)
+        octets += len(one) + 1
+    if held:
+        yield " ".join(held)
+
+
+def changes(words: Iterable[str]) -> list[InboxChange]:
+    """Return the changes that words tell. What a newer daemon may tell besides is left out."""
+    return [found for one in words if (found := _change(one)) is not None]
+
+
+def _change(one: str) -> InboxChange | None:
+    inbox_id, flags, notice = [*one.split(",", 2), "", ""][:3]
+    if not _is_number(inbox_id):
+        return None
+    told: MessageDeleted | InboxDeleted | ExpiryMoved | VerdictReached | None = None
+    if notice.startswith(_MESSAGE_DELETED):
+        told = MessageDeleted(notice[1:])
+    elif notice.startswith(_EXPIRY_MOVED) and _is_number(notice[1:]):
+        told = ExpiryMoved(min(int(notice[1:]), _LAST_TIME_MS))
+    elif notice.startswith(_VERDICT_REACHED):
+        told = VerdictReached(notice[1:])
+    elif notice == _INBOX_DELETED:
+        told = InboxDeleted()
+    return InboxChange(inbox_id, full=_FULL in flags, share_full=_SHARE_FULL in flags, notice=told)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether it is a number that the server takes: any role that may connect can send what is heard here."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+
+
+async def true_ones(connection: asyncpg.Connection, told: Sequence[InboxChange], now_ms: int) -> list[InboxChange]:
+    """Return the changes that are so: all without a notice, and of the others those that the database confirms.
+
+    Verdicts are those of the database.
+    """
+    doubted = [int(change.inbox_id) for change in told if change.notice is not None]
+    keys = [key for change in told if (key := _message_key(change)) is not None]
+    rows = {row["id"]: row for row in await connection.fetch(_STATES, doubted, keys)}
+    return [
+        _with_verdict(change, row) for change in told if _is_so(change, row := rows.get(int(change.inbox_id)), now_ms)
+    ]
+
+
+def _message_key(change: InboxChange) -> int | None:
+    """Return the key of the message that a notice is of; None if there can be none in that inbox."""
+    message_id = change.notice.message_id if isinstance(change.notice, MessageDeleted | VerdictReached) else ""
+    return message_key(message_id, int(change.inbox_id))
+
+
+def _verdicts(row: asyncpg.Record) -> dict[int | None, str | None]:
+    """Return the verdicts on the messages that are there, by their keys."""
+    return dict(zip(row["keys"] or (), row["verdicts"] or (), strict=True))
+
+
+def _with_verdict(change: InboxChange, row: asyncpg.Record | None) -> InboxChange:
+    """Return a change that is so, with the verdict that it tells of."""
+    match change.notice:
+        case VerdictReached(message_id) if row is not None:
+            return replace(change, notice=verdict_reached(message_id, _verdicts(row)[_message_key(change)] or ""))
+        case _:
+            return change
+
+
+def _is_so(change: InboxChange, row: asyncpg.Record | None, now_ms: int) -> bool:
+    match change.notice:
+        case None:
+            return True
+        case MessageDeleted():
+            key = _message_key(change)
+            return key is not None and (row is None or key not in _verdicts(row))
+        case VerdictReached():
+            return row is not None and _verdicts(row).get(_message_key(change)) is not None
+        case ExpiryMoved(expires_at_ms):  # one that has been moved again since is told of that too
+            return row is not None and row["expires_at_ms"] == expires_at_ms
+        case InboxDeleted():
+            return row is None or row["expires_at_ms"] <= now_ms
+
+
+CHANNEL: Final = "tmpmaild"
+LOOK_SECONDS: Final = 2.0
+
+_TELL_SECONDS: Final = 0.001
+_RETRY_SECONDS: Final = 0.5
+_MAX_WORDS: Final = 20_000
+_TELL: Final = f"SELECT pg_notify('{CHANNEL}', payload) FROM unnest($1::text[]) AS n(payload)"
+# No inbox has the id 0: that row has the version of the blocks.
+_LOOK: Final = """
+SELECT id, last_key, expires_at_ms FROM inbox WHERE id = ANY($1::bigint[])
+UNION ALL SELECT 0, blocks_version, 0 FROM service
+"""
+
+log = logging.getLogger(__name__)
+
+
+class Waker:
+    """Tells and hears changes until ``close``. ``trouble`` is why the database did not answer the last time, or "".
+
+    ``on_back`` is called when the database answers again, ``on_blocks`` when the blocks have been changed.
+    """
+
+    def __init__(self, session: Session, clock: Callable[[], int]) -> None:
+        self._session = session
+        self._clock = clock
+        self._callbacks: list[Callable[[Sequence[InboxChange]], None]] = []
+        self._listened: Callable[[], Collection[str]] = tuple
+        self._on_missed: Callable[[], None] = _nothing
+        self.trouble = ""
+        self.on_back: Callable[[], None] = _nothing
+        self.on_blocks: Callable[[], None] = _nothing
+        self._blocks_version: int | None = None
+        self._words: dict[str, None] = {}
+        self._doubted: list[InboxChange] = []
+        self._seen: dict[int, tuple[int, int]] = {}
+        self._listening_on: asyncpg.Connection | None = None
+        self._look_at = 0.0
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listen from now on. Raises as ``Session.connection``."""
+        await self._connection()
+        self._task = asyncio.create_task(self._work())
+
+    def on_heard(self, callback: OnCommitted) -> None:
+        """Register ``callback``; it gets the changes of other daemons."""
+        self._callbacks.append(callback)
+
+    def watch(self, listened: Callable[[], Collection[str]], on_missed: Callable[[], None]) -> None:
+        """See ``Storage``."""
+        self._listened = listened
+        self._on_missed = on_missed
+
+    def tell_blocks(self) -> None:
+        """Tell the others that this daemon has changed the blocks."""
+        self._words[BLOCKS] = None
+        self._woken.set()
+
+    def tell(self, told: Sequence[InboxChange]) -> None:
+        """Note changes of this daemon, to be told to the others."""
+        self._note(told)
+        self._words.update(dict.fromkeys(map(word, told)))
+        if len(self._words) > _MAX_WORDS:  # the database has been away for long
+            self._words = {MISSED: None}
+        self._woken.set()
+
+    async def close(self) -> None:
+        """Tell the changes that are left, then close the connection."""
+        self._stopping = True
+        self._woken.set()
+        if self._task is not None:
+            await self._task
+        await self._session.close()
+
+    async def _work(self) -> None:
+        while not self._stopping:
+            try:
+                await self._turn()
+            except (*FAILURES, RequestError, DatabaseError) as error:
+                self.trouble = reason(error)
+                await self._pause(_RETRY_SECONDS)
+            except Exception:  # without this task the daemon would be deaf, and nobody would notice
+                log.exception("waking other daemons failed; it goes on")
+                await self._pause(_RETRY_SECONDS)
+        if self._words and self._listening_on is not None:
+            try:
+                await self._send(self._listening_on)
+            except FAILURES as error:
+                log.debug("the last changes could not be told: %s", error)
+
+    async def _pause(self, seconds: float) -> None:
+        begun = time.monotonic()
+        while not self._stopping and (left := begun + seconds - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, 0.1))
+
+    async def _turn(self) -> None:
+        """Wait until there is something to do, and do it."""
+        await self._wait()
+        connection = await self._connection()
+        if self._doubted:
+            await self._believe(connection)
+        if self._words:
+            await self._send(connection)
+        if time.monotonic() >= self._look_at:
+            await self._look(connection)
+        await asyncio.sleep(_TELL_SECONDS)
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(max(self._look_at - time.monotonic(), 0)):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        self._woken.clear()
+
+    async def _connection(self) -> asyncpg.Connection:
+        """Return the connection that listens; when it is a new one, changes may have been missed."""
+        connection = await self._session.connection()
+        if connection is not self._listening_on:
+            is_first = self._listening_on is None
+            with deadline(connection, PROBE_SECONDS):
+                await connection.add_listener(CHANNEL, self._hear)
+            connection.add_termination_listener(lambda _: self._woken.set())
+            self._listening_on = connection
+            if not is_first:
+                self._on_missed()
+        return connection
+
+    async def _send(self, connection: asyncpg.Connection) -> None:
+        words, self._words = self._words, {}
+        try:
+            with deadline(connection, PROBE_SECONDS):
+                await connection.fetch(_TELL, list(payloads(words)))
+        except FAILURES:
+            self._words = {MISSED: None} | self._words
+            raise
+
+    async def _look(self, connection: asyncpg.Connection) -> None:
+        """Read the inboxes that are waited for; those that have changed since the last time wake their listeners."""
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        wanted = [int(inbox_id) for inbox_id in self._listened()]
+        # A host that is silent now has been silent to the other connections as well.
+        with deadline(connection, PROBE_SECONDS, self._session.server.terminate_all):
+            rows = await connection.fetch(_LOOK, wanted)
+        self._note_answer()
+        seen = {row["id"]: (row["last_key"], row["expires_at_ms"]) for row in rows}
+        self._compare_blocks(seen.pop(0)[0])
+        changed = [change for key, state in seen.items() for change in _between(key, self._seen.get(key), state)]
+        self._seen = seen
+        if changed:
+            tell(self._callbacks, changed)
+
+    def _note_answer(self) -> None:
+        if self.trouble:
+            self.trouble = ""
+            log.info("the database is back")
+            self.on_back()
+
+    def _compare_blocks(self, version: int) -> None:
+        if self._blocks_version is not None and version != self._blocks_version:
+            self.on_blocks()
+        self._blocks_version = version
+
+    def _hear(self, connection: asyncpg.Connection, pid: int, channel: str, payload: object) -> None:
+        del channel
+        if connection.is_closed() or pid == connection.get_server_pid():  # the next connection begins with on_missed
+            return
+        words = str(payload).split()
+        if MISSED in words:
+            self._on_missed()
+        if BLOCKS in words:
+            self.on_blocks()
+        told = changes(words)
+        if not self._doubted and all(change.notice is None for change in told):
+            tell(self._callbacks, told)
+        elif len(self._doubted) < _MAX_WORDS:
+            self._doubted += told
+            self._woken.set()
+        else:
+            self._on_missed()
+
+    async def _believe(self, connection: asyncpg.Connection) -> None:
+        """Tell the changes that were heard and are so, in their order."""
+        told, self._doubted = self._doubted, []
+        try:
+            with deadline(connection, PROBE_SECONDS):
+                told = await true_ones(connection, told, self._clock())
+        except FAILURES:
+            self._on_missed()
+            raise
+        self._note(told)
+        tell(self._callbacks, told)
+
+    def _note(self, told: Sequence[InboxChange]) -> None:
+        """Remember expiries that were moved and told, so that ``_look`` does not tell them again."""
+        for change in told:
+            key = int(change.inbox_id)
+            if isinstance(change.notice, ExpiryMoved) and key in self._seen:
+                self._seen[key] = (self._seen[key][0], change.notice.expires_at_ms)
+            elif isinstance(change.notice, InboxDeleted):
+                self._seen.pop(key, None)
+
+
+def _nothing() -> None:
+    """Stand for what nobody has asked to be called for."""
+
+
+def _between(key: int, before: tuple[int, int] | None, now: tuple[int, int]) -> list[InboxChange]:
+    """Return what has happened to an inbox; one that was not looked at before may have got mail in the meantime."""
+    found = []
+    if before is None or now[0] != before[0]:
+        found.append(InboxChange(str(key), full=False))
+    if before is not None and now[1] != before[1]:
+        found.append(InboxChange(str(key), full=False, notice=ExpiryMoved(now[1])))
+    return found

@@ -1,0 +1,506 @@
+"""The columns of a mail as the functions of the database take them, and what its reads select of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import asyncpg
+
+from tmpmaild.errors import (
+    AddressExpired,
+    AddressNotFound,
+    AddressTaken,
+    MailboxFull,
+    MessageNotFound,
+    RequestError,
+    StorageFull,
+)
+from tmpmaild.model import NAME_HELD_MS, ExpiryMoved, InboxChange, InboxDeleted, MessageDeleted, NewInbox, NewMail
+from tmpmaild.storage import ids, rows
+from tmpmaild.storage.base import DELETED_AT_ONCE, OPERATOR_MAIL_MS
+from tmpmaild.storage.enginestorage import Deleted, Doomed, deleted_at_once
+from tmpmaild.storage.postgresql.partitions import slot
+from tmpmaild.storage.postgresql.writer import INBOX_BYTES, LEAST_STORED_BYTES, Batch, NotTogether, Operation, allowed
+from tmpmaild.storage.rows import Column, ListedRow, StateRow, WebhookRow, body, octets, verdict_reached
+
+
+def stored_bytes(mail: NewMail) -> int:
+    """Return what each of its inboxes is charged for a mail."""
+    parsed = mail.parsed
+    return (
+        LEAST_STORED_BYTES
+        + len(mail.raw)
+        + octets(body(mail))
+        + octets(parsed.html or "")
+        + sum(len(name) + len(value) for name, value in parsed.headers)
+        + sum(len(one.filename) for one in parsed.attachments)
+    )
+
+
+def _without_nul(column: Column) -> Column:
+    # What a client says in a command may hold NUL, which no text of PostgreSQL does.
+    def value(mail: NewMail) -> Any:
+        text = column.value(mail)
+        return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+    return column._replace(value=value) if column.kind == "text" else column
+
+
+CONTENT: Final = (Column("stored_bytes", "bigint", stored_bytes), *map(_without_nul, rows.CONTENT))
+"""The columns of ``content`` in the order of the table, in which the function ``deliver`` takes them."""
+
+LISTED: Final = (*ListedRow._fields, "verbatim")
+"""What a list selects for a ``ListedRow``: of the body the text, or the octets in the source."""
+
+
+def listed(read: Sequence[Any]) -> ListedRow:
+    """Return the row of what was read for ``LISTED``."""
+    *others, body, verbatim = read
+    return ListedRow._make((*others, body_text(body, verbatim)))
+
+
+def body_text(body: str | None, verbatim: bytes | None) -> str | None:
+    """Return a body with LF line ends, wherever it was read from; None if it was not read."""
+    if verbatim is None:
+        return body
+    return verbatim.decode(errors="ignore").replace("\r\n", "\n")
+
+
+_EXPRESSIONS = {
+    "key": "m.key",
+    "recipient": "m.recipient",
+    "authentication": "m.authentication",
+    "has_html": "c.html IS NOT NULL AS has_html",
+    "verbatim": "substr(c.source, c.body_at + 1, c.body_bytes) AS verbatim",
+}
+
+
+def selected(names: Sequence[str], **expressions: str) -> str:
+    """Return what a SELECT reads for the fields of a row: the column of that name, or the given expression."""
+    known = _EXPRESSIONS | {name: f"{expression} AS {name}" for name, expression in expressions.items()}
+    return ", ".join(known.get(name, f"c.{name}") for name in names)
+
+
+def if_small(condition: str) -> dict[str, str]:
+    """Return the expressions of a body that is read only on a condition."""
+    return {
+        "body": f"CASE WHEN {condition} THEN c.body END",
+        "verbatim": f"CASE WHEN {condition} THEN substr(c.source, c.body_at + 1, c.body_bytes) END",
+    }
+
+
+def beginning(characters: str) -> dict[str, str]:
+    """Return the expressions of the beginning of a body; ``characters`` is a parameter.
+
+    A character has at most four octets, a line end two. So a character that the cut divides is always beyond those.
+    """
+    return {
+        "body": f"left(c.body, {characters})",
+        "verbatim": f"substr(c.source, c.body_at + 1, least(c.body_bytes, 4 * {characters}))",
+    }
+
+
+_FULL: Final = 2
+
+_ARRAYS: Final = (
+    *("bigint[]", "integer[]", "bigint[]"),
+    *("integer[]", "integer[]", "integer[]", "text[]"),
+    *(f"{column.kind}[]" for column in CONTENT),
+)
+_SQL: Final = "SELECT * FROM deliver($1, $2, $3, $4::bigint[], {})".format(
+    ", ".join(f"${number}::{kind}" for number, kind in enumerate(_ARRAYS, 5))
+)
+_VALUES: Final = tuple(column.value for column in CONTENT)
+_COST: Final = next(number for number, column in enumerate(CONTENT) if column.name == "stored_bytes")
+
+
+class AddMessage(Operation):
+    """Store a mail for all of its live inboxes, or for none; the result is its first id."""
+
+    def __init__(self, mail: NewMail) -> None:
+        self.mail = mail
+        self.recipients = [
+            (int(inbox_id), recipient)
+            for inbox_id, recipient in dict(
+                zip(reversed(mail.inbox_ids), reversed(mail.envelope.recipients), strict=True)
+            ).items()
+        ][::-1]
+        self.rows = len(self.recipients)
+        self.size_bytes = len(mail.raw) + octets(body(mail))
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["AddMessage"]) -> list[Any]:
+        """Store the mails together, or none of them."""
+        left = [operation for operation in operations if operation.recipients]
+        if len(left) < len(operations):
+            stored = iter(await cls.run(batch, left) if left else ())
+            return [next(stored) if one.recipients else AddressNotFound("no recipient is left") for one in operations]
+        delivery = _Delivery(operations)
+        found = await delivery.run(batch)
+        if found["missing"]:
+            for operation in operations:
+                operation.recipients = [one for one in operation.recipients if one[0] not in found["missing"]]
+            return await cls.run(batch, operations)
+        if found["refusal"] is None:
+            batch.changes += delivery.changes(found)
+            return delivery.message_ids(found["keys_before"])
+        if len(operations) > 1:
+            raise NotTogether
+        return [_refused(found["refusal"])]
+
+
+class _Delivery:
+    """The mails of one statement, and the inboxes they are for: places count from 1, in the order of their keys."""
+
+    def __init__(self, operations: Sequence[AddMessage]) -> None:
+        mails = [operation.mail for operation in operations]
+        self._columns = [[value(mail) for mail in mails] for value in _VALUES]
+        self._inbox_keys = sorted({inbox_key for operation in operations for inbox_key, _ in operation.recipients})
+        self._messages = [0] * len(self._inbox_keys)
+        self._bytes = [0] * len(self._inbox_keys)
+        self._rows: list[tuple[int, int, int, str]] = []
+        self._firsts: list[int] = []
+        places = {inbox_key: place for place, inbox_key in enumerate(self._inbox_keys)}
+        for number, (operation, cost) in enumerate(zip(operations, self._columns[_COST], strict=True), 1):
+            self._firsts.append(len(self._rows))
+            for inbox_key, recipient in operation.recipients:
+                place = places[inbox_key]
+                self._messages[place] += 1
+                self._bytes[place] += cost
+                self._rows.append((number, place + 1, self._messages[place], recipient))
+
+    async def run(self, batch: Batch) -> asyncpg.Record:
+        """Run the statement."""
+        usage = batch.usage
+        found = await batch.connection.fetchrow(
+            _SQL,
+            usage.shard,
+            batch.now_ms,
+            usage.limits.cap_bytes,
+            allowed(usage.limits),
+            self._inbox_keys,
+            self._messages,
+            self._bytes,
+            *zip(*self._rows, strict=True),
+            *self._columns,
+        )
+        usage.note(found["totals"])
+        return found
+
+    def changes(self, found: asyncpg.Record) -> list[InboxChange]:
+        """Return the state of each inbox after it."""
+        states = zip(self._inbox_keys, found["is_full"], found["share_full"], strict=True)
+        return [InboxChange(str(key), full=full or share, share_full=share) for key, full, share in states]
+
+    def message_ids(self, keys_before: Sequence[int]) -> list[Any]:
+        """Return the id of the first message of each mail."""
+        firsts = (self._rows[first] for first in self._firsts)
+        return [
+            ids.inbox_message_id(self._inbox_keys[place - 1], keys_before[place - 1] + rank)
+            for _, place, rank, _ in firsts
+        ]
+
+
+def _refused(reason: int) -> RequestError:
+    return MailboxFull("a recipient has no room") if reason == _FULL else StorageFull("storage.max_bytes is reached")
+
+
+_CREATE: Final = """
+SELECT * FROM create_inboxes($1, $2, $3, $4, $5, $6, $7::bytea[], $8::text[], $9::bigint[], $10::bigint[],
+                             $11::integer[], $12::boolean[], $13::bytea[], $14::bytea[])
+"""
+_DELETE: Final = "SELECT * FROM delete_messages($1, $2::bigint[], $3::bigint[], $4::bigint[])"
+_DOOMED: Final = """
+SELECT m.key, c.stored_bytes FROM inbox AS i
+CROSS JOIN LATERAL (
+    SELECT slot, key, content_id FROM message
+    WHERE message.slot = i.slot AND message.inbox_id = i.id AND {condition} ORDER BY key LIMIT $3 OFFSET 0
+) AS m
+CROSS JOIN LATERAL (
+    SELECT stored_bytes FROM content WHERE content.slot = m.slot AND content.id = m.content_id OFFSET 0
+) AS c
+WHERE i.id = $1 ORDER BY m.key
+"""
+_DOOMED_KEYS: Final = _DOOMED.format(condition="message.key = ANY($2::bigint[])")
+_DOOMED_UP_TO: Final = _DOOMED.format(condition="message.key <= $2")
+_SET_VERDICTS: Final = "SELECT set_verdicts($1, $2::bigint[], $3::bigint[], $4::text[])"
+_SET_EXPIRY: Final = "SELECT * FROM set_expiry($1, $2, $3::bigint[], $4, $5, $6)"
+_TAKEN: Final = -1
+_SHARE_FULL: Final = -2
+_NO_INBOX: Final = -1
+
+_STEP_ROWS: Final = 500
+_STEP_BYTES: Final = 8 * 1024 * 1024
+_SWEEP: Final = "SELECT * FROM sweep($1, $2, $3, $4, $5, $6, $7)"
+
+
+@dataclass(eq=False)
+class CreateInbox(Operation):
+    """Store an address; the result is the new inbox's id."""
+
+    new: NewInbox
+    name_hash: bytes
+    creator_hash: bytes | None
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["CreateInbox"]) -> list[Any]:
+        """Create each inbox whose name is free and whose creator is within its share; reject the others."""
+        if len({one.name_hash for one in operations}) < len(operations):
+            raise NotTogether  # of those who want one name the first may be refused it for another reason
+        results = await _create(batch, operations)
+        if len(operations) > 1 and any(isinstance(result, StorageFull) for result in results):
+            raise NotTogether
+        return results
+
+
+async def _create(batch: Batch, operations: Sequence[CreateInbox]) -> list[Any]:
+    usage = batch.usage
+    news = [operation.new for operation in operations]
+    found = await batch.connection.fetchrow(
+        _CREATE,
+        usage.shard,
+        batch.now_ms,
+        NAME_HELD_MS,
+        usage.limits.cap_bytes,
+        INBOX_BYTES,
+        usage.limits.max_creator_bytes - LEAST_STORED_BYTES,
+        [operation.name_hash for operation in operations],
+        [new.address for new in news],
+        [new.created_at_ms for new in news],
+        [new.expires_at_ms for new in news],
+        [slot(new.expires_at_ms, new.created_at_ms) for new in news],  # has partitions: see _have_slot in storage.py
+        [new.private for new in news],
+        [new.token_hash for new in news],
+        [operation.creator_hash for operation in operations],
+    )
+    usage.note(found["totals"])
+    return [_created(result) for result in found["results"]]
+
+
+def _created(result: int) -> Any:
+    if result > 0:
+        return str(result)
+    if result == _TAKEN:
+        return AddressTaken("the name is in use or in quarantine")
+    if result == _SHARE_FULL:
+        return MailboxFull("the creator has no room for mail to another address")
+    return StorageFull("storage.max_bytes is reached")
+
+
+@dataclass(eq=False)
+class DeleteMessage(Operation):
+    """Delete one message of an inbox; ``MessageNotFound`` when the inbox holds none with that key."""
+
+    inbox_key: int
+    message_key: int
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["DeleteMessage"]) -> list[Any]:
+        """Delete each message; of two operations for the same one the first succeeds."""
+        wanted = [(operation.inbox_key, operation.message_key) for operation in operations]
+        there = await _delete(batch, list(dict.fromkeys(wanted)))
+        return [_first(there, place) for place in wanted]
+
+
+async def _delete(batch: Batch, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Delete messages by the keys of their inboxes and their own, and tell of it; return those that were there."""
+    usage = batch.usage
+    values = (usage.shard, allowed(usage.limits), [inbox for inbox, _ in places], [key for _, key in places])
+    found = await batch.connection.fetchrow(_DELETE, *values)
+    usage.note(found["totals"])
+    there = set()
+    states = zip(places, found["deleted"], found["is_full"], found["share_full"], strict=True)
+    for (inbox_key, key), is_there, full, share_full in states:
+        if is_there:
+            there.add((inbox_key, key))
+            notice = MessageDeleted(ids.inbox_message_id(inbox_key, key))
+            batch.changes.append(InboxChange(str(inbox_key), full=full, share_full=share_full, notice=notice))
+    return there
+
+
+def _first(left: set[tuple[int, int]], place: tuple[int, int]) -> Any:
+    if place not in left:
+        return MessageNotFound("no such message in this inbox")
+    left.remove(place)
+    return None
+
+
+@dataclass(eq=False)
+class DeleteMessages(Operation):
+    """Delete some of the messages that are doomed, oldest first; the result is a ``Deleted``.
+
+    They are chosen first, then deleted by the statement that is the transaction.
+    """
+
+    is_alone: ClassVar[bool] = True
+    inbox_key: int
+    doomed: Doomed
+
+    async def apply(self, batch: Batch) -> Deleted:
+        """Delete as many as one transaction should."""
+        up_to_key, keys = self.doomed
+        sql, wanted = (_DOOMED_UP_TO, up_to_key) if keys is None else (_DOOMED_KEYS, keys)
+        rows = await batch.connection.fetch(sql, self.inbox_key, wanted, DELETED_AT_ONCE + 1)
+        chosen = rows[: deleted_at_once(row["stored_bytes"] for row in rows)]
+        places = [(self.inbox_key, row["key"]) for row in chosen]
+        deleted = await _delete(batch, places) if places else set()
+        return Deleted(len(deleted), more=len(rows) > len(chosen))
+
+
+@dataclass(eq=False)
+class SetVerdict(Operation):
+    """Store the verdict on a message; ``MessageNotFound`` when that or its inbox has ended, or has a verdict."""
+
+    inbox_key: int
+    message_key: int
+    authentication: str
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["SetVerdict"]) -> list[Any]:
+        """Store them, and tell the inboxes."""
+        values = [(one.inbox_key, one.message_key, one.authentication) for one in operations]
+        stored = await batch.connection.fetchval(_SET_VERDICTS, batch.now_ms, *map(list, zip(*values, strict=True)))
+        outcomes: list[Any] = []
+        for (inbox_key, key, text), is_stored in zip(values, stored, strict=True):
+            if is_stored:
+                notice = verdict_reached(ids.inbox_message_id(inbox_key, key), text)
+                batch.changes.append(InboxChange(str(inbox_key), full=False, notice=notice))
+            outcomes.append(None if is_stored else MessageNotFound("no such message without a verdict in a live inbox"))
+        return outcomes
+
+
+def refusal(result: int | None) -> RequestError | None:
+    """Return why an inbox could not be changed: it has expired, or has been forgotten."""
+    if result == _NO_INBOX:
+        return AddressNotFound("no such inbox")
+    return None if result is None else AddressExpired(result)
+
+
+@dataclass(eq=False)
+class SetExpiry(Operation):
+    """Set when an inbox expires; without ``expires_at_ms`` it ends now.
+
+    ``AddressExpired`` when it has expired, ``AddressNotFound`` when it has been forgotten.
+    """
+
+    is_alone: ClassVar[bool] = True
+    inbox_key: int
+    now_ms: int
+    expires_at_ms: int | None = None
+
+    async def apply(self, batch: Batch) -> RequestError | None:
+        """Set the expiry of the inbox if it is alive."""
+        expires_at_ms, usage = self.expires_at_ms, batch.usage
+        # An inbox that expired while this operation was queued may have lost mail to a sweep.
+        now_ms = max(self.now_ms, batch.now_ms)
+        ends_at_ms = self.now_ms if expires_at_ms is None else expires_at_ms
+        new_slot = None if expires_at_ms is None else slot(expires_at_ms, self.now_ms)
+        values = (usage.shard, now_ms, allowed(usage.limits), self.inbox_key, ends_at_ms, new_slot)
+        found = await batch.connection.fetchrow(_SET_EXPIRY, *values)
+        usage.note(found["totals"])
+        refused = refusal(found["refusal"])
+        if refused is not None:
+            return refused
+        if expires_at_ms is None:  # "full" means that it accepts no mail
+            change = InboxChange(str(self.inbox_key), full=True, notice=InboxDeleted())
+        else:
+            state = {"full": found["is_full"], "share_full": found["share_full"]}
+            change = InboxChange(str(self.inbox_key), **state, notice=ExpiryMoved(expires_at_ms))
+        batch.changes.append(change)
+        return None
+
+
+@dataclass(eq=False)
+class Sweep(Operation):
+    """Delete some of what has expired. The result says whether there may be more."""
+
+    is_alone: ClassVar[bool] = True
+    now_ms: int
+
+    async def apply(self, batch: Batch) -> bool:
+        """Run one step."""
+        operator_before = ids.first_key(max(self.now_ms - OPERATOR_MAIL_MS, 0))
+        values = (batch.usage.shard, self.now_ms, NAME_HELD_MS, INBOX_BYTES, operator_before, _STEP_ROWS, _STEP_BYTES)
+        found = await batch.connection.fetchrow(_SWEEP, *values)
+        batch.usage.note(found["totals"])
+        more: bool = found["more"]
+        return more
+
+
+class CountUsage(Operation):
+    """Ask what all daemons together have stored."""
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["CountUsage"]) -> list[Any]:
+        """Ask once for all of them."""
+        batch.usage.note(await batch.connection.fetchval("SELECT count_usage($1, 0, 0, 0)", batch.usage.shard))
+        return [None for _ in operations]
+
+
+_ROWS: Final = """
+SELECT w.inbox_id, i.address, i.expires_at_ms, w.version, w.told_message, w.told_verdict, w.failures, w.next_at_ms,
+       w.called_at_ms, w.result, w.webhook, i.last_key
+FROM webhook AS w
+CROSS JOIN LATERAL (SELECT address, expires_at_ms, last_key FROM inbox WHERE id = w.inbox_id OFFSET 0) AS i
+WHERE w.inbox_id > $1 ORDER BY w.inbox_id LIMIT $2
+"""
+_SET: Final = "SELECT set_webhook($1, $2, $3, $4)"
+# Daemons up to 1.0.2 lease by take_webhooks() and store by settle_webhooks(). Rows are locked in the order of their
+# inboxes, then compared: what another daemon has changed in between is seen by then.
+_STORE: Final = """
+WITH wanted AS (
+    SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::bigint[],
+                         $7::bigint[], $8::text[])
+        WITH ORDINALITY AS n(id, version, message, verdict, failures, next_ms, called_ms, result, place)
+), locked AS (
+    SELECT inbox_id FROM webhook WHERE inbox_id = ANY($1) ORDER BY inbox_id FOR UPDATE
+), stored AS (
+    UPDATE webhook AS w SET version = w.version + 1, told_message = n.message, told_verdict = n.verdict,
+            failures = n.failures, next_at_ms = n.next_ms, called_at_ms = n.called_ms, result = n.result
+        FROM wanted AS n
+        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NOT NULL
+            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
+        RETURNING n.place
+), deleted AS (
+    DELETE FROM webhook AS w USING wanted AS n
+        WHERE w.inbox_id = n.id AND w.version = n.version AND n.next_ms IS NULL
+            AND w.inbox_id = ANY(ARRAY(SELECT inbox_id FROM locked))
+        RETURNING n.place
+)
+SELECT place FROM stored UNION ALL SELECT place FROM deleted
+"""
+
+
+async def select_webhooks(connection: asyncpg.Connection, after: int, limit: int) -> list[WebhookRow]:
+    """Read the webhooks of the inboxes that follow."""
+    return [WebhookRow._make(row) for row in await connection.fetch(_ROWS, after, limit)]
+
+
+@dataclass(eq=False)
+class SetWebhook(Operation):
+    """Set the webhook of an inbox that is alive, or take it away; refused as ``SetExpiry``."""
+
+    is_alone: ClassVar[bool] = True
+    inbox_key: int
+    now_ms: int
+    version: int
+    webhook: str | None
+
+    async def apply(self, batch: Batch) -> RequestError | None:
+        """Delete the one before, and insert this one."""
+        now_ms = max(self.now_ms, batch.now_ms)
+        return refusal(await batch.connection.fetchval(_SET, now_ms, self.inbox_key, self.version, self.webhook))
+
+
+@dataclass(eq=False)
+class StoreWebhook(Operation):
+    """Store the state of a webhook, which leases it, or ends a lease; False if it no longer has the version."""
+
+    row: StateRow
+
+    @classmethod
+    async def run(cls, batch: Batch, operations: Sequence["StoreWebhook"]) -> list[Any]:
+        """Store each where the version is that of its row; of two for the same version one is stored."""
+        columns = zip(*[one.row for one in operations], strict=True)
+        places = {row["place"] for row in await batch.connection.fetch(_STORE, *map(list, columns))}
+        return [place in places for place in range(1, len(operations) + 1)]
