@@ -1,4 +1,4 @@
-"""How many modules and functions of ours a plain mail and a list run through: python tests/benchmarks/traced.py [-v]
+"""Counts the modules and functions of ours that a plain mail and a list run through; ``-v`` names them.
 
 The daemon runs with a profile function in every thread. What a first mail and a first list do once is left out.
 """
