@@ -181,22 +181,25 @@ def test_every_test_that_the_architecture_names_exists():
     assert [name for name in named if f"def {name}(" not in tests] == []
 
 
-def _attacks():
-    """Yield what the tables of ``docs/security.md`` say, row by row: settings, their defaults, tests."""
-    for line in (ROOT / "docs/security.md").read_text().splitlines():
-        cells = line.split(" | ")
-        if len(cells) == 5 and not cells[0].startswith("| attack"):
-            yield cells[0], cells[2], *(re.findall(r"`(.+?)`", cell) for cell in cells[2:])
+ATTACKS = tomllib.loads((ROOT / "tests/attacks.toml").read_text())["attacks"]
+
+
+def _answers():
+    """Yield what the tables of ``docs/security.md`` say of each attack: its name, settings, their defaults."""
+    text = (ROOT / "docs/security.md").read_text()
+    for line in text[text.index("\n## SMTP") : text.index("\n## What is stored where")].splitlines():
+        attack, _, rest = line.removeprefix("| ").removesuffix(" |").partition(" | ")
+        _, is_row, settings = rest.rpartition(" | ")
+        if is_row and attack != "attack":
+            yield attack, *zip(*re.findall(r"`([\w.]+)`: `(.*?)`", settings), strict=True)
 
 
 def test_every_attack_has_an_answer_that_a_test_shows():
-    attacks = list(_attacks())
-    assert len(attacks) > 60
+    assert [attack["attack"] for attack in ATTACKS] == [attack for attack, *_ in _answers()]
+    assert [attack["attack"] for attack in ATTACKS if not attack["tests"]] == []
     found = {path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
-    named = [(attack, *test.split("::")) for attack, _, _, _, tests in attacks for test in tests]
-    missing = [row for row in named if f"def {row[2]}(" not in found.get(ROOT / "tests" / row[1], "")]
-    assert missing == []
-    assert [attack for attack, _, _, _, tests in attacks if not tests] == []
+    named = [test.split("::") for attack in ATTACKS for test in attack["tests"]]
+    assert [name for name in named if f"def {name[1]}(" not in found.get(ROOT / "tests" / name[0], "")] == []
 
 
 def test_every_setting_against_an_attack_has_the_default_that_is_told():
@@ -208,8 +211,8 @@ def test_every_setting_against_an_attack_has_the_default_that_is_told():
         section, _, name = setting.rpartition(".")
         return (tree[section] if section else tree)[name]
 
-    for attack, text, settings, defaults, _ in _attacks():
-        assert bool(settings) == (text != "fixed"), attack
+    for attack, *pairs in _answers():
+        settings, defaults = pairs or ((), ())
         real = [default(setting) for setting in settings]
         told = [
             one if isinstance(value, str) and one == value else tomllib.loads(f"x = {one}")["x"]
