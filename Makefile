@@ -71,8 +71,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The modules sync….py in tmpmaild/client, anew from aio….py; the types of the TypeScript client, anew
-# from our OpenAPI document.
+# tmpmaild/client/sync.py, anew from aio.py; the types of the TypeScript client, anew from our OpenAPI document.
 client: $(VENV)/.dev
 	$(BIN)/python tools/sync_client.py
 	$(BIN)/python tools/typescript_types.py

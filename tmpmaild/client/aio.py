@@ -1,20 +1,21 @@
-"""The client for code with ``await``: the service, its inboxes and their mails."""
+"""The client for code with ``await``: the service, its inboxes, their mails, and the I/O for all of them."""
 
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import anyio
 import httpx2
 
 from tmpmaild.client import transport, waiting
-from tmpmaild.client.aiodriver import Driver
+from tmpmaild.client.errors import TmpmaildError
 from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
+from tmpmaild.client.transport import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.views import (
     AsyncPage,
     AttachmentView,
@@ -76,15 +77,15 @@ class AsyncClient:
         ``faults`` are as in ``AsyncInbox.set_faults``, ``webhook`` is as in ``AsyncInbox.set_webhook``; its secret is
         then in ``webhook_secret``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
-        wanted = {
-            "local_part": local_part,
-            "domain": domain,
-            "private": private or None,
-            "expires_in_seconds": expires_in_seconds,
-            "faults": faults or None,
-            "webhook": webhook,
-        }
-        return AsyncInbox(await self._driver.run(self._remote.create(wanted)), self._driver)
+        created = self._remote.create(
+            local_part,
+            domain=domain,
+            private=private,
+            expires_in_seconds=expires_in_seconds,
+            faults=faults,
+            webhook=webhook,
+        )
+        return AsyncInbox(await self._driver.run(created), self._driver)
 
     async def inbox(self, address: str, token: str | None = None) -> "AsyncInbox":
         """Return an inbox that exists; the token is needed to change it, and to read it if it is private.
@@ -119,7 +120,7 @@ class AsyncClient:
 class AsyncInbox(InboxView):
     """An address and its mail. All calls raise ``AddressExpired``, ``AddressNotFound``, ``Unauthorized`` as well."""
 
-    def __init__(self, remote: RemoteInbox, driver: Driver) -> None:
+    def __init__(self, remote: RemoteInbox, driver: "Driver") -> None:
         super().__init__(remote)
         self._driver = driver
 
@@ -267,7 +268,7 @@ class AsyncInbox(InboxView):
 class AsyncMail(MailView):
     """A mail in an inbox. What asks the service raises ``MessageNotFound`` when the mail was deleted."""
 
-    def __init__(self, remote: RemoteInbox, message: Message, driver: Driver) -> None:
+    def __init__(self, remote: RemoteInbox, message: Message, driver: "Driver") -> None:
         super().__init__(remote, message)
         self._driver = driver
 
@@ -354,10 +355,91 @@ class AsyncMail(MailView):
 class AsyncAttachment(AttachmentView):
     """An attachment of a mail."""
 
-    def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: Driver) -> None:
+    def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: "Driver") -> None:
         super().__init__(remote, message_id, item)
         self._driver = driver
 
     async def content(self) -> bytes:
         """Return the content, decoded."""
         return await self._driver.run(self._remote.attachment(self._message_id, self._item.index))
+
+
+class Driver:
+    """Does the I/O: sends what the core asks for over httpx2, and decides nothing itself.
+
+    It holds the one stream that steps may open.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, sleep: Callable[[float], Awaitable[None]] = anyio.sleep) -> None:
+        self._http = http
+        self._sleep = sleep
+        self._stream: httpx2.Response | None = None
+        self._pieces: AsyncIterator[bytes] | None = None
+
+    def for_stream(self) -> "Driver":
+        """Return a driver for steps that open a stream."""
+        return Driver(self._http, self._sleep)
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Carry out the steps and return their result."""
+        try:
+            action = next(steps)
+            while True:
+                try:
+                    result = await self._carry_out(action)
+                except TmpmaildError as error:
+                    action = steps.throw(error)
+                else:
+                    action = steps.send(result)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        if isinstance(self._pieces, AsyncGenerator):
+            await self._pieces.aclose()  # the garbage collector may do it too late
+        self._pieces = None
+        if self._stream is not None:
+            await self._stream.aclose()
+            self._stream = None
+
+    async def _carry_out(self, action: Action) -> Any:
+        match action:
+            case Ask(request):
+                return await self._ask(request)
+            case OpenStream(request):
+                return await self._open(request)
+            case ReadStream(request):
+                return await self._read(request)
+            case Sleep(seconds):
+                return await self._sleep(seconds)
+
+    async def _ask(self, request: Request) -> Reply:
+        try:
+            response = await self._send(request)
+            async with aclosing(response):
+                return transport.reply(request, response, await response.aread())
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    async def _open(self, request: Request) -> Reply:
+        await self.aclose()
+        try:
+            response = self._stream = await self._send(request)
+            if response.status_code == httpx2.codes.OK:
+                self._pieces = response.aiter_bytes()
+                return transport.reply(request, response, b"")
+            return transport.reply(request, response, await response.aread())
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    async def _read(self, request: Request) -> bytes:
+        try:
+            assert self._pieces is not None
+            return await anext(self._pieces, b"")
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    async def _send(self, request: Request) -> httpx2.Response:
+        prepared = self._http.build_request(**transport.arguments(request))
+        return await self._http.send(prepared, stream=True, follow_redirects=False)

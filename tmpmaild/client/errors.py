@@ -189,6 +189,10 @@ PROBLEMS: dict[str, type[Problem]] = {_code(kind): kind for kind in Problem.__su
 """The class of each code of the API."""
 
 
+TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
+"""Problems after which asking again helps."""
+
+
 class Headed(Protocol):
     """A mail, as any module has it."""
 

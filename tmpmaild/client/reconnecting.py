@@ -1,4 +1,4 @@
-"""The events of an inbox, over one connection after another; ``reconnecting.py`` parses what each one sends."""
+"""The events of an inbox: parsed from a stream (WHATWG HTML §9.2), over one connection after another."""
 
 import codecs
 import re
@@ -11,83 +11,10 @@ from typing import Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from tmpmaild.client.errors import (
-    AddressExpired,
-    Busy,
-    NotTmpmaild,
-    RateLimited,
-    ServiceUnreachable,
-    Stopping,
-    StorageUnavailable,
-    TmpmaildError,
-    TooManyStreams,
-)
+from tmpmaild.client.errors import TEMPORARY, AddressExpired, NotTmpmaild, ServiceUnreachable, TmpmaildError
 from tmpmaild.client.models import Deletion, Extension, Message
 from tmpmaild.client.remote import Held, RemoteInbox, not_tmpmaild
 from tmpmaild.client.transport import ReadStream, Reply, Request, Sleep, Steps
-
-_line_end = re.compile(r"\r\n|\n|\r")
-
-
-class ServerSentEvent(Struct, frozen=True):
-    """One event; ``id`` is None where the event itself has none."""
-
-    name: str
-    data: str
-    id: str | None
-
-
-class EventStreamParser:
-    """Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent."""
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-        self._ended_in_cr = False
-        self._line: list[str] = []
-        self._data: list[str] = []
-        self._name = ""
-        self._id: str | None = None
-        self.retry_ms: int | None = None
-
-    def feed(self, octets: bytes) -> list[ServerSentEvent]:
-        """Take a piece, and return the events it completes."""
-        text = self._decoder.decode(octets)
-        if self._ended_in_cr and text:
-            text = text.removeprefix("\n")
-            self._ended_in_cr = False
-        if not text:
-            return []
-        self._ended_in_cr = text.endswith("\r")
-        first, *others = _line_end.split(text)
-        self._line.append(first)
-        events = []
-        for begun in others:
-            events += self._take_line("".join(self._line))
-            self._line = [begun]
-        return events
-
-    def _take_line(self, line: str) -> list[ServerSentEvent]:
-        if not line:
-            return self._dispatch()
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        match name:
-            case "event":
-                self._name = value
-            case "data":
-                self._data.append(value)
-            case "id" if "\0" not in value:
-                self._id = value
-            case "retry" if re.fullmatch("[0-9]{1,9}", value):
-                self.retry_ms = int(value)
-        return []
-
-    def _dispatch(self) -> list[ServerSentEvent]:
-        event = ServerSentEvent(self._name or "message", "\n".join(self._data), self._id)
-        has_data = bool(self._data)
-        self._name, self._data, self._id = "", [], None
-        return [event] if has_data else []
-
 
 M = TypeVar("M")
 
@@ -95,7 +22,7 @@ _SILENCE_SECONDS = 45  # three of the server's heartbeats
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10
 _GIVE_UP_SECONDS = 60
-_TEMPORARY = (ServiceUnreachable, RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
+_line_end = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True)
@@ -124,8 +51,16 @@ class Expired:
     """The address expired, or it was deleted while there was no connection; this is the last event."""
 
 
+class ServerSentEvent(Struct, frozen=True):
+    """One event; ``id`` is None where the event itself has none."""
+
+    name: str
+    data: str
+    id: str | None
+
+
 Event: TypeAlias = Arrived[M] | Deleted | Extended | Expired
-Told: TypeAlias = tuple[ServerSentEvent, Event[Message] | None]
+Decoded: TypeAlias = tuple[ServerSentEvent, Event[Message] | None]
 """An event as the service sent it, and as a value; None for one that has none, such as a name of newer servers."""
 Missed: TypeAlias = Callable[[], Steps[Iterable[ServerSentEvent]]]
 """Asks what happened while there was no connection."""
@@ -149,7 +84,7 @@ class ReconnectingStream:
         self._last_id: str | None = None
         self._stream: Request | None = None  # None while there is none
         self._parser = EventStreamParser()
-        self._events: deque[Told] = deque()
+        self._events: deque[Decoded] = deque()
         self._has_begun = False
         self._has_ended = False
         self._opened_at = 0.0
@@ -158,13 +93,13 @@ class ReconnectingStream:
         self._retry_seconds: float = _LONGEST_PAUSE_SECONDS
 
     def next(self) -> Steps[Event[Message] | None]:
-        """Return the next event that has a value; None after the last. Raises as ``next_told``."""
-        while (told := (yield from self.next_told())) is not None:
-            if told[1] is not None:
-                return told[1]
+        """Return the next event that has a value; None after the last. Raises as ``next_decoded``."""
+        while (decoded := (yield from self.next_decoded())) is not None:
+            if decoded[1] is not None:
+                return decoded[1]
         return None
 
-    def next_told(self) -> Steps[Told | None]:
+    def next_decoded(self) -> Steps[Decoded | None]:
         """Return the next event; None after the last.
 
         Raises the errors of a request, ``AddressNotFound`` if the service does not know the address any more.
@@ -192,7 +127,7 @@ class ReconnectingStream:
             if not self._has_begun:
                 raise
             self._queue(ServerSentEvent("expired", "{}", None))
-        except _TEMPORARY as error:
+        except (ServiceUnreachable, *TEMPORARY) as error:
             if not self._has_begun:
                 raise
             self._plan_retry(error)
@@ -254,3 +189,55 @@ class ReconnectingStream:
                 value = Expired()
         self._has_ended |= value in (Deleted(), Expired())
         self._events.append((event, value))
+
+
+class EventStreamParser:
+    """Takes a stream in pieces, however they were cut. What is not complete when it ends was never sent."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._ended_in_cr = False
+        self._line: list[str] = []
+        self._data: list[str] = []
+        self._name = ""
+        self._id: str | None = None
+        self.retry_ms: int | None = None
+
+    def feed(self, octets: bytes) -> list[ServerSentEvent]:
+        """Take a piece, and return the events it completes."""
+        text = self._decoder.decode(octets)
+        if self._ended_in_cr and text:
+            text = text.removeprefix("\n")
+            self._ended_in_cr = False
+        if not text:
+            return []
+        self._ended_in_cr = text.endswith("\r")
+        first, *others = _line_end.split(text)
+        self._line.append(first)
+        events = []
+        for begun in others:
+            events += self._take_line("".join(self._line))
+            self._line = [begun]
+        return events
+
+    def _take_line(self, line: str) -> list[ServerSentEvent]:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match name:
+            case "event":
+                self._name = value
+            case "data":
+                self._data.append(value)
+            case "id" if "\0" not in value:
+                self._id = value
+            case "retry" if re.fullmatch("[0-9]{1,9}", value):
+                self.retry_ms = int(value)
+        return []
+
+    def _dispatch(self) -> list[ServerSentEvent]:
+        event = ServerSentEvent(self._name or "message", "\n".join(self._data), self._id)
+        has_data = bool(self._data)
+        self._name, self._data, self._id = "", [], None
+        return [event] if has_data else []

@@ -163,12 +163,28 @@ class RemoteService:
         self.clock = clock
         self._repeating_seconds = _MAX_REPEATING_SECONDS if wait_out_rate_limit else 0
 
-    def create(self, wanted: Mapping[str, object]) -> Steps["RemoteInbox"]:
-        """Create an address by the members of the request that are not None. Raises ValueError for invalid text."""
-        members = {name: value for name, value in wanted.items() if value is not None}
-        _ensure_text(**{name: value for name, value in members.items() if isinstance(value, str)})
-        request = self.request("POST", "addresses", body=members or None)
-        created = decoded((yield from self.ask(request)), Address)
+    def create(
+        self,
+        local_part: str | None = None,
+        *,
+        domain: str | None = None,
+        private: bool = False,
+        expires_in_seconds: int | None = None,
+        faults: Sequence[Fault] = (),
+        webhook: Webhook | None = None,
+    ) -> Steps["RemoteInbox"]:
+        """Create an address; what is not given is the service's to choose. Raises ValueError for invalid text."""
+        _ensure_text(local_part=local_part, domain=domain)
+        given = {
+            "local_part": local_part,
+            "domain": domain,
+            "private": private or None,
+            "expires_in_seconds": expires_in_seconds,
+            "faults": faults or None,
+            "webhook": webhook,
+        }
+        members = {name: value for name, value in given.items() if value is not None}
+        created = decoded((yield from self.ask(self.request("POST", "addresses", body=members or None))), Address)
         return RemoteInbox(self, created, created.token)
 
     def find(self, address: str, token: str | None) -> Steps["RemoteInbox"]:

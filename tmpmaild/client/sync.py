@@ -1,20 +1,21 @@
 # Made from aio.py by tools/sync_client.py: change that one, then run `make client`.
-"""The client for code without ``await``: the service, its inboxes and their mails."""
+"""The client for code without ``await``: the service, its inboxes, their mails, and the I/O for all of them."""
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
-from typing import Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx2
 
 from tmpmaild.client import transport, waiting
+from tmpmaild.client.errors import TmpmaildError
 from tmpmaild.client.models import AttachmentItem, Details, Fault, Message, Refusal, Webhook
 from tmpmaild.client.reconnecting import Arrived, Event, ReconnectingStream
 from tmpmaild.client.remote import RemoteInbox, RemoteService
-from tmpmaild.client.syncdriver import Driver
+from tmpmaild.client.transport import Action, Ask, OpenStream, ReadStream, Reply, Request, Sleep, Steps
 from tmpmaild.client.views import (
     AttachmentView,
     Filters,
@@ -76,15 +77,15 @@ class Client:
         ``faults`` are as in ``Inbox.set_faults``, ``webhook`` is as in ``Inbox.set_webhook``; its secret is
         then in ``webhook_secret``. Raises ``AddressTaken``, ``InvalidRequest``, ``StorageFull``.
         """
-        wanted = {
-            "local_part": local_part,
-            "domain": domain,
-            "private": private or None,
-            "expires_in_seconds": expires_in_seconds,
-            "faults": faults or None,
-            "webhook": webhook,
-        }
-        return Inbox(self._driver.run(self._remote.create(wanted)), self._driver)
+        created = self._remote.create(
+            local_part,
+            domain=domain,
+            private=private,
+            expires_in_seconds=expires_in_seconds,
+            faults=faults,
+            webhook=webhook,
+        )
+        return Inbox(self._driver.run(created), self._driver)
 
     def inbox(self, address: str, token: str | None = None) -> "Inbox":
         """Return an inbox that exists; the token is needed to change it, and to read it if it is private.
@@ -119,7 +120,7 @@ class Client:
 class Inbox(InboxView):
     """An address and its mail. All calls raise ``AddressExpired``, ``AddressNotFound``, ``Unauthorized`` as well."""
 
-    def __init__(self, remote: RemoteInbox, driver: Driver) -> None:
+    def __init__(self, remote: RemoteInbox, driver: "Driver") -> None:
         super().__init__(remote)
         self._driver = driver
 
@@ -265,7 +266,7 @@ class Inbox(InboxView):
 class Mail(MailView):
     """A mail in an inbox. What asks the service raises ``MessageNotFound`` when the mail was deleted."""
 
-    def __init__(self, remote: RemoteInbox, message: Message, driver: Driver) -> None:
+    def __init__(self, remote: RemoteInbox, message: Message, driver: "Driver") -> None:
         super().__init__(remote, message)
         self._driver = driver
 
@@ -352,10 +353,91 @@ class Mail(MailView):
 class Attachment(AttachmentView):
     """An attachment of a mail."""
 
-    def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: Driver) -> None:
+    def __init__(self, remote: RemoteInbox, message_id: str, item: AttachmentItem, driver: "Driver") -> None:
         super().__init__(remote, message_id, item)
         self._driver = driver
 
     def content(self) -> bytes:
         """Return the content, decoded."""
         return self._driver.run(self._remote.attachment(self._message_id, self._item.index))
+
+
+class Driver:
+    """Does the I/O: sends what the core asks for over httpx2, and decides nothing itself.
+
+    It holds the one stream that steps may open.
+    """
+
+    def __init__(self, http: httpx2.Client, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._http = http
+        self._sleep = sleep
+        self._stream: httpx2.Response | None = None
+        self._pieces: Iterator[bytes] | None = None
+
+    def for_stream(self) -> "Driver":
+        """Return a driver for steps that open a stream."""
+        return Driver(self._http, self._sleep)
+
+    def run(self, steps: Steps[T]) -> T:
+        """Carry out the steps and return their result."""
+        try:
+            action = next(steps)
+            while True:
+                try:
+                    result = self._carry_out(action)
+                except TmpmaildError as error:
+                    action = steps.throw(error)
+                else:
+                    action = steps.send(result)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Close the stream."""
+        if isinstance(self._pieces, Generator):
+            self._pieces.close()  # the garbage collector may do it too late
+        self._pieces = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _carry_out(self, action: Action) -> Any:
+        match action:
+            case Ask(request):
+                return self._ask(request)
+            case OpenStream(request):
+                return self._open(request)
+            case ReadStream(request):
+                return self._read(request)
+            case Sleep(seconds):
+                return self._sleep(seconds)
+
+    def _ask(self, request: Request) -> Reply:
+        try:
+            response = self._send(request)
+            with closing(response):
+                return transport.reply(request, response, response.read())
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    def _open(self, request: Request) -> Reply:
+        self.close()
+        try:
+            response = self._stream = self._send(request)
+            if response.status_code == httpx2.codes.OK:
+                self._pieces = response.iter_bytes()
+                return transport.reply(request, response, b"")
+            return transport.reply(request, response, response.read())
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    def _read(self, request: Request) -> bytes:
+        try:
+            assert self._pieces is not None
+            return next(self._pieces, b"")
+        except transport.HTTP_ERRORS as error:
+            raise transport.translated(request, error) from error
+
+    def _send(self, request: Request) -> httpx2.Response:
+        prepared = self._http.build_request(**transport.arguments(request))
+        return self._http.send(prepared, stream=True, follow_redirects=False)

@@ -1,10 +1,10 @@
-"""What both drivers share: requests, answers and errors, converted between httpx2 and the core."""
+"""Requests, answers and errors as the core has them, and how both drivers convert them to and from those of httpx2."""
 
 import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import httpx2
@@ -121,16 +121,6 @@ def arguments(request: Request) -> dict[str, Any]:
 def reply(request: Request, response: httpx2.Response, body: bytes) -> Reply:
     """Return an answer as the core knows it."""
     return Reply(request, response.status_code, {name.lower(): value for name, value in response.headers.items()}, body)
-
-
-def pieces(response: httpx2.Response) -> Generator[bytes, None, None]:
-    """Return the decoded body of an open answer, piece by piece as it comes."""
-    yield from response.iter_bytes()
-
-
-def async_pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """Return the same for an answer that is read with ``await``."""
-    return response.aiter_bytes()
 
 
 def translated(request: Request, error: httpx2.RequestError) -> TmpmaildError:

@@ -1,4 +1,4 @@
-"""Waiting for mail with the server's ``wait`` parameter, also through proxies that cut what takes long."""
+"""Waiting for mail with the server's ``wait`` parameter, and what is taken of it: a mail, a code, a link."""
 
 import math
 import re
@@ -11,15 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tmpmaild.client.errors import (
-    Busy,
+    TEMPORARY,
     ConnectionLost,
     Problem,
-    RateLimited,
     ServiceUnreachable,
-    Stopping,
-    StorageUnavailable,
     TmpmaildError,
-    TooManyStreams,
     UnexpectedMail,
     WaitTimeout,
     listing,
@@ -32,6 +28,14 @@ from tmpmaild.client.transport import Ask, Reply, Sleep, Steps
 T = TypeVar("T")
 
 Pattern: TypeAlias = str | re.Pattern[str]
+
+_LONGEST_WAIT_SECONDS = 50
+_GRACE_SECONDS = 5
+_LATE_SECONDS = 1
+_LEAST_READ_SECONDS = 0.1
+_SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
+_PAUSE_SECONDS = 1
+_MAX_LISTED = 20
 
 
 class Goal(Struct, Generic[T], frozen=True):
@@ -120,16 +124,6 @@ def _shown(pattern: Pattern) -> str:
     return repr(printable(text))
 
 
-_LONGEST_WAIT_SECONDS = 50
-_GRACE_SECONDS = 5
-_LATE_SECONDS = 1
-_LEAST_READ_SECONDS = 0.1
-_SLACK_SECONDS = 0.5  # so that the server's empty list comes before our timeout
-_PAUSE_SECONDS = 1
-_MAX_LISTED = 20
-_TEMPORARY = (RateLimited, TooManyStreams, Busy, StorageUnavailable, Stopping)
-
-
 class Waiting(Generic[T]):
     """One wait for the oldest mails that match a filter and have what the goal takes.
 
@@ -203,7 +197,7 @@ class Waiting(Generic[T]):
         try:
             reply = yield Ask(self._inbox.list_request(self._query(wait_seconds), read_seconds))
             messages = decoded(reply, MessageList).messages
-        except (*_TEMPORARY, ServiceUnreachable) as error:
+        except (*TEMPORARY, ServiceUnreachable) as error:
             return None, self._after_trouble(error, self._clock() - started)
         self._has_answered, self._trouble = True, None
         if messages or (not wait_seconds and self._moved_on(reply)):
