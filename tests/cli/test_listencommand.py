@@ -12,7 +12,7 @@ import pytest
 
 from tmpmaild import model
 from tmpmaild.cli import mailcommands
-from tmpmaild.cli.mailcommands import Reader
+from tmpmaild.cli.mailcommands import WebhookDocuments
 from tmpmaild.client import reconnecting
 from tmpmaild.client.reconnecting import Arrived, Deleted, Expired, Extended, ServerSentEvent
 from tmpmaild.http.schemas import Wire
@@ -49,45 +49,45 @@ def webhook(kind, at_ms, message=None):
 
 
 @pytest.fixture
-def reader():
-    return Reader(ADDRESS, datetime.fromtimestamp(ENDED_AT_MS / 1000, UTC))
+def documents():
+    return WebhookDocuments(ADDRESS, datetime.fromtimestamp(ENDED_AT_MS / 1000, UTC))
 
 
-def test_what_is_told_is_what_a_webhook_is_told(reader):
-    assert list(reader.read(told(MESSAGE, Arrived(None)))) == [
+def test_what_is_told_is_what_a_webhook_is_told(documents):
+    assert list(documents.of(told(MESSAGE, Arrived(None)))) == [
         ("message", webhook("message.received", MESSAGE.received_at_ms, MESSAGE))
     ]
-    ((event, document),) = reader.read(told(model.VerdictReached(MESSAGE.id, "fail", None)))
+    ((event, document),) = documents.of(told(model.VerdictReached(MESSAGE.id, "fail", None)))
     assert event == "verdict"
     assert document == webhook("verdict.reached", 0, CHECKED) | {"timestamp": document["timestamp"]}
-    assert list(reader.read(told(model.InboxDeleted(), Expired()))) == [
+    assert list(documents.of(told(model.InboxDeleted(), Expired()))) == [
         ("expired", webhook("inbox.expired", ENDED_AT_MS))
     ]
 
 
-def test_a_verdict_that_came_with_its_message_is_told_after_it(reader):
-    told_of = list(reader.read(told(CHECKED, Arrived(None))))
+def test_a_verdict_that_came_with_its_message_is_told_after_it(documents):
+    told_of = list(documents.of(told(CHECKED, Arrived(None))))
     assert [event for event, _ in told_of] == ["message", "verdict"]
     assert told_of[0][1]["data"] == told_of[1][1]["data"]
-    assert list(reader.read(told(model.VerdictReached(MESSAGE.id)))) == []
+    assert list(documents.of(told(model.VerdictReached(MESSAGE.id)))) == []
 
 
-def test_no_verdict_is_told_of_what_is_gone(reader):
-    list(reader.read(told(MESSAGE, Arrived(None))))
-    assert list(reader.read(told(model.MessageDeleted(MESSAGE.id), Deleted(MESSAGE.id)))) == []
-    assert list(reader.read(told(model.VerdictReached(MESSAGE.id)))) == []
+def test_no_verdict_is_told_of_what_is_gone(documents):
+    list(documents.of(told(MESSAGE, Arrived(None))))
+    assert list(documents.of(told(model.MessageDeleted(MESSAGE.id), Deleted(MESSAGE.id)))) == []
+    assert list(documents.of(told(model.VerdictReached(MESSAGE.id)))) == []
 
 
-def test_messages_that_are_never_checked_are_kept_up_to_a_bound(reader):
+def test_messages_that_are_never_checked_are_kept_up_to_a_bound(documents):
     for number in range(300):
-        list(reader.read(told(msgspec.structs.replace(MESSAGE, id=f"msg_{number:026}"), Arrived(None))))
-    assert len(reader._unchecked) == 200
+        list(documents.of(told(msgspec.structs.replace(MESSAGE, id=f"msg_{number:026}"), Arrived(None))))
+    assert len(documents._unchecked) == 200
 
 
-def test_an_address_that_ends_before_its_time_has_ended_now(reader):
+def test_an_address_that_ends_before_its_time_has_ended_now(documents):
     later = datetime(2999, 1, 1, tzinfo=UTC)
-    assert list(reader.read(told(model.ExpiryMoved(0), Extended(later)))) == []
-    ((_, document),) = reader.read(told(model.InboxDeleted(), Deleted()))
+    assert list(documents.of(told(model.ExpiryMoved(0), Extended(later)))) == []
+    ((_, document),) = documents.of(told(model.InboxDeleted(), Deleted()))
     assert "2024" < document["timestamp"] < "2999"
 
 

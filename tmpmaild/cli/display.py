@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tmpmaild.cli import console
 from tmpmaild.cli.console import cut, shown, wrapped
-from tmpmaild.client import Arrived, AsyncMail, Deleted, Event, Expired, Extended, Mail
+from tmpmaild.client import Arrived, Deleted, Event, Expired, Extended, Message
 from tmpmaild.model import counted, rfc3339
 
 _TEXT_LINES = 6
@@ -38,7 +38,7 @@ class Display(Protocol):
     def begin(self, opening: Opening) -> None:
         """Show which inbox it is."""
 
-    def show(self, event: Event[AsyncMail]) -> None:
+    def show(self, event: Event[Message]) -> None:
         """Show what happened."""
 
     def note(self, text: str) -> None:
@@ -85,7 +85,7 @@ class JsonLines(Lines):
             members["webhook_secret"] = opening.webhook_secret
         console.say(json_line({"event": "address", **members}))
 
-    def show(self, event: Event[AsyncMail]) -> None:
+    def show(self, event: Event[Message]) -> None:
         """Print an event."""
         console.say(json_line(_json_event(event)))
 
@@ -102,7 +102,7 @@ class PlainLines(Lines):
         if opening.webhook_secret:
             console.say(f"Secret: {shown(opening.webhook_secret)}")
 
-    def show(self, event: Event[AsyncMail]) -> None:
+    def show(self, event: Event[Message]) -> None:
         """Print an event."""
         match event:
             case Arrived(mail):
@@ -112,7 +112,7 @@ class PlainLines(Lines):
             case _:
                 console.say(_said(event))
 
-    def _lines(self, mail: AsyncMail) -> Iterator[str]:
+    def _lines(self, mail: Message) -> Iterator[str]:
         fields = {
             "Code": mail.code,
             "Link": mail.link,
@@ -146,7 +146,7 @@ class Terminal:
             self._say(f"Secret   {shown(opening.webhook_secret)}")
         self.tick()
 
-    def show(self, event: Event[AsyncMail]) -> None:
+    def show(self, event: Event[Message]) -> None:
         """Show an event above the countdown."""
         match event:
             case Arrived(mail):
@@ -187,7 +187,7 @@ class Terminal:
         self.end()
         console.say(line)
 
-    def _lines(self, mail: AsyncMail, columns: int) -> Iterator[str]:
+    def _lines(self, mail: Message, columns: int) -> Iterator[str]:
         yield ""
         if mail.code is not None:
             yield from ("", f"    {_styled(shown(mail.code), _BOLD_GREEN)}", "")
@@ -205,11 +205,11 @@ def _styled(text: str, style: str) -> str:
     return f"{style}{text}{_PLAIN}" if console.has_colours() else text
 
 
-def _sender(mail: AsyncMail) -> str:
+def _sender(mail: Message) -> str:
     return f"{mail.sender_name} <{mail.sender}>" if mail.sender_name else mail.sender
 
 
-def _attached(mail: AsyncMail) -> Iterator[str]:
+def _attached(mail: Message) -> Iterator[str]:
     """Describe attachments, without the images that are part of the HTML."""
     files = [one for one in mail.attachments if not (one.is_inline and mail.has_html)]
     for one in files[:_ATTACHMENTS]:
@@ -235,7 +235,7 @@ def _beginning(text: str, columns: int) -> Iterator[str]:
     return islice(pieces, _TEXT_LINES)
 
 
-def _said(event: Event[AsyncMail]) -> str:
+def _said(event: Event[Message]) -> str:
     match event:
         case Deleted(None):
             return "The address was deleted"
@@ -250,7 +250,7 @@ def json_line(members: dict[str, Any]) -> str:
     return json.dumps(members)
 
 
-def _json_event(happened: Event[AsyncMail]) -> dict[str, Any]:
+def _json_event(happened: Event[Message]) -> dict[str, Any]:
     """Return an event. ``deleted`` without an ``id`` is the end of the address, as is ``expired``."""
     match happened:
         case Arrived(arrived):
@@ -265,11 +265,10 @@ def _json_event(happened: Event[AsyncMail]) -> dict[str, Any]:
             return {"event": "expired"}
 
 
-def json_mail(one: AsyncMail | Mail) -> dict[str, Any]:
+def json_mail(message: Message) -> dict[str, Any]:
     """Return what lists of the API show of a mail, and the best ``code`` and ``link``."""
-    shown = msgspec.to_builtins(one._message)  # noqa: SLF001 - its members are named as in the API
-    found = {"body": one.text, "truncated": one.truncated, "received_at": timestamp(one.received_at)}
-    return {**shown, **found, "code": one.code, "link": one.link}
+    found = {"received_at": timestamp(message.received_at), "code": message.code, "link": message.link}
+    return {**msgspec.to_builtins(message), **found}
 
 
 def timestamp(moment: datetime) -> str:

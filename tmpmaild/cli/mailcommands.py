@@ -1,18 +1,23 @@
-"""``tmpmaild new`` and ``tmpmaild watch``: showing the events of an inbox until it ends or a signal comes."""
+"""The commands that use the client: ``new`` and ``watch`` show an inbox, ``listen`` runs a command, ``wait`` waits.
+
+They do not use the public classes of the client but what those are made of: steps of its core, run by a driver.
+"""
 
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
 import httpx2
 from anyio.abc import ByteSendStream, Process, TaskStatus
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tmpmaild.cli import console, display, exits
 from tmpmaild.cli.console import shown
@@ -21,34 +26,38 @@ from tmpmaild.client import (
     AddressExpired,
     AddressNotFound,
     Arrived,
-    AsyncClient,
-    AsyncInbox,
-    Client,
     Deleted,
     Expired,
     Extended,
     Fault,
-    Inbox,
     NotTmpmaild,
     TmpmaildError,
-    Webhook,
+    aio,
+    sync,
+    waiting,
 )
-from tmpmaild.client.reconnecting import ReconnectingStream, ServerSentEvent, Told
-from tmpmaild.client.remote import Filter, Held, RemoteInbox
-from tmpmaild.client.transport import Steps
+from tmpmaild.client.reconnecting import Decoded, ReconnectingStream, ServerSentEvent
+from tmpmaild.client.remote import Filter, Held, RemoteInbox, RemoteService
+from tmpmaild.client.transport import Steps, service_url
+from tmpmaild.client.views import wanted as filter_of
+from tmpmaild.client.waiting import Waiting
 
 T = TypeVar("T")
+Document = dict[str, Any]
 
-_DELETING_SECONDS = 10  # the rate limit lets one request pass in that time
-_LAST_ANSWER_SECONDS = 2
-_DOMAINS_SECONDS = 2
-_TICK_SECONDS = 1
+_DELETING_SECONDS: Final = 10  # the rate limit lets one request pass in that time
+_LAST_ANSWER_SECONDS: Final = 2
+_DOMAINS_SECONDS: Final = 2
+_TICK_SECONDS: Final = 1
+_GRACE_SECONDS: Final = 5
+_MOST_UNCHECKED: Final = 200
+_NOT_STARTED: Final = 126  # as shells have it
 
 
 def new(wanted: Mapping[str, Any], server: str | None, *, keep: bool, as_json: bool) -> int:
     """Create an address and show what happens to it; return the exit code.
 
-    ``wanted`` holds arguments of ``AsyncClient.create``. With ``keep`` the address is not deleted on exit.
+    ``wanted`` holds arguments of ``RemoteService.create``. With ``keep`` the address is not deleted on exit.
     """
     return run(partial(_new, wanted, keep=keep), server, as_json=as_json)
 
@@ -59,14 +68,77 @@ def fault(text: str) -> Fault:
     return Fault(at, reply or None)
 
 
-def webhook(url: str | None) -> Webhook | None:
-    """Return the webhook for a URL on the command line."""
-    return None if url is None else Webhook(url)
-
-
 def watch(address: str, token: str | None, server: str | None, *, as_json: bool) -> int:
     """Show what happens to an address; return the exit code."""
     return run(partial(_watch, address, token), server, as_json=as_json)
+
+
+class ListenOptions(Struct, frozen=True):
+    """The options of ``tmpmaild listen``; without a command documents are printed."""
+
+    command: str | None
+    events: tuple[str, ...]
+    has: tuple[Held, ...]
+    after: str | None
+    once: bool
+
+
+def listen(address: str, token: str | None, server: str | None, options: ListenOptions) -> int:
+    """Run the command for each event of an address; return the exit code."""
+    return run(partial(_listen, address, token, options), server, as_json=True)
+
+
+def wait(
+    address: str,
+    token: str | None,
+    server: str | None,
+    wanted: Mapping[str, Any],
+    *,
+    output: str,
+    timeout_seconds: float,
+) -> int:
+    """Wait for a mail and print its "text", "code" or "link", or all of it ("json"); return the exit code.
+
+    ``wanted`` holds filters, as ``Inbox.wait_for`` has them.
+    """
+
+    def work() -> int:
+        with exits.arguments(), httpx2.Client() as http:
+            service, driver = _service(server), sync.Driver(http)
+            # Without a look for the inbox first, which would cost a token of the rate limit.
+            found = _awaited(service.named(address, token), filter_of(**wanted), output, timeout_seconds)
+            try:
+                console.say(driver.run(found))
+            except AddressNotFound as error:
+                domains: list[str] = []
+                with suppress(TmpmaildError):  # only for a better message
+                    domains = driver.run(service.domains())
+                raise exits.address_not_found(error, service.url, address, token, domains) from error
+        return exits.DONE
+
+    return exits.code_of(work)
+
+
+def _service(server: str | None, *, wait_out_rate_limit: bool = False) -> RemoteService:
+    """Return the service at a URL. Raises ValueError if it is not one."""
+    url = service_url(server, os.environ)
+    return RemoteService(url, clock=time.monotonic, wait_out_rate_limit=wait_out_rate_limit)
+
+
+def _awaited(inbox: RemoteInbox, wanted: Filter, output: str, timeout_seconds: float) -> Steps[str]:
+    """Wait, and return the text to print, without control characters."""
+    match output:
+        case "code":
+            return shown((yield from Waiting(inbox, wanted, waiting.code(None), timeout_seconds).steps()))
+        case "link":
+            return shown((yield from Waiting(inbox, wanted, waiting.link(None, None), timeout_seconds).steps()))
+    message = yield from Waiting(inbox, wanted, waiting.MAIL, timeout_seconds).steps()
+    if message.truncated:
+        details = yield from inbox.details(message.id)
+        message = replace(message, text=details.text, truncated=False)
+    if output == "json":
+        return json_line(display.json_mail(message))
+    return shown(message.text, keep="\n\t").rstrip("\n")
 
 
 class ConnectionMonitor:
@@ -133,18 +205,22 @@ class Shield:
             self._scope.deadline = anyio.current_time() + _LAST_ANSWER_SECONDS
 
 
-Work = Callable[[AsyncClient, Display, Shield], Awaitable[int]]
+class Live(NamedTuple):
+    """What a command works with that runs until the address ends or a signal comes."""
+
+    service: RemoteService
+    driver: aio.Driver
+    display: Display
+    shield: Shield
 
 
-def run(work: Work, server: str | None, *, as_json: bool) -> int:
+def run(work: Callable[[Live], Awaitable[int]], server: str | None, *, as_json: bool) -> int:
     """Do work with a service until it is done or a signal comes; return the exit code."""
     display = fitting_display(as_json=as_json)
-    monitor = ConnectionMonitor(display.note)
 
     async def main() -> int:
-        shield = Shield()
-        async with _connected(server, partial(shield.pause, monitor.pause), monitor) as client:
-            return await _until_signal(lambda: work(client, display, shield), display, shield)
+        async with _connected(server, display) as live:
+            return await _until_signal(lambda: work(live), live.display, live.shield)
 
     try:
         return exits.code_of(lambda: anyio.run(main))
@@ -160,69 +236,68 @@ def _end(display: Display) -> None:
 
 
 @asynccontextmanager
-async def _connected(
-    server: str | None, pause: Callable[[float], Awaitable[None]], monitor: ConnectionMonitor
-) -> AsyncIterator[AsyncClient]:
-    hooks = {"response": [monitor.answered]}
-    async with httpx2.AsyncClient(event_hooks=hooks) as http:
-        with exits.arguments():
-            client = AsyncClient(server, http=http, sleep=pause, wait_out_rate_limit=True)
-        yield client
+async def _connected(server: str | None, display: Display) -> AsyncIterator[Live]:
+    shield, monitor = Shield(), ConnectionMonitor(display.note)
+    with exits.arguments():
+        service = _service(server, wait_out_rate_limit=True)
+    async with httpx2.AsyncClient(event_hooks={"response": [monitor.answered]}) as http:
+        yield Live(service, aio.Driver(http, partial(shield.pause, monitor.pause)), display, shield)
 
 
-async def _new(wanted: Mapping[str, Any], client: AsyncClient, display: Display, shield: Shield, *, keep: bool) -> int:
+async def _new(wanted: Mapping[str, Any], live: Live, *, keep: bool) -> int:
     # A signal must wait for the answer, or an address would be left over whose token is not known.
     with exits.arguments():
-        inbox = await shield.keep(client.create(**wanted))
+        inbox = await live.shield.keep(live.driver.run(live.service.create(**wanted)))
     try:
         shows_token = wanted["private"] or keep
         opening = Opening(inbox.address, inbox.expires_at, inbox.token, inbox.webhook_secret, shows_token, not keep)
-        display.begin(opening)
-        return await _follow(inbox, display)
+        live.display.begin(opening)
+        return await _follow(inbox, live)
     except BaseException:
         if not keep:
-            await _delete(inbox, display)
+            await _delete(inbox, live)
         raise
 
 
-async def _watch(address: str, token: str | None, client: AsyncClient, display: Display, _: Shield) -> int:
-    with exits.arguments():
-        inbox = await find(client, address, token)
-    display.begin(Opening(inbox.address, inbox.expires_at, token))
-    return await _follow(inbox, display)
+async def _watch(address: str, token: str | None, live: Live) -> int:
+    inbox = await _find(live, address, token)
+    live.display.begin(Opening(inbox.address, inbox.expires_at, token))
+    return await _follow(inbox, live)
 
 
-async def find(client: AsyncClient, address: str, token: str | None) -> AsyncInbox:
+async def _find(live: Live, address: str, token: str | None) -> RemoteInbox:
     """Find an address. Raises ``AddressNotFound`` with a better text than the client's."""
     try:
-        return await client.inbox(address, token)
+        with exits.arguments():
+            return await live.driver.run(live.service.find(address, token))
     except AddressNotFound as error:
         domains: list[str] = []
         with anyio.move_on_after(_DOMAINS_SECONDS), suppress(TmpmaildError):  # only for a better message
-            async with AsyncClient(client.url) as second_client:
-                domains = await second_client.domains()
-        raise exits.address_not_found(error, client.url, address, token, domains) from error
+            async with httpx2.AsyncClient() as http:  # of whose trouble nothing is noted
+                domains = await aio.Driver(http).run(live.service.domains())
+        raise exits.address_not_found(error, live.service.url, address, token, domains) from error
 
 
-async def _follow(inbox: AsyncInbox, display: Display) -> int:
-    async with aclosing(inbox.follow()) as events:
-        async for event in events:
-            display.show(event)
+async def _follow(inbox: RemoteInbox, live: Live) -> int:
+    stream = ReconnectingStream(inbox, None)
+    async with aclosing(live.driver.for_stream()) as driver:
+        while (event := await driver.run(stream.next())) is not None:
+            live.display.show(event)
     return exits.DONE
 
 
-async def _delete(inbox: AsyncInbox, display: Display) -> None:
+async def _delete(inbox: RemoteInbox, live: Live) -> None:
     reason = "no answer"
     with anyio.move_on_after(_DELETING_SECONDS, shield=True):
         try:
-            await inbox.delete()
+            await live.driver.run(inbox.delete())
         except (AddressNotFound, AddressExpired):
             return
         except TmpmaildError as error:
             reason = str(error)
         else:
             return
-    display.note(f"{inbox.address} is not deleted: {reason}")
+    live.display.note(f"{inbox.address} is not deleted: {reason}")
 
 
 async def _until_signal(work: Callable[[], Awaitable[int]], display: Display, shield: Shield) -> int:
@@ -264,77 +339,53 @@ async def _tick(display: Display) -> None:
         await anyio.sleep(_TICK_SECONDS)
 
 
-_MOST_UNCHECKED: Final = 200
-_GRACE_SECONDS: Final = 5
-_NOT_STARTED: Final = 126  # as shells have it
-
-Document = dict[str, Any]
-
-
-class ListenOptions(Struct, frozen=True):
-    """The options of ``tmpmaild listen``; without a command documents are printed."""
-
-    command: str | None
-    events: tuple[str, ...]
-    has: tuple[Held, ...]
-    after: str | None
-    once: bool
-
-
-def listen(address: str, token: str | None, server: str | None, options: ListenOptions) -> int:
-    """Tell the command what happens to an address; return the exit code."""
-    return run(partial(_listen, address, token, options), server, as_json=True)
-
-
-async def _listen(
-    address: str, token: str | None, options: ListenOptions, client: AsyncClient, display: Display, _: Shield
-) -> int:
-    with exits.arguments():
-        inbox = await find(client, address, token)
-    async with aclosing(_documents(inbox, options)) as documents:
+async def _listen(address: str, token: str | None, options: ListenOptions, live: Live) -> int:
+    inbox = await _find(live, address, token)
+    async with aclosing(_documents(inbox, options, live.driver)) as documents:
         async for document in documents:
-            display.tick()  # nobody may read the output any more
-            code = await _tell(document, options.command)
+            live.display.tick()  # nobody may read the output any more
+            code = await _hand_out(document, options.command)
             if options.once:
                 return code
             if code != exits.DONE:
-                display.note(f"the command failed with exit code {code}; going on")
+                live.display.note(f"the command failed with exit code {code}; going on")
     if options.once:
-        display.note("the address ended before anything came")
+        live.display.note("the address ended before anything came")
     return exits.NO_ADDRESS if options.once else exits.DONE
 
 
-async def _documents(inbox: AsyncInbox, options: ListenOptions) -> AsyncGenerator[Document, None]:
+async def _documents(inbox: RemoteInbox, options: ListenOptions, driver: aio.Driver) -> AsyncGenerator[Document, None]:
     """Yield the documents that are wanted, until the address ends."""
-    reader = Reader(inbox.address, inbox.expires_at, options.after)
-    remote = inbox._remote  # noqa: SLF001 - raw events are not public
-    missed = partial(_missed_verdicts, reader, remote, options.has) if "verdict" in options.events else None
-    stream = ReconnectingStream(remote, options.after, options.has, missed)
-    async with aclosing(inbox._driver.for_stream()) as driver:  # noqa: SLF001
-        while (told := await driver.run(stream.next_told())) is not None:
-            for event, document in _read(reader, told, inbox):
-                if event in options.events:
+    documents = WebhookDocuments(inbox.address, inbox.expires_at, options.after)
+    missed = partial(_missed_verdicts, documents, inbox, options.has) if "verdict" in options.events else None
+    stream = ReconnectingStream(inbox, options.after, options.has, missed)
+    async with aclosing(driver.for_stream()) as streaming:
+        while (event := await streaming.run(stream.next_decoded())) is not None:
+            for name, document in _documents_of(event, documents, inbox.service.url):
+                if name in options.events:
                     yield document
 
 
-def _missed_verdicts(reader: "Reader", remote: RemoteInbox, has: tuple[Held, ...]) -> Steps[list[ServerSentEvent]]:
+def _missed_verdicts(
+    documents: "WebhookDocuments", inbox: RemoteInbox, has: tuple[Held, ...]
+) -> Steps[list[ServerSentEvent]]:
     """Ask for the verdicts that are not known here, and return their events in the order of the mail."""
-    if not reader.has_unchecked:
+    if not documents.has_unchecked:
         return []
-    messages = yield from remote.messages(Filter(after=reader.checked_to, has=has), None)
+    messages = yield from inbox.messages(Filter(after=documents.checked_to, has=has), None)
     checked = [{"id": one.id, "dmarc": one.dmarc, "authenticated": one.authenticated} for one in messages if one.dmarc]
     return [ServerSentEvent("verdict", json.dumps(one), None) for one in reversed(checked)]
 
 
-def _read(reader: "Reader", told: Told, inbox: AsyncInbox) -> list[tuple[str, Document]]:
+def _documents_of(event: Decoded, documents: "WebhookDocuments", url: str) -> list[tuple[str, Document]]:
     try:
-        return list(reader.read(told))
+        return list(documents.of(event))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise NotTmpmaild(f"{inbox._remote.service.url} sent an unexpected event {told[0].name!r}") from error  # noqa: SLF001
+        raise NotTmpmaild(f"{url} sent an unexpected event {event[0].name!r}") from error
 
 
-class Reader:
-    """Makes of the events of a stream what webhooks are told, as ``Wire.webhook_body`` of the server has it."""
+class WebhookDocuments:
+    """Makes of the events of a stream the documents that webhooks get (``Wire.webhook_body`` of the server)."""
 
     def __init__(self, address: str, expires_at: datetime, after: str | None = None) -> None:
         self._address = address
@@ -353,9 +404,9 @@ class Reader:
         """The message before the first of which that is not known; None for the beginning."""
         return next((before for before, _ in self._unchecked.values()), self._newest_id)
 
-    def read(self, told: Told) -> Iterator[tuple[str, Document]]:
+    def of(self, event: Decoded) -> Iterator[tuple[str, Document]]:
         """Yield documents, each with the name that webhooks have for its event."""
-        sent, value = told
+        sent, value = event
         match value:
             case Arrived():
                 yield from self._arrived(json.loads(sent.data))
@@ -391,7 +442,7 @@ def _document(kind: str, time: str, data: Document) -> Document:
     return {"type": kind, "timestamp": time, "data": data}
 
 
-async def _tell(document: Document, command: str | None) -> int:
+async def _hand_out(document: Document, command: str | None) -> int:
     """Print a document, or run a command with it; return the exit code, as a shell has it."""
     line = json_line(document)
     if command is None:
@@ -433,52 +484,3 @@ async def _end_listening(process: Process) -> None:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
-
-
-def wait(
-    address: str,
-    token: str | None,
-    server: str | None,
-    wanted: Mapping[str, Any],
-    *,
-    output: str,
-    timeout_seconds: float,
-) -> int:
-    """Wait for a mail and print its "text", "code" or "link", or all of it ("json"); return the exit code.
-
-    ``wanted`` holds arguments of ``Inbox.wait_for``.
-    """
-
-    def work() -> int:
-        with exits.arguments(), Client(server) as client:
-            # Without a look for the inbox first, which would cost a token of the rate limit.
-            inbox = Inbox(client._remote.named(address, token), client._driver)  # noqa: SLF001 - see above
-            try:
-                console.say(_value(inbox, wanted, output, timeout_seconds))
-            except AddressNotFound as error:
-                raise exits.address_not_found(error, client.url, address, token, _domains(client)) from error
-        return exits.DONE
-
-    return exits.code_of(work)
-
-
-def _domains(client: Client) -> list[str]:
-    try:
-        return client.domains()
-    except TmpmaildError:  # only for a better message
-        return []
-
-
-def _value(inbox: Inbox, wanted: Mapping[str, Any], output: str, timeout_seconds: float) -> str:
-    """Wait, and return the text to print, without control characters."""
-    match output:
-        case "code":
-            return shown(inbox.wait_for_code(**wanted, timeout=timeout_seconds))
-        case "link":
-            return shown(inbox.wait_for_link(**wanted, timeout=timeout_seconds))
-    mail = inbox.wait_for(**wanted, timeout=timeout_seconds)
-    if mail.truncated:
-        mail.details()
-    if output == "json":
-        return display.json_line(display.json_mail(mail))
-    return shown(mail.text, keep="\n\t").rstrip("\n")

@@ -231,6 +231,7 @@ def new(
     not a terminal, its first line is the bare address.
     """
     from tmpmaild.cli import mailcommands  # noqa: PLC0415
+    from tmpmaild.client import Webhook  # noqa: PLC0415
 
     seconds = None if lifetime_seconds is None else ceil(lifetime_seconds)
     wanted = {
@@ -239,7 +240,7 @@ def new(
         "private": private,
         "expires_in_seconds": seconds,
         "faults": [mailcommands.fault(text) for text in faults],
-        "webhook": mailcommands.webhook(webhook),
+        "webhook": None if webhook is None else Webhook(webhook),
     }
     return mailcommands.new(wanted, server, keep=keep, as_json=as_json)
 
