@@ -30,10 +30,10 @@ HOSTILE = {
 }
 SENSITIVE = [
     "tests/e2e/test_stop.py::test_a_second_signal_changes_nothing",
-    "tests/cli/test_live.py::test_a_terminal_of_any_width_shows_code_and_link_first",
-    "tests/cli/test_live.py::test_a_countdown_never_wraps",
-    "tests/cli/test_live.py::test_nothing_is_coloured_for_those_who_want_none",
-    "tests/plugin/test_ending.py::test_a_session_that_is_ended_takes_its_daemon_along[ctrl-C]",
+    "tests/cli/test_mailcommands_live.py::test_a_terminal_of_any_width_shows_code_and_link_first",
+    "tests/cli/test_mailcommands_live.py::test_a_countdown_never_wraps",
+    "tests/cli/test_mailcommands_live.py::test_nothing_is_coloured_for_those_who_want_none",
+    "tests/pytest_plugin/test_embedded_ending.py::test_a_session_that_is_ended_takes_its_daemon_along[ctrl-C]",
 ]
 
 

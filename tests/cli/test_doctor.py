@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 import certificates
-from tmpmaild.cli.doctor import machine, network, published, results, service
-from tmpmaild.cli.doctor.results import ok, problem, warning
+from tmpmaild.cli import doctor as results
+from tmpmaild.cli.doctor import machine, network, ok, problem, warning
 from tmpmaild.cli.main import main
 from tmpmaild.config.settings import Config, Http, Smtp, Storage, Webhooks
 from tmpmaild.host.status import Served, Status
@@ -50,15 +50,15 @@ def port(server):
 def running(smtp):
     """Return a service that says it takes mail there."""
     where = Served(domains=(), http=(), smtp=[smtp], smtps=(), metrics=())
-    return service.Running(1, Status(version="", uptime_seconds=0, ready=True, reason="", served=where, numbers=None))
+    return machine.Running(1, Status(version="", uptime_seconds=0, ready=True, reason="", served=where, numbers=None))
 
 
 def test_what_listens_and_is_no_service_is_told(place, monkeypatch):
-    monkeypatch.setattr(service, "_SECONDS", 0.1)
-    [silent] = service.answers(Config(), running(port(place)), None)
+    monkeypatch.setattr(machine, "_SECONDS", 0.1)
+    [silent] = machine.answers(Config(), running(port(place)), None)
     assert (silent.level, silent.text.startswith(port(place))) == ("problem", True)
     proxied = Config(smtp=Smtp(trusted_proxies=(ip_network("127.0.0.0/8"),)))
-    assert list(service.answers(proxied, running(port(place)), None)) == []
+    assert list(machine.answers(proxied, running(port(place)), None)) == []
 
 
 # Files
@@ -128,11 +128,11 @@ def test_an_access_control_list_may_let_the_service_read_the_key(stored, tmp_pat
 def test_a_program_that_the_service_cannot_read_is_told(tmp_path, monkeypatch):
     (tmp_path / "pyvenv.cfg").touch(mode=0o644)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    own = machine.Reader(tmp_path.stat().st_uid, ())
+    own = machine.Account(tmp_path.stat().st_uid, ())
     assert levels(machine.program(own)) == []
     (tmp_path / "pyvenv.cfg").chmod(0)
-    assert levels(machine.program(machine.Reader(0, ()))) == []
-    assert [one.check for one in machine.program(machine.Reader(4242, ()))] == ["program files"]
+    assert levels(machine.program(machine.Account(0, ()))) == []
+    assert [one.check for one in machine.program(machine.Account(4242, ()))] == ["program files"]
 
 
 def test_missing_files(stored, tmp_path):
@@ -228,8 +228,8 @@ def test_senders_take_port_25(listen, level):
 
 def test_a_service_that_systemd_gave_port_25_is_reached_there():
     config = Config(smtp=Smtp(listen=("127.0.0.1:1025",)))
-    assert network.port_25(service.as_served(config, running("0.0.0.0:25")), "mx.example.org").level == "ok"
-    assert network.port_25(service.as_served(config, None), "mx.example.org").level == "warning"
+    assert network.port_25(machine.as_served(config, running("0.0.0.0:25")), "mx.example.org").level == "ok"
+    assert network.port_25(machine.as_served(config, None), "mx.example.org").level == "warning"
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_the_records_of_each_domain_and_of_the_mail_server():
 def test_a_wildcard_has_an_mx_and_an_spf_record_of_its_own():
     found = network.wanted(Config(domains=("a.example", "*.a.example")), "mx.a.example", [])
     assert list(results.zone(found))[-2:] == ["*.a.example. MX 10 mx.a.example.", '*.a.example. TXT "v=spf1 -all"']
-    checked = [published._text_records("DNS TXT *.a.example", network.SPF, [])]
+    checked = [network._text_records("DNS TXT *.a.example", network.SPF, [])]
     assert levels(checked) == ["warning"]
 
 
@@ -312,7 +312,7 @@ def test_a_line_for_each_result_without_control_characters_and_a_summary():
         "problem  c: bad",
         "1 problem, 1 warning",
     ]
-    written = json.loads(results.as_json(found, network.wanted(Config(), "mx.example.org", [])))
+    written = json.loads(results._as_json(found, network.wanted(Config(), "mx.example.org", [])))
     assert written["ok"] is False
     assert written["results"][1] == {"check": "b", "level": "warning", "text": "odd\x1b[31m", "advice": "do"}
     assert written["records"][0] == {"name": "mx.example.org", "type": "A", "value": ""}

@@ -10,7 +10,7 @@ from contextlib import closing
 import certificates
 import warm
 from daemons import FREE_PORTS, environment
-from tmpmaild.cli.doctor import service
+from tmpmaild.cli.doctor import machine
 from tmpmaild.config.kinds import parse_endpoint
 
 from .test_reload import ONE, reload
@@ -36,7 +36,7 @@ def test_it_is_said_where_and_keeps_its_certificate_until_there_is_another(start
     assert f" with STARTTLS; SMTP within TLS on {place}\n" in (tmp_path / "stderr.txt").read_text()
     assert f"  SMTPS     {place}\n" in command("status").stdout
     for leaf, level in ((first, "ok"), (b"another", "warning")):
-        result = service._answer(place, service._connected(parse_endpoint(place), tls_first=True), leaf)
+        result = machine._answer(place, machine._connected(parse_endpoint(place), tls_first=True), leaf)
         assert (result.level, result.text.startswith(f"{place}: ")) == (level, True)
     certificates.make(tmp_path, "two")
     reload(daemon, "reloaded: ")

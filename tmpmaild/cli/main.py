@@ -1,45 +1,94 @@
-"""The operator's commands: each one reads the configuration, reports mistakes in it, and calls another module.
-
-The commands to a running service are in ``operator.py``, those for its users in ``user.py``.
-"""
+"""The command ``tmpmaild``: what it lists under which heading, and ``serve``, which starts the service."""
 
 import faulthandler
+import json
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from tempfile import TemporaryDirectory
+from typing import Final
 
 import anyio
 import click
 
 from tmpmaild import __version__
-from tmpmaild.cli import configured, console, operator, postmaster, user
-from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, load, say
-from tmpmaild.cli.doctor.command import doctor
+from tmpmaild.cli import operator, user
+from tmpmaild.cli.configured import clear_errors, config_option
+from tmpmaild.cli.doctor import doctor
 from tmpmaild.config import file as configfile
-from tmpmaild.config.settings import Config
-from tmpmaild.errors import CommandError, StartError
+from tmpmaild.config.settings import DEFAULT_PATH, Config
+from tmpmaild.errors import CommandError
+from tmpmaild.host import privileges
 from tmpmaild.host.logs import is_journal, logging_to_stderr
 from tmpmaild.hostnames import reachable
-from tmpmaild.storage.engines import operator_mail, upgrade
 from tmpmaild.storage.sqlite.database import temporary
 
 log = logging.getLogger(__name__)
 
+Announce = Callable[[list[str], list[str], list[str]], None]
+ReadConfig = Callable[[], Config]
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+FOR_TESTS: Final[dict[str, object]] = {
+    "http.listen": ["127.0.0.1:0"],
+    "smtp.listen": ["127.0.0.1:0"],
+    "smtp.auth": "any",
+    "smtp.faults": True,
+    "smtp.keep_refusals": True,
+    "smtp.max_message_bytes": 104_857_600,
+    "smtp.max_inflight_bytes": 536_870_912,
+    "addresses.max_messages": 10_000,
+    "addresses.max_bytes": 10_737_418_240,
+    "addresses.max_share_per_client": 1.0,
+    "addresses.max_lifetime_seconds": 315_360_000,
+    "rate_limit.requests_per_minute": 0,
+    "limits.exempt": ["0.0.0.0/0", "::/0"],
+    "log.level": "warning",
+    "control.listen": "off",
+}
+"""The defaults of ``serve --for-tests``: the application under test is trusted, and is not slowed down."""
+
+
+class _Sections(click.Group):
+    """A group whose help lists its commands under headings, in the order in which they were added."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.sections: dict[str, list[click.Command]] = {}
+
+    def add_section(self, heading: str, commands: tuple[click.Command, ...]) -> None:
+        """Add commands under a heading."""
+        self.sections[heading] = list(commands)
+        for command in commands:
+            self.add_command(command)
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the headings, and below each a line for each of its commands."""
+        columns = formatter.width - 6 - max(map(len, self.commands))
+        for heading, commands in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(one.name or "", one.get_short_help_str(columns)) for one in commands])
+
+
+@click.group(cls=_Sections, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="tmpmaild %(version)s")
 def main() -> None:
     """Disposable e-mail addresses: created over HTTP, filled over SMTP, gone after an hour."""
 
 
-@main.command()
+@click.command()
+@click.option(
+    "--for-tests",
+    "is_for_tests",
+    is_flag=True,
+    help="Free ports, no limits that a test meets, a temporary database; where it listens is one line of JSON. Stops "
+    "when standard input ends.",
+)
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends: its writer is gone.")
 @click.option(
     "--temporary",
@@ -49,25 +98,47 @@ def main() -> None:
 )
 @config_option
 @clear_errors
-def serve(config_path: Path | None, *, stop_with_stdin: bool, is_temporary: bool) -> None:
+def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool, is_temporary: bool) -> None:
     """Run the service until SIGTERM or ctrl-C.
 
     With no configuration at all: HTTP on 127.0.0.1:8025, SMTP on 127.0.0.1:1025, the domain mail.example.com, and
     tmpmaild.db in the current folder.
     """
-    config = load(config_path)
-    from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
+    with ExitStack() as until_end:
+        read: ReadConfig = partial(configfile.load, config_path, os.environ)
+        if is_for_tests:
+            read = until_end.enter_context(_for_tests(config_path))
+        config = read()
+        privileges.drop_to_owner(Path(config.storage.path))
+        from tmpmaild import daemon  # noqa: PLC0415 - takes longer to load than all other commands to run
 
-    if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
-        faulthandler.enable()
-    if stop_with_stdin:
-        threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    database = _temporary(config) if is_temporary else nullcontext()
-    with logging_to_stderr(config.log.level, config.log.format), database:
+        if sys.stderr is not None:  # the stacks of a crash, and of a loop that systemd's watchdog finds stuck (SIGABRT)
+            faulthandler.enable()
+        if stop_with_stdin or is_for_tests:
+            threading.Thread(target=_stop_with_stdin, daemon=True).start()
+        until_end.enter_context(logging_to_stderr(config.log.level, config.log.format))
+        if is_temporary or (is_for_tests and not config.storage.url):
+            until_end.enter_context(_temporary(config))
         for line in configfile.variables_without_effect(os.environ):
             log.warning("%s", line)
-        read_again = partial(configfile.load, config_path, os.environ)
-        anyio.run(daemon.run, config, _announcer(config), read_again, backend_options={"use_uvloop": _has_uvloop()})
+        announce = _announce_as_json if is_for_tests else _announcer(config)
+        anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": _has_uvloop()})
+
+
+@contextmanager
+def _for_tests(config_path: Path | None) -> Iterator[ReadConfig]:
+    """Yield what reads the configuration over ``FOR_TESTS``: of the machine's own places none is looked at.
+
+    If nothing names a database, it is in a folder that is deleted afterwards. Raises ``ConfigError``.
+    """
+    path = config_path or Path(os.environ.get(f"{configfile.PREFIX}CONFIG") or os.devnull)
+    read = partial(configfile.load, path, os.environ)
+    storage = read(FOR_TESTS).storage
+    if storage.url or storage.path != DEFAULT_PATH:
+        yield partial(read, FOR_TESTS)
+        return
+    with TemporaryDirectory(prefix="tmpmaild-") as folder:
+        yield partial(read, {**FOR_TESTS, "storage.path": str(Path(folder, DEFAULT_PATH))})
 
 
 def _temporary(config: Config) -> AbstractContextManager[None]:
@@ -95,7 +166,7 @@ def _has_uvloop() -> bool:
     return True
 
 
-def _announcer(config: Config) -> Callable[[list[str], list[str], list[str]], None]:
+def _announcer(config: Config) -> Announce:
     def announce(http: list[str], smtp: list[str], smtps: list[str]) -> None:
         if config.log.format == "json" or is_journal(1):
             return  # the log says it
@@ -124,105 +195,15 @@ def _this_program() -> str:
     return f"{sys.executable} -m tmpmaild" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
 
 
-@main.command("check-config")
-@config_option
-@clear_errors
-def check_config(config_path: Path | None) -> None:
-    """Read the configuration and list every mistake in it.
-
-    Variables of the environment that look like ours and set nothing are named, too.
-    """
-    source = configfile.find(config_path, os.environ)
-    load(config_path)
-    for line in configfile.variables_without_effect(os.environ):
-        console.complain(line)
-    say(f"{source or 'defaults'}: ok")
+def _announce_as_json(http: list[str], smtp: list[str], smtps: list[str]) -> None:
+    over_tcp = [place for place in http if not place.startswith("unix:")]
+    places = {
+        "http": f"http://{reachable(over_tcp[0])}" if over_tcp else http[0],
+        "smtp": reachable(smtp[0]),
+        "smtps": reachable(smtps[0]) if smtps else None,
+    }
+    click.echo(json.dumps(places))
 
 
-@main.command()
-@config_option
-@clear_errors
-def migrate(config_path: Path | None) -> None:
-    """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
-    config = load(config_path)
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
-
-    settings = roomsettings.storage(config)
-    applied = upgrade(settings)
-    for name in applied:
-        say(f"applied {name}")
-    say(f"{settings.name}: {'migrated' if applied else 'up to date'}")
-
-
-@main.command("postmaster")
-@click.argument("message_id", metavar="[ID]", required=False)
-@click.option(
-    "--raw", is_flag=True, help="The mail as received, with its control characters. Redirect it to a file if in doubt."
-)
-@config_option
-@clear_errors
-def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bool) -> None:
-    """List the mail to postmaster and abuse, or show the one with ID.
-
-    Works whether the service runs or not. Control characters are shown as U+FFFD, except with --raw.
-    """
-    if raw and message_id is None:
-        raise click.UsageError("--raw needs the ID of a mail")
-    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
-
-    config = load(config_path)
-    mail = operator_mail(roomsettings.storage(config))
-    if raw and message_id is not None:
-        octets = postmaster.source(mail, message_id, roomsettings.hostname(config))
-    else:
-        text = postmaster.listing(mail) if message_id is None else postmaster.readable(mail, message_id)
-        octets = text.encode(console.encoding(), "replace")
-    with console.output(EXIT_FAILED):
-        console.expect_output()
-        click.echo(octets, nl=False)
-
-
-@main.command()
-@click.argument("address", callback=configured.expect_address)
-@click.argument("file", type=configured.Input("rb"), required=False)
-@click.option(
-    "--server",
-    metavar="HOST:PORT",
-    callback=configured.expect_host_and_port,
-    help="Where to send. Default: the first of smtp.listen; needed if $TMPMAILD_URL names another service.",
-)
-@click.option(
-    "--sender",
-    default="alice@example.com",
-    show_default=True,
-    callback=configured.expect_sender,
-    help="Envelope sender; may be empty.",
-)
-@config_option
-@clear_errors
-def send(address: str, file: BinaryIO | None, server: str | None, sender: str, config_path: Path | None) -> None:
-    """Send a mail to ADDRESS at a running tmpmaild over SMTP.
-
-    FILE is the mail (- for standard input); without it a short sample is sent.
-    """
-    target = server or _default_server(config_path)
-    user.send(_octets(file) if file else user.sample(address), sender, address, target)
-    say(f"sent to {address}")
-
-
-def _default_server(config_path: Path | None) -> str:
-    try:
-        return user.default_server(configfile.load(config_path, os.environ), os.environ.get("TMPMAILD_URL", ""))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-
-
-def _octets(file: BinaryIO) -> bytes:
-    try:
-        return file.read()
-    except OSError as error:
-        raise StartError(f"{file.name}: cannot be read: {error.strerror or error}") from error
-
-
-for _command in (*operator.COMMANDS, doctor, *user.COMMANDS):
-    main.add_command(_command)
+main.add_section("Mail for people and tests", user.COMMANDS)
+main.add_section("Running the service", (serve, doctor, *operator.COMMANDS))

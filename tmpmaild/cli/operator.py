@@ -1,6 +1,7 @@
-"""The answer of ``tmpmaild status`` as text for a person."""
+"""What an operator does besides ``serve`` and ``doctor``: with the configuration, the database, the running service."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -13,9 +14,18 @@ import msgspec
 from msgspec.structs import asdict
 
 from tmpmaild import databaseurl
-from tmpmaild.cli import configured, console, control
-from tmpmaild.cli.configured import EXIT_FAILED, EXIT_NOT_RUNNING, say, with_config
+from tmpmaild.cli import configured, console, control, postmaster
+from tmpmaild.cli.configured import (
+    EXIT_FAILED,
+    EXIT_NOT_RUNNING,
+    clear_errors,
+    config_option,
+    load,
+    say,
+    with_config,
+)
 from tmpmaild.cli.console import shown
+from tmpmaild.config import file as configfile
 from tmpmaild.config.settings import Config
 from tmpmaild.databaseurl import DatabaseUrl
 from tmpmaild.errors import CommandError
@@ -25,85 +35,43 @@ from tmpmaild.model import counted, rfc3339
 from tmpmaild.storage import engines
 from tmpmaild.storage.base import Summary
 
+_EXIT_NOT_READY = 3
+_INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
+_WEBHOOKS_HEADING = "WEBHOOKS  WAITING  FAILING  LAST CALL                 RESULT       HOST"
 _MIB = 1 << 20
 _GIB = 1 << 30
 _count = partial(counted, spec=",")
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
-def of_service(found: dict[str, Any]) -> str:
-    """Return what a running service has told. Raises ``msgspec.ValidationError``."""
-    status = msgspec.convert(found, Status)
-    served, numbers = status.served, status.numbers
-    lines = [
-        f"tmpmaild {status.version} has run for {_span(status.uptime_seconds)}, "
-        + ("ready" if status.ready else f"NOT READY: {status.reason}"),
-        _row("domains", ", ".join(served.domains)),
-        _row("HTTP", ", ".join(served.http)),
-        _row("SMTP", ", ".join(served.smtp)),
-        *([_row("SMTPS", ", ".join(served.smtps))] if served.smtps else []),
-        _row("metrics", ", ".join(served.metrics) or "off"),
-        _row("holds", f"{_count(numbers.inboxes, 'inbox', 'inboxes')}, {_count(numbers.messages, 'message')}"),
-        _row("storage", f"{_size(numbers.used_bytes)} of {_size(numbers.max_bytes)} used{_on_disk(numbers)}"),
-        _row("swept", f"{_span(numbers.sweep_age_seconds)} ago"),
-        _row(
-            "open",
-            f"{_count(numbers.sessions, 'SMTP session')}, {_count(numbers.connections, 'HTTP connection')},"
-            f" {_count(numbers.streams, 'stream')}",
-        ),
-        _row(
-            "mails",
-            f"{numbers.mails_accepted:,} accepted, {numbers.mails_refused:,} refused after their content,"
-            f" {_count(numbers.smtp_refusals, 'negative SMTP reply', 'negative SMTP replies')}",
-        ),
-        _row("requests", f"{numbers.http_requests:,}"),
-    ]
-    return "\n".join(lines)
+@click.command("check-config")
+@config_option
+@clear_errors
+def check_config(config_path: Path | None) -> None:
+    """Read the configuration and list every mistake in it.
+
+    Variables of the environment that look like ours and set nothing are named, too.
+    """
+    source = configfile.find(config_path, os.environ)
+    load(config_path)
+    for line in configfile.variables_without_effect(os.environ):
+        console.complain(line)
+    say(f"{source or 'defaults'}: ok")
 
 
-def _on_disk(numbers: Numbers) -> str:
-    if numbers.wal_bytes is None or numbers.free_disk_bytes is None:
-        return " by all daemons together"
-    return f", write-ahead log {_size(numbers.wal_bytes)}, {_size(numbers.free_disk_bytes)} of the disk free"
+@click.command()
+@config_option
+@clear_errors
+def migrate(config_path: Path | None) -> None:
+    """Bring the database to the newest schema. ``serve`` does so too; use this to do it earlier."""
+    config = load(config_path)
+    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
 
-
-def of_database(name: str, found: Summary, reason: str) -> str:
-    """Return what a database holds whose service does not answer."""
-    stopped = "cleanly" if found.clean_stop else "no: it was killed, or runs without a control socket"
-    is_file = found.clean_stop is not None
-    lines = [
-        f"tmpmaild: {reason}",
-        _row("database", name),
-        *([_row("stopped", stopped)] if is_file else []),
-        _row("holds", f"{_count(found.inboxes, 'inbox', 'inboxes')}, {_count(found.messages, 'message')}"),
-        _row("storage", _size(found.file_bytes) + (" with its write-ahead log" if is_file else " on the server")),
-    ]
-    return "\n".join(lines)
-
-
-def _row(name: str, text: str) -> str:
-    return f"  {name:<9} {text}"
-
-
-def _size(octets: int) -> str:
-    if octets < 10 * _GIB:
-        return f"{octets / _MIB:,.1f} MiB"
-    return f"{octets / _GIB:,.1f} GiB"
-
-
-def _span(seconds: int) -> str:
-    """Write a time in its two largest units."""
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        count, seconds = divmod(seconds, size)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2])
-
-
-_EXIT_NOT_READY = 3
-_INBOXES_HEADING = "EXPIRES                   CREATED                   MESSAGES       OCTETS  PRIVATE  ADDRESS"
-_WEBHOOKS_HEADING = "WEBHOOKS  WAITING  FAILING  LAST CALL                 RESULT       HOST"
+    settings = roomsettings.storage(config)
+    applied = engines.upgrade(settings)
+    for name in applied:
+        say(f"applied {name}")
+    say(f"{settings.name}: {'migrated' if applied else 'up to date'}")
 
 
 @click.command()
@@ -378,4 +346,115 @@ def _host_as_text(entry: dict[str, Any]) -> str:
     )
 
 
-COMMANDS = (status, inboxes, purge, backup, block, unblock, blocks, webhooks, reload)
+@click.command("postmaster")
+@click.argument("message_id", metavar="[ID]", required=False)
+@click.option(
+    "--raw", is_flag=True, help="The mail as received, with its control characters. Redirect it to a file if in doubt."
+)
+@config_option
+@clear_errors
+def read_postmaster(message_id: str | None, config_path: Path | None, *, raw: bool) -> None:
+    """List the mail to postmaster and abuse, or show the one with ID.
+
+    Works whether the service runs or not. Control characters are shown as U+FFFD, except with --raw.
+    """
+    if raw and message_id is None:
+        raise click.UsageError("--raw needs the ID of a mail")
+    from tmpmaild import roomsettings  # noqa: PLC0415 - as for serve
+
+    config = load(config_path)
+    mail = engines.operator_mail(roomsettings.storage(config))
+    if raw and message_id is not None:
+        octets = postmaster.source(mail, message_id, roomsettings.hostname(config))
+    else:
+        text = postmaster.listing(mail) if message_id is None else postmaster.readable(mail, message_id)
+        octets = text.encode(console.encoding(), "replace")
+    with console.output(EXIT_FAILED):
+        console.expect_output()
+        click.echo(octets, nl=False)
+
+
+def of_service(found: dict[str, Any]) -> str:
+    """Return what a running service has told. Raises ``msgspec.ValidationError``."""
+    status = msgspec.convert(found, Status)
+    served, numbers = status.served, status.numbers
+    lines = [
+        f"tmpmaild {status.version} has run for {_span(status.uptime_seconds)}, "
+        + ("ready" if status.ready else f"NOT READY: {status.reason}"),
+        _row("domains", ", ".join(served.domains)),
+        _row("HTTP", ", ".join(served.http)),
+        _row("SMTP", ", ".join(served.smtp)),
+        *([_row("SMTPS", ", ".join(served.smtps))] if served.smtps else []),
+        _row("metrics", ", ".join(served.metrics) or "off"),
+        _row("holds", f"{_count(numbers.inboxes, 'inbox', 'inboxes')}, {_count(numbers.messages, 'message')}"),
+        _row("storage", f"{_size(numbers.used_bytes)} of {_size(numbers.max_bytes)} used{_on_disk(numbers)}"),
+        _row("swept", f"{_span(numbers.sweep_age_seconds)} ago"),
+        _row(
+            "open",
+            f"{_count(numbers.sessions, 'SMTP session')}, {_count(numbers.connections, 'HTTP connection')},"
+            f" {_count(numbers.streams, 'stream')}",
+        ),
+        _row(
+            "mails",
+            f"{numbers.mails_accepted:,} accepted, {numbers.mails_refused:,} refused after their content,"
+            f" {_count(numbers.smtp_refusals, 'negative SMTP reply', 'negative SMTP replies')}",
+        ),
+        _row("requests", f"{numbers.http_requests:,}"),
+    ]
+    return "\n".join(lines)
+
+
+def _on_disk(numbers: Numbers) -> str:
+    if numbers.wal_bytes is None or numbers.free_disk_bytes is None:
+        return " by all daemons together"
+    return f", write-ahead log {_size(numbers.wal_bytes)}, {_size(numbers.free_disk_bytes)} of the disk free"
+
+
+def of_database(name: str, found: Summary, reason: str) -> str:
+    """Return what a database holds whose service does not answer."""
+    stopped = "cleanly" if found.clean_stop else "no: it was killed, or runs without a control socket"
+    is_file = found.clean_stop is not None
+    lines = [
+        f"tmpmaild: {reason}",
+        _row("database", name),
+        *([_row("stopped", stopped)] if is_file else []),
+        _row("holds", f"{_count(found.inboxes, 'inbox', 'inboxes')}, {_count(found.messages, 'message')}"),
+        _row("storage", _size(found.file_bytes) + (" with its write-ahead log" if is_file else " on the server")),
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<9} {text}"
+
+
+def _size(octets: int) -> str:
+    if octets < 10 * _GIB:
+        return f"{octets / _MIB:,.1f} MiB"
+    return f"{octets / _GIB:,.1f} GiB"
+
+
+def _span(seconds: int) -> str:
+    """Write a time in its two largest units."""
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
+
+
+COMMANDS = (
+    check_config,
+    migrate,
+    status,
+    reload,
+    inboxes,
+    purge,
+    block,
+    unblock,
+    blocks,
+    webhooks,
+    read_postmaster,
+    backup,
+)

@@ -39,13 +39,16 @@ def find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     return next(filter(_may_exist, USUAL_PLACES), None)
 
 
-def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+def load(path: Path | None, environ: Mapping[str, str], defaults: Mapping[str, object] = {}) -> Config:
     """Read the file that ``find`` names, then the environment, over the defaults; raises ConfigError.
+
+    ``defaults`` holds other defaults by dotted key.
 
     Each mistake is one line: the file or variable, the key, what was expected, what was found.
     """
     source = find(path, environ)
     settings = _Settings()
+    settings.add_defaults(defaults)
     if source is not None:
         settings.add_file(source)
     settings.add_environment(environ)
@@ -82,6 +85,9 @@ class _Settings:
         self._values: dict[str, object] = {}
         self._origins: dict[str, str] = {}
         self._mistakes: list[str] = []
+
+    def add_defaults(self, defaults: Mapping[str, object]) -> None:
+        self._add(dict(defaults), dict.fromkeys(defaults, "defaults"))
 
     def add_file(self, source: Path) -> None:
         try:

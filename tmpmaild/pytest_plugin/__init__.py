@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tmpmaild.client import AsyncInbox, Client, Inbox
-    from tmpmaild.pytest_plugin.inboxes import Clients
-    from tmpmaild.pytest_plugin.services import Service, SmtpServer
+    from tmpmaild.pytest_plugin.embedded import Service, SmtpServer
+    from tmpmaild.pytest_plugin.inboxes import Clients, Opened
 
 NewInbox: TypeAlias = "Callable[..., Inbox]"
 """What the fixture ``new_inbox`` is: it takes what ``Client.create`` does."""
 
-_opened = pytest.StashKey[list["Inbox"]]()
+_opened = pytest.StashKey[list["Opened"]]()
 _clients = pytest.StashKey["Clients"]()
 
 
@@ -48,7 +48,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Show with a failed test the mails of its inboxes, which are still there until its teardown."""
     report = yield
     if report.failed and report.when != "teardown" and (opened := item.stash.get(_opened, [])):
-        from tmpmaild.pytest_plugin.reports import extend  # noqa: PLC0415 - only if a test used an inbox
+        from tmpmaild.pytest_plugin.inboxes import extend  # noqa: PLC0415 - only if a test used an inbox
 
         extend(report, opened, item.config.stash[_clients], item.config)
     return report
@@ -58,16 +58,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def _tmpmaild_service(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator["Service", None, None]:
-    from tmpmaild.pytest_plugin import embedded, services  # noqa: PLC0415 - only if a test uses a fixture
+    from tmpmaild.pytest_plugin import embedded  # noqa: PLC0415 - only if a test uses a fixture
 
     try:
-        service = services.given(pytestconfig)
+        service = embedded.given(pytestconfig)
         if service is not None:
             yield service
             return
         with embedded.daemon(tmp_path_factory.mktemp("tmpmaild"), embedded.wanted(pytestconfig)) as service:
             yield service
-    except services.NoService as error:
+    except embedded.NoService as error:
         pytest.fail(f"tmpmaild: {error}", pytrace=False)
 
 
@@ -109,20 +109,20 @@ def tmpmail_ca_file(_tmpmaild_service: "Service") -> "Path":
 
 
 @pytest.fixture
-def _tmpmaild_opened(request: pytest.FixtureRequest, _tmpmaild_clients: "Clients") -> Iterator[list["Inbox"]]:
+def _tmpmaild_opened(request: pytest.FixtureRequest, _tmpmaild_clients: "Clients") -> Iterator[list["Opened"]]:
     from tmpmaild.pytest_plugin.inboxes import delete  # noqa: PLC0415 - only if a test uses a fixture
 
     if ending := _tmpmaild_clients.service.ended():
         pytest.fail(f"tmpmaild: {ending}", pytrace=False)
-    opened: list[Inbox] = []
+    opened: list[Opened] = []
     request.node.stash[_opened] = opened
     yield opened
     while opened:
-        delete(opened.pop())
+        delete(opened.pop().inbox)
 
 
 @pytest.fixture
-def new_inbox(tmpmail: "Client", _tmpmaild_opened: list["Inbox"]) -> NewInbox:
+def new_inbox(_tmpmaild_clients: "Clients", _tmpmaild_opened: list["Opened"]) -> NewInbox:
     """Return a function that creates inboxes: private by default, deleted after the test.
 
     It takes what ``Client.create`` takes.
@@ -134,9 +134,9 @@ def new_inbox(tmpmail: "Client", _tmpmaild_opened: list["Inbox"]) -> NewInbox:
         private: bool = True,
         **wanted: Any,
     ) -> "Inbox":
-        inbox = tmpmail.create(local_part, private=private, **wanted)
-        _tmpmaild_opened.append(inbox)
-        return inbox
+        opened = _tmpmaild_clients.create(local_part, private=private, **wanted)
+        _tmpmaild_opened.append(opened)
+        return opened.inbox
 
     return create
 
@@ -148,6 +148,7 @@ def inbox(new_inbox: NewInbox) -> "Inbox":
 
 
 @pytest.fixture
-def async_inbox(_tmpmaild_clients: "Clients", new_inbox: NewInbox) -> "AsyncInbox":
+def async_inbox(_tmpmaild_opened: list["Opened"], new_inbox: NewInbox) -> "AsyncInbox":
     """Return a fresh private inbox with ``await`` (``tmpmaild.client.AsyncInbox``), for any event loop."""
-    return _tmpmaild_clients.awaited(new_inbox())
+    new_inbox()
+    return _tmpmaild_opened[-1].async_inbox

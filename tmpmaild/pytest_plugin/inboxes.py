@@ -1,30 +1,53 @@
-"""The clients of a session and the inboxes of its tests: opening, deleting, and what is worth a warning."""
+"""The inboxes of tests: how they are opened and deleted, and what the report of a failed test shows of them."""
 
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from tmpmaild.client import AddressExpired, AddressNotFound, AsyncClient, AsyncInbox, Client, Inbox, TmpmaildError
-from tmpmaild.pytest_plugin.services import Service
+import pytest
+
+from tmpmaild.client import AddressExpired, AddressNotFound, AsyncInbox, Client, Inbox, Mail, TmpmaildError, aio, sync
+from tmpmaild.client.errors import beginning, heading, printable
+from tmpmaild.client.remote import RemoteService
+from tmpmaild.pytest_plugin.embedded import Service
 
 # isort: split
 # After the client, which says how to install these if they are missing.
 import httpx2
 
+_MAX_MAILS = 10
+_MAX_REFUSALS = 20
+_MAX_LINK_CHARACTERS = 2000
+_MAX_ATTACHED_BYTES = 1_048_576
+_MEDIA_TYPES = {"txt": "text/plain", "html": "text/html", "eml": "message/rfc822"}
+
+
+class Opened(NamedTuple):
+    """An inbox of a test, for code without and with ``await``: both share what they know of it."""
+
+    inbox: Inbox
+    async_inbox: AsyncInbox
+    created_at: datetime | None
+
 
 class Clients:
-    """Both clients of a session; ``asynchronous`` keeps no connection, so each of its calls may be on another loop."""
+    """What a session asks its service with: the client of tests, and the drivers under both kinds of inboxes."""
 
     def __init__(self, service: Service, http: httpx2.Client, async_http: httpx2.AsyncClient) -> None:
         self.service = service
-        self.plain = Client(service.url, wait_out_rate_limit=True, http=http)
-        self.asynchronous = AsyncClient(service.url, wait_out_rate_limit=True, http=async_http)
         self.http = http
+        self.plain = Client(service.url, wait_out_rate_limit=True, http=http)
+        self._remote = RemoteService(self.plain.url, clock=time.monotonic, wait_out_rate_limit=True)
+        self._driver = sync.Driver(http)
+        self._async_driver = aio.Driver(async_http)
 
-    def awaited(self, inbox: Inbox) -> AsyncInbox:
-        """Return the same inbox for code with ``await``, without a request: both clients share what they know of it."""
-        return AsyncInbox(inbox._remote, self.asynchronous._driver)  # noqa: SLF001 - see above
+    def create(self, local_part: str | None = None, **wanted: Any) -> Opened:
+        """Create an inbox, as ``Client.create`` does."""
+        remote = self._driver.run(self._remote.create(local_part, **wanted))
+        return Opened(Inbox(remote, self._driver), AsyncInbox(remote, self._async_driver), remote.created_at)
 
 
 @contextmanager
@@ -33,6 +56,7 @@ def clients(service: Service) -> Iterator[Clients]:
     patience = _Patience(service.url)
     settings: dict[str, Any] = {"trust_env": not service.is_embedded}
     async_http = httpx2.AsyncClient(
+        # No connection is kept, so each call may be in another event loop.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
         event_hooks={"response": [patience.look_later]},
         **settings,
@@ -77,3 +101,100 @@ def _warn(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")  # where warnings are errors it stays a warning
         warnings.warn(f"tmpmaild: {text}", stacklevel=2)
+
+
+class Attachment(NamedTuple):
+    """A file for a report; ``extension`` says what it is: txt, html or eml."""
+
+    name: str
+    extension: str
+    content: bytes
+
+
+def extend(report: pytest.TestReport, opened: Sequence[Opened], clients: Clients, config: pytest.Config) -> None:
+    """Add the mails of a failed test to its report; where they cannot be read, it says so instead."""
+    if ending := clients.service.ended():
+        report.sections.append(("tmpmaild", ending))
+        return
+    inboxes = [one.inbox for one in opened]
+    report.sections += [*map(_section, inboxes), *_refused(opened, clients.plain)]
+    wants_html = config.getoption("htmlpath", None)
+    wants_allure = config.getoption("allure_report_dir", None)
+    if wants_html or wants_allure:
+        attachments = [one for inbox in inboxes for one in _attachments(inbox, clients.http)]
+        if wants_html:
+            _attach_to_html(report, attachments)
+        if wants_allure:
+            _attach_to_allure(attachments)
+
+
+def _section(inbox: Inbox) -> tuple[str, str]:
+    """Return title and text of a section."""
+    try:
+        newest = inbox.messages(limit=_MAX_MAILS + 1)
+        text = "\n".join(_listing(newest)) or "none came"
+    except Exception as error:  # noqa: BLE001 - the failure of the test is what matters
+        text = f"they cannot be read: {printable(str(error))}"
+    return f"tmpmaild: mails of {printable(inbox.address)}", text
+
+
+def _refused(opened: Sequence[Opened], client: Client) -> Iterator[tuple[str, str]]:
+    """Yield a section of what the mail server refused since the first inbox was created, if it did and it tells."""
+    begun = min(filter(None, (one.created_at for one in opened)), default=None)
+    try:
+        refusals = [one for one in client.refusals() if begun is None or one.at >= begun]
+    except Exception:  # noqa: BLE001 - most services keep none
+        return
+    lines = [f"{one.at:%X}  {one.client}  {printable(one.command)}  {printable(one.reason)}" for one in refusals]
+    if lines:
+        yield "tmpmaild: what the mail server refused meanwhile", "\n".join(lines[-_MAX_REFUSALS:])
+
+
+def _listing(newest: Sequence[Mail]) -> Iterator[str]:
+    if len(newest) > _MAX_MAILS:
+        yield f"(older ones are left out; these are the {_MAX_MAILS} newest)"
+    for mail in reversed(newest[:_MAX_MAILS]):
+        yield heading(mail)
+        if mail.code:
+            yield f"  code: {printable(mail.code)}"
+        if mail.link:
+            yield f"  link: {printable(mail.link, _MAX_LINK_CHARACTERS)}"
+        yield from beginning(mail.text)
+
+
+def _attachments(inbox: Inbox, http: httpx2.Client) -> Iterator[Attachment]:
+    """Yield the files of the newest mails, oldest first: text, sanitised HTML, source. Large mails have only a text."""
+    try:
+        for number, mail in enumerate(reversed(inbox.messages(limit=_MAX_MAILS)), 1):
+            name = f"{inbox.address} mail {number}"
+            yield Attachment(f"{name} text", "txt", f"{heading(mail)}\n\n{mail.text}".encode(errors="replace"))
+            if mail.size_bytes > _MAX_ATTACHED_BYTES:
+                continue
+            if mail.has_html:
+                yield Attachment(f"{name} HTML", "html", http.get(mail.view_url()).raise_for_status().content)
+            yield Attachment(f"{name} source", "eml", mail.raw())
+    except Exception as error:  # noqa: BLE001 - likewise
+        yield Attachment(f"{inbox.address} error", "txt", f"its mail cannot be read: {error}".encode(errors="replace"))
+
+
+def _attach_to_html(report: pytest.TestReport, attachments: Sequence[Attachment]) -> None:
+    """Add files to the report of pytest-html: its format "text" is a link to a file of any type."""
+    extras = [
+        {
+            "name": one.name,
+            "format_type": "text",
+            "content": one.content.decode(errors="replace"),
+            "mime_type": _MEDIA_TYPES[one.extension],
+            "extension": one.extension,
+        }
+        for one in attachments
+    ]
+    report.extras = [*getattr(report, "extras", []), *extras]  # type: ignore[attr-defined]  # pytest-html reads it
+
+
+def _attach_to_allure(attachments: Sequence[Attachment]) -> None:
+    import allure  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - it is there if its option is
+
+    for one in attachments:
+        kind = _MEDIA_TYPES[one.extension]
+        allure.attach(one.content, name=one.name, attachment_type=kind, extension=one.extension)

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, closeSync, constants, fstatSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
-import { devNull, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import type { Socket } from "node:net";
 import { type Certificate, issued } from "./certificate.js";
@@ -11,27 +11,8 @@ import { NotStarted } from "./errors.js";
 const START_MS = 30_000;
 const STOP_MS = 10_000;
 const MAX_LOG_BYTES = 4000;
-// Of an empty file, or the machine's own configuration would be read. It deletes its database, and so the folder.
-const SERVE = ["serve", "--stop-with-stdin", "--temporary", "--config", devNull];
-const MAX_BANNER_CHARACTERS = 100_000;
-
-/** The limits of a tester, not those of the internet: the application under test is trusted. */
-const SETTINGS: Record<string, string> = {
-  "http.listen": "127.0.0.1:0",
-  "smtp.listen": "127.0.0.1:0",
-  "smtp.auth": "any",
-  "smtp.faults": "true",
-  "smtp.keep_refusals": "true",
-  "smtp.max_message_bytes": "104857600",
-  "smtp.max_inflight_bytes": "536870912",
-  "addresses.max_messages": "10000",
-  "addresses.max_bytes": "10737418240",
-  "addresses.max_share_per_client": "1.0",
-  "addresses.max_lifetime_seconds": "315360000",
-  "rate_limit.requests_per_minute": "0",
-  "limits.exempt": "0.0.0.0/0,::/0",
-  "log.level": "warning",
-};
+const SERVE = ["serve", "--for-tests"];
+const MAX_LINE_CHARACTERS = 10_000;
 
 /** How the daemon is started. */
 export interface StartOptions {
@@ -139,8 +120,7 @@ function spawned(path: string, args: string[], { folder, log, settings }: Place)
 
 function environment(folder: string, settings: Place["settings"]): NodeJS.ProcessEnv {
   const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("TMPMAILD_"));
-  const all = { ...SETTINGS, ...settings, "storage.path": join(folder, "tmpmaild.db"), "control.listen": "off", "log.format": "text" };
-  const own = Object.entries(all).map(([key, value]) => [variable(key), `${value}`]);
+  const own = Object.entries({ ...settings, "storage.path": join(folder, "tmpmaild.db") }).map(([key, value]) => [variable(key), `${value}`]);
   return Object.fromEntries([...clean, ...own]) as NodeJS.ProcessEnv;
 }
 
@@ -173,7 +153,7 @@ class Daemon {
     child.stdin?.on("error", () => undefined); // it has ended: told by its exit
   }
 
-  /** Return the service once the banner says where it listens. */
+  /** Return the service once it says where it listens. */
   async announced(): Promise<Service> {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<string>((resolve) => {
@@ -199,15 +179,14 @@ class Daemon {
     this.#removeFolder();
   }
 
-  #places(): Promise<{ url: string; smtp: SmtpServer; smtps: SmtpServer | undefined }> {
-    let banner = "";
+  /** What the first line says; a text that is no such line is returned as it is. */
+  #places(): Promise<Places | string> {
+    let said = "";
     return new Promise((resolve) => {
       this.#child.stdout?.on("data", (piece: Buffer) => {
-        if (banner.length < MAX_BANNER_CHARACTERS) banner += piece.toString();
-        const [, http, smtp, smtps] = /HTTP on ([^\s,]+)[^\n]*\n *SMTP on ([^\s,]+)[^\n]*\n(?: *SMTPS on ([^\s,]+))?/.exec(banner) ?? [];
-        if (!http || !smtp || (this.caFile !== undefined && !smtps)) return;
-        const tls = smtps ? smtpServer(reachable(smtps)) : undefined;
-        resolve({ url: `http://${reachable(http)}`, smtp: smtpServer(reachable(smtp)), smtps: tls });
+        if (said.includes("\n") || said.length > MAX_LINE_CHARACTERS) return;
+        said += piece.toString();
+        if (said.includes("\n")) resolve(placesOf(said));
       });
     });
   }
@@ -234,9 +213,19 @@ class Daemon {
   }
 }
 
-/** Return where a socket is reached that listens on all addresses, as for an application in a container. */
-function reachable(place: string): string {
-  return place.replace(/^0\.0\.0\.0(?=:)/, "127.0.0.1").replace(/^\[::\](?=:)/, "[::1]");
+interface Places {
+  url: string;
+  smtp: SmtpServer;
+  smtps: SmtpServer | undefined;
+}
+
+function placesOf(line: string): Places | string {
+  try {
+    const { http, smtp, smtps } = JSON.parse(line) as { http: string; smtp: string; smtps: string | null };
+    return { url: http, smtp: smtpServer(smtp), smtps: smtps === null ? undefined : smtpServer(smtps) };
+  } catch {
+    return `it printed ${JSON.stringify(line)}`;
+  }
 }
 
 /** Read `HOST` or `HOST:PORT`; the default port is 1025 on this machine, else 25. Throws TypeError. */

@@ -59,7 +59,8 @@ test("a daemon that dies in the middle is told with what it said", (context, don
     assert.match(text, /^the tmpmaild of the tests has ended: exit code 3; it said:\ngood bye\n/);
     done();
   });
-  const program = "echo '  HTTP on 127.0.0.1:1\n  SMTP on 127.0.0.1:2'; sleep 0.1; echo good bye >&2; exit 3";
+  const places = '{"http": "http://127.0.0.1:1", "smtp": "127.0.0.1:2", "smtps": null}';
+  const program = `echo '${places}'; sleep 0.1; echo good bye >&2; exit 3`;
   startTmpmaild({ command: ["/bin/sh", "-c", program] }).then(({ smtp }) => assert.equal(smtp.port, 2), done);
 });
 
@@ -68,6 +69,7 @@ test("what cannot be started says why, and leaves nothing", () =>
     for (const [options, text] of [
       [{ command: "no-such-tmpmaild" }, /^"no-such-tmpmaild" is not in PATH: pip install tmpmaild-VERSION-py3-none-any\.whl of its release, or a checkout/],
       [{ command: "/no/such/tmpmaild" }, /did not start: .*ENOENT/],
+      [{ command: ["/bin/echo"] }, /did not start: it printed "serve --for-tests\\n"/],
       [{ settings: { "smtp.listen": "nowhere" } }, /did not start: exit code 78; it said:\n.*TMPMAILD_SMTP__LISTEN/s],
     ]) {
       await assert.rejects(startTmpmaild(options), (error) => {

@@ -1,1 +1,192 @@
-"""``tmpmaild doctor``: checks of the configuration, the machine and the running service. Nothing is changed."""
+"""The command ``tmpmaild doctor``: its checks in the order in which an operator would look, and how they are shown."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import click
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from tmpmaild.cli import configured
+from tmpmaild.cli.configured import EXIT_FAILED, clear_errors, config_option, say
+from tmpmaild.cli.console import shown
+from tmpmaild.config import file as configfile
+from tmpmaild.config.settings import Config
+from tmpmaild.errors import CommandError, ConfigError, StartError
+from tmpmaild.host import control, privileges
+from tmpmaild.model import counted
+
+NO_ADDRESS = "the public IP address of this machine"
+
+_CHECK = "configuration"
+_LEVEL_COLUMNS = 9
+_NOTE = "; The last three say that nobody sends mail from a domain: leave them out where somebody does."
+
+
+class Result(Struct, frozen=True):
+    """The result of one check. ``advice`` says what to do; a result that is ``ok`` needs none."""
+
+    check: str
+    level: Literal["ok", "warning", "problem"]
+    text: str
+    advice: str = ""
+
+
+def ok(check: str, text: str) -> Result:
+    """Return a result that is as it should be."""
+    return Result(check, "ok", text)
+
+
+def warning(check: str, text: str, advice: str = "") -> Result:
+    """Return a result with which the service works, but not as most operators want."""
+    return Result(check, "warning", text, advice)
+
+
+def problem(check: str, text: str, advice: str = "") -> Result:
+    """Return a result with which the service, or a part of it, does not work or is not safe."""
+    return Result(check, "problem", text, advice)
+
+
+class Record(Struct, frozen=True):
+    """A record to publish. An empty ``value`` of an A record cannot be known here."""
+
+    name: str
+    type: str
+    value: str
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@click.option("--dns", is_flag=True, help="Ask the DNS whether the records are published; needs the extra dns.")
+@click.option(
+    "--resolver",
+    metavar="IP:PORT",
+    callback=configured.expect_ip_and_port,
+    help="Which DNS server to ask, such as 9.9.9.9:53. Default: that of this machine.",
+)
+@config_option
+@clear_errors
+def doctor(config_path: Path | None, resolver: str | None, *, as_json: bool, dns: bool) -> None:
+    """Check configuration, machine and service, and print the DNS records to publish.
+
+    One line for each check: ok, warning or problem, and what to do. Nothing is changed, and without --dns no other
+    machine is connected to but those of storage.url and senders.resolver; names of webhooks.allow are looked up. Exit
+    codes: 0 no problem, 1 at least one problem, 2 wrong usage.
+    """
+    if resolver and not dns:
+        raise click.UsageError("--resolver needs --dns")
+    found, records = _look(config_path)
+    if dns and records is not None:
+        found += _compared(records, resolver)
+    records = records or []
+    say(_as_json(found, records) if as_json else as_text(found, records))
+    sys.exit(EXIT_FAILED if has_problem(found) else 0)
+
+
+def _look(config_path: Path | None) -> tuple[list[Result], Sequence[Record] | None]:
+    """Return what the checks found and the records to publish; without a right configuration there are none."""
+    try:
+        source = configfile.find(config_path, os.environ)
+        config = configfile.load(config_path, os.environ)
+        socket, database = control.place(config), Path(config.storage.path)
+        privileges.drop_to_owner(*filter(None, (socket, database)))
+    except ConfigError as error:
+        return [problem(_CHECK, mistake) for mistake in error.mistakes], None
+    except StartError as error:
+        return [problem(_CHECK, str(error))], None
+    unread = [warning(_CHECK, line) for line in configfile.variables_without_effect(os.environ)]
+    return [ok(_CHECK, str(source or "defaults")), *unread, *_examine(config, source)], _records_to_publish(config)
+
+
+def _examine(config: Config, source: Path | None) -> Iterator[Result]:
+    """Check all that needs no connection to another machine but that of the database, and look names up."""
+    from tmpmaild import roomsettings  # noqa: PLC0415 - loads the whole service, as serve does
+    from tmpmaild.cli.doctor import database, machine, network  # noqa: PLC0415
+    from tmpmaild.storage.settings import SqliteSettings  # noqa: PLC0415
+    from tmpmaild.webhooks.calling import resolve  # noqa: PLC0415
+
+    hostname, storage = roomsettings.hostname(config), roomsettings.storage(config)
+    running, result = machine.look(config)
+    yield result
+    if running is not None:
+        yield from machine.answers(config, running, machine.leaf(config))
+        yield from machine.limits(config, running)
+    yield from machine.check_files(config, running, source)
+    yield from [machine.space(storage)] if isinstance(storage, SqliteSettings) else database.check(storage)
+    yield machine.clock()
+    yield from machine.resolver(config)
+    yield from network.check_targets(config, resolve)
+    yield from machine.check_certificate(config, hostname)
+    yield from network.check_reach(machine.as_served(config, running), hostname)
+
+
+def _records_to_publish(config: Config) -> list[Record]:
+    """Return the records for the DNS; none while the mail server has no name that can be published."""
+    from tmpmaild import roomsettings  # noqa: PLC0415 - as above
+    from tmpmaild.cli.doctor import network  # noqa: PLC0415
+
+    hostname = roomsettings.hostname(config)
+    if not network.is_public_name(hostname):
+        return []
+    return network.wanted(config, hostname, network.own_addresses(config))
+
+
+def _compared(records: Sequence[Record], resolver: str | None) -> list[Result]:
+    """Compare records with those that are published. Raises ``CommandError``."""
+    from tmpmaild.cli.doctor import network  # noqa: PLC0415 - as above
+
+    try:
+        from tmpmaild.senders.resolver import SYSTEM, Resolver, Unresolved  # noqa: PLC0415 - needs dnspython
+    except ImportError as error:
+        raise CommandError(f"--dns needs dnspython: {sys.executable} -m pip install dnspython") from error
+    if not records:
+        return [warning("DNS", "not compared, because the mail server has no public name")]
+    try:
+        asked = Resolver(resolver or SYSTEM)
+    except Unresolved as error:
+        return [warning("DNS", f"not compared, because {error}", "name a resolver by --resolver")]
+    return list(network.compare(records, records[0].name, asked))
+
+
+def as_text(results: Sequence[Result], records: Sequence[Record]) -> str:
+    """Return a line for each result, the records to publish, and a summary."""
+    lines = [_line(result) for result in results]
+    if records:
+        lines += ["", "DNS records to publish:", *(f"  {line}" for line in zone(records)), f"  {_NOTE}", ""]
+    counts = [(sum(result.level == level for result in results), level) for level in ("problem", "warning")]
+    lines.append(", ".join(counted(count, level) for count, level in counts))
+    return "\n".join(lines)
+
+
+def _as_json(results: Sequence[Result], records: Sequence[Record]) -> str:
+    """Return one JSON object."""
+    return json.dumps(
+        {
+            "ok": not has_problem(results),
+            "results": [asdict(result) for result in results],
+            "records": [asdict(record) for record in records],
+        }
+    )
+
+
+def has_problem(results: Sequence[Result]) -> bool:
+    """Return whether something does not work or is not safe."""
+    return any(result.level == "problem" for result in results)
+
+
+def _line(result: Result) -> str:
+    advice = f" -> {result.advice}" if result.advice else ""
+    return shown(f"{result.level:<{_LEVEL_COLUMNS}}{result.check}: {result.text}{advice}")
+
+
+def zone(records: Iterable[Record]) -> Iterator[str]:
+    """Yield records as lines of a zone file (RFC 1035 §5.1)."""
+    for record in records:
+        value = f'"{record.value}"' if record.type == "TXT" else record.value
+        value = f"{value}." if record.type == "MX" else value
+        comment = f"; {NO_ADDRESS}" if not value else ""
+        yield f"{record.name}. {record.type} {value or comment}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tmpmaild.cli.doctor.results import Result, ok, problem, warning
+from tmpmaild.cli.doctor import Result, ok, problem, warning
 from tmpmaild.errors import StartError
 from tmpmaild.storage import engines
 from tmpmaild.storage.settings import PostgresqlSettings, ServerFacts

@@ -1,10 +1,11 @@
-"""The machine and the process: the clock, the space on the disk, the limits that the service runs with."""
+"""The machine: the running service and how it answers, its files, its certificate, clock, disk and limits."""
 
 import ctypes
 import os
 import pwd
 import re
 import shutil
+import smtplib
 import ssl
 import stat
 import sys
@@ -19,29 +20,138 @@ import msgspec
 from msgspec import Struct
 
 import tmpmaild
-from tmpmaild import senders
-from tmpmaild.cli.doctor.results import Result, ok, problem, warning
-from tmpmaild.cli.doctor.service import Running
+from tmpmaild import __version__, senders
+from tmpmaild.cli import control
+from tmpmaild.cli.doctor import Result, ok, problem, warning
+from tmpmaild.clients import belongs
+from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Smtp
-from tmpmaild.errors import StartError
+from tmpmaild.errors import CommandError, StartError
 from tmpmaild.host.sockets import load_certificate
+from tmpmaild.host.status import Status
+from tmpmaild.hostnames import reachable
 from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite.database import wal_of
 from tmpmaild.storage.sqlite.diskspace import disk_reserve_bytes, sensible_cap_bytes
 
+_SERVICE, _SMTP = "service", "SMTP answers"
+_SECONDS = 5.0
+_START = "systemctl start tmpmaild; if it has failed, journalctl -u tmpmaild says why"
+_RELOAD, _SEE_LOG = "systemctl reload tmpmaild", "journalctl -u tmpmaild"
 _DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"
 _PROGRAM, _CONFIGURATION = "program files", "configuration"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _CREDENTIALS = Path("/run/credentials")
 _ACL = "system.posix_acl_access"  # xattr(7)
+_PAIR = "certificate"
+_SOON_SECONDS = 14 * 86_400
+_NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the dates are looked at here
+_MIB = 1 << 20
+_RESOLVER = "senders.resolver"
+_CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
+_TIME_ERROR = 5  # of adjtimex(2): the clock is not synchronised
+_TIMEX_BYTES = 512  # more than struct timex has anywhere
+_OTHER_FILES = 200  # the database, threads, the ports for metrics and commands
 
 
-class Reader(Struct, frozen=True):
-    """Whoever must be able to read the key: the service's user and its groups."""
+class Running(Struct, frozen=True):
+    """A running service: its process and its status."""
+
+    pid: int
+    status: Status
+
+
+class Account(Struct, frozen=True):
+    """The user that the service runs as, and its groups."""
 
     uid: int
     groups: tuple[int, ...]
+
+
+def find(config: Config) -> Running | None:
+    """Return the running service, None if none answers. Raises ``CommandError``."""
+    try:
+        with control.asked(config, "status") as answer:
+            (found,) = answer.lines()
+            return Running(answer.pid, msgspec.convert(found, Status))
+    except control.NotRunning:
+        return None
+    except (msgspec.ValidationError, ValueError) as error:
+        raise CommandError("what answers on the control socket is another version of tmpmaild") from error
+
+
+def look(config: Config) -> tuple[Running | None, Result]:
+    """Return the running service, if there is one, and what is to be said of it."""
+    try:
+        service = find(config)
+    except CommandError as error:
+        return None, problem(_SERVICE, str(error), "run this command as root, with the configuration of the service")
+    if service is None:
+        where = "control.listen is off" if config.control.listen == "off" else "nothing answers on its control socket"
+        return None, warning(_SERVICE, f"not running, as far as can be told: {where}", _START)
+    return service, _judged(service, config)
+
+
+def as_served(config: Config, service: Running | None) -> Config:
+    """Return a configuration with the places where the service listens: systemd may have passed others."""
+    if service is None:
+        return config
+    served, replace = service.status.served, msgspec.structs.replace
+    smtp, http = tuple(served.smtp), tuple(served.http)
+    return replace(config, smtp=replace(config.smtp, listen=smtp), http=replace(config.http, listen=http))
+
+
+def _judged(service: Running, config: Config) -> Result:
+    status = service.status
+    if not status.ready:
+        return problem(_SERVICE, f"runs as process {service.pid}, but is not ready: {status.reason}", _SEE_LOG)
+    if status.version != __version__:
+        text = f"version {status.version} runs, {__version__} is installed"
+        return warning(_SERVICE, text, "systemctl restart tmpmaild")
+    if set(status.served.domains) != set(config.domains):
+        return warning(_SERVICE, f"runs with other domains: {', '.join(status.served.domains)}", _RELOAD)
+    return ok(_SERVICE, f"runs as process {service.pid} and is ready")
+
+
+def answers(config: Config, service: Running, leaf: bytes | None) -> Iterator[Result]:
+    """Connect to SMTP as a sender on this machine does. ``leaf`` is the certificate in the file as DER, if any."""
+    served = service.status.served
+    for name, tls_first in [(one, False) for one in served.smtp[:1]] + [(one, True) for one in served.smtps[:1]]:
+        place = parse_endpoint(reachable(name))
+        if belongs(place.host, config.smtp.trusted_proxies):
+            continue  # who connects from this machine must send the header of a proxy first
+        try:
+            yield _answer(name, _connected(place, tls_first=tls_first), leaf)
+        except (OSError, smtplib.SMTPException) as error:
+            yield problem(_SMTP, f"{name}: {error or 'no answer'}", _SEE_LOG)
+
+
+def _connected(place: Endpoint, *, tls_first: bool) -> smtplib.SMTP:
+    if tls_first:
+        return smtplib.SMTP_SSL(place.host, place.port, "localhost", timeout=_SECONDS, context=_any_certificate())
+    return smtplib.SMTP(place.host, place.port, "localhost", timeout=_SECONDS)
+
+
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # what it shows is looked at, not trusted
+    return context
+
+
+def _answer(name: str, connection: smtplib.SMTP, leaf: bytes | None) -> Result:
+    """Compare the certificate in use with that of the file."""
+    with connection as client:
+        client.ehlo()
+        if client.has_extn("starttls"):
+            client.starttls(context=_any_certificate())
+        if not isinstance(client.sock, ssl.SSLSocket):
+            if leaf is None:
+                return ok(_SMTP, f"{name}: greeting and EHLO, without TLS")
+            return warning(_SMTP, f"{name}: offers no STARTTLS, although a certificate is set", _RELOAD)
+        if leaf is not None and client.sock.getpeercert(binary_form=True) != leaf:
+            return warning(_SMTP, f"{name}: shows another certificate than the file's", _RELOAD)
+    return ok(_SMTP, f"{name}: greeting, EHLO and TLS")
 
 
 def check_files(config: Config, service: Running | None = None, source: Path | None = None) -> Iterator[Result]:
@@ -61,13 +171,13 @@ def check_files(config: Config, service: Running | None = None, source: Path | N
         return
     if not config.storage.url:
         yield from found or [ok(_DATABASE, f"{path}: for the service's user alone")]
-    reader = _reader(owner_uid, service)
-    yield from program(reader)
-    if source and not reader:  # other users than a dynamic one may be started by root, which reads it before
+    account = _account(owner_uid, service)
+    yield from program(account)
+    if source and not account:  # other users than a dynamic one may be started by root, which reads it before
         yield from _configuration(source)
     if config.smtp.tls_key:
-        yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), reader, stat.S_IWOTH)
-        yield _pem(_KEY, Path(config.smtp.tls_key), reader, stat.S_IRWXO | stat.S_IWGRP)
+        yield _pem(_CERTIFICATE, Path(config.smtp.tls_certificate), account, stat.S_IWOTH)
+        yield _pem(_KEY, Path(config.smtp.tls_key), account, stat.S_IRWXO | stat.S_IWGRP)
 
 
 def _configuration(source: Path) -> Iterator[Result]:
@@ -76,12 +186,12 @@ def _configuration(source: Path) -> Iterator[Result]:
         yield problem(_CONFIGURATION, f"{source}: the service's user cannot read it", f"chmod 0644 {source}")
 
 
-def program(reader: Reader | None) -> Iterator[Result]:
+def program(account: Account | None) -> Iterator[Result]:
     """Warn where the user of the service has no right to read what it runs, as after an installation with umask 077."""
-    reader = reader or Reader(-1, ())
+    account = account or Account(-1, ())
     for file in (Path(tmpmaild.__file__), Path(msgspec.__file__), Path(sys.prefix, "pyvenv.cfg")):
-        closed = [place for place in file.parents if not _may(place.stat(), reader, stat.S_IXOTH)]
-        closed += [file] if file.exists() and not _may(file.stat(), reader, stat.S_IROTH) else []
+        closed = [place for place in file.parents if not _may(place.stat(), account, stat.S_IXOTH)]
+        closed += [file] if file.exists() and not _may(file.stat(), account, stat.S_IROTH) else []
         if closed:
             advice = f"chmod -R go+rX {sys.prefix}, and install with umask 022"
             yield problem(_PROGRAM, f"{closed[-1]}: not for the user of the service", advice)
@@ -93,19 +203,19 @@ def is_only_for_the_running_service(file: Path) -> bool:
     return _CREDENTIALS in file.parents and not os.access(file, os.F_OK)
 
 
-def _reader(owner_uid: int, service: Running | None) -> Reader | None:
+def _account(owner_uid: int, service: Running | None) -> Account | None:
     """Return the user of the service: of its process, else the owner of its folder; None if that is a dynamic user."""
     if service is not None:
         lines = Path(f"/proc/{service.pid}/status").read_text().splitlines()
         found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
-        return Reader(int(found["Uid"][1]), (int(found["Gid"][1]), *map(int, found["Groups"])))
+        return Account(int(found["Uid"][1]), (int(found["Gid"][1]), *map(int, found["Groups"])))
     try:
         user = pwd.getpwuid(owner_uid)
     except KeyError:
         return None
     # Without the service, systemd 257 shows the folder of its dynamic user as that of nobody.
     is_nobody = user.pw_name == "nobody"
-    return None if is_nobody else Reader(owner_uid, tuple(os.getgrouplist(user.pw_name, user.pw_gid)))
+    return None if is_nobody else Account(owner_uid, tuple(os.getgrouplist(user.pw_name, user.pw_gid)))
 
 
 def _database(path: Path, owner_uid: int) -> Iterator[Result]:
@@ -126,7 +236,7 @@ def _database(path: Path, owner_uid: int) -> Iterator[Result]:
             yield problem(_DATABASE, f"{file}: mode {mode:04o}, so others can open it", f"chmod 0600 {file}")
 
 
-def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Result:
+def _pem(check: str, file: Path, account: Account | None, forbidden: int) -> Result:
     """Look at a file that the service must be able to read, and that others have no such right to."""
     if is_only_for_the_running_service(file):
         return ok(check, f"{file}: cannot be seen; systemd shows it to the running service only")
@@ -142,9 +252,9 @@ def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Resul
     if _has_acl(file):  # as a credential has
         return ok(check, f"{text}, and an access control list (getfacl shows it)")
     # What systemd hands over while the service starts is its user's.
-    reads = reader or (None if _CREDENTIALS in file.parents else _in_any_group(found))
+    reads = account or (None if _CREDENTIALS in file.parents else _in_any_group(found))
     if reads is not None and not _may(found, reads, stat.S_IROTH):
-        who = f"user {_name(reader.uid)}" if reader else "the service's user"
+        who = f"user {_name(account.uid)}" if account else "the service's user"
         return warning(
             check,
             f"{text}: {who} cannot read it",
@@ -153,20 +263,20 @@ def _pem(check: str, file: Path, reader: Reader | None, forbidden: int) -> Resul
     return ok(check, text)
 
 
-def _may(found: os.stat_result, reader: Reader, right: int) -> bool:
+def _may(found: os.stat_result, account: Account, right: int) -> bool:
     """Return whether a user may do with a file what this right of others is, by its mode; root may everything."""
-    if reader.uid == 0:
+    if account.uid == 0:
         return True
-    if found.st_uid == reader.uid:
+    if found.st_uid == account.uid:
         return bool(found.st_mode & right << 6)
-    if found.st_gid in reader.groups:
+    if found.st_gid in account.groups:
         return bool(found.st_mode & right << 3)
     return bool(found.st_mode & right)
 
 
-def _in_any_group(found: os.stat_result) -> Reader:
+def _in_any_group(found: os.stat_result) -> Account:
     """Return a dynamic user, of whom nothing is known while it does not run."""
-    return Reader(-1, (found.st_gid,))
+    return Account(-1, (found.st_gid,))
 
 
 def _has_acl(file: Path) -> bool:
@@ -183,16 +293,11 @@ def _name(uid: int) -> str:
         return str(uid)
 
 
-_CHECK = "certificate"
-_SOON_SECONDS = 14 * 86_400
-_NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the dates are looked at here
-
-
 def check_certificate(config: Config, hostname: str, now_seconds: float | None = None) -> Iterator[Result]:
     """Look at the certificate that the configuration names. ``now_seconds`` is Unix time, by default the clock's."""
     if not config.smtp.tls_certificate:
         advice = "set smtp.tls_certificate and smtp.tls_key (docs/operations.md)"
-        yield warning(_CHECK, "none, so senders transmit mail in clear text", advice)
+        yield warning(_PAIR, "none, so senders transmit mail in clear text", advice)
         return
     file = config.smtp.tls_certificate
     if is_only_for_the_running_service(Path(file)):
@@ -201,7 +306,7 @@ def check_certificate(config: Config, hostname: str, now_seconds: float | None =
         found = _shown(config.smtp)
     except (StartError, ssl.SSLError) as error:
         text = str(error) if isinstance(error, StartError) else f"{file}: not usable ({error})"
-        yield problem(_CHECK, text, "correct the file or the setting")
+        yield problem(_PAIR, text, "correct the file or the setting")
         return
     yield _names(file, found, hostname)
     yield _dates(file, found, time.time() if now_seconds is None else now_seconds)
@@ -244,34 +349,26 @@ def _shown(smtp: Smtp) -> dict[str, Any]:
 def _names(file: str, found: dict[str, Any], hostname: str) -> Result:
     names = [value for kind, value in found.get("subjectAltName", ()) if kind == "DNS"]
     if covers(names, hostname):
-        return ok(_CHECK, f"{file}: is for {hostname}, its key fits")
+        return ok(_PAIR, f"{file}: is for {hostname}, its key fits")
     has = ", ".join(names) or "no name"
     return warning(
-        _CHECK, f"{file}: is for {has}, not for {hostname}", "a certificate for the name in smtp.hostname and in the MX"
+        _PAIR, f"{file}: is for {has}, not for {hostname}", "a certificate for the name in smtp.hostname and in the MX"
     )
 
 
 def _dates(file: str, found: dict[str, Any], now_seconds: float) -> Result:
     begins, ends = (ssl.cert_time_to_seconds(found[name]) for name in ("notBefore", "notAfter"))
     if now_seconds < begins:
-        return problem(_CHECK, f"{file}: is not valid before {_day(begins)}", "check the clock")
+        return problem(_PAIR, f"{file}: is not valid before {_day(begins)}", "check the clock")
     if now_seconds >= ends:
-        return problem(_CHECK, f"{file}: has expired on {_day(ends)}", "renew it")
+        return problem(_PAIR, f"{file}: has expired on {_day(ends)}", "renew it")
     if ends - now_seconds < _SOON_SECONDS:
-        return warning(_CHECK, f"{file}: expires soon, on {_day(ends)}", "look whether its renewal works")
-    return ok(_CHECK, f"{file}: valid until {_day(ends)}")
+        return warning(_PAIR, f"{file}: expires soon, on {_day(ends)}", "look whether its renewal works")
+    return ok(_PAIR, f"{file}: valid until {_day(ends)}")
 
 
 def _day(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
-
-
-_MIB = 1 << 20
-_RESOLVER = "senders.resolver"
-_CLOCK, _SPACE, _FILES, _DUMPS = "clock", "disk space", "open files", "core dumps"
-_TIME_ERROR = 5  # of adjtimex(2): the clock is not synchronised
-_TIMEX_BYTES = 512  # more than struct timex has anywhere
-_OTHER_FILES = 200  # the database, threads, the ports for metrics and commands
 
 
 def clock() -> Result:

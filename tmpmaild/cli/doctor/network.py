@@ -1,18 +1,23 @@
-"""How the world reaches the service: names, DNS records, port 25, the proxy. No other machine is asked anything."""
+"""How the world reaches the service: names, DNS records and whether they are published, port 25, the proxy."""
 
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tmpmaild import webhooktargets
-from tmpmaild.cli.doctor.results import Record, Result, ok, problem, warning
+from tmpmaild.cli.doctor import Record, Result, ok, problem, warning
 from tmpmaild.config.kinds import Endpoint, parse_endpoint
 from tmpmaild.config.settings import Config, Network
 from tmpmaild.hostnames import WILDCARD
 from tmpmaild.webhooktargets import Rule, Target
+
+if TYPE_CHECKING:
+    from tmpmaild.senders.resolver import Answer, Resolver
 
 Address = IPv4Address | IPv6Address
 
@@ -26,6 +31,16 @@ _LOCAL_NAMES = ("localhost", "localdomain", "local", "internal", "lan", "home", 
 _RESERVED = ("example", "test", "invalid", "localhost", "local", "internal")
 _WIDEST_PREFIX = {4: 8, 6: 16}
 _PROVIDERS = "many providers block port 25 until asked; try from elsewhere: nc -vz {} 25"
+
+_TARGETS, _AUTHORITIES = "webhooks.allow", "authorities"
+_THIS_MACHINE = tuple(map(ip_address, ("127.0.0.1", "::1")))
+_METADATA = tuple(map(ip_address, ("169.254.169.254", "fd00:ec2::254")))
+
+Resolve = Callable[[str, int], Sequence[str]]
+"""Returns the addresses of a host; raises OSError."""
+_QUESTION_SECONDS = 5.0
+_ALL_SECONDS = 10.0
+_NULL_MX = "."
 
 
 def _public(texts: Iterable[str]) -> dict[str, Endpoint]:
@@ -165,14 +180,6 @@ def _of_machine(version: int) -> list[Address]:
         return []
 
 
-_CHECK, _AUTHORITIES = "webhooks.allow", "authorities"
-_THIS_MACHINE = tuple(map(ip_address, ("127.0.0.1", "::1")))
-_METADATA = tuple(map(ip_address, ("169.254.169.254", "fd00:ec2::254")))
-
-Resolve = Callable[[str, int], Sequence[str]]
-"""Returns the addresses of a host; raises OSError."""
-
-
 def check_targets(config: Config, resolve: Resolve) -> Iterator[Result]:
     """Look the names up, and say which networks need a second thought; nothing where webhooks are off."""
     rules = config.webhooks.allow
@@ -197,7 +204,7 @@ def _network(rule: Rule) -> Iterator[Result]:
     for name, addresses in (("this machine", _THIS_MACHINE), ("the metadata of clouds", _METADATA)):
         if any(address in rule.network for address in addresses if rule.network):
             text = f"{rule.network} has {name}: whoever holds an address can have it called"
-            yield warning(_CHECK, text, "name smaller networks, unless that is meant")
+            yield warning(_TARGETS, text, "name smaller networks, unless that is meant")
 
 
 def _name(rules: Sequence[Rule], rule: Rule, resolve: Resolve) -> Result:
@@ -206,9 +213,82 @@ def _name(rules: Sequence[Rule], rule: Rule, resolve: Resolve) -> Result:
         addresses = resolve(rule.name, target.port)
     except OSError as error:
         return warning(
-            _CHECK, f"{rule.name}: {error.strerror or error}", "correct the name, or the resolver of this machine"
+            _TARGETS, f"{rule.name}: {error.strerror or error}", "correct the name, or the resolver of this machine"
         )
     if any(webhooktargets.permits_address(rules, target, one) for one in addresses):
-        return ok(_CHECK, f"{rule.name} can be called")
+        return ok(_TARGETS, f"{rule.name} can be called")
     text = f"{rule.name} leads to {', '.join(addresses)}, where no call goes"
-    return problem(_CHECK, text, "if it is meant, add these addresses to webhooks.allow, with the port")
+    return problem(_TARGETS, text, "if it is meant, add these addresses to webhooks.allow, with the port")
+
+
+def compare(
+    records: Iterable[Record], hostname: str, resolver: "Resolver", seconds: float = _ALL_SECONDS
+) -> Iterator[Result]:
+    """Tell whether each record is published; those of one name and type together. After that time nothing is asked."""
+    from tmpmaild.senders.resolver import Unresolved  # noqa: PLC0415 - needs the extra
+
+    last = time.monotonic() + seconds
+    values: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        values.setdefault((record.name, record.type), []).append(record.value)
+    values.setdefault((hostname, "AAAA"), [])
+    for (name, kind), wanted in values.items():
+        check = f"DNS {kind} {name}"
+        try:
+            answer = resolver.ask(name, kind, min(time.monotonic() + _QUESTION_SECONDS, last))
+        except Unresolved as error:
+            yield warning(check, f"cannot be told: {error}", "try again, or name a resolver by --resolver")
+            continue
+        if kind == "MX":
+            yield _exchanges(check, answer, hostname)
+        elif kind == "TXT":
+            yield _text_records(check, wanted[0], [value.decode("utf-8", "replace") for value in answer.values])
+        else:
+            yield from _addresses(check, kind, [value for value in wanted if value], list(answer.values))
+
+
+def _addresses(check: str, kind: str, wanted: list[str], found: list[str]) -> Iterator[Result]:
+    addresses = {str(ip_address(one)) for one in found}
+    if not found and (wanted or kind == "A"):
+        yield (problem if kind == "A" else warning)(check, "none", f"publish {', '.join(wanted) or 'it'}")
+    elif not wanted and kind == "AAAA" and found:
+        text = f"{', '.join(found)}, and SMTP listens on no IPv6 address of the internet that is known here"
+        yield warning(check, text, 'add "[::]:25" to smtp.listen, or remove the record')
+    elif wanted and not addresses & set(wanted):
+        text = f"{', '.join(found)}, and this machine has {', '.join(wanted)}"
+        yield warning(check, text, "correct the record, unless that is a machine that passes port 25 on")
+    elif found:
+        yield ok(check, ", ".join(found))
+
+
+def _exchanges(check: str, found: "Answer", hostname: str) -> Result:
+    if not found.exists:
+        return problem(check, "there is no such domain", "register it, or correct domains")
+    if not found.values:
+        return problem(check, "none", f"publish 10 {hostname}.")
+    pairs = sorted((preference, name.lower()) for preference, name in found.values)
+    if hostname.lower() not in [name for _, name in pairs]:
+        shown = ", ".join("null MX: no mail is taken" if name == _NULL_MX else name for _, name in pairs)
+        return problem(check, f"{shown}: mail goes elsewhere", f"publish 10 {hostname}.")
+    return ok(check, ", ".join(f"{preference} {name}" for preference, name in pairs))
+
+
+def _text_records(check: str, wanted: str, found: list[str]) -> Result:
+    version = wanted.partition(";")[0].partition(" ")[0]
+    ours = [one for one in found if one.lower().startswith(version.lower())]
+    if check.startswith("DNS TXT *._domainkey."):
+        return ok(check, "published" if ours else "not published, which is usual; the other two are enough")
+    if len(ours) > 1:
+        return warning(check, f"{len(ours)} records {version}, so none counts", "publish one only")
+    if not ours:
+        return warning(check, "none, so others can send mail in this name", f'publish "{wanted}"')
+    if not _is_as_strict(ours[0], wanted):
+        return warning(check, f'"{ours[0]}" lets others send mail in this name', f'publish "{wanted}"')
+    return ok(check, ours[0])
+
+
+def _is_as_strict(found: str, wanted: str) -> bool:
+    if wanted == SPF:
+        return found.lower().split() == SPF.split()
+    parts = {part.strip().lower().replace(" ", "") for part in found.split(";")}
+    return wanted != DMARC or "p=reject" in parts

@@ -11,8 +11,7 @@ import dns.resolver
 import dns.rrset
 import pytest
 
-from tmpmaild.cli.doctor.network import wanted
-from tmpmaild.cli.doctor.published import compare
+from tmpmaild.cli.doctor.network import compare, wanted
 from tmpmaild.config.settings import Config
 from tmpmaild.senders.resolver import SYSTEM, Resolver, Unresolved
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.pytest_plugin import services
+from tmpmaild.pytest_plugin import embedded
 
 
 class Unconfigured:
@@ -39,7 +39,7 @@ def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environmen
 
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    service = services.given(Unconfigured())
+    service = embedded.given(Unconfigured())
     assert (service.url, service.smtp) == ("https://env.test/tmp", ("::1", 2525))
 
 
@@ -54,15 +54,15 @@ def test_a_service_is_taken_from_the_option_then_the_ini_key_then_the_environmen
     ],
 )
 def test_a_mail_server_without_a_port_is_at_1025_here_and_at_25_elsewhere(text, place):
-    assert services.smtp_server(text) == place
+    assert embedded.smtp_server(text) == place
 
 
 @pytest.mark.parametrize(
     "text", ["", ":25", "mx.test:smtp", "mx.test:99999", "mx.test:0", "mx.test/path", "smtp://mx.test", "::1"]
 )
 def test_what_is_no_mail_server_is_said(text):
-    with pytest.raises(services.NoService, match="is not a mail server, expected HOST or HOST:PORT"):
-        services.smtp_server(text)
+    with pytest.raises(embedded.NoService, match="is not a mail server, expected HOST or HOST:PORT"):
+        embedded.smtp_server(text)
 
 
 def test_what_is_no_url_is_said_without_a_traceback(run):
@@ -74,6 +74,6 @@ def test_what_is_no_url_is_said_without_a_traceback(run):
 @pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "ftp://x", "http://user:secret@x", "http://x/?x=1"])
 def test_what_no_client_takes_for_a_url_is_no_service(monkeypatch, url):
     monkeypatch.setenv("TMPMAILD_URL", url)
-    with pytest.raises(services.NoService, match="URL") as refused:
-        services.given(Unconfigured())
+    with pytest.raises(embedded.NoService, match="URL") as refused:
+        embedded.given(Unconfigured())
     assert "secret" not in str(refused.value)

@@ -131,12 +131,12 @@ def test_a_port_that_waits_for_tls_is_soon_told_from_a_mail_server(answering):
         answering(b"", b"\x15\x03\x03\x00\x02\x02\x46") as place,
         pytest.raises(StartError, match="speaks TLS from the first octet, not SMTP"),
     ):
-        user.send(b"", "", "a@x.test", place)
+        user.deliver(b"", "", "a@x.test", place)
 
 
 def test_a_mail_server_that_greets_late_is_waited_for(answering, capfd):
     with answering(b"", b"", b"220 late\r\n250 x\r\n250 x\r\n250 x\r\n354 x\r\n250 x\r\n221 x\r\n") as place:
-        user.send(b"x", "", "a@x.test", place)
+        user.deliver(b"x", "", "a@x.test", place)
     assert capfd.readouterr().err == f"tmpmaild: {place} has not greeted yet; waiting for 10 s\n"
 
 
@@ -166,7 +166,7 @@ def answering():
 def test_a_server_that_does_not_greet_is_not_waited_for_long(hanging):
     place = f"127.0.0.1:{hanging.getsockname()[1]}"
     with pytest.raises(StartError, match="no answer of a mail server in time"):
-        user.send(b"", "", "a@x.test", place, greeting_seconds=0.1)
+        user.deliver(b"", "", "a@x.test", place, greeting_seconds=0.1)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_server_that_is_none_for_this_is_told(greeting, told):
         thread.start()
         place = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(StartError, match=told):
-            user.send(b"", "", "ü@x.test", place)
+            user.deliver(b"", "", "ü@x.test", place)
         thread.join()
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tmpmaild.pytest_plugin import embedded, services
+from tmpmaild.pytest_plugin import embedded
 
 TESTS = """
 import smtplib, ssl
@@ -84,7 +84,7 @@ def test_the_mistakes_of_a_file_and_of_ini_keys_are_told_with_their_place(run, t
 
 def mistake(folder, **given):
     """Return what is said of settings with which no daemon starts."""
-    with pytest.raises(services.NoService) as refused, embedded.daemon(folder, embedded.Wanted(**given)):
+    with pytest.raises(embedded.NoService) as refused, embedded.daemon(folder, embedded.Wanted(**given)):
         pass
     return str(refused.value)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tmpmaild.pytest_plugin import embedded
-from tmpmaild.pytest_plugin.services import NoService
+from tmpmaild.pytest_plugin.embedded import NoService
 
 PAGE = (Path(__file__).parents[2] / "docs/testing/senders.md").read_text()
 INI, ZONES, SHOP, TEST, FAILURE, *_ = re.findall(r"```\w+\n(.*?)```", PAGE, re.DOTALL)
