@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 from daemons import environment
 from tmpmaild import __version__
 from tmpmaild.http import openapi
-from tmpmaild.pytest_plugin import embedded
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients/typescript"
@@ -70,11 +68,6 @@ def test_the_types_are_those_of_our_description():
     spec.loader.exec_module(types)
     described = types.source(json.loads(openapi.document()))
     assert types.TARGET.read_text() == described, "stale: run `make client`"
-
-
-def test_a_daemon_has_the_settings_that_the_pytest_plugin_gives_it():
-    block = re.search(r"const SETTINGS.*?\{(.*?)\n\};", (CLIENT / "src/daemon.ts").read_text(), re.DOTALL)[1]
-    assert dict(re.findall(r'"(.*?)": "(.*?)"', block)) == embedded._DEFAULTS
 
 
 def test_the_versions_agree_and_the_lock_names_hashes_but_no_mirror():

@@ -69,7 +69,7 @@ test("what cannot be started says why, and leaves nothing", () =>
     for (const [options, text] of [
       [{ command: "no-such-tmpmaild" }, /^"no-such-tmpmaild" is not in PATH: pip install tmpmaild-VERSION-py3-none-any\.whl of its release, or a checkout/],
       [{ command: "/no/such/tmpmaild" }, /did not start: .*ENOENT/],
-      [{ command: ["/bin/echo"] }, /did not start: it printed "serve --for-tests\\n"/],
+      [{ command: ["/bin/sh", "-c", "echo Hello; exec sleep 60"] }, /did not start: it printed "Hello\\n"/],
       [{ settings: { "smtp.listen": "nowhere" } }, /did not start: exit code 78; it said:\n.*TMPMAILD_SMTP__LISTEN/s],
     ]) {
       await assert.rejects(startTmpmaild(options), (error) => {

@@ -1,22 +1,11 @@
-import os
+import json
 import smtplib
 import subprocess
 import sys
 import unittest
 from email.message import EmailMessage
-from tempfile import TemporaryDirectory
 
 from tmpmaild.client import Client
-
-SETTINGS = {
-    "TMPMAILD_CONFIG": os.devnull,
-    "TMPMAILD_HTTP__LISTEN": "127.0.0.1:0",
-    "TMPMAILD_SMTP__LISTEN": "127.0.0.1:0",
-    "TMPMAILD_SMTP__AUTH": "any",
-    "TMPMAILD_LIMITS__EXEMPT": "127.0.0.0/8",
-    "TMPMAILD_CONTROL__LISTEN": "off",
-    "TMPMAILD_LOG__LEVEL": "warning",
-}
 
 
 def sign_up(address, host, port):
@@ -31,19 +20,12 @@ def sign_up(address, host, port):
 class SignUp(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = cls.enterClassContext(TemporaryDirectory())
-        command = [sys.executable, "-m", "tmpmaild", "serve", "--stop-with-stdin"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        daemon = subprocess.Popen(command, cwd=folder, env=os.environ | SETTINGS, **pipes)
+        command = [sys.executable, "-m", "tmpmaild", "serve", "--for-tests"]
+        daemon = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         cls.enterClassContext(daemon)  # at the end it closes the daemon's stdin, and waits for it
-        places = {}
-        for line in daemon.stdout:
-            name, _, place = line.strip().partition(" on ")
-            places[name] = place
-            if name == "SMTP":
-                break
-        cls.client = cls.enterClassContext(Client(f"http://{places['HTTP']}"))
-        host, _, port = places["SMTP"].partition(":")
+        places = json.loads(daemon.stdout.readline())
+        cls.client = cls.enterClassContext(Client(places["http"]))
+        host, _, port = places["smtp"].partition(":")
         cls.smtp = (host, int(port))
 
     def setUp(self):

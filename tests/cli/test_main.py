@@ -1,0 +1,91 @@
+"""What ``tmpmaild`` lists, and ``serve --for-tests``: where it listens, what goes before its limits, what it leaves."""
+
+import json
+import smtplib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import daemons
+from tmpmaild import client as api
+from tmpmaild.cli.main import FOR_TESTS, main
+from tmpmaild.config import file as configfile
+from tmpmaild.errors import ConfigError
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Return a function that starts the service for tests and returns it, and where it says that it listens."""
+    running = []
+
+    def start(*arguments, **variables):
+        environ = daemons.environment(TMPDIR=str(tmp_path), **variables)
+        given = {"cwd": tmp_path, "env": environ, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        command = [sys.executable, "-m", "tmpmaild", "serve", "--for-tests", *arguments]
+        running.append(subprocess.Popen(command, **given))
+        return running[-1], json.loads(running[-1].stdout.readline())
+
+    yield start
+    for process in running:
+        process.kill()
+        with process:  # closes its pipes, and waits for it
+            pass
+
+
+def test_help_lists_every_command_once_below_what_people_and_operators_do():
+    help_text = CliRunner().invoke(main, ["--help"], terminal_width=200).output
+    people, operators = help_text.split("Mail for people and tests:")[1].split("Running the service:")
+    names = [[line.split()[0] for line in part.splitlines() if line.strip()] for part in (people, operators)]
+    assert names[0][:3] == ["new", "watch", "wait"]
+    assert {"serve", "doctor", "purge"} < set(names[1])
+    assert sorted(names[0] + names[1]) == sorted(main.commands)
+
+
+def test_it_says_where_it_listens_and_ends_with_its_parent_leaving_nothing(started, tmp_path):
+    process, places = started()
+    assert places["smtps"] is None
+    with api.Client(places["http"]) as client:
+        inbox = client.create()
+        with smtplib.SMTP(*places["smtp"].split(":"), local_hostname="localhost") as server:
+            server.login("any", "thing")
+            server.sendmail("a@shop.example", [inbox.address], "Subject: hello\r\n\r\n")
+        assert client.domains() == ["mail.example.com"]
+        assert [mail.subject for mail in inbox.messages()] == ["hello"]
+    assert [file.name for file in tmp_path.glob("tmpmaild-*/*.db")] == ["tmpmaild.db"]
+    process.stdin.close()
+    assert process.wait(30) == 0
+    assert process.stdout.read() == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_goes_before_its_limits_and_a_variable_before_the_file(started, tmp_path):
+    (tmp_path / "tmpmaild.toml").write_text("this is not read")
+    file = tmp_path / "mail.toml"
+    file.write_text('domains = ["file.example"]\n[http]\nlisten = ["unix:api.sock"]\n[log]\nformat = "json"\n')
+    variables = {"TMPMAILD_DOMAINS": "variable.example", "TMPMAILD_HTTP__LISTEN": "0.0.0.0:0"}
+    _, places = started("--config", str(file), **variables)
+    assert places["http"].startswith("http://127.0.0.1:")
+    with api.Client(places["http"]) as client:
+        assert client.domains() == ["variable.example"]
+    _, places = started(TMPMAILD_CONFIG=str(file))
+    assert places["http"].startswith("unix:")
+
+
+def test_a_database_that_is_named_must_not_be_there_and_is_gone_in_the_end(started, tmp_path):
+    database = tmp_path / "own" / "mail.db"
+    database.parent.mkdir()
+    process, _ = started(TMPMAILD_STORAGE__PATH=str(database))
+    assert database.exists()
+    process.stdin.close()
+    assert process.wait(30) == 0
+    assert not database.parent.exists()
+
+
+def test_its_limits_are_settings_that_there_are():
+    config = configfile.load(Path("/dev/null"), {}, FOR_TESTS)
+    assert (config.smtp.auth, config.rate_limit.requests_per_minute) == ("any", 0)
+    with pytest.raises(ConfigError, match=r"defaults: smtp\.nonsense: unknown key"):
+        configfile.load(Path("/dev/null"), {}, {"smtp.nonsense": 1})
