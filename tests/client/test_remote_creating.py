@@ -11,7 +11,7 @@ from tmpmaild.cli.main import main
 from tmpmaild.client import AsyncClient, Client
 from tmpmaild.http.requests import CreateRequest
 
-tools, mcp_inboxes = Late("tmpmaild.mcp_server.tools"), Late("tmpmaild.mcp_server.inboxes")
+tools = Late("tmpmaild.mcp_server.tools")
 
 TYPESCRIPT = Path(__file__).parents[2] / "clients/typescript/src"
 NAMED_BY_AN_OPTION = {
@@ -44,7 +44,7 @@ def test_the_command_has_an_option_for_each():
 
 
 def test_an_agent_may_wish_for_all_but_what_is_not_for_it():
-    for function in (tools.Tools.create_inbox, mcp_inboxes.OwnInboxes.create):
+    for function in (tools.Tools.create_inbox, tools.OwnInboxes.create):
         assert set(parameters(function)) == WISHES - NOT_FOR_AGENTS
 
 

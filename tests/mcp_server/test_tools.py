@@ -17,7 +17,7 @@ from tmpmaild.cli.main import main
 from tmpmaild.client import AsyncClient
 
 mcp = Late("mcp")
-answers, inboxes, serving = (Late(f"tmpmaild.mcp_server.{name}") for name in ("answers", "inboxes", "serving"))
+answers, tools, server = (Late(f"tmpmaild.mcp_server{name}") for name in (".answers", ".tools", ""))
 
 READING = {"wait_for_mail", "read_code", "read_link", "list_mails", "read_mail"}
 ALL = READING | {"create_inbox", "delete_mail", "delete_inbox"}
@@ -42,8 +42,8 @@ def address(agent):
 
 def test_every_tool_says_that_mail_is_not_to_be_trusted_and_what_it_changes(agent):
     assert {tool.name for tool in agent.tools} == ALL
-    assert [tool.name for tool in agent.tools if not tool.description.endswith(serving.WARNING)] == []
-    assert agent.instructions == serving.WARNING
+    assert [tool.name for tool in agent.tools if not tool.description.endswith(server.WARNING)] == []
+    assert agent.instructions == server.WARNING
     assert {tool.name for tool in agent.tools if tool.annotations.read_only_hint} == READING
     arguments = [one for tool in agent.tools for one in tool.input_schema["properties"].values()]
     assert [one for one in arguments if not one.get("description")] == []
@@ -172,8 +172,8 @@ def ask_here(portal):
 
     async def asked(url, tool, arguments):
         async with AsyncClient(url) as client:
-            own = inboxes.OwnInboxes(client)
-            async with mcp.Client(serving.build(own, "1")) as agent:
+            own = tools.OwnInboxes(client)
+            async with mcp.Client(server.build(own, "1")) as agent:
                 return await agent.call_tool(tool, arguments)
 
     def ask(url, tool, **arguments):
@@ -190,7 +190,7 @@ def test_a_service_that_is_away_is_told_with_what_to_do(ask_here):
 
 
 def test_an_agent_cannot_open_inboxes_without_end(ask_here, daemon, monkeypatch):
-    monkeypatch.setattr("tmpmaild.mcp_server.inboxes.MAX_INBOXES", 0)
+    monkeypatch.setattr("tmpmaild.mcp_server.tools.MAX_INBOXES", 0)
     result = ask_here(daemon.url, "create_inbox")
     assert "delete one with delete_inbox first" in result.content[0].text
 
@@ -208,7 +208,7 @@ class Plain:
         self.process = warm.Program(
             ["mcp", "--url", url],
             env=daemons.environment(PYTHONWARNINGS="default"),
-            loaded=["tmpmaild.mcp_server.serving"],
+            loaded=["tmpmaild.mcp_server"],
             stdin=subprocess.PIPE,
             stdout=stdout,
             stderr=subprocess.PIPE,

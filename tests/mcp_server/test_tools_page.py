@@ -7,7 +7,7 @@ from pathlib import Path
 from late import Late
 from tmpmaild.cli.main import main
 
-answers, inboxes = Late("tmpmaild.mcp_server.answers"), Late("tmpmaild.mcp_server.inboxes")
+answers, tools = Late("tmpmaild.mcp_server.answers"), Late("tmpmaild.mcp_server.tools")
 
 PAGE = (Path(__file__).parents[2] / "docs/testing/mcp.md").read_text()
 
@@ -27,5 +27,5 @@ def test_the_configurations_start_a_command_with_options_that_exist():
 
 
 def test_its_bounds_are_those_of_the_server():
-    bounds = [answers.MAX_MAILS, inboxes.MAX_INBOXES, answers.MAX_TEXT]
+    bounds = [answers.MAX_MAILS, tools.MAX_INBOXES, answers.MAX_TEXT]
     assert [f"{one:,}" for one in bounds if f"{one:,}" not in PAGE] == []

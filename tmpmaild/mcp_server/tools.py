@@ -1,6 +1,8 @@
-"""The tools: what an agent may do with inboxes. Texts of errors have nothing of a mail in them."""
+"""The tools: what an agent may do with inboxes that it has created. Texts of errors have nothing of a mail in them."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Annotated, ParamSpec, TypeVar
 
@@ -8,12 +10,25 @@ import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from tmpmaild.client import AsyncMail, ServiceUnreachable, TmpmaildError, WaitTimeout
+from tmpmaild.client import (
+    AddressExpired,
+    AddressNotFound,
+    AsyncClient,
+    AsyncInbox,
+    AsyncMail,
+    ServiceUnreachable,
+    TmpmaildError,
+    WaitTimeout,
+)
 from tmpmaild.mcp_server import answers
-from tmpmaild.mcp_server.inboxes import NotOurs, OwnInboxes, TooManyInboxes
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+MAX_INBOXES = 100
+_CREATING_SECONDS = 5
+_DELETING_SECONDS = 1.5  # a client kills a server that has not ended 2 s after its input did
+_NAMED = 10
 
 _Address = Annotated[str, Field(max_length=320, description="An address that create_inbox returned.")]
 _Id = Annotated[str, Field(pattern=r"^msg_[0-9a-z]{26}$")]
@@ -31,11 +46,11 @@ _Lifetime = Annotated[int | None, Field(ge=1, description="How long it lives; el
 _Seconds = Annotated[float, Field(ge=0, le=120, description="How long to wait for the mail.")]
 
 
-def _told(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def _with_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Raise what an agent can correct or report as ``ToolError``."""
 
     @wraps(tool)
-    async def told(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await tool(*args, **kwargs)
         except WaitTimeout as error:
@@ -44,19 +59,19 @@ def _told(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             raise ToolError(f"no such mail in time; {others}") from error
         except ServiceUnreachable as error:
             raise ToolError(f"{error} The option --url or $TMPMAILD_URL of this server says where") from error
-        except (TmpmaildError, NotOurs, TooManyInboxes, TimeoutError, ValueError) as error:
+        except (TmpmaildError, TimeoutError, ValueError) as error:
             raise ToolError(str(error)) from error
 
-    return told
+    return wrapped
 
 
 class Tools:
     """One method a tool; its docstring is what the agent reads of it."""
 
-    def __init__(self, inboxes: OwnInboxes) -> None:
+    def __init__(self, inboxes: "OwnInboxes") -> None:
         self._inboxes = inboxes
 
-    @_told
+    @_with_tool_errors
     async def create_inbox(
         self, local_part: _LocalPart = None, domain: _Domain = None, expires_in_seconds: _Lifetime = None
     ) -> answers.Created:
@@ -68,7 +83,7 @@ class Tools:
         inbox = await self._inboxes.create(local_part, domain=domain, expires_in_seconds=expires_in_seconds)
         return answers.Created(address=inbox.address, expires_at=inbox.expires_at.isoformat(timespec="seconds"))
 
-    @_told
+    @_with_tool_errors
     async def wait_for_mail(
         self,
         address: _Address,
@@ -85,7 +100,7 @@ class Tools:
         mail = await inbox.wait_for(subject=subject, sender=sender, after=after, timeout=timeout_seconds)
         return await self._whole(address, mail)
 
-    @_told
+    @_with_tool_errors
     async def read_code(
         self,
         address: _Address,
@@ -99,7 +114,7 @@ class Tools:
         mail = await inbox.wait_for(subject=subject, sender=sender, after=after, has="code", timeout=timeout_seconds)
         return answers.found_code(mail)
 
-    @_told
+    @_with_tool_errors
     async def read_link(
         self,
         address: _Address,
@@ -125,25 +140,25 @@ class Tools:
             raise ToolError(f"the links of the mail {mail.id} are too long")
         return found
 
-    @_told
+    @_with_tool_errors
     async def list_mails(self, address: _Address, after: _After = None) -> answers.Listing:
         """List the mails of an inbox, newest first, without their texts; at most 50."""
         inbox = self._inboxes.find(address)
         return answers.listing(await inbox.messages(after=after, limit=answers.MAX_MAILS + 1))
 
-    @_told
+    @_with_tool_errors
     async def read_mail(self, address: _Address, mail_id: _MailId) -> answers.WholeMail:
         """Return one mail of an inbox: its visible text, codes, links, and the names of its attachments."""
         return answers.whole(await self._inboxes.find(address).message(mail_id))
 
-    @_told
+    @_with_tool_errors
     async def delete_mail(self, address: _Address, mail_id: _MailId) -> answers.Deleted:
         """Delete one mail of an inbox."""
         mail = await self._inboxes.find(address).message(mail_id)
         await mail.delete()
         return answers.Deleted(deleted=mail.id)
 
-    @_told
+    @_with_tool_errors
     async def delete_inbox(self, address: _Address) -> answers.Deleted:
         """Delete an inbox and all its mail; its address takes no more mail."""
         inbox = self._inboxes.find(address)
@@ -154,3 +169,61 @@ class Tools:
         if mail.truncated:  # as lists do
             mail = await self._inboxes.find(address).message(mail.id)
         return answers.whole(mail)
+
+
+class OwnInboxes:
+    """Creates private inboxes and finds them by their addresses; the tokens never leave it."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._inboxes: dict[str, AsyncInbox] = {}
+        self._being_created = 0
+
+    async def create(
+        self, local_part: str | None = None, *, domain: str | None = None, expires_in_seconds: int | None = None
+    ) -> AsyncInbox:
+        """Create one, as ``AsyncClient.create`` does. Raises ``ToolError`` for one too many."""
+        self._forget_expired()
+        if len(self._inboxes) + self._being_created >= MAX_INBOXES:
+            raise ToolError(f"{MAX_INBOXES} inboxes are open; delete one with delete_inbox first")
+        self._being_created += 1
+        try:
+            # A request that the agent cancels now may have been carried out: the inbox has to be deleted at the end.
+            with anyio.move_on_after(_CREATING_SECONDS, shield=True):
+                inbox = await self._client.create(
+                    local_part, domain=domain, private=True, expires_in_seconds=expires_in_seconds
+                )
+                self._inboxes[inbox.address] = inbox
+                return inbox
+        finally:
+            self._being_created -= 1
+        raise TimeoutError(f"{self._client.url}: no inbox within {_CREATING_SECONDS} s")
+
+    def find(self, address: str) -> AsyncInbox:
+        """Return the inbox with this address, in any case. Raises ``ToolError``."""
+        found = self._inboxes.get(address.strip().lower())
+        if found is None:
+            own = ", ".join(list(self._inboxes)[-_NAMED:]) or "none yet"
+            raise ToolError(f"only inboxes that create_inbox has made can be used; the newest: {own}")
+        return found
+
+    async def delete(self, inbox: AsyncInbox) -> None:
+        """Delete one; one that has ended already is forgotten."""
+        with suppress(AddressExpired, AddressNotFound):
+            await inbox.delete()
+        self._inboxes.pop(inbox.address, None)
+
+    async def delete_all(self) -> None:
+        """Delete all of them, as far as the service answers in a short time; it deletes the others when they expire."""
+        with anyio.move_on_after(_DELETING_SECONDS, shield=True):
+            async with anyio.create_task_group() as group:
+                for inbox in list(self._inboxes.values()):
+                    group.start_soon(self._try_to_delete, inbox)
+
+    async def _try_to_delete(self, inbox: AsyncInbox) -> None:
+        with suppress(TmpmaildError):
+            await self.delete(inbox)
+
+    def _forget_expired(self) -> None:
+        now = datetime.now(UTC)
+        self._inboxes = {address: one for address, one in self._inboxes.items() if one.expires_at > now}
