@@ -14,10 +14,6 @@ from tmpmaild.http.requests import CreateRequest
 tools = Late("tmpmaild.mcp_server.tools")
 
 TYPESCRIPT = Path(__file__).parents[2] / "clients/typescript/src"
-NAMED_BY_AN_OPTION = {
-    "local_part": "name",
-    "expires_in_seconds": "lifetime_seconds",
-}
 NOT_OF_THE_WISH = {"keep", "as_json", "server"}
 NOT_FOR_AGENTS = {
     "private",  # they always are
@@ -40,7 +36,7 @@ def test_the_clients_take_all_that_the_service_takes():
 
 def test_the_command_has_an_option_for_each():
     options = {option.name for option in main.commands["new"].params} - NOT_OF_THE_WISH
-    assert options == {NAMED_BY_AN_OPTION.get(name, name) for name in WISHES}
+    assert options == WISHES
 
 
 def test_an_agent_may_wish_for_all_but_what_is_not_for_it():

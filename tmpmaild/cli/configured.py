@@ -28,19 +28,14 @@ _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(s|m|h|d|)", re.ASCII)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def expect_address(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+def expect_address(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse a text that cannot be an address; most often it is the value of a variable that is not set."""
-    if not (_ADDRESS.fullmatch(value) and value.isprintable()):
+    if value is not None and not (_ADDRESS.fullmatch(value) and value.isprintable()):
         raise click.BadParameter(f"an address is expected, like name@domain, not {value!r}")
     return value
 
 
-def expect_optional_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """As ``expect_address``; None stays None."""
-    return None if value is None else expect_address(context, parameter, value)
-
-
-def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def expect_sender(context: click.Context, parameter: click.Parameter, value: str) -> str | None:
     """Refuse a text that cannot be an envelope sender, which may be empty."""
     return expect_address(context, parameter, value) if value else value
 

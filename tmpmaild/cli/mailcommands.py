@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from math import ceil
 from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
@@ -32,6 +33,7 @@ from tmpmaild.client import (
     Fault,
     NotTmpmaild,
     TmpmaildError,
+    Webhook,
     aio,
     sync,
     waiting,
@@ -54,16 +56,23 @@ _MOST_UNCHECKED: Final = 200
 _NOT_STARTED: Final = 126  # as shells have it
 
 
-def new(wanted: Mapping[str, Any], server: str | None, *, keep: bool, as_json: bool) -> int:
+def new(options: Mapping[str, Any], server: str | None, *, keep: bool, as_json: bool) -> int:
     """Create an address and show what happens to it; return the exit code.
 
-    ``wanted`` holds arguments of ``RemoteService.create``. With ``keep`` the address is not deleted on exit.
+    ``options`` are named as the arguments of ``RemoteService.create``. With ``keep`` it is not deleted on exit.
     """
+    seconds, url = options["expires_in_seconds"], options["webhook"]
+    wanted = {
+        **options,
+        "expires_in_seconds": None if seconds is None else ceil(seconds),
+        "faults": [_fault(text) for text in options["faults"]],
+        "webhook": None if url is None else Webhook(url),
+    }
     return run(partial(_new, wanted, keep=keep), server, as_json=as_json)
 
 
-def fault(text: str) -> Fault:
-    """Read a fault from the command line: a step, then a reply. The service checks both."""
+def _fault(text: str) -> Fault:
+    """Read a step, then a reply. The service checks both."""
     at, _, reply = text.partition(" ")
     return Fault(at, reply or None)
 

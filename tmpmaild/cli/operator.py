@@ -154,7 +154,7 @@ def _inbox_as_json(entry: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("address", required=False, callback=configured.expect_optional_address)
+@click.argument("address", required=False, callback=configured.expect_address)
 @click.option("--client", metavar="IP", callback=configured.expect_client, help="The inboxes that this client created.")
 @click.option("--expired", is_flag=True, help="Those that have expired already and are not erased yet.")
 @click.option("--all", "is_all", is_flag=True, help="All inboxes of everybody.")

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from functools import partial, wraps
 from importlib import import_module
-from math import ceil
 from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec
 from urllib.parse import urlsplit
@@ -77,12 +76,12 @@ _with_mcp = partial(_needing, "tmpmaild.mcp_server")
 
 
 @click.command()
-@click.option("--name", metavar="NAME", help="The part before the @. Default: a random one.")
+@click.option("--name", "local_part", metavar="NAME", help="The part before the @. Default: a random one.")
 @click.option("--domain", help="One of the service's domains. Default: its first.")
 @click.option("--private", is_flag=True, help="Require the token for reading; it is then shown.")
 @click.option(
     "--lifetime",
-    "lifetime_seconds",
+    "expires_in_seconds",
     metavar="TIME",
     type=configured.Duration(),
     help="How long the address lives: seconds, or with a unit, as 10m. Default and maximum are the service's.",
@@ -93,35 +92,14 @@ _with_mcp = partial(_needing, "tmpmaild.mcp_server")
 @_json
 @_server
 @_with_client
-def new(
-    name: str | None,
-    domain: str | None,
-    server: str | None,
-    *,
-    private: bool,
-    lifetime_seconds: float | None,
-    faults: tuple[str, ...],
-    webhook: str | None,
-    keep: bool,
-    as_json: bool,
-) -> int:
+def new(server: str | None, *, keep: bool, as_json: bool, **wanted: Any) -> int:
     """Create an address, print it, and show its mail as it comes.
 
     It runs until the address expires. Ctrl-C stops it and deletes the address, unless --keep is given. If the output is
     not a terminal, its first line is the bare address.
     """
     from tmpmaild.cli import mailcommands  # noqa: PLC0415
-    from tmpmaild.client import Webhook  # noqa: PLC0415
 
-    seconds = None if lifetime_seconds is None else ceil(lifetime_seconds)
-    wanted = {
-        "local_part": name,
-        "domain": domain,
-        "private": private,
-        "expires_in_seconds": seconds,
-        "faults": [mailcommands.fault(text) for text in faults],
-        "webhook": None if webhook is None else Webhook(webhook),
-    }
     return mailcommands.new(wanted, server, keep=keep, as_json=as_json)
 
 
