@@ -20,7 +20,12 @@ PROJECT = TESTS.parent / "pyproject.toml"
 distributions = cache(packages_distributions)  # it looks at each file of each package
 PYTHON_OF_DEBIAN_12 = "3.11.2"
 OPTIONAL = {"allure", "allure-python-commons", "allure-pytest"}  # inboxes.py imports it when its option was given
-IN_CLIENT = ("client", "cli", "mcp_server", "pytest_plugin")  # some commands say what to install, see cli/test_main_extra.py
+IN_CLIENT = (
+    "client",
+    "cli",
+    "mcp_server",
+    "pytest_plugin",
+)  # some commands say what to install, see cli/test_main_extra.py
 
 
 def normal(name):

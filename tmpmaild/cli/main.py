@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -55,22 +56,12 @@ FOR_TESTS: Final[dict[str, object]] = {
 
 
 class _Sections(click.Group):
-    """A group whose help lists its commands under headings, in the order in which they were added."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.sections: dict[str, list[click.Command]] = {}
-
-    def add_section(self, heading: str, commands: tuple[click.Command, ...]) -> None:
-        """Add commands under a heading."""
-        self.sections[heading] = list(commands)
-        for command in commands:
-            self.add_command(command)
+    """A group whose help lists its commands below the headings of ``SECTIONS``."""
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the headings, and below each a line for each of its commands."""
         columns = formatter.width - 6 - max(map(len, self.commands))
-        for heading, commands in self.sections.items():
+        for heading, commands in SECTIONS.items():
             with formatter.section(heading):
                 formatter.write_dl([(one.name or "", one.get_short_help_str(columns)) for one in commands])
 
@@ -205,5 +196,9 @@ def _announce_as_json(http: list[str], smtp: list[str], smtps: list[str]) -> Non
     click.echo(json.dumps(places))
 
 
-main.add_section("Mail for people and tests", user.COMMANDS)
-main.add_section("Running the service", (serve, doctor, *operator.COMMANDS))
+SECTIONS: Final[dict[str, tuple[click.Command, ...]]] = {
+    "Mail for people and tests": user.COMMANDS,
+    "Running the service": (serve, doctor, *operator.COMMANDS),
+}
+for _command in chain.from_iterable(SECTIONS.values()):
+    main.add_command(_command)
