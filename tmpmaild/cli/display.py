@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from tmpmaild.cli import console
 from tmpmaild.cli.console import cut, shown, wrapped
 from tmpmaild.client import Arrived, Deleted, Event, Expired, Extended, Message
+from tmpmaild.client.remote import RemoteInbox
 from tmpmaild.model import counted, rfc3339
 
 _TEXT_LINES = 6
@@ -21,34 +21,28 @@ _ERASE_LINE = "\r\x1b[K"
 _BOLD, _BOLD_GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m"
 
 
-class Opening(Struct, frozen=True):
-    """What is known of an inbox at the start. JSON always shows the token, text only with ``shows_token``."""
-
-    address: str
-    expires_at: datetime
-    token: str | None
-    webhook_secret: str | None = None
-    shows_token: bool = False
-    is_deleted_at_the_end: bool = False
-
-
-class Display(Protocol):
+class Display:
     """Shows one inbox. All methods may raise ``BrokenPipeError`` when the reader of the output has ended."""
 
-    def begin(self, opening: Opening) -> None:
-        """Show which inbox it is."""
+    def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:
+        """Show which inbox it is; JSON always has the token, text only with ``shows_token``."""
+        raise NotImplementedError
 
     def show(self, event: Event[Message]) -> None:
         """Show what happened."""
+        raise NotImplementedError
 
     def note(self, text: str) -> None:
-        """Show a message of the command itself."""
+        """Write a message of the command itself to standard error."""
+        console.complain(text)
 
     def tick(self) -> None:
-        """Do what is due every second."""
+        """Do what is due every second: raise ``BrokenPipeError`` if the reader of the output has ended."""
+        if console.reader_is_gone():
+            raise BrokenPipeError
 
     def end(self) -> None:
-        """Restore the terminal."""
+        """Restore the terminal, if there is one."""
 
 
 def fitting_display(*, as_json: bool) -> Display:
@@ -58,31 +52,14 @@ def fitting_display(*, as_json: bool) -> Display:
     return Terminal() if console.is_terminal() else PlainLines()
 
 
-class Lines:
-    """The common part of the displays that are not for a terminal."""
-
-    def note(self, text: str) -> None:
-        """Write it to standard error."""
-        console.complain(text)
-
-    def tick(self) -> None:
-        """Raise ``BrokenPipeError`` if the reader of the output has ended."""
-        if console.reader_is_gone():
-            raise BrokenPipeError
-
-    def end(self) -> None:
-        """Do nothing: lines need no clean-up."""
-
-
-class JsonLines(Lines):
+class JsonLines(Display):
     """One object a line; the first is the address."""
 
-    def begin(self, opening: Opening) -> None:
+    def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:  # noqa: ARG002
         """Print the address."""
-        expires_at = timestamp(opening.expires_at)
-        members = {"address": opening.address, "expires_at": expires_at, "token": opening.token}
-        if opening.webhook_secret:
-            members["webhook_secret"] = opening.webhook_secret
+        members = {"address": inbox.address, "expires_at": timestamp(inbox.expires_at), "token": inbox.token}
+        if inbox.webhook_secret:
+            members["webhook_secret"] = inbox.webhook_secret
         console.say(json_line({"event": "address", **members}))
 
     def show(self, event: Event[Message]) -> None:
@@ -90,17 +67,17 @@ class JsonLines(Lines):
         console.say(json_line(_json_event(event)))
 
 
-class PlainLines(Lines):
+class PlainLines(Display):
     """Lines of ``Name: value``, the text indented, an empty line after each mail."""
 
-    def begin(self, opening: Opening) -> None:
+    def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:  # noqa: ARG002
         """Print the address on a line of its own, then its expiry and its token."""
-        console.say(shown(opening.address))
-        console.say(f"Expires: {timestamp(opening.expires_at)}")
-        if opening.shows_token and opening.token:
-            console.say(f"Token: {shown(opening.token)}")
-        if opening.webhook_secret:
-            console.say(f"Secret: {shown(opening.webhook_secret)}")
+        console.say(shown(inbox.address))
+        console.say(f"Expires: {timestamp(inbox.expires_at)}")
+        if shows_token and inbox.token:
+            console.say(f"Token: {shown(inbox.token)}")
+        if inbox.webhook_secret:
+            console.say(f"Secret: {shown(inbox.webhook_secret)}")
 
     def show(self, event: Event[Message]) -> None:
         """Print an event."""
@@ -126,7 +103,7 @@ class PlainLines(Lines):
         yield from (f"  {line}" for line in _beginning(mail.text, _TEXT_CHARACTERS))
 
 
-class Terminal:
+class Terminal(Display):
     """For a person: code and link first, and a line at the bottom that counts down."""
 
     def __init__(self) -> None:
@@ -135,15 +112,15 @@ class Terminal:
         self._mails = 0
         self._has_status = False
 
-    def begin(self, opening: Opening) -> None:
+    def begin(self, inbox: RemoteInbox, *, shows_token: bool = False, deletes_at_the_end: bool = False) -> None:
         """Show the address, the token if wanted, and the countdown."""
-        self._expires_at = opening.expires_at
-        self._ctrl_c = "ctrl-C deletes it" if opening.is_deleted_at_the_end else "ctrl-C ends"
-        self._say(_styled(shown(opening.address), _BOLD))
-        if opening.shows_token and opening.token:
-            self._say(f"Token    {shown(opening.token)}")
-        if opening.webhook_secret:
-            self._say(f"Secret   {shown(opening.webhook_secret)}")
+        self._expires_at = inbox.expires_at
+        self._ctrl_c = "ctrl-C deletes it" if deletes_at_the_end else "ctrl-C ends"
+        self._say(_styled(shown(inbox.address), _BOLD))
+        if shows_token and inbox.token:
+            self._say(f"Token    {shown(inbox.token)}")
+        if inbox.webhook_secret:
+            self._say(f"Secret   {shown(inbox.webhook_secret)}")
         self.tick()
 
     def show(self, event: Event[Message]) -> None:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from tmpmaild.cli import console, display, exits
 from tmpmaild.cli.console import shown
-from tmpmaild.cli.display import Display, Opening, fitting_display, json_line, timestamp
+from tmpmaild.cli.display import Display, fitting_display, json_line, timestamp
 from tmpmaild.client import (
     AddressExpired,
     AddressNotFound,
@@ -39,7 +39,7 @@ from tmpmaild.client import (
     waiting,
 )
 from tmpmaild.client.reconnecting import Decoded, ReconnectingStream, ServerSentEvent
-from tmpmaild.client.remote import Filter, Held, RemoteInbox, RemoteService
+from tmpmaild.client.remote import Feature, Filter, RemoteInbox, RemoteService
 from tmpmaild.client.transport import Steps, service_url
 from tmpmaild.client.views import wanted as filter_of
 from tmpmaild.client.waiting import Waiting
@@ -87,7 +87,7 @@ class ListenOptions(Struct, frozen=True):
 
     command: str | None
     events: tuple[str, ...]
-    has: tuple[Held, ...]
+    has: tuple[Feature, ...]
     after: str | None
     once: bool
 
@@ -258,9 +258,7 @@ async def _new(wanted: Mapping[str, Any], live: Live, *, keep: bool) -> int:
     with exits.arguments():
         inbox = await live.shield.keep(live.driver.run(live.service.create(**wanted)))
     try:
-        shows_token = wanted["private"] or keep
-        opening = Opening(inbox.address, inbox.expires_at, inbox.token, inbox.webhook_secret, shows_token, not keep)
-        live.display.begin(opening)
+        live.display.begin(inbox, shows_token=wanted["private"] or keep, deletes_at_the_end=not keep)
         return await _follow(inbox, live)
     except BaseException:
         if not keep:
@@ -270,7 +268,7 @@ async def _new(wanted: Mapping[str, Any], live: Live, *, keep: bool) -> int:
 
 async def _watch(address: str, token: str | None, live: Live) -> int:
     inbox = await _find(live, address, token)
-    live.display.begin(Opening(inbox.address, inbox.expires_at, token))
+    live.display.begin(inbox)
     return await _follow(inbox, live)
 
 
@@ -376,7 +374,7 @@ async def _documents(inbox: RemoteInbox, options: ListenOptions, driver: aio.Dri
 
 
 def _missed_verdicts(
-    documents: "WebhookDocuments", inbox: RemoteInbox, has: tuple[Held, ...]
+    documents: "WebhookDocuments", inbox: RemoteInbox, has: tuple[Feature, ...]
 ) -> Steps[list[ServerSentEvent]]:
     """Ask for the verdicts that are not known here, and return their events in the order of the mail."""
     if not documents.has_unchecked:

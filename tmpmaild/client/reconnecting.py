@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tmpmaild.client.errors import TEMPORARY, AddressExpired, NotTmpmaild, ServiceUnreachable, TmpmaildError
 from tmpmaild.client.models import Deletion, Extension, Message
-from tmpmaild.client.remote import Held, RemoteInbox, not_tmpmaild
+from tmpmaild.client.remote import Feature, RemoteInbox, not_tmpmaild
 from tmpmaild.client.transport import ReadStream, Reply, Request, Sleep, Steps
 
 M = TypeVar("M")
@@ -74,7 +74,7 @@ class ReconnectingStream:
     """
 
     def __init__(
-        self, inbox: RemoteInbox, after: str | None, has: Sequence[Held] = (), missed: Missed | None = None
+        self, inbox: RemoteInbox, after: str | None, has: Sequence[Feature] = (), missed: Missed | None = None
     ) -> None:
         self._inbox = inbox
         self._has = has

@@ -39,82 +39,12 @@ T = TypeVar("T")
 
 _PROXY_STATUSES = (502, 503, 504)
 _next_page = re.compile(r'<([^<>]*)>; *rel="?next\b').search  # RFC 8288
-
-
-def checked(reply: Reply) -> Reply:
-    """Return a reply that is a success. Raises ``Problem``, ``NotTmpmaild``, ``ConnectionLost`` for a proxy's error."""
-    if not 200 <= reply.status < 300:  # noqa: PLR2004 - the statuses of success
-        raise _problem(reply) or _unexpected(reply)
-    return reply
-
-
-def decoded(reply: Reply, kind: type[T]) -> T:
-    """Return what a successful reply says. Raises as ``checked``."""
-    checked(reply)
-    try:
-        return msgspec.json.decode(reply.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _unexpected(reply) from error
-
-
-def not_tmpmaild(reply: Reply) -> NotTmpmaild:
-    """Return the error for a reply that this API never gives."""
-    service = reply.request.service_url
-    what = f"{reply.status} {printable(reply.headers.get('content-type', 'without a type'))}"
-    if "location" in reply.headers:
-        return NotTmpmaild(f"{service} answered {what} and points to {printable(_place(reply))}; use that URL")
-    return NotTmpmaild(f"{service} is not tmpmaild: it answered {what}; is the URL right?")
-
-
-def next_page_query(reply: Reply) -> str | None:
-    """Return the query of the next page, if there is one. Its path is left out: a proxy may serve us under another."""
-    match = _next_page(reply.headers.get("link", ""))
-    return match[1].partition("?")[2] if match else None
-
-
-def _problem(reply: Reply) -> Problem | None:
-    try:
-        document = msgspec.json.decode(reply.body, type=ProblemDocument)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    retry_after = reply.headers.get("retry-after", "")
-    return PROBLEMS.get(document.code, Problem)(
-        reply.status,
-        printable(document.code),
-        document.detail,
-        [FieldError(str(one.get("pointer", "")), str(one.get("detail", ""))) for one in document.errors],
-        int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else None,
-    )
-
-
-def _unexpected(reply: Reply) -> TmpmaildError:
-    if reply.status in _PROXY_STATUSES:
-        return ConnectionLost(
-            f"{reply.request.service_url}: {reply.status} from a proxy; is tmpmaild running behind it?"
-        )
-    return not_tmpmaild(reply)
-
-
-def _place(reply: Reply) -> str:
-    """Return where a redirect points, without the path of this one request."""
-    target = urlsplit(reply.headers["location"])
-    path = target.path.removesuffix(urlsplit(reply.request.path).path)
-    return target._replace(path=path, query="", fragment="").geturl() or reply.headers["location"]
-
-
 MAX_PAGE = 100
 _MAX_IDS = 100
 _MAX_REPEATING_SECONDS = 60
 _UNKNOWN = datetime.max.replace(tzinfo=UTC)
-
-
-Held = Literal["code", "link", "attachment", "verdict"]
-_HELD: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "an attachment", "verdict": "a verdict"}
-
-
-def urlencoded(query: Mapping[str, object]) -> str:
-    """Return query parameters as they are written in a URL."""
-    return urlencode(query, doseq=True)
+Feature = Literal["code", "link", "attachment", "verdict"]
+_FEATURES: dict[str, str] = {"code": "a code", "link": "a link", "attachment": "an attachment", "verdict": "a verdict"}
 
 
 class Filter(Struct, frozen=True):
@@ -128,12 +58,12 @@ class Filter(Struct, frozen=True):
     sender: str | None = None
     text: str | None = None
     after: str | None = None
-    has: tuple[Held, ...] = ()
+    has: tuple[Feature, ...] = ()
 
     def __post_init__(self) -> None:
         _ensure_text(subject=self.subject, sender=self.sender, text=self.text, after=self.after)
-        if not _HELD.keys() >= set(self.has):
-            raise ValueError(f"has takes {', '.join(_HELD)}, not {', '.join(map(repr, self.has))}")
+        if not _FEATURES.keys() >= set(self.has):
+            raise ValueError(f"has takes {', '.join(_FEATURES)}, not {', '.join(map(repr, self.has))}")
 
     @property
     def takes_any(self) -> bool:
@@ -148,7 +78,7 @@ class Filter(Struct, frozen=True):
     def __str__(self) -> str:
         given = {"subject": self.subject, "sender": self.sender, "text": self.text}
         parts = [f"{name} {printable(value)!r}" for name, value in given.items() if value]
-        return " and ".join(parts + [_HELD[held] for held in dict.fromkeys(self.has)])
+        return " and ".join(parts + [_FEATURES[one] for one in dict.fromkeys(self.has)])
 
 
 class RemoteService:
@@ -359,7 +289,7 @@ class RemoteInbox:
         )
 
     def events_request(
-        self, after: str | None, last_event_id: str | None, has: Sequence[Held], read_seconds: float
+        self, after: str | None, last_event_id: str | None, has: Sequence[Feature], read_seconds: float
     ) -> Request:
         """Return the request for the stream of events, without messages that do not have all of ``has``."""
         given = {"after": after, "has": has}
@@ -399,3 +329,69 @@ def _message(message_id: str) -> str:
 
 def _looks_like_a_token(text: str) -> bool:
     return text.isascii() and text.isprintable() and bool(text) and " " not in text
+
+
+def urlencoded(query: Mapping[str, object]) -> str:
+    """Return query parameters as they are written in a URL."""
+    return urlencode(query, doseq=True)
+
+
+def checked(reply: Reply) -> Reply:
+    """Return a reply that is a success. Raises ``Problem``, ``NotTmpmaild``, ``ConnectionLost`` for a proxy's error."""
+    if not 200 <= reply.status < 300:  # noqa: PLR2004 - the statuses of success
+        raise _problem(reply) or _unexpected(reply)
+    return reply
+
+
+def decoded(reply: Reply, kind: type[T]) -> T:
+    """Return what a successful reply says. Raises as ``checked``."""
+    checked(reply)
+    try:
+        return msgspec.json.decode(reply.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unexpected(reply) from error
+
+
+def not_tmpmaild(reply: Reply) -> NotTmpmaild:
+    """Return the error for a reply that this API never gives."""
+    service = reply.request.service_url
+    what = f"{reply.status} {printable(reply.headers.get('content-type', 'without a type'))}"
+    if "location" in reply.headers:
+        return NotTmpmaild(f"{service} answered {what} and points to {printable(_place(reply))}; use that URL")
+    return NotTmpmaild(f"{service} is not tmpmaild: it answered {what}; is the URL right?")
+
+
+def next_page_query(reply: Reply) -> str | None:
+    """Return the query of the next page, if there is one. Its path is left out: a proxy may serve us under another."""
+    match = _next_page(reply.headers.get("link", ""))
+    return match[1].partition("?")[2] if match else None
+
+
+def _problem(reply: Reply) -> Problem | None:
+    try:
+        document = msgspec.json.decode(reply.body, type=ProblemDocument)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    retry_after = reply.headers.get("retry-after", "")
+    return PROBLEMS.get(document.code, Problem)(
+        reply.status,
+        printable(document.code),
+        document.detail,
+        [FieldError(str(one.get("pointer", "")), str(one.get("detail", ""))) for one in document.errors],
+        int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else None,
+    )
+
+
+def _unexpected(reply: Reply) -> TmpmaildError:
+    if reply.status in _PROXY_STATUSES:
+        return ConnectionLost(
+            f"{reply.request.service_url}: {reply.status} from a proxy; is tmpmaild running behind it?"
+        )
+    return not_tmpmaild(reply)
+
+
+def _place(reply: Reply) -> str:
+    """Return where a redirect points, without the path of this one request."""
+    target = urlsplit(reply.headers["location"])
+    path = target.path.removesuffix(urlsplit(reply.request.path).path)
+    return target._replace(path=path, query="", fragment="").geturl() or reply.headers["location"]

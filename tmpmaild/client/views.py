@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tmpmaild.client.errors import NotAuthenticated, NotInMail, listing, printable
 from tmpmaild.client.models import AttachmentItem, Authentication, Code, Details, Link, Message
-from tmpmaild.client.remote import Filter, Held, RemoteInbox
+from tmpmaild.client.remote import Feature, Filter, RemoteInbox
 from tmpmaild.client.waiting import Goal
 
 T = TypeVar("T")
@@ -212,7 +212,7 @@ class Filters(TypedDict, total=False):
     subject: str | None
     sender: str | None
     text: str | None
-    has: Held | Sequence[Held]
+    has: Feature | Sequence[Feature]
     after: MailView | str | None
     verdict: bool
 
@@ -222,14 +222,14 @@ def wanted(
     subject: str | None = None,
     sender: str | None = None,
     text: str | None = None,
-    has: Held | Sequence[Held] = (),
+    has: Feature | Sequence[Feature] = (),
     after: MailView | str | None = None,
     verdict: bool = False,
 ) -> Filter:
     """Return the filter that a caller described."""
-    held: tuple[Held, ...] = (has,) if isinstance(has, str) else tuple(has)
-    held += ("verdict",) if verdict else ()
-    return Filter(subject, sender, text, None if after is None else id_of(after), held)
+    features: tuple[Feature, ...] = (has,) if isinstance(has, str) else tuple(has)
+    features += ("verdict",) if verdict else ()
+    return Filter(subject, sender, text, None if after is None else id_of(after), features)
 
 
 def id_of(mail: MailView | str) -> str:

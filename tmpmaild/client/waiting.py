@@ -22,7 +22,7 @@ from tmpmaild.client.errors import (
     printable,
 )
 from tmpmaild.client.models import LIKELY, AttachmentItem, Link, Message, MessageList
-from tmpmaild.client.remote import MAX_PAGE, Filter, Held, RemoteInbox, decoded, next_page_query, urlencoded
+from tmpmaild.client.remote import MAX_PAGE, Feature, Filter, RemoteInbox, decoded, next_page_query, urlencoded
 from tmpmaild.client.transport import Ask, Reply, Sleep, Steps
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Goal(Struct, Generic[T], frozen=True):
     take: Callable[[Sequence[Message]], T | None]
     count: int = 1
     others: Callable[[Message], Iterable[str]] = lambda _message: ()
-    has: tuple[Held, ...] = ()
+    has: tuple[Feature, ...] = ()
 
 
 MAIL: Goal[Message] = Goal("", lambda messages: messages[-1])

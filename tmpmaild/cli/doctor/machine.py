@@ -69,27 +69,19 @@ class Account(Struct, frozen=True):
     groups: tuple[int, ...]
 
 
-def find(config: Config) -> Running | None:
-    """Return the running service, None if none answers. Raises ``CommandError``."""
-    try:
-        with control.asked(config, "status") as answer:
-            (found,) = answer.lines()
-            return Running(answer.pid, msgspec.convert(found, Status))
-    except control.NotRunning:
-        return None
-    except (msgspec.ValidationError, ValueError) as error:
-        raise CommandError("what answers on the control socket is another version of tmpmaild") from error
-
-
 def look(config: Config) -> tuple[Running | None, Result]:
     """Return the running service, if there is one, and what is to be said of it."""
     try:
-        service = find(config)
-    except CommandError as error:
-        return None, problem(_SERVICE, str(error), "run this command as root, with the configuration of the service")
-    if service is None:
+        with control.asked(config, "status") as answer:
+            (found,) = answer.lines()
+            service = Running(answer.pid, msgspec.convert(found, Status))
+    except control.NotRunning:
         where = "control.listen is off" if config.control.listen == "off" else "nothing answers on its control socket"
         return None, warning(_SERVICE, f"not running, as far as can be told: {where}", _START)
+    except (CommandError, ValueError) as error:
+        other = "what answers on the control socket is another version of tmpmaild"
+        text = str(error) if isinstance(error, CommandError) else other
+        return None, problem(_SERVICE, text, "run this command as root, with the configuration of the service")
     return service, _judged(service, config)
 
 
