@@ -134,26 +134,9 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
         other = "tmpmaild_tls makes one too; remove one of the two"
         raise NoService(f"{wanted.config_file}: smtp.tls_certificate: {other}")
     tls = issued(folder) if wanted.has_tls else None
-    command = [sys.executable, "-P", "-m", "tmpmaild", "serve", "--for-tests"]
-    command += ["--config", str(wanted.config_file)] if wanted.config_file else []
-    log = folder / "stderr.txt"
-    # A process group of its own: ctrl-C must not stop it before the inboxes are deleted. Its stdin ends when we do.
-    with (
-        served_zones(wanted.zone_file) if wanted.zone_file else nullcontext() as zones,
-        log.open("wb") as stderr,
-        subprocess.Popen(  # noqa: S603 - our interpreter, our program
-            command,
-            cwd=folder,
-            env=_environment(folder, wanted, tls, in_file, zones),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            process_group=0,
-        ) as process,
-    ):
-        try:
-            running = _Running(process, log)
+    with served_zones(wanted.zone_file) if wanted.zone_file else nullcontext() as zones:
+        environment = _environment(folder, wanted, tls, in_file, zones)
+        with _started(folder, wanted.config_file, environment) as running:
             places = running.announced(wanted)
             if places["http"].startswith("unix:"):
                 place = places["http"]
@@ -166,6 +149,26 @@ def daemon(folder: Path, wanted: Wanted) -> Iterator[Service]:
                 ca_file=tls.ca if tls else None,
                 ended=running.ending,
             )
+
+
+@contextmanager
+def _started(folder: Path, config_file: Path | None, environment: Mapping[str, str]) -> Iterator["_Running"]:
+    """Run the process. A group of its own: ctrl-C must not stop it before the inboxes are deleted.
+
+    Its standard input ends when we do.
+    """
+    command = [sys.executable, "-P", "-m", "tmpmaild", "serve", "--for-tests"]
+    command += ["--config", str(config_file)] if config_file else []
+    log = folder / "stderr.txt"
+    pipe = subprocess.PIPE
+    with (
+        log.open("wb") as stderr,
+        subprocess.Popen(  # noqa: S603 - our interpreter, our program
+            command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=stderr, text=True, process_group=0
+        ) as process,
+    ):
+        try:
+            yield _Running(process, log)
         finally:
             _stop(process)
 
