@@ -89,3 +89,14 @@ def test_its_limits_are_settings_that_there_are():
     assert (config.smtp.auth, config.rate_limit.requests_per_minute) == ("any", 0)
     with pytest.raises(ConfigError, match=r"defaults: smtp\.nonsense: unknown key"):
         configfile.load(Path("/dev/null"), {}, {"smtp.nonsense": 1})
+
+
+@pytest.mark.parametrize("arguments", [["--for-tests"], ["--temporary", "--stop-with-stdin"]])
+def test_one_that_ends_while_it_starts_leaves_nothing(tmp_path, arguments):
+    environ = daemons.environment(TMPDIR=str(tmp_path), TMPMAILD_CONFIG="/dev/null", **daemons.FREE_PORTS)
+    command = [sys.executable, "-m", "tmpmaild", "serve", *arguments]
+    database = tmp_path / "database"
+    database.mkdir()
+    done = subprocess.run(command, cwd=database, env=environ, stdin=subprocess.DEVNULL, check=False, timeout=60)
+    assert done.returncode == 0
+    assert [path for path in tmp_path.rglob("*") if path != database] == []

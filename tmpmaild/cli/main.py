@@ -96,6 +96,8 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
     tmpmaild.db in the current folder.
     """
     with ExitStack() as until_end:
+        if is_for_tests or is_temporary:
+            _clean_up_early(until_end)
         read: ReadConfig = partial(configfile.load, config_path, os.environ)
         if is_for_tests:
             read = until_end.enter_context(_for_tests(config_path))
@@ -114,6 +116,17 @@ def serve(config_path: Path | None, *, is_for_tests: bool, stop_with_stdin: bool
             log.warning("%s", line)
         announce = _announce_as_json if is_for_tests else _announcer(config)
         anyio.run(daemon.run, config, announce, read, backend_options={"use_uvloop": _has_uvloop()})
+
+
+def _clean_up_early(until_end: ExitStack) -> None:
+    """Let a signal that comes before the daemon waits for signals delete what was made for it, then end the process."""
+
+    def end(*_: object) -> None:
+        until_end.close()
+        os._exit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
 
 @contextmanager
