@@ -9,6 +9,8 @@
 
 ``AsyncClient`` is the same with ``await``. Both only do the I/O for one core: ``remote.py``, ``waiting.py`` and
 ``reconnecting.py`` make the requests and understand the answers, and open no socket.
+
+Our commands and pytest plugin use that core with a ``Driver`` of ``aio.py`` or ``sync.py``. It is internal.
 """
 
 try:
