@@ -139,7 +139,7 @@ class AcceptedRecipient(Struct, frozen=True, gc=False):
     at_ms: int
 
 
-class Handover(Struct, frozen=True):
+class SmtpSession(Struct, frozen=True):
     """How a mail was handed over, as evidence for who tests a sender; nothing depends on it.
 
     ``greeting`` is EHLO or HELO. ``tls_version`` and ``tls_cipher`` are "" without TLS, ``auth`` (the mechanism) is
@@ -157,7 +157,7 @@ class Handover(Struct, frozen=True):
     recipients: tuple[AcceptedRecipient, ...] = ()
 
 
-NO_HANDOVER = Handover()
+NO_SESSION = SmtpSession()
 
 
 class Envelope(Struct, frozen=True):
@@ -171,7 +171,7 @@ class Envelope(Struct, frozen=True):
     helo: str
     remote_ip: str
     tls: bool
-    session: Handover = NO_HANDOVER
+    session: SmtpSession = NO_SESSION
 
 
 class Code(Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ from tmpmaild.http.server import HttpServer
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import NO_HANDOVER, Envelope
+from tmpmaild.model import NO_SESSION, Envelope
 from tmpmaild.ratelimit import RateLimits
 
 LIFETIME_MS = 3_600_000
@@ -122,7 +122,7 @@ class World:
         raw=b"Subject: hello\r\n\r\nbody\r\n",
         sender="sender@example.org",
         recipient=None,
-        session=NO_HANDOVER,
+        session=NO_SESSION,
     ):
         local_part, _, domain = address.rpartition("@")
         inbox_id = await self.service.recipient(Mailbox(local_part, domain))

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from tables import table
-from tmpmaild.model import AcceptedRecipient, Handover
+from tmpmaild.model import AcceptedRecipient, SmtpSession
 
 RAW = (
     b"From: Ann Other <ann@example.org>\r\n"
@@ -74,7 +74,7 @@ async def test_one_message_shows_exactly_these_fields(world, client, held, at):
 @pytest.mark.both_engines
 async def test_the_session_that_brought_a_message_is_shown_with_it(world, client, held, at):
     recipients = (AcceptedRecipient("Chosen+tag@mail.example.com", 1_790_000_000_001),)
-    session = Handover(
+    session = SmtpSession(
         "EHLO", "TLSv1.3", "TLS_AES_256", "LOGIN", "SIZE=5  BODY=8BITMIME", 1_790_000_000_002, recipients
     )
     message_id = await world.deliver(held["address"], RAW, recipient="Chosen+tag@mail.example.com", session=session)

@@ -27,7 +27,7 @@ from tmpmaild.model import (
     DmarcVerdict,
     DnsAnswer,
     Envelope,
-    Handover,
+    SmtpSession,
     SpfVerdict,
 )
 from tmpmaild.storage.engines import operator_mail
@@ -48,7 +48,7 @@ KINDS = (
     *("filenames-that-attack", "empty"),
 )
 LARGE = b"Subject: large\r\n\r\n" + b"".join(b"line %d of a large mail\r\n" % number for number in range(3000))
-SESSION = Handover("EHLO", "TLSv1.3", "TLS_AES_256_GCM_SHA384", "PLAIN", "SIZE=100 SMTPUTF8", 1_790_000_000_000)
+SESSION = SmtpSession("EHLO", "TLSv1.3", "TLS_AES_256_GCM_SHA384", "PLAIN", "SIZE=100 SMTPUTF8", 1_790_000_000_000)
 VERDICT = Authentication(
     SpfVerdict("pass", "bücher.example"),
     (DkimVerdict("fail", "bücher.example", "s1", "bad signature"),),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from growth import assert_linear
 from tables import table
 from tmpmaild.mail import extracts
-from tmpmaild.model import Envelope, Handover, Source
+from tmpmaild.model import Envelope, SmtpSession, Source
 
 ID = "msg_01m7y0sgyf0000000000000000"
 RAW = b"Subject: x\r\n\r\nbody\r\n"
@@ -27,7 +27,7 @@ def fields(
     greeting="EHLO",
     time_ms=1_790_000_000_999,
 ):
-    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, Handover(greeting)), len(RAW), RAW)
+    source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, SmtpSession(greeting)), len(RAW), RAW)
     return extracts.fields(source, "mx.mail.example.com")
 
 

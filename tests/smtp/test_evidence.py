@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmpmaild.model import AcceptedRecipient, Handover, Page
+from tmpmaild.model import AcceptedRecipient, Page, SmtpSession
 
 
 async def read(house, name):
@@ -29,7 +29,7 @@ async def test_how_a_mail_was_handed_over_is_told_to_each_inbox_of_its_own_recip
         await client.say("Subject: x\r\n\r\nhello\r\n.")
         abc, other = await read(house, "abc"), await read(house, "def")
     times_ms = [begun_ms + 1000 * seconds for seconds in range(6)]
-    assert abc.session == Handover(
+    assert abc.session == SmtpSession(
         greeting="EHLO",
         tls_version="TLSv1.3",
         tls_cipher="TLS_AES_256_GCM_SHA384",
@@ -54,7 +54,7 @@ async def test_a_second_mail_has_nothing_of_the_first(serve, clock):
         await client.say("HELO client.example")
         assert (await client.deliver("def")).startswith("250 ")
         session = (await read(house, "def")).session
-    assert session == Handover("HELO", data_at_ms=clock(), recipients=(AcceptedRecipient("def@ours.test", clock()),))
+    assert session == SmtpSession("HELO", data_at_ms=clock(), recipients=(AcceptedRecipient("def@ours.test", clock()),))
 
 
 @pytest.mark.both_engines

@@ -8,7 +8,7 @@ import pytest
 from stores import ENGINES, SqliteStore
 
 from tmpmaild.errors import MailboxFull, StorageFull
-from tmpmaild.model import NO_HANDOVER, Envelope, NewInbox, NewMail, ParsedMail
+from tmpmaild.model import NO_SESSION, Envelope, NewInbox, NewMail, ParsedMail
 from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings
 from tmpmaild.storage.sqlite.storage import SqliteStorage
 
@@ -87,7 +87,7 @@ def new_mail(
     name="Ada",
     warnings=(),
     attachments=(),
-    session=NO_HANDOVER,
+    session=NO_SESSION,
     headers=None,
 ):
     parsed = ParsedMail(sender, name, subject, body, html, attachments, headers or (("Subject", subject),), warnings)

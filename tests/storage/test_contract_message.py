@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Handover, Page, Texts, Verbatim
+from tmpmaild.model import NAME_HELD_MS, AcceptedRecipient, Envelope, Page, SmtpSession, Texts, Verbatim
 from tmpmaild.storage import ids
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID
 
@@ -75,7 +75,7 @@ async def test_each_inbox_reads_the_session_with_its_own_recipients_alone(engine
     ada, bob = await engine.inbox("ada"), await engine.inbox("bob")
     written = ("Ada+1@x.test", "bob@x.test", "ada+ü@x.test")
     accepted = tuple(AcceptedRecipient(address, at_ms) for at_ms, address in enumerate((*written, "gone@x.test"), 1000))
-    session = Handover("EHLO", "TLSv1.3", "TLS_AES_256_GCM_SHA384", "PLAIN", "SIZE=5 BODY=8BITMIME", 2000, accepted)
+    session = SmtpSession("EHLO", "TLSv1.3", "TLS_AES_256_GCM_SHA384", "PLAIN", "SIZE=5 BODY=8BITMIME", 2000, accepted)
     await engine.storage.add_message(new_mail(ada, bob, ada, recipients=written, session=session))
     for name, its in (("ada", (accepted[0], accepted[2])), ("bob", (accepted[1],))):
         (message,) = await engine.messages(name, Page())
@@ -86,7 +86,7 @@ async def test_each_inbox_reads_the_session_with_its_own_recipients_alone(engine
 async def test_what_did_not_come_over_smtp_has_no_session(engine):
     message_id = await engine.add(await engine.inbox("ada"))
     _, full = await read(engine, "ada", message_id)
-    assert full.envelope.session == Handover()
+    assert full.envelope.session == SmtpSession()
 
 
 async def test_the_id_of_another_inbox_of_none_or_of_the_operator_is_no_message(engine):

@@ -14,7 +14,7 @@ from tmpmaild.inboxes.creating import Destination
 from tmpmaild.inboxes.faults import Step
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
-from tmpmaild.model import AcceptedRecipient, Envelope, Handover
+from tmpmaild.model import AcceptedRecipient, Envelope, SmtpSession
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.bounds import UnknownRecipients
 from tmpmaild.smtp.connections import SmtpMeasures
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class SmtpEnvelope(AiosmtpdEnvelope):
     """aiosmtpd's envelope, with the destination of each of ``rcpt_tos`` and the time, in the same order.
 
-    The rest is evidence for the reader of the mail: see ``Handover`` in ``model.py``.
+    The rest is evidence for the reader of the mail: see ``SmtpSession`` in ``model.py``.
     """
 
     content: bytes | None = None
@@ -190,9 +190,9 @@ class Handler:
         return reply
 
 
-def _handover(session: Session, envelope: SmtpEnvelope) -> Handover:
+def _handover(session: Session, envelope: SmtpEnvelope) -> SmtpSession:
     tls = session.ssl or {}
-    return Handover(
+    return SmtpSession(
         envelope.greeting,
         tls.get("version", ""),
         tls.get("cipher", ""),

@@ -15,7 +15,7 @@ from tmpmaild.measures import Measure
 from tmpmaild.smtp.connections import BadHeader, Connections, Peer, SmtpSettings, parse
 from tmpmaild.smtp.handler import Handler
 from tmpmaild.smtp.replies import STOPPING, Reply
-from tmpmaild.smtp.session import SmtpSession
+from tmpmaild.smtp.session import SmtpConnection
 
 _HEADER_SECONDS = 5
 
@@ -172,17 +172,17 @@ class SmtpServer:
             return Arrival(self.connections, self._new_session)
         return self._new_session()
 
-    def _new_session(self, client: Peer | None = None) -> SmtpSession:
-        return SmtpSession(self.connections, self.handler, client, None)
+    def _new_session(self, client: Peer | None = None) -> SmtpConnection:
+        return SmtpConnection(self.connections, self.handler, client, None)
 
     def _new_tls_protocol(self) -> asyncio.BaseProtocol:
         if self.connections.settings.trusted_proxies:
             return Arrival(self.connections, self._new_tls_session)
         return self._new_tls_session()
 
-    def _new_tls_session(self, client: Peer | None = None) -> SmtpSession:
+    def _new_tls_session(self, client: Peer | None = None) -> SmtpConnection:
         assert self._tls is not None
-        return SmtpSession(self.connections, self.handler, client, self._tls)
+        return SmtpConnection(self.connections, self.handler, client, self._tls)
 
     async def watch(self) -> None:
         """Close, until cancelled, connections that are idle, too slow or do not read. One timer serves all of them."""

@@ -94,7 +94,7 @@ _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
 
 
-class SmtpSession(SMTP):
+class SmtpConnection(SMTP):
     """The protocol object of one connection, of the client that a proxy has named or of the peer.
 
     With ``tls_first``, a certificate, nothing is said before the TLS handshake (RFC 8314 §3.3).

@@ -4,7 +4,7 @@ To add a stored field to a message: a migration of each engine that adds the col
 and one in ``ListedRow`` or ``FullRow``. All files to touch are named in ``docs/architecture.md``.
 
 The session is one JSON text a mail, from which each inbox reads its own recipients alone: an array in the order of
-``Handover``.
+``SmtpSession``.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ from tmpmaild.model import (
     Authentication,
     Envelope,
     FullMessage,
-    Handover,
     Inbox,
     InboxEntry,
     Message,
     NewMail,
+    SmtpSession,
     Source,
     Verbatim,
     VerdictReached,
@@ -95,11 +95,11 @@ def _session(mail: NewMail) -> str:
     return _encode((*others, recipients)).decode()
 
 
-def _session_for(text: str, inbox_id: str) -> Handover:
+def _session_for(text: str, inbox_id: str) -> SmtpSession:
     """Return a stored session as the holder of one inbox may see it: others who got the same mail stay unknown."""
     stored = _decode_session(text)
     own = tuple(AcceptedRecipient(address, at_ms) for recipient, address, at_ms in stored[-1] if recipient == inbox_id)
-    return Handover(*stored[:-1], own)
+    return SmtpSession(*stored[:-1], own)
 
 
 def authentication(verdict: Authentication) -> str:
