@@ -11,8 +11,7 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.expiry import Cleaner
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
-from tmpmaild.smtp.connections import SmtpSettings
-from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.smtp.server import SmtpServer, SmtpSettings
 from tmpmaild.storage.settings import SqliteSettings
 from tmpmaild.storage.sqlite.engine import open_storage
 

@@ -15,7 +15,7 @@ from tmpmaild.hostnames import reachable
 from tmpmaild.http.app import HttpSettings
 from tmpmaild.inboxes.creating import Rules
 from tmpmaild.ratelimit import Buckets, RateLimits
-from tmpmaild.smtp.connections import SmtpSettings
+from tmpmaild.smtp.server import SmtpSettings
 from tmpmaild.storage.engines import Settings as StorageSettings
 from tmpmaild.storage.settings import PostgresqlSettings, SqliteSettings, StorageLimits
 

@@ -14,8 +14,7 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Page
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.connections import SmtpSettings
-from tmpmaild.smtp.server import SmtpServer
+from tmpmaild.smtp.server import SmtpServer, SmtpSettings
 
 PATIENCE_SECONDS = 30
 
@@ -139,6 +138,11 @@ class House:
     def sources(self):
         """Read the mails that are on disk, oldest first."""
         return self.store.sources()
+
+    def received_bytes(self):
+        """Return how much of unfinished mails has come, held or not."""
+        mails = [one._conversation.data for one in self.server.connections.open]
+        return sum(mail.received_bytes for mail in mails if mail)
 
     async def until(self, condition):
         """Wait for what the loop will bring about."""

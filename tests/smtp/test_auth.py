@@ -106,18 +106,18 @@ async def test_nothing_of_the_credentials_is_stored_or_logged(serve, caplog):
 )
 def test_ten_megabytes_of_base64_cost_little(piece, last):
     conversation = Conversation("mx.ours.test", max_message_bytes=2000, offers_auth=True)
-    conversation.receive(b"HELO client.example\r\nAUTH LOGIN\r\n" + b"*\r\n" * (b"\r" in piece))
+    conversation.input.append(b"HELO client.example\r\nAUTH LOGIN\r\n" + b"*\r\n" * (b"\r" in piece))
     begun = time.thread_time()
     for _ in range(10 * 1024 * 1024 // len(piece)):
         conversation.output.clear()
-        conversation.receive(piece)
+        conversation.input.append(piece)
         while (request := conversation.next_request()) is not None:
             conversation.answer(request.reply)  # each is one that is delayed
         if conversation.closed:
             break
     assert time.thread_time() - begun < 10
     assert conversation.output.splitlines()[-1] == last
-    assert conversation.waiting_bytes <= len(piece)
+    assert conversation.input.waiting_bytes <= len(piece)
 
 
 @pytest.mark.parametrize(("ip", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])

@@ -11,7 +11,7 @@ from tables import table
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.replies import Data, DelayedReply, Mail, Recipient, Sender, StartTls
+from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, StartTls
 
 MAX_MESSAGE_BYTES = 3000
 REPLIES = {reply.octets for reply in vars(replies).values() if isinstance(reply, replies.Reply)}
@@ -24,6 +24,7 @@ class World:
     def __init__(self, **options):
         options = {"max_message_bytes": MAX_MESSAGE_BYTES} | options
         self.conversation = Conversation("mx.ours.test", **options)
+        self.transactions = []
         self.mails = []
         self.said()
 
@@ -31,7 +32,7 @@ class World:
         return self.receive(b"".join(line.encode() + b"\r\n" for line in lines))
 
     def receive(self, octets):
-        self.conversation.receive(octets)
+        self.conversation.input.append(octets)
         said = b""
         while (request := self.conversation.next_request()) is not None or self.conversation.output:
             if isinstance(request, StartTls):
@@ -45,15 +46,17 @@ class World:
         match request:
             case DelayedReply():
                 return request.reply
-            case Sender():
+            case MailFrom():
+                self.transactions.append((request, []))
                 return replies.SENDER_OK
             case Data():
                 return replies.GO_AHEAD
-            case Mail():
-                self.mails.append(request)
-                return replies.stored("msg_1")
+            case EndOfMail():
+                self.mails.append((request, *self.transactions[-1]))
+                return replies.STORED
             case Recipient():
                 if addresses.inbox_address(request.mailbox) == "abc@ours.test":
+                    self.transactions[-1][1].append(request.forward_path)
                     return replies.RECIPIENT_OK
                 return replies.UNKNOWN_RECIPIENT if request.mailbox.domain == "ours.test" else replies.NOT_OURS
 
@@ -126,7 +129,7 @@ def test_an_endless_command_is_cut_off_and_little_of_it_is_held():
     said = b""
     while not world.conversation.closed:
         said += world.receive(b"x" * 1000)
-        assert world.conversation.waiting_bytes <= 2048
+        assert world.conversation.input.waiting_bytes <= 2048
     assert said == b"421 4.7.0 Line without end, closing\r\n"
 
 
@@ -136,20 +139,20 @@ def test_an_endless_line_in_a_mail_is_held_up_to_the_limit_and_then_cut_off():
     said = b""
     for _ in range(100):
         said += world.receive(b"x" * 200)
-        assert world.conversation.held_bytes <= MAX_MESSAGE_BYTES + 200
+        assert not world.conversation.data or world.conversation.data.held_bytes <= MAX_MESSAGE_BYTES + 200
     assert said == b"421 4.7.0 Message far over the limit, closing\r\n"
     assert not world.mails
 
 
 def test_while_a_question_is_open_nothing_is_answered():
     conversation = World().conversation
-    conversation.receive(b"EHLO c\r\nMAIL FROM:<>\r\n" + b"NOOP\r\n" * 1000)
-    assert isinstance(conversation.next_request(), Sender)
+    conversation.input.append(b"EHLO c\r\nMAIL FROM:<>\r\n" + b"NOOP\r\n" * 1000)
+    assert isinstance(conversation.next_request(), MailFrom)
     conversation.output.clear()
-    conversation.receive(b"NOOP\r\n" * 1000)
+    conversation.input.append(b"NOOP\r\n" * 1000)
     assert conversation.next_request() is None
     assert not conversation.output
-    assert conversation.waiting_bytes == 6 * 2000
+    assert conversation.input.waiting_bytes == 6 * 2000
 
 
 def test_a_mail_that_is_dropped_is_refused_at_its_end_and_the_next_is_taken():
@@ -157,10 +160,10 @@ def test_a_mail_that_is_dropped_is_refused_at_its_end_and_the_next_is_taken():
     start = ("MAIL FROM:<>", "RCPT TO:<abc@ours.test>", "DATA")
     world.say("EHLO c", *start, "hello")
     world.conversation.drop_mail(replies.SYSTEM_FULL)
-    assert world.conversation.held_bytes < 10
+    assert world.conversation.data.held_bytes < 10
     assert world.codes("more", ".") == [452]
     assert world.codes(*start, "hello", ".") == [250, 250, 354, 250]
-    assert [mail.content for mail in world.mails] == [b"hello\r\n"]
+    assert [mail.content for mail, _, _ in world.mails] == [b"hello\r\n"]
 
 
 # State
@@ -173,8 +176,9 @@ def test_a_new_beginning_ends_the_transaction(command):
     assert world.codes(command) == [250]
     assert world.codes("RCPT TO:<abc@ours.test>", "DATA") == [503, 554]
     assert world.codes("MAIL FROM:<c@d.example>", "RCPT TO:<abc@ours.test>", "DATA", ".") == [250, 250, 354, 250]
-    assert world.mails[0].sender == "c@d.example"
-    assert len(world.mails[0].recipients) == 1
+    ((_, sender, recipients),) = world.mails
+    assert sender.reverse_path == "c@d.example"
+    assert recipients == ["abc@ours.test"]
 
 
 def test_a_mail_ends_its_transaction():
@@ -197,7 +201,7 @@ def test_a_mail_that_is_refused_ends_its_transaction_too(mail):
 def test_a_sender_who_is_refused_begins_nothing():
     world = World()
     world.say("EHLO c")
-    world.conversation.receive(b"MAIL FROM:<>\r\n")
+    world.conversation.input.append(b"MAIL FROM:<>\r\n")
     world.conversation.next_request()
     world.conversation.answer(replies.SYSTEM_FULL)
     assert world.codes("RCPT TO:<abc@ours.test>") == [452, 503]
@@ -206,7 +210,7 @@ def test_a_sender_who_is_refused_begins_nothing():
 def test_data_that_is_refused_lets_the_transaction_go_on():
     world = World()
     world.say("EHLO c", "MAIL FROM:<>", "RCPT TO:<abc@ours.test>")
-    world.conversation.receive(b"DATA\r\n")
+    world.conversation.input.append(b"DATA\r\n")
     world.conversation.next_request()
     world.conversation.answer(replies.SYSTEM_FULL)
     assert world.codes("NOOP", "DATA", ".") == [452, 250, 354, 250]
@@ -215,7 +219,7 @@ def test_data_that_is_refused_lets_the_transaction_go_on():
 def test_an_answer_of_421_ends_the_conversation():
     world = World()
     world.say("EHLO c")
-    world.conversation.receive(b"MAIL FROM:<>\r\nNOOP\r\n")
+    world.conversation.input.append(b"MAIL FROM:<>\r\nNOOP\r\n")
     world.conversation.next_request()
     world.conversation.answer(replies.STOPPING)
     assert world.conversation.closed
@@ -226,14 +230,14 @@ def test_the_tenth_mistake_is_answered_late_and_the_twentieth_is_the_last():
     conversation = World().conversation
     late = 0
     for _ in range(19):
-        conversation.receive(b"FROB\r\n")
+        conversation.input.append(b"FROB\r\n")
         request = conversation.next_request()
         if request is not None:
             assert request == DelayedReply(replies.UNKNOWN_COMMAND)
             conversation.answer(request.reply)
             late += 1
     assert late == 10
-    conversation.receive(b"FROB\r\n")
+    conversation.input.append(b"FROB\r\n")
     assert conversation.next_request() is None
     assert bytes(conversation.output).count(b"500 5.5.2") == 19
     assert conversation.output.endswith(b"\r\n421 4.7.0 Too many errors, closing\r\n")

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from tmpmaild.mail.addresses import parse_recipient
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.bounds import UnknownRecipients
-from tmpmaild.smtp.connections import SmtpMeasures
-from tmpmaild.smtp.handler import Handler, SmtpEnvelope
-from tmpmaild.smtp.replies import Recipient
+from tmpmaild.smtp.handler import Handler, SmtpEnvelope, UnknownRecipients
+from tmpmaild.smtp.replies import MailFrom, Recipient
 
 BURST, PER_MINUTE = 5, 10
 NAMES = ["abc", "def", "postmaster", "gone", "never", "ABC+tag", "other"]
@@ -26,15 +24,14 @@ class Guesser:
         self.now = 1000.0
         self._unknown = UnknownRecipients(lambda: self.now)
         self._unknown.limit(PER_MINUTE, BURST)
-        measures = SmtpMeasures(lambda: 0, lambda: 0)
-        self._handler = Handler(house.service, str, self._unknown, measures, house.service._clock)
+        self._handler = Handler(house.service, self._unknown, lambda *_: None, house.service._clock)
 
     async def _name(self, name):
         path = f"{name}@ours.test"
         recipient = Recipient(parse_recipient(path.encode(), utf8=False), path)
-        envelope = SmtpEnvelope("a@example.com")
-        reply = self._handler.answer_recipient_now(envelope, recipient, "192.0.2.1")
-        return reply or await self._handler.answer_recipient(envelope, recipient, "192.0.2.1")
+        envelope = SmtpEnvelope(MailFrom("a@example.com"), "192.0.2.1")
+        reply = self._handler.answer_recipient_now(envelope, recipient)
+        return reply or await self._handler.answer_recipient(envelope, recipient)
 
     async def name(self, *names):
         return await asyncio.gather(*map(self._name, names))
@@ -87,3 +84,15 @@ async def test_tokens_come_back_one_by_one(house):
     assert await guesser.name("abc") == [replies.RECIPIENT_OK]
     assert await guesser.name("gone") == [replies.UNKNOWN_RECIPIENT]
     assert await guesser.name("abc") == [replies.UNKNOWN_TOO_OFTEN]
+
+
+def test_an_exempt_client_and_a_rate_of_zero_have_no_limit():
+    unknown = UnknownRecipients(lambda: 0)
+    assert all(unknown.may_name("a") and unknown.take("a") for _ in range(2000))
+    unknown.limit(1, 1)
+    assert all(unknown.may_name(None) and unknown.take(None) for _ in range(2000))
+    assert unknown.take("a")
+    assert not unknown.may_name("a")
+    assert unknown.may_name("b")
+    unknown.limit(0, 1)
+    assert unknown.may_name("a")

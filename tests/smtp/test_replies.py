@@ -60,6 +60,7 @@ CODES = {
     "HELP": "214 2.0.0",
     "OK": "250 2.0.0",
     "SENDER_OK": "250 2.1.0",
+    "STORED": "250 2.0.0",
     "RECIPIENT_OK": "250 2.1.5",
     "CANNOT_VERIFY": "252 2.0.0",
     "AUTHENTICATED": "235 2.7.0",
@@ -153,4 +154,4 @@ def test_the_answers_to_helo_and_ehlo_have_no_enhanced_codes():
 
 
 def test_the_promise_names_the_message():
-    assert replies.stored("msg_1").octets == b"250 2.0.0 Ok: stored as msg_1\r\n"
+    assert replies.STORED.octets % b"msg_1" == b"250 2.0.0 Ok: stored as msg_1\r\n"

@@ -176,10 +176,10 @@ async def test_a_client_who_must_wait_is_not_read_on(serve):
         await client.say(*["FROB"] * 9)
         (session,) = house.server.connections.open
         client.write(b"FROB\r\n" + b"NOOP\r\n" * 200_000)
-        await house.until(lambda: session._conversation.waiting_bytes > 64 * 1024)
+        await house.until(lambda: session._conversation.input.waiting_bytes > 64 * 1024)
         for _ in range(50):
             await asyncio.sleep(0)
-            assert session._conversation.waiting_bytes < 512 * 1024
+            assert session._conversation.input.waiting_bytes < 512 * 1024
 
 
 async def flood(client, packets):
@@ -194,7 +194,7 @@ async def test_a_client_who_never_reads_the_last_reply_is_forgotten(serve):
         await client.reply()
         (session,) = house.server.connections.open
         client.write(b"EHLO client.example\r\n" * 3000)
-        await house.until(lambda: session._conversation.waiting_bytes == 0)
+        await house.until(lambda: session._conversation.input.waiting_bytes == 0)
         session._transport.write(b"x" * 40_000_000)  # more than the kernel takes, so that the close cannot end
         session.resume_writing()
         session._close(replies.BYE)
@@ -223,7 +223,7 @@ async def test_octets_of_a_command_without_end_are_no_activity(serve):
         (session,) = house.server.connections.open
         session._active_at -= 290
         client.write(b"NOO")
-        await house.until(lambda: session._conversation.waiting_bytes == 3)
+        await house.until(lambda: session._conversation.input.waiting_bytes == 3)
         house.server.close_idle(house.server.connections.loop.time() + 11)
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"
 
@@ -236,9 +236,9 @@ async def test_a_mail_that_trickles_is_given_up_and_one_that_flows_is_not(serve)
         trickling.write(b"x" * 100_000)
         flowing.write(b"x" * 200_000)
         sessions = list(house.server.connections.open)
-        await house.until(lambda: sum(one._conversation.received_bytes for one in sessions) == 300_000)
+        await house.until(lambda: house.received_bytes() == 300_000)
         for session in sessions:
-            session._pace.since -= 301  # as if this had taken five minutes
+            session._rate.since -= 301  # as if this had taken five minutes
         house.server.close_idle(house.server.connections.loop.time())
         assert await trickling.rest() == str(replies.TIMEOUT) + "\r\n"
         assert (await flowing.say("\r\n."))[0].startswith("250")
@@ -250,9 +250,9 @@ async def test_a_mail_that_trickles_only_at_its_end_is_given_up_too(serve):
         await client.begin()
         client.write(b"x" * 1_000_000)
         (session,) = house.server.connections.open
-        await house.until(lambda: session._conversation.received_bytes == 1_000_000)
+        await house.until(lambda: house.received_bytes() == 1_000_000)
         for still_there in (True, False):
-            session._pace.since -= 301
+            session._rate.since -= 301
             house.server.close_idle(house.server.connections.loop.time())
             assert session._conversation.closed != still_there
         assert await client.rest() == str(replies.TIMEOUT) + "\r\n"

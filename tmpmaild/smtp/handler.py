@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from aiosmtpd.smtp import Envelope as AiosmtpdEnvelope
 from aiosmtpd.smtp import Session
+from msgspec.structs import replace
 
 from tmpmaild.errors import RequestError, StorageUnavailable
 from tmpmaild.inboxes.creating import Destination
@@ -15,10 +16,9 @@ from tmpmaild.inboxes.faults import Step
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.mail.addresses import Mailbox
 from tmpmaild.model import AcceptedRecipient, Envelope, SmtpSession
+from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.bounds import UnknownRecipients
-from tmpmaild.smtp.connections import SmtpMeasures
-from tmpmaild.smtp.replies import Recipient, Reply
+from tmpmaild.smtp.replies import MailFrom, Recipient, Reply
 
 log = logging.getLogger(__name__)
 
@@ -26,17 +26,20 @@ log = logging.getLogger(__name__)
 class SmtpEnvelope(AiosmtpdEnvelope):
     """aiosmtpd's envelope, with the destination of each of ``rcpt_tos`` and the time, in the same order.
 
-    The rest is evidence for the reader of the mail: see ``SmtpSession`` in ``model.py``.
+    ``client`` is the one that limits are kept for, None if it is exempt. The rest is for the reader of the mail: see
+    ``SmtpSession`` in ``model.py``.
     """
 
     content: bytes | None = None
-    parameters = greeting = auth = ""
+    greeting = auth = ""
     data_at_ms = 0
     _delay: asyncio.Future[Reply] | None = None
 
-    def __init__(self, mail_from: str = "") -> None:
+    def __init__(self, sender: MailFrom, client: str | None) -> None:
         # Instead of the base's constructor, which sets what is not used here.
-        self.mail_from = mail_from
+        self.mail_from = sender.reverse_path
+        self.parameters = sender.parameters
+        self.client = client
         self.rcpt_tos: list[str] = []
         self.destinations: list[Destination] = []
         self.accepted: list[AcceptedRecipient] = []
@@ -64,27 +67,57 @@ class SmtpEnvelope(AiosmtpdEnvelope):
         return replies.RECIPIENT_OK
 
 
+class UnknownRecipients:
+    """How many unknown recipients a client may name in all of its sessions together: a bucket of tokens each.
+
+    A client without a token is told nothing of any recipient, so that those that exist cannot be told from the others.
+    A token is taken before a recipient is looked up, and put back if it is known: so parallel sessions get no more.
+    A ``client`` of None has no limit. ``clock_seconds`` is monotonic.
+    """
+
+    def __init__(self, clock_seconds: Callable[[], float]) -> None:
+        self._clock_seconds = clock_seconds
+        self._buckets: TokenBuckets | None = None
+
+    def limit(self, per_minute: int, burst: int) -> None:
+        """Set the rate; 0 is no limit. A client keeps what it has left if the rate is the same as before."""
+        self._buckets = changed_buckets(self._buckets, TokenBuckets, per_minute, burst)
+
+    def may_name(self, client: str | None) -> bool:
+        """Return whether a client has a token left."""
+        return client is None or self._buckets is None or self._buckets.has_token(client, self._clock_seconds())
+
+    def take(self, client: str | None) -> bool:
+        """Take a token for a recipient that may be unknown; False if there is none."""
+        if client is None or self._buckets is None:
+            return True
+        return self._buckets.take(client, self._clock_seconds()).allowed
+
+    def put_back(self, client: str | None) -> None:
+        """Return the token: the recipient is known, or it could not be found out."""
+        if client is not None and self._buckets is not None:
+            self._buckets.put_back(client)
+
+
 class Handler:
     """An answer to each request that the product decides. Each method returns a whole reply and raises nothing.
 
-    ``clock`` gives Unix milliseconds. ``client`` maps an IP address to the client that limits are kept for, None for an
-    exempt one; its share pays for inboxes that its mail creates.
+    ``clock`` gives Unix milliseconds. ``count_mail`` is called with the reply to each mail, its octets and the seconds
+    that it took.
     """
 
     def __init__(
         self,
         service: InboxService,
-        client: Callable[[str], str | None],
         unknown: UnknownRecipients,
-        measures: SmtpMeasures,
+        count_mail: Callable[[Reply, int, float], None],
         clock: Callable[[], int],
     ) -> None:
         self._service = service
         self._faults, self._blocks = service.faults, service.blocks
-        self._measures = measures
-        self.clock = clock
-        self._client = client
         self._unknown = unknown
+        self._count_mail = count_mail
+        self.clock = clock
 
     def answer_sender(self, reverse_path: str, remote_ip: str) -> Reply:
         """Return, without waiting, whether a mail of this sender can be stored now."""
@@ -97,9 +130,9 @@ class Handler:
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
 
-    def answer_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient, remote_ip: str) -> Reply | None:
+    def answer_recipient_now(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply | None:
         """Accept a recipient that is known without waiting; None: call ``answer_recipient``."""
-        if not self._unknown.may_name(self._client(remote_ip)):
+        if not self._unknown.may_name(envelope.client):
             return replies.UNKNOWN_TOO_OFTEN
         try:
             inbox_id = self._service.recipient_now(recipient.mailbox)
@@ -109,12 +142,12 @@ class Handler:
             return None
         return envelope.accept(recipient.forward_path, inbox_id, self.clock())
 
-    async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient, remote_ip: str) -> Reply:
+    async def answer_recipient(self, envelope: SmtpEnvelope, recipient: Recipient) -> Reply:
         """Accept a recipient that is a live inbox here, or the operator."""
         mailbox = recipient.mailbox
         if mailbox.domain and mailbox.domain not in self._service.mail_domains:
             return replies.NOT_OURS
-        destination = await self._look_up(mailbox, self._client(remote_ip))
+        destination = await self._look_up(mailbox, envelope.client)
         if type(destination) is Reply:
             return destination
         try:
@@ -163,43 +196,42 @@ class Handler:
 
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
-        assert envelope.content is not None
         if self._faults.ordered and (refusal := await self._suffer(envelope.destinations, "end", envelope)):
             return refusal
-        content, begun = envelope.content, time.monotonic()
-        remote_ip = session.peer[0] if session.peer else ""
-        stored = Envelope(
-            sender=envelope.mail_from or "",
-            recipients=tuple(envelope.rcpt_tos),
-            helo=session.host_name or "",
-            remote_ip=remote_ip,
-            tls=session.ssl is not None,
-            session=_handover(session, envelope),
-        )
+        content, begun = envelope.content or b"", time.monotonic()
         try:
-            creator = self._client(remote_ip)
-            reply = replies.stored(await self._service.deliver(stored, envelope.destinations, content, creator))
+            handed_over = _handed_over(session, envelope)
+            stored = await self._service.deliver(handed_over, envelope.destinations, content, envelope.client)
+            reply = replace(replies.STORED, octets=replies.STORED.octets % stored.encode())
         except RequestError as error:
             reply = _refusal(error)
         except Exception as error:  # noqa: BLE001 - logged there
             reply = our_fault(error)
         seconds = time.monotonic() - begun
-        self._measures.count_mail(reply, len(content), seconds)
+        self._count_mail(reply, len(content), seconds)
         if reply.is_positive and log.isEnabledFor(logging.DEBUG):
             log.debug("mail accepted: %s, %d octets, %.1f ms", reply, len(content), seconds * 1000)
         return reply
 
 
-def _handover(session: Session, envelope: SmtpEnvelope) -> SmtpSession:
+def _handed_over(session: Session, envelope: SmtpEnvelope) -> Envelope:
+    """Return the transaction as it is stored."""
     tls = session.ssl or {}
-    return SmtpSession(
-        envelope.greeting,
-        tls.get("version", ""),
-        tls.get("cipher", ""),
-        envelope.auth,
-        envelope.parameters,
-        envelope.data_at_ms,
-        tuple(envelope.accepted),
+    return Envelope(
+        sender=envelope.mail_from or "",
+        recipients=tuple(envelope.rcpt_tos),
+        helo=session.host_name or "",
+        remote_ip=session.peer[0] if session.peer else "",
+        tls=session.ssl is not None,
+        session=SmtpSession(
+            greeting=envelope.greeting,
+            tls_version=tls.get("version", ""),
+            tls_cipher=tls.get("cipher", ""),
+            auth=envelope.auth,
+            parameters=envelope.parameters,
+            data_at_ms=envelope.data_at_ms,
+            recipients=tuple(envelope.accepted),
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Parses MAIL and RCPT (RFC 5321 §4.1.1.2 and 3); the state of a mail transaction (§3.3)."""
+"""Parses what follows MAIL and RCPT (RFC 5321 §4.1.1.2 and 3): a path, and parameters."""
 
 import re
 
@@ -12,9 +12,7 @@ from tmpmaild.mail.addresses import (
     split_path,
 )
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.replies import Recipient, Reply
-
-MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
+from tmpmaild.smtp.replies import MailFrom, Recipient, Reply
 
 _PARAMETER = rb"[A-Za-z0-9][A-Za-z0-9-]*+(?:=[!-<>-~]++)?"  # RFC 5321 §4.1.2, esmtp-param
 _are_parameters = re.compile(rb"%s(?: ++%s)* *+" % (_PARAMETER, _PARAMETER)).fullmatch
@@ -28,63 +26,41 @@ _PARAMETERS = frozenset({b"SIZE", b"BODY", b"SMTPUTF8"})
 _PARAMETERS_WITH_AUTH = _PARAMETERS | {b"AUTH"}
 
 
-class MailTransaction:
-    """A mail transaction (RFC 5321 §3.3): the sender, the recipients accepted so far, and what MAIL declared.
-
-    ``size_bytes`` is 0 where no size was declared; ``utf8``: addresses may be in UTF-8.
-    ``parameters`` are those of MAIL, as they were written.
-    """
-
-    __slots__ = ("parameters", "recipients", "sender", "size_bytes", "utf8")
-
-    def __init__(self, sender: str = "", size_bytes: int = 0, *, utf8: bool = False) -> None:
-        self.sender = sender
-        self.size_bytes = size_bytes
-        self.utf8 = utf8
-        self.parameters = ""
-        self.recipients: list[Recipient] = []
-
-    @property
-    def full(self) -> bool:
-        """Whether it takes no more recipients."""
-        return len(self.recipients) >= MAX_RECIPIENTS
-
-
-def parse_mail(  # noqa: PLR0911 - one check a line, next to its reply
-    argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool = False
-) -> MailTransaction | Reply:
+def parse_mail(argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool = False) -> MailFrom | Reply:
     """Parse what follows ``MAIL``, or return its refusal; parameters need EHLO (``extended``), AUTH= needs ``auth``."""
     plain = _plain_sender(argument)
-    if plain is not None and plain_domain(plain[3]) is not None and (extended or plain[4] is None):
-        return _plain_transaction(plain, max_message_bytes)
+    if plain is None or plain_domain(plain[3]) is None or (plain[4] is not None and not extended):
+        return _parse_any_mail(argument, max_message_bytes, extended=extended, auth=auth)
+    if plain[4] is None:
+        return MailFrom(plain[1].decode())
+    size_bytes = int(plain[5])
+    if size_bytes > max_message_bytes:
+        return replies.MESSAGE_TOO_BIG
+    return MailFrom(plain[1].decode(), size_bytes, plain[4].decode())
+
+
+def _parse_any_mail(  # noqa: PLR0911 - one check a line, next to its reply
+    argument: bytes, max_message_bytes: int, *, extended: bool, auth: bool
+) -> MailFrom | Reply:
     if argument[:5].upper() != b"FROM:":
         return replies.BAD_ARGUMENT
+    size_bytes, utf8 = 0, False
     try:
         path, parameters = split_path(argument[5:])
-        transaction = _declared(parameters, max_message_bytes, auth=auth) if parameters else MailTransaction()
-        if not isinstance(transaction, MailTransaction):
-            return transaction
-        if parameters and not extended:
-            return replies.BAD_PARAMETER
-        if path and not parse_path(path, utf8=transaction.utf8).domain:
+        if parameters:
+            declared = _declared(parameters, max_message_bytes, auth=auth)
+            if isinstance(declared, Reply):
+                return declared
+            if not extended:
+                return replies.BAD_PARAMETER
+            size_bytes, utf8 = declared
+        if path and not parse_path(path, utf8=utf8).domain:
             return replies.BAD_SENDER
     except NonAsciiPath:
         return replies.UTF8_NOT_ASKED_FOR
     except PathSyntaxError:
         return replies.BAD_SENDER
-    transaction.sender = path.decode()
-    if parameters:
-        transaction.parameters = parameters.decode()
-    return transaction
-
-
-def _plain_transaction(found: re.Match[bytes], max_message_bytes: int) -> MailTransaction | Reply:
-    transaction = MailTransaction(found[1].decode())
-    if found[4] is not None:
-        transaction.size_bytes, transaction.parameters = int(found[5]), found[4].decode()
-        if transaction.size_bytes > max_message_bytes:
-            return replies.MESSAGE_TOO_BIG
-    return transaction
+    return MailFrom(path.decode(), size_bytes, parameters.decode(), utf8)
 
 
 def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
@@ -106,8 +82,11 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
     return Recipient(mailbox, path.decode())
 
 
-def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> MailTransaction | Reply:
-    """Parse SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and AUTH (RFC 4954 §5), or return their refusal."""
+def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> tuple[int, bool] | Reply:
+    """Return the size and whether SMTPUTF8 is given, or the reply that refuses these parameters.
+
+    They are SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and AUTH (RFC 4954 §5).
+    """
     given = _given(parameters)
     if given is None:
         return replies.BAD_ARGUMENT
@@ -117,7 +96,11 @@ def _declared(parameters: bytes, max_message_bytes: int, *, auth: bool) -> MailT
     size = given.get(b"SIZE", b"0")
     if given.get(b"SMTPUTF8") or not _is_number(size) or not _is_xtext(given.get(b"AUTH", b"<>")):
         return replies.BAD_ARGUMENT
-    return _sized(size.lstrip(b"0") or b"0", max_message_bytes, utf8=b"SMTPUTF8" in given)
+    digits = size.lstrip(b"0") or b"0"
+    # The length is compared first: int() on thousands of digits is slow.
+    if len(digits) > len(str(max_message_bytes)) or int(digits) > max_message_bytes:
+        return replies.MESSAGE_TOO_BIG
+    return int(digits), b"SMTPUTF8" in given
 
 
 def _given(parameters: bytes) -> dict[bytes, bytes] | None:
@@ -131,10 +114,3 @@ def _given(parameters: bytes) -> dict[bytes, bytes] | None:
             return None
         given[name.upper()] = value
     return given
-
-
-def _sized(digits: bytes, max_message_bytes: int, *, utf8: bool) -> MailTransaction | Reply:
-    # The length is compared first: int() on thousands of digits is slow.
-    if len(digits) > len(str(max_message_bytes)) or int(digits) > max_message_bytes:
-        return replies.MESSAGE_TOO_BIG
-    return MailTransaction(size_bytes=int(digits), utf8=utf8)

@@ -1,6 +1,7 @@
-"""Every reply this server gives, with its enhanced status code (RFC 3463), and the answer to each error.
+"""Every reply this server gives, with its enhanced status code (RFC 3463), and the answer to each error; the requests.
 
-Faults of this server are 4xx: the sender tries again. No reply contains an exception's text or repeats input.
+Faults of this server are 4xx: the sender tries again. No reply contains an exception's text or repeats input. Requests
+are what the conversation leaves to others to answer.
 """
 
 from functools import lru_cache
@@ -50,6 +51,7 @@ BYE = _reply(221, "2.0.0", "Bye")
 HELP = _reply(214, "2.0.0", "This server only receives; see RFC 5321")
 OK = _reply(250, "2.0.0", "Ok")
 SENDER_OK = _reply(250, "2.1.0", "Ok")
+STORED = _reply(250, "2.0.0", "Ok: stored as %b")  # the message id: it is on disk (RFC 5321 §6.1)
 RECIPIENT_OK = _reply(250, "2.1.5", "Ok")
 AUTHENTICATED = _reply(235, "2.7.0", "Authentication successful")
 CANNOT_VERIFY = _reply(252, "2.0.0", "Cannot verify, send some mail and see")
@@ -120,11 +122,6 @@ def answer_to(error: errors.RequestError) -> Reply:
     return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)
 
 
-def stored(message_id: str) -> Reply:
-    """Return the reply that accepts responsibility for a mail (RFC 5321 §6.1): the message is on disk."""
-    return Reply(250, "2.0.0", b"250 2.0.0 Ok: stored as %b\r\n" % message_id.encode())
-
-
 def ordered(text: str) -> Reply:
     """Return the reply of a fault: a code from 400 to 599 and a text."""
     return Reply(int(text[:3]), "", f"{text}\r\n".encode(), is_positive=False, is_ordered=True)
@@ -151,19 +148,22 @@ def ehlo(hostname: str, max_message_bytes: int, *, tls: bool, auth: bool) -> Rep
     return Reply(250, "", f"{lines}250 ENHANCEDSTATUSCODES\r\n".encode())
 
 
+# The requests. ``str()`` of one is its command as it may be kept.
+
 END_OF_MAIL = "the end of the mail"
 HANDSHAKE = "the TLS handshake"
 
 
-class Sender(Struct, frozen=True):
+class MailFrom(Struct, frozen=True):
     """MAIL was well-formed: may this transaction begin? ``size_bytes`` is what was declared, else 0.
 
-    ``parameters`` are what followed the path, as the client wrote it.
+    ``parameters`` are what followed the path, as the client wrote it; ``utf8``: addresses may be in UTF-8.
     """
 
     reverse_path: str
-    size_bytes: int
-    parameters: str
+    size_bytes: int = 0
+    parameters: str = ""
+    utf8: bool = False
 
     def __str__(self) -> str:
         return f"MAIL FROM:<{self.reverse_path}>"
@@ -188,14 +188,12 @@ class Data(Struct, frozen=True):
         return "DATA"
 
 
-class Mail(Struct, frozen=True):
+class EndOfMail(Struct, frozen=True):
     """A whole mail has come: store it, then answer.
 
     ``greeting`` is EHLO or HELO, ``auth`` the mechanism of a login, "" without.
     """
 
-    sender: str
-    recipients: tuple[Recipient, ...]
     content: bytes
     greeting: str
     auth: str
@@ -220,4 +218,4 @@ class DelayedReply(Struct, frozen=True):
         return ""
 
 
-Request = Sender | Recipient | Data | Mail | StartTls | DelayedReply
+Request = MailFrom | Recipient | Data | EndOfMail | StartTls | DelayedReply

@@ -1,87 +1,42 @@
 """One SMTP connection: octets go to the conversation, its requests to the handler, its replies to the transport.
 
-aiosmtpd's ``SMTP`` is the base, for its Session and Envelope; its stream and its task are never started. The protocol
-is in ``conversation.py``, the decisions are in ``handler.py``.
+The protocol is in ``conversation.py``, the decisions are in ``handler.py``. Here are also the TLS handshake, and the
+bounds of what is held of incoming mail and how slowly it may come. aiosmtpd's ``SMTP`` is the base, for its Session and
+Envelope; its stream and its task are never started.
 """
 
 import asyncio
 import logging
 import ssl
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
 from ssl import SSLContext
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from aiosmtpd.smtp import SMTP, Session
 
 from tmpmaild.clients import LOCAL
 from tmpmaild.smtp import replies
-from tmpmaild.smtp.bounds import Pace
-from tmpmaild.smtp.connections import Connections, Peer
-from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES
+from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES, Conversation
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
-from tmpmaild.smtp.replies import HANDSHAKE, Data, DelayedReply, Mail, Recipient, Reply, Request, Sender, StartTls
+from tmpmaild.smtp.replies import (
+    HANDSHAKE,
+    Data,
+    DelayedReply,
+    EndOfMail,
+    MailFrom,
+    Recipient,
+    Reply,
+    Request,
+    StartTls,
+)
 
-_HANDSHAKE_SECONDS = 15.0
+if TYPE_CHECKING:
+    from tmpmaild.smtp.server import Connections
 
-log = logging.getLogger(__name__)
-
-
-async def shake_hands(
-    transport: asyncio.Transport,
-    protocol: asyncio.Protocol,
-    context: ssl.SSLContext,
-    begun: bytes,
-    failed: Callable[[str], None],
-) -> asyncio.Transport | None:
-    """Return the encrypted transport; None if there was no handshake in time: then the connection is cut off.
-
-    ``begun`` is what the client has sent of the handshake already; ``failed`` is called with what went wrong.
-    """
-    loop = asyncio.get_running_loop()
-    transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
-    if begun:
-        loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
-    try:
-        encrypted = await loop.start_tls(
-            transport, protocol, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
-        )
-    except (OSError, ssl.SSLError) as error:
-        log.debug("TLS handshake failed: %s", error)
-        failed(_reason(error))
-        encrypted = None
-    if encrypted is None:
-        transport.abort()
-    return encrypted
-
-
-def _reason(error: OSError) -> str:
-    name = (
-        getattr(error, "reason", None)
-        or str(error)
-        or "the client closed the connection; does it trust the certificate?"
-    )
-    # The alerts of RFC 8446 §6.2 with which a client refuses a certificate.
-    distrust = any(alert in name for alert in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN"))
-    return f"{name}: the client does not trust the certificate" if distrust else name
-
-
-def _feed(transport: asyncio.Transport, octets: bytes) -> None:
-    tls = cast("asyncio.BufferedProtocol", transport.get_protocol())
-    while octets:
-        room = memoryview(tls.get_buffer(len(octets)))
-        size_bytes = min(len(room), len(octets))
-        room[:size_bytes] = octets[:size_bytes]
-        tls.buffer_updated(size_bytes)
-        octets = octets[size_bytes:]
-
-
-def terms(encrypted: asyncio.Transport) -> dict[str, Any]:
-    """Return what the handshake has agreed on: the version of TLS and the cipher."""
-    cipher, version, _ = encrypted.get_extra_info("cipher")
-    return {"version": version, "cipher": cipher}
-
-
+ALLOWANCE_BYTES = 64 * 1024
+"""What every session may hold in any case, so that small mail is received while large mail is refused."""
 _MAX_BUFFERED_BYTES = 64 * 1024  # of replies that are not sent, and of input that is not read
 _REPLY_DELAY_SECONDS = 1
 _IDLE_SECONDS = 300
@@ -92,6 +47,14 @@ _LAST_WORD_SECONDS = 1
 _NOTED_SECONDS = 0.1  # what is said in quick succession is noted once
 _UNREAD_SECONDS = 30
 _RESERVED_SECONDS = 30  # how long memory for the declared size is reserved; after that only what has come counts
+_RATE_SECONDS = 300
+_MIN_BYTES_PER_SECOND = 500  # as Postfix's smtpd_min_data_rate
+_HANDSHAKE_SECONDS = 15.0
+
+ClientAddress = tuple[str, int]
+"""IP address and port."""
+
+log = logging.getLogger(__name__)
 
 
 class SmtpConnection(SMTP):
@@ -101,21 +64,28 @@ class SmtpConnection(SMTP):
     """
 
     _transport: asyncio.Transport  # from connection_made on
-    _pace: Pace  # of the mail that is coming in
+    _rate: "DataRate"  # of the mail that is coming in
     remote_ip = LOCAL
     _waiting = _peer_done = _stopping = False
     _unread_since: float | None = None
     _handshake: asyncio.Task[Reply | None] | None = None
-    _envelope = SmtpEnvelope()  # until there is a sender
+    _envelope = SmtpEnvelope(MailFrom(""), None)  # until there is a sender
 
     def __init__(
-        self, connections: Connections, handler: Handler, client: Peer | None, tls_first: SSLContext | None
+        self, connections: "Connections", handler: Handler, client: ClientAddress | None, tls_first: SSLContext | None
     ) -> None:
         # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
         self.loop = connections.loop
         self._handler = handler
         self._connections = connections
-        self._conversation = connections.new_conversation()
+        settings = connections.settings
+        self._conversation = Conversation(
+            settings.hostname,
+            max_message_bytes=settings.max_message_bytes,
+            max_unknown_recipients=settings.max_unknown_recipients,
+            offers_tls=connections.tls is not None,
+            offers_auth=settings.offers_auth,
+        )
         self._offered_tls = connections.tls or tls_first
         self._active_at = connections.loop.time()
         self._client = client
@@ -128,8 +98,8 @@ class SmtpConnection(SMTP):
         self.transport = self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
         self.session = self._new_session()
-        self.remote_ip = cast("tuple[str, int]", self.session.peer)[0]
-        self._account = self._connections.new_account(self.remote_ip)
+        self.remote_ip = cast("ClientAddress", self.session.peer)[0]
+        self._account = MemoryAccount(self._connections.memory, self._connections.client(self.remote_ip))
         refusal = self._connections.admit(self)
         if refusal:
             self._conversation.output.clear()
@@ -148,12 +118,12 @@ class SmtpConnection(SMTP):
         conversation, seconds = self._conversation, self.loop.time() - self._active_at
         if seconds > _NOTED_SECONDS and (b"\n" in data or conversation.data is not None):
             self._active_at = self._connections.touch(self)
-        conversation.receive(data)
+        conversation.input.append(data)
         if not self._waiting:
             self._pump()
             if conversation.data is not None and conversation.data.draining and not conversation.closed:
                 self._pause_drain()
-        elif conversation.waiting_bytes > _MAX_BUFFERED_BYTES:
+        elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
 
     def _pause_drain(self) -> None:
@@ -218,8 +188,8 @@ class SmtpConnection(SMTP):
             self._transport.abort()
         elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
             self._close(replies.TIMEOUT)
-        elif self._conversation.data is not None and now - self._pace.since > _RESERVED_SECONDS:
-            self._account.keep(self._conversation.held_bytes)
+        elif self._conversation.data is not None and now - self._rate.since > _RESERVED_SECONDS:
+            self._account.keep(self._conversation.data.held_bytes)
 
     def give_way(self, now: float) -> bool:
         """Close the connection if the client has nothing under way and is idle; return whether it does so."""
@@ -234,8 +204,8 @@ class SmtpConnection(SMTP):
         return True
 
     def _trickles(self, now: float) -> bool:
-        conversation = self._conversation
-        return conversation.data is not None and self._pace.is_too_slow(now, conversation.received_bytes)
+        data = self._conversation.data
+        return data is not None and self._rate.is_too_slow(now, data.received_bytes)
 
     # Between the conversation and the handler.
 
@@ -255,26 +225,25 @@ class SmtpConnection(SMTP):
         if self._stopping and not self._busy:
             conversation.close(replies.STOPPING)
         if not self._waiting:
-            if conversation.data is not None or self._account.in_use:
+            if self._account.in_use or (conversation.data is not None and conversation.data.received_bytes):
                 self._settle_account()
             if len(conversation.output) >= MAX_OUTPUT_BYTES:
                 self._waiting = True  # until other connections have had their turn
                 self.loop.call_soon(self._answered, None)
-        elif conversation.waiting_bytes > _MAX_BUFFERED_BYTES:
+        elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
         self._flush()
 
     # One method for each kind of request; None means that the answer comes later.
 
-    def _answer_sender(self, request: Sender) -> Reply:
-        self._envelope = SmtpEnvelope(request.reverse_path)
-        self._envelope.parameters = request.parameters
+    def _answer_sender(self, request: MailFrom) -> Reply:
+        self._envelope = SmtpEnvelope(request, self._connections.client(self.remote_ip))
         return self._handler.answer_sender(request.reverse_path, self.remote_ip)
 
     def _answer_recipient(self, request: Recipient) -> Reply | None:
-        reply = self._handler.answer_recipient_now(self._envelope, request, self.remote_ip)
+        reply = self._handler.answer_recipient_now(self._envelope, request)
         if reply is None:
-            self._wait_for(self._handler.answer_recipient(self._envelope, request, self.remote_ip))
+            self._wait_for(self._handler.answer_recipient(self._envelope, request))
         return reply
 
     def _answer_data(self, request: Data) -> Reply | None:
@@ -284,11 +253,11 @@ class SmtpConnection(SMTP):
         return None
 
     def _accept_data(self, request: Data) -> Reply:
-        self._pace = Pace(self._active_at)
+        self._rate = DataRate(self._active_at)
         self._envelope.data_at_ms = self._handler.clock()
         return replies.GO_AHEAD if self._account.reserve(request.size_bytes) else replies.MEMORY_FULL
 
-    def _answer_mail(self, request: Mail) -> Reply | None:
+    def _answer_mail(self, request: EndOfMail) -> Reply | None:
         if not self._account.hold(len(request.content)):
             return replies.MEMORY_FULL
         self._envelope.content = request.content
@@ -308,10 +277,10 @@ class SmtpConnection(SMTP):
         self._handshake = self._wait_for(self._start_tls())
 
     _ANSWERS: ClassVar[dict[type[Request], Callable[[Any, Any], Reply | None]]] = {
-        Sender: _answer_sender,
+        MailFrom: _answer_sender,
         Recipient: _answer_recipient,
         Data: _answer_data,
-        Mail: _answer_mail,
+        EndOfMail: _answer_mail,
         DelayedReply: _delay_reply,
         StartTls: _answer_starttls,
     }
@@ -371,9 +340,10 @@ class SmtpConnection(SMTP):
                 self._unread_since = self.loop.time()
 
     def _settle_account(self) -> None:
-        if self._conversation.data is None:
+        data = self._conversation.data
+        if data is None:
             self._account.release()
-        elif not self._account.hold(self._conversation.held_bytes):
+        elif not self._account.hold(data.held_bytes):
             self._conversation.drop_mail(replies.MEMORY_FULL)
 
     def _new_session(self) -> Session:
@@ -398,7 +368,8 @@ class SmtpConnection(SMTP):
         self.transport = self._transport = transport
         transport.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
         self.session = self._new_session()
-        self.session.ssl = terms(transport)
+        cipher, version, _ = transport.get_extra_info("cipher")
+        self.session.ssl = {"version": version, "cipher": cipher}
 
     def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)
@@ -407,3 +378,157 @@ class SmtpConnection(SMTP):
     @property
     def _busy(self) -> bool:
         return self._waiting or self._conversation.data is not None
+
+
+class MailMemory:
+    """The octets that sessions hold of unfinished and unstored mail, without their allowances."""
+
+    def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
+        self.limit(max_bytes, max_share_bytes)
+        self._shares: Counter[str] = Counter()
+        self.held_bytes = 0
+
+    def limit(self, max_bytes: int, max_share_bytes: int) -> None:
+        """Set the limits; what is held already stays."""
+        self._max_bytes = max_bytes
+        self._max_share_bytes = max_share_bytes
+
+    def take(self, client: str | None, more_bytes: int) -> bool:
+        """Take more octets, or return them if negative; False, and nothing is taken, if it is over a limit.
+
+        A ``client`` of None has no limit of its own.
+        """
+        share_bytes = self._shares[client] + more_bytes if client is not None else 0
+        if more_bytes > 0 and (self.held_bytes + more_bytes > self._max_bytes or share_bytes > self._max_share_bytes):
+            return False
+        self.held_bytes += more_bytes
+        if client is not None:
+            self._keep_share(client, share_bytes)
+        return True
+
+    def _keep_share(self, client: str, share_bytes: int) -> None:
+        if share_bytes:
+            self._shares[client] = share_bytes
+        else:
+            self._shares.pop(client, None)  # only clients that hold something are in the table
+
+
+class MemoryAccount:
+    """What one session holds, and what it has reserved for the size that a sender declared.
+
+    ``in_use`` is false while there is nothing to return.
+    """
+
+    __slots__ = ("_client", "_memory", "_reserved_bytes", "_taken_bytes", "in_use")
+
+    def __init__(self, memory: MailMemory, client: str | None) -> None:
+        self._memory = memory
+        self._client = client
+        self._reserved_bytes = 0
+        self._taken_bytes = 0
+        self.in_use = False
+
+    def reserve(self, size_bytes: int) -> bool:
+        """Reserve memory for a mail of this size; False if there is not enough."""
+        if size_bytes <= ALLOWANCE_BYTES:
+            return True
+        self._reserved_bytes = size_bytes
+        self.in_use = True
+        return self.hold(0)
+
+    def hold(self, held_bytes: int) -> bool:
+        """Account for this much of a mail; False if it is over a limit: the mail must then be discarded."""
+        if held_bytes <= ALLOWANCE_BYTES and not self.in_use:
+            return True
+        wanted_bytes = max(held_bytes, self._reserved_bytes, ALLOWANCE_BYTES) - ALLOWANCE_BYTES
+        more_bytes = wanted_bytes - self._taken_bytes
+        if not more_bytes:
+            return True
+        if not self._memory.take(self._client, more_bytes):
+            self.release()
+            return False
+        self._taken_bytes += more_bytes
+        self.in_use = True
+        return True
+
+    def keep(self, held_bytes: int) -> None:
+        """Return what is reserved but not held: less has come than the sender declared."""
+        self._reserved_bytes = 0
+        self.hold(held_bytes)
+
+    def release(self) -> None:
+        """Return everything."""
+        self._reserved_bytes = 0
+        self.in_use = False
+        if self._taken_bytes:
+            self._memory.take(self._client, -self._taken_bytes)
+            self._taken_bytes = 0
+
+
+class DataRate:
+    """How fast one mail comes, by loop times and the octets received so far. ``since`` is when it was last measured."""
+
+    __slots__ = ("_bytes", "since")
+
+    def __init__(self, now: float) -> None:
+        self.since = now
+        self._bytes = 0
+
+    def is_too_slow(self, now: float, received_bytes: int) -> bool:
+        """Return whether the mail has trickled lately; asked more often, it is measured once in some minutes."""
+        seconds = now - self.since
+        if seconds <= _RATE_SECONDS:
+            return False
+        # Measured since the last time, not since DATA: a mail that comes fast at first could be stretched over a day.
+        more_bytes = received_bytes - self._bytes
+        self.since, self._bytes = now, received_bytes
+        return more_bytes < seconds * _MIN_BYTES_PER_SECOND
+
+
+async def shake_hands(
+    transport: asyncio.Transport,
+    protocol: asyncio.Protocol,
+    context: ssl.SSLContext,
+    begun: bytes,
+    failed: Callable[[str], None],
+) -> asyncio.Transport | None:
+    """Return the encrypted transport; None if there was no handshake in time: then the connection is cut off.
+
+    ``begun`` is what the client has sent of the handshake already; ``failed`` is called with what went wrong.
+    """
+    loop = asyncio.get_running_loop()
+    transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
+    if begun:
+        loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
+    try:
+        encrypted = await loop.start_tls(
+            transport, protocol, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+        )
+    except (OSError, ssl.SSLError) as error:
+        log.debug("TLS handshake failed: %s", error)
+        failed(_reason(error))
+        encrypted = None
+    if encrypted is None:
+        transport.abort()
+    return encrypted
+
+
+def _reason(error: OSError) -> str:
+    name = (
+        getattr(error, "reason", None)
+        or str(error)
+        or "the client closed the connection; does it trust the certificate?"
+    )
+    # The alerts of RFC 8446 §6.2 with which a client refuses a certificate.
+    distrust = any(alert in name for alert in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN"))
+    return f"{name}: the client does not trust the certificate" if distrust else name
+
+
+def _feed(transport: asyncio.Transport, octets: bytes) -> None:
+    tls = cast("asyncio.BufferedProtocol", transport.get_protocol())
+    while octets:
+        room = memoryview(tls.get_buffer(len(octets)))
+        size_bytes = min(len(room), len(octets))
+        room[:size_bytes] = octets[:size_bytes]
+        tls.buffer_updated(size_bytes)
+        octets = octets[size_bytes:]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tables import table
-from tmpmaild.smtp.connections import BadHeader, ProxyHeader, parse
+from tmpmaild.smtp.server import BadProxyHeader, ProxyHeader, parse_proxy_header
 
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 TCP4 = socket.inet_aton("192.0.2.1") + socket.inet_aton("198.51.100.9") + b"\xdc\x04\x00\x19"
@@ -61,14 +61,14 @@ NEXT = {
 @table("name", GOOD)
 def test_a_header_names_the_client_and_ends_before_what_follows(name):
     octets, client = GOOD[name]
-    found = {behind: parse(octets + following) for behind, following in NEXT.items()}
+    found = {behind: parse_proxy_header(octets + following) for behind, following in NEXT.items()}
     assert found == dict.fromkeys(NEXT, ProxyHeader(client, len(octets)))
 
 
 @table("name", GOOD)
 def test_a_header_may_come_octet_by_octet(name):
     octets, _ = GOOD[name]
-    assert {parse(octets[:size]) for size in range(len(octets))} == {None}
+    assert {parse_proxy_header(octets[:size]) for size in range(len(octets))} == {None}
 
 
 BAD = {
@@ -111,14 +111,14 @@ BAD = {
 
 @table("octets", BAD.values())
 def test_what_is_no_header_is_refused(octets):
-    with pytest.raises(BadHeader):
-        parse(octets)
+    with pytest.raises(BadProxyHeader):
+        parse_proxy_header(octets)
 
 
 @pytest.mark.parametrize("octets", [b"E", b"PROXI", b"\r\n\r\nQ", b"\x16"])
 def test_what_cannot_become_a_header_is_refused_at_once(octets):
-    with pytest.raises(BadHeader, match="there is none"):
-        parse(octets)
+    with pytest.raises(BadProxyHeader, match="there is none"):
+        parse_proxy_header(octets)
 
 
 @given(
@@ -130,8 +130,8 @@ def test_whatever_comes_what_was_said_of_its_beginning_holds(start, rest):
     said = None
     for size in range(len(start + rest) + 1):
         try:
-            now = parse((start + rest)[:size])
-        except BadHeader as error:
+            now = parse_proxy_header((start + rest)[:size])
+        except BadProxyHeader as error:
             now = str(error)
         assert said in (None, now)
         said = now

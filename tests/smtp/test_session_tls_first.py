@@ -8,8 +8,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from tmpmaild.smtp import replies
-from tmpmaild.smtp import session as handshake
+from tmpmaild.smtp import replies, session
 
 GREETING = "220 mx.ours.test ESMTP"
 MAIL = ("EHLO client.example", "MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
@@ -54,7 +53,7 @@ async def test_who_speaks_in_the_clear_is_told_nothing(serve, certificate, octet
 
 
 async def test_a_handshake_that_does_not_come_is_given_up(serve, certificate, monkeypatch):
-    monkeypatch.setattr(handshake, "_HANDSHAKE_SECONDS", 0.05)
+    monkeypatch.setattr(session, "_HANDSHAKE_SECONDS", 0.05)
     async with serve(tls=certificate[0], tls_first=True) as house:
         assert await (await house.connect()).rest() == ""
         await house.until(lambda: not house.server.connections.open and not house.server.connections.tasks)

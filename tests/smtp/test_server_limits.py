@@ -6,8 +6,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from tmpmaild.smtp import connections, replies
-from tmpmaild.smtp.bounds import ALLOWANCE_BYTES
+from tmpmaild.smtp import replies, server
+from tmpmaild.smtp.session import ALLOWANCE_BYTES
 
 MAIL = ("MAIL FROM:<a@example.com>", "RCPT TO:<abc@ours.test>", "DATA")
 OTHER = ("127.0.0.2", 0)
@@ -380,7 +380,7 @@ async def test_nothing_of_a_mail_or_an_address_is_logged(serve, caplog):
 async def test_sessions_take_turns_at_mail_that_is_thrown_away(serve, monkeypatch):
     async with serve(max_message_bytes=1000) as house:
         with monkeypatch.context() as slower:
-            slower.setattr(connections, "_DRAIN_SECONDS", 20)
+            slower.setattr(server, "_DRAIN_SECONDS", 20)
             assert house.server.connections.seconds_to_drain() <= 21
             assert 30 < house.server.connections.seconds_to_drain() <= 41
         house.server.connections._next_drain_at = 0.0

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.smtp.bounds import ALLOWANCE_BYTES, Account, Memory, UnknownRecipients
+from tmpmaild.smtp.session import ALLOWANCE_BYTES, MailMemory, MemoryAccount
 
 STEPS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["reserve", "hold", "release"]), st.integers(0, 1 << 18)))
 
 
 @given(STEPS)
 def test_the_bounds_hold_whatever_is_taken_and_all_comes_back(steps):
-    memory = Memory(300_000, 200_000)
-    accounts = [Account(memory, client) for client in ("a", "a", "a", "b", "b", None)]
+    memory = MailMemory(300_000, 200_000)
+    accounts = [MemoryAccount(memory, client) for client in ("a", "a", "a", "b", "b", None)]
     for number, step, size_bytes in steps:
         account = accounts[number]
         account.release() if step == "release" else getattr(account, step)(size_bytes)
@@ -24,15 +24,15 @@ def test_the_bounds_hold_whatever_is_taken_and_all_comes_back(steps):
 
 
 def test_an_allowance_is_free():
-    memory = Memory(0, 0)
-    account = Account(memory, "a")
+    memory = MailMemory(0, 0)
+    account = MemoryAccount(memory, "a")
     assert account.hold(ALLOWANCE_BYTES)
     assert not account.hold(ALLOWANCE_BYTES + 1)
 
 
 def test_what_is_reserved_is_there_when_it_is_needed():
-    memory = Memory(100_000, 100_000)
-    first, second = Account(memory, "a"), Account(memory, "b")
+    memory = MailMemory(100_000, 100_000)
+    first, second = MemoryAccount(memory, "a"), MemoryAccount(memory, "b")
     assert first.reserve(ALLOWANCE_BYTES + 60_000)
     assert not second.reserve(ALLOWANCE_BYTES + 60_000)
     assert first.hold(ALLOWANCE_BYTES + 60_000)
@@ -40,29 +40,17 @@ def test_what_is_reserved_is_there_when_it_is_needed():
 
 
 def test_what_was_reserved_and_does_not_come_is_given_back():
-    memory = Memory(100_000, 100_000)
-    account = Account(memory, "a")
+    memory = MailMemory(100_000, 100_000)
+    account = MemoryAccount(memory, "a")
     assert account.reserve(ALLOWANCE_BYTES + 90_000)
     account.keep(ALLOWANCE_BYTES + 10)
     assert memory.held_bytes == 10
 
 
 def test_a_sender_who_sends_more_than_declared_pays_for_it():
-    memory = Memory(100_000, 100_000)
-    account = Account(memory, "a")
+    memory = MailMemory(100_000, 100_000)
+    account = MemoryAccount(memory, "a")
     assert account.reserve(10)
     assert account.hold(ALLOWANCE_BYTES + 100_000)
     assert not account.hold(ALLOWANCE_BYTES + 100_001)
     assert memory.held_bytes == 0
-
-
-def test_an_exempt_client_and_a_rate_of_zero_have_no_limit():
-    unknown = UnknownRecipients(lambda: 0)
-    assert all(unknown.may_name("a") and unknown.take("a") for _ in range(2000))
-    unknown.limit(1, 1)
-    assert all(unknown.may_name(None) and unknown.take(None) for _ in range(2000))
-    assert unknown.take("a")
-    assert not unknown.may_name("a")
-    assert unknown.may_name("b")
-    unknown.limit(0, 1)
-    assert unknown.may_name("a")

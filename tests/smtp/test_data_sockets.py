@@ -81,9 +81,8 @@ async def test_what_follows_a_false_end_is_never_run_nor_stored_wherever_the_pac
         for cut in range(len(false_end) + 1):
             client = await house.connect()
             await client.begin()
-            (session,) = house.server.connections.open
             client.write(b"hello" + false_end[:cut])
-            await house.until(lambda: session._conversation.received_bytes == 5 + cut)  # noqa: B023 - awaited here
+            await house.until(lambda: house.received_bytes() == 5 + cut)  # noqa: B023 - awaited here
             client.write(false_end[cut:] + forged + b"\r\n.\r\n")
             assert await client.say("QUIT") == [SMUGGLED]
             assert await client.rest() == "221 2.0.0 Bye\r\n"
@@ -101,7 +100,7 @@ async def test_an_endless_command_of_fifty_megabytes_is_cut_off(serve):
             for _ in range(50):
                 client.write(b"x" * 1_000_000)
                 await client.writer.drain()
-                held.append(session._conversation.waiting_bytes)
+                held.append(session._conversation.input.waiting_bytes)
         except ConnectionError:
             pass
         await house.until(lambda: not house.server.connections.open)

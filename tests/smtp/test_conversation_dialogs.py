@@ -24,7 +24,7 @@ from tables import table
 from tmpmaild.mail import addresses
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import Conversation
-from tmpmaild.smtp.replies import Data, DelayedReply, Mail, Recipient, Sender, StartTls
+from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, StartTls
 
 DIALOGS = sorted((Path(__file__).parents[1] / "dialogs").glob("*.txt"))
 DOMAINS = ("ours.test", "second.test")
@@ -81,7 +81,7 @@ class World:
         self.late = 0
 
     def receive(self, octets):
-        self.conversation.receive(octets)
+        self.conversation.input.append(octets)
         while (request := self.conversation.next_request()) is not None:
             if not isinstance(request, StartTls):
                 self.conversation.answer(self.answer(request))
@@ -91,12 +91,12 @@ class World:
             case DelayedReply():
                 self.late += 1
                 return request.reply
-            case Sender():
+            case MailFrom():
                 return replies.SENDER_OK
             case Data():
                 return replies.GO_AHEAD
-            case Mail():
-                return replies.stored("msg_1")
+            case EndOfMail():
+                return replies.STORED
             case Recipient():
                 return self.recipient(request.mailbox)
 

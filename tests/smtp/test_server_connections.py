@@ -180,7 +180,7 @@ async def test_an_ipv6_network_of_64_bits_is_one_client_and_its_neighbour_is_ano
     async with serve(max_connections_per_client=2) as house:
 
         def call(ip):
-            session, line = house.server._new_session(), Line(ip)
+            session, line = house.server._new_protocol(tls_first=False), Line(ip)
             session.connection_made(line)
             return session, line
 

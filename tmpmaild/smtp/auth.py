@@ -1,0 +1,76 @@
+"""AUTH (RFC 4954), sans-I/O: the exchange of one session, which takes any credentials and keeps none."""
+
+import re
+
+from tmpmaild.smtp import replies
+from tmpmaild.smtp.replies import Reply
+
+MAX_RESPONSE_BYTES = 12_288 + 1  # RFC 4954 §4, and the CR of the line's end
+COMMAND = re.compile(rb"(?i:AUTH) ")
+"""How the line begins that may hold a first response."""
+
+_PROMPTS = {
+    b"PLAIN": (replies.NO_CHALLENGE,),  # RFC 4616
+    b"LOGIN": (replies.USER_NAME, replies.PASSWORD),  # no RFC has it, every client does
+}
+_BASE64_GROUP = 4
+_CANCEL = b"*"
+_EMPTY_INITIAL_RESPONSE = b"="
+
+_are_base64_characters = re.compile(rb"[A-Za-z0-9+/]*+={0,2}").fullmatch
+
+
+class SaslExchange:
+    """AUTH in one session where it is offered: whether it is ``under_way`` (the next line is a response) or done.
+
+    ``mechanism`` is the one that has succeeded, "" before.
+    """
+
+    __slots__ = ("_prompts", "_tried", "mechanism", "under_way")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was said: it was in the clear, and now there is TLS (RFC 3207 §4.2)."""
+        self.mechanism = ""
+        self._tried = ""
+        self.under_way = False
+        self._prompts: tuple[Reply, ...] = ()  # those that have not been given
+
+    def begin(self, argument: bytes) -> Reply:
+        """Read what follows AUTH: a mechanism, and perhaps the first response."""
+        if self.mechanism:
+            return replies.BAD_SEQUENCE
+        name, _, response = argument.upper().partition(b" ")
+        if not name:
+            return replies.BAD_ARGUMENT
+        prompts = _PROMPTS.get(name)
+        if prompts is None:
+            return replies.UNKNOWN_MECHANISM
+        self._tried = name.decode()
+        self._prompts = prompts[1:]
+        self.under_way = True
+        if not response:
+            return prompts[0]
+        return self.respond(b"" if response == _EMPTY_INITIAL_RESPONSE else argument.partition(b" ")[2])
+
+    def respond(self, response: bytes) -> Reply:
+        """Take a response: ask for the next, or end the exchange."""
+        if response == _CANCEL:
+            return self._end(replies.AUTH_CANCELLED)
+        if len(response) % _BASE64_GROUP or not _are_base64_characters(response):
+            return self._end(replies.NOT_BASE64)
+        if self._prompts:
+            prompt, self._prompts = self._prompts[0], self._prompts[1:]
+            return prompt
+        self.mechanism = self._tried
+        return self._end(replies.AUTHENTICATED)
+
+    def refuse_long_line(self) -> Reply:
+        """End the exchange, if there is one, and return the reply to a line over the limit."""
+        return self._end(replies.RESPONSE_TOO_LONG) if self.under_way else replies.LINE_TOO_LONG
+
+    def _end(self, reply: Reply) -> Reply:
+        self.under_way = False
+        return reply
