@@ -12,18 +12,7 @@ from tmpmaild.smtp import auth, replies
 from tmpmaild.smtp.auth import SaslExchange
 from tmpmaild.smtp.data import DataReader, Smuggled, TooBig
 from tmpmaild.smtp.parameters import parse_mail, parse_rcpt
-from tmpmaild.smtp.replies import (
-    END_OF_MAIL,
-    HANDSHAKE,
-    Data,
-    DelayedReply,
-    EndOfMail,
-    MailFrom,
-    Recipient,
-    Reply,
-    Request,
-    StartTls,
-)
+from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, Reply, Request, StartTls
 
 MAX_OUTPUT_BYTES = 4 * 1024
 _MAX_RECIPIENTS = 100  # RFC 5321 §4.5.3.1.8: at least 100
@@ -215,7 +204,7 @@ class Conversation:
     def departure(self, *, encrypted: bool) -> tuple[str, str] | None:
         """Return after what a client left that was refused nothing, and why that may be; None if it missed nothing."""
         if encrypted and not self.helo:  # some clients judge a certificate only then
-            return HANDSHAKE, "the client left after it; does it trust the certificate?"
+            return replies.HANDSHAKE, "the client left after it; does it trust the certificate?"
         if self.helo and not self._has_sender:
             offered = f"{'AUTH' if self._auth else 'no AUTH'} and {'STARTTLS' if self._offers_tls else 'no STARTTLS'}"
             return "EHLO", f"the client left without a mail; it was offered {offered}"
@@ -311,7 +300,7 @@ class Conversation:
 
     def _discard_mail(self, reply: Reply) -> None:
         self._transaction = None
-        self._say(reply, END_OF_MAIL)
+        self._say(reply, replies.END_OF_MAIL)
 
     # The verbs (RFC 5321 §4.1.1): what follows each is given, and what is to be said or asked is returned.
 

@@ -151,7 +151,7 @@ class Handler:
         if type(destination) is Reply:
             return destination
         try:
-            refusal = await self._suffer([destination], "rcpt", envelope)
+            refusal = await self._apply_fault([destination], "rcpt", envelope)
             return refusal or envelope.accept(recipient.forward_path, destination, self.clock())
         except Exception as error:  # noqa: BLE001 - logged there
             return our_fault(error)
@@ -171,20 +171,17 @@ class Handler:
             self._unknown.put_back(client)
         return found
 
-    @property
-    def has_faults(self) -> bool:
-        """Whether faults can be ordered."""
-        return self._faults.allowed
-
     def may_refuse_data(self, envelope: SmtpEnvelope) -> bool:
         """Return whether ``answer_data`` must be asked before the mail may come."""
         return bool(self._faults.ordered) and self._faults.has(envelope.destinations, "data")
 
     async def answer_data(self, envelope: SmtpEnvelope, accept: Callable[[], Reply]) -> Reply:
         """Let the mail come as ``accept`` says, unless a refusal was ordered."""
-        return await self._suffer(envelope.destinations, "data", envelope) or accept()
+        return await self._apply_fault(envelope.destinations, "data", envelope) or accept()
 
-    async def _suffer(self, destinations: Sequence[Destination], step: Step, envelope: SmtpEnvelope) -> Reply | None:
+    async def _apply_fault(
+        self, destinations: Sequence[Destination], step: Step, envelope: SmtpEnvelope
+    ) -> Reply | None:
         """Wait as long as a fault that was ordered says; return its reply, None where the delivery goes on."""
         fault = self._faults.take(destinations, step)
         if fault is None:
@@ -196,7 +193,7 @@ class Handler:
 
     async def answer_mail(self, session: Session, envelope: SmtpEnvelope) -> Reply:
         """Store the mail; a 250 says that it is on disk."""
-        if self._faults.ordered and (refusal := await self._suffer(envelope.destinations, "end", envelope)):
+        if self._faults.ordered and (refusal := await self._apply_fault(envelope.destinations, "end", envelope)):
             return refusal
         content, begun = envelope.content or b"", time.monotonic()
         try:

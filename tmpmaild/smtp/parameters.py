@@ -2,15 +2,8 @@
 
 import re
 
-from tmpmaild.mail.addresses import (
-    Mailbox,
-    NonAsciiPath,
-    PathSyntaxError,
-    parse_path,
-    parse_recipient,
-    plain_domain,
-    split_path,
-)
+from tmpmaild.mail import addresses
+from tmpmaild.mail.addresses import Mailbox, parse_path, parse_recipient, plain_domain, split_path
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.replies import MailFrom, Recipient, Reply
 
@@ -56,9 +49,9 @@ def _parse_any_mail(  # noqa: PLR0911 - one check a line, next to its reply
             size_bytes, utf8 = declared
         if path and not parse_path(path, utf8=utf8).domain:
             return replies.BAD_SENDER
-    except NonAsciiPath:
+    except addresses.NonAsciiPath:
         return replies.UTF8_NOT_ASKED_FOR
-    except PathSyntaxError:
+    except addresses.PathSyntaxError:
         return replies.BAD_SENDER
     return MailFrom(path.decode(), size_bytes, parameters.decode(), utf8)
 
@@ -73,9 +66,9 @@ def parse_rcpt(argument: bytes, *, utf8: bool) -> Recipient | Reply:
     try:
         path, parameters = split_path(argument[3:])
         mailbox = parse_recipient(path, utf8=utf8)
-    except NonAsciiPath:
+    except addresses.NonAsciiPath:
         return replies.UTF8_NOT_ASKED_FOR
-    except PathSyntaxError:
+    except addresses.PathSyntaxError:
         return replies.BAD_RECIPIENT
     if parameters:
         return replies.BAD_PARAMETER if _are_parameters(parameters) else replies.BAD_RECIPIENT

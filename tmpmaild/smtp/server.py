@@ -24,7 +24,7 @@ from tmpmaild.measures import Count, Gauge, Histogram, Measure
 from tmpmaild.ratelimit import TokenBuckets, changed_buckets
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.handler import Handler, UnknownRecipients
-from tmpmaild.smtp.replies import MEMORY_FULL, STOPPING, Reply
+from tmpmaild.smtp.replies import Reply
 from tmpmaild.smtp.session import ClientAddress, MailMemory, SmtpConnection
 
 _WATCH_INTERVAL_SECONDS = 5
@@ -39,6 +39,9 @@ _ASK_SECONDS = 2
 # What the server closes by itself, and what ``admit`` has reported with the name of the limit.
 _NOT_REPORTED = frozenset({replies.STOPPING, replies.TIMEOUT, replies.TOO_MANY_CONNECTIONS, replies.BLOCKED_CLIENT})
 _HEADER_SECONDS = 5
+_PUBLIC_AUTH = 'smtp.auth is "any" on %s: clients that have a password configured for this server send it here'
+_PUBLIC_FAULTS = "smtp.faults is on at %s: who creates an address here can keep SMTP connections waiting"
+_PUBLIC_REFUSALS = "smtp.keep_refusals is on at %s: who reaches the API can read who sends mail to whom"
 
 MAX_V1_BYTES: Final = 107
 _MAX_V2_REST_BYTES = 4096  # what follows the 16 octets; addresses and the longest TLVs that proxies send are within it
@@ -93,6 +96,7 @@ class SmtpServer:
         self.connections = Connections(settings, tls, service.blocks.has_client, service.refusals)
         shared = self.connections
         self.handler = Handler(service, shared.unknown, shared.measures.count_mail, clock)
+        self._faults = service.faults
         self._listeners: list[asyncio.Server] = []
         self._tls = tls  # the last there was: what listens with TLS does so until the next start
 
@@ -129,15 +133,13 @@ class SmtpServer:
     def _warn_if_public(self) -> None:
         ips = {listening.getsockname()[0] for listener in self._listeners for listening in listener.sockets}
         public = sorted(filter(is_public, ips))
-        if public and self.connections.settings.offers_auth:
-            text = 'smtp.auth is "any" on %s: clients that have a password configured for this server send it here'
-            log.warning(text, ", ".join(public))
-        if public and self.handler.has_faults:
-            text = "smtp.faults is on at %s: who creates an address here can keep SMTP connections waiting"
-            log.warning(text, ", ".join(public))
-        if public and self.connections.refused.wanted:
-            text = "smtp.keep_refusals is on at %s: who reaches the API can read who sends mail to whom"
-            log.warning(text, ", ".join(public))
+        for is_on, text in (
+            (self.connections.settings.offers_auth, _PUBLIC_AUTH),
+            (self._faults.allowed, _PUBLIC_FAULTS),
+            (self.connections.refused.wanted, _PUBLIC_REFUSALS),
+        ):
+            if public and is_on:
+                log.warning(text, ", ".join(public))
 
     def _new_protocol(self, *, tls_first: bool) -> asyncio.Protocol:
         shared, tls = self.connections, self._tls if tls_first else None
@@ -341,7 +343,7 @@ class SmtpMeasures:
     def count_refusal(self, reply: Reply) -> None:
         """Count a negative reply."""
         self._refusals.add(str(reply.code), reply.enhanced_status)
-        if reply is MEMORY_FULL:
+        if reply is replies.MEMORY_FULL:
             self._memory.add()
 
     def count_refused_connection(self, limit: str) -> None:
@@ -406,7 +408,7 @@ class Arrival(asyncio.Protocol):
 
     def stop(self) -> None:
         """Close the connection; the client is told to come again."""
-        self._refuse(STOPPING)
+        self._refuse(replies.STOPPING)
 
     def abort(self) -> None:
         """Close the connection at once."""

@@ -11,7 +11,6 @@ import ssl
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
-from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from aiosmtpd.smtp import SMTP, Session
@@ -20,17 +19,7 @@ from tmpmaild.clients import LOCAL
 from tmpmaild.smtp import replies
 from tmpmaild.smtp.conversation import MAX_OUTPUT_BYTES, Conversation
 from tmpmaild.smtp.handler import Handler, SmtpEnvelope, our_fault
-from tmpmaild.smtp.replies import (
-    HANDSHAKE,
-    Data,
-    DelayedReply,
-    EndOfMail,
-    MailFrom,
-    Recipient,
-    Reply,
-    Request,
-    StartTls,
-)
+from tmpmaild.smtp.replies import Data, DelayedReply, EndOfMail, MailFrom, Recipient, Reply, Request, StartTls
 
 if TYPE_CHECKING:
     from tmpmaild.smtp.server import Connections
@@ -72,7 +61,11 @@ class SmtpConnection(SMTP):
     _envelope = SmtpEnvelope(MailFrom(""), None)  # until there is a sender
 
     def __init__(
-        self, connections: "Connections", handler: Handler, client: ClientAddress | None, tls_first: SSLContext | None
+        self,
+        connections: "Connections",
+        handler: Handler,
+        client: ClientAddress | None,
+        tls_first: ssl.SSLContext | None,
     ) -> None:
         # The base's constructor builds a stream and searches the handler for hooks: a fifth of a short connection.
         self.loop = connections.loop
@@ -184,12 +177,14 @@ class SmtpConnection(SMTP):
 
     def watch(self, now: float) -> None:
         """Close the connection if the client is idle, too slow or does not read, at loop time ``now``."""
+        data = self._conversation.data
+        trickles = data is not None and not self._waiting and self._rate.is_too_slow(now, data.received_bytes)
         if self._unread_since is not None and now - self._unread_since > _UNREAD_SECONDS:
             self._transport.abort()
-        elif not self._waiting and (now - self._active_at > _IDLE_SECONDS or self._trickles(now)):
+        elif trickles or (not self._waiting and now - self._active_at > _IDLE_SECONDS):
             self._close(replies.TIMEOUT)
-        elif self._conversation.data is not None and now - self._rate.since > _RESERVED_SECONDS:
-            self._account.keep(self._conversation.data.held_bytes)
+        elif data is not None and now - self._rate.since > _RESERVED_SECONDS:
+            self._account.keep(data.held_bytes)
 
     def give_way(self, now: float) -> bool:
         """Close the connection if the client has nothing under way and is idle; return whether it does so."""
@@ -202,10 +197,6 @@ class SmtpConnection(SMTP):
         self._close(replies.IDLE)
         self.loop.call_later(_LAST_WORD_SECONDS, self._transport.abort)  # its place is another's already
         return True
-
-    def _trickles(self, now: float) -> bool:
-        data = self._conversation.data
-        return data is not None and self._rate.is_too_slow(now, data.received_bytes)
 
     # Between the conversation and the handler.
 
@@ -353,23 +344,37 @@ class SmtpConnection(SMTP):
 
     async def _start_tls(self) -> None:
         """Do the TLS handshake, and discard everything received in the clear (RFC 3207 §4.2)."""
-        context = self._connections.tls or self._offered_tls
-        assert context is not None
-        if self.transport is None or self._transport.is_closing():  # a handshake would never end on it
+        transport = self._transport
+        if self.transport is None or transport.is_closing():  # a handshake would never end on it
             self.connection_lost(None)
             return
         octets = self._conversation.tls_started()  # now: commands may come with the end of the handshake
-        hello = octets if self._tls_first else b""  # after STARTTLS it is what was said in the clear
-        failed = partial(self._connections.refused.add, self.remote_ip, HANDSHAKE)
-        transport = await shake_hands(self._transport, self, context, hello, failed)
-        if transport is None:
+        encrypted = await self._shake_hands(octets if self._tls_first else b"")
+        if encrypted is None:
+            transport.abort()
             self.connection_lost(None)  # asyncio does not call it when a connection ends during the handshake
             return
-        self.transport = self._transport = transport
-        transport.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
+        self.transport = self._transport = encrypted
+        encrypted.set_write_buffer_limits(high=_MAX_BUFFERED_BYTES)
         self.session = self._new_session()
-        cipher, version, _ = transport.get_extra_info("cipher")
+        cipher, version, _ = encrypted.get_extra_info("cipher")
         self.session.ssl = {"version": version, "cipher": cipher}
+
+    async def _shake_hands(self, begun: bytes) -> asyncio.Transport | None:
+        """Return the encrypted transport, None if there was no handshake in time; ``begun`` has come of it already."""
+        transport, context = self._transport, self._connections.tls or self._offered_tls
+        assert context is not None
+        transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
+        if begun:
+            self.loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
+        try:
+            return await self.loop.start_tls(
+                transport, self, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+            )
+        except (OSError, ssl.SSLError) as error:
+            log.debug("TLS handshake failed: %s", error)
+            self._connections.refused.add(self.remote_ip, replies.HANDSHAKE, _reason(error))
+            return None
 
     def _close(self, reply: Reply) -> None:
         self._conversation.close(reply)
@@ -483,34 +488,6 @@ class DataRate:
         more_bytes = received_bytes - self._bytes
         self.since, self._bytes = now, received_bytes
         return more_bytes < seconds * _MIN_BYTES_PER_SECOND
-
-
-async def shake_hands(
-    transport: asyncio.Transport,
-    protocol: asyncio.Protocol,
-    context: ssl.SSLContext,
-    begun: bytes,
-    failed: Callable[[str], None],
-) -> asyncio.Transport | None:
-    """Return the encrypted transport; None if there was no handshake in time: then the connection is cut off.
-
-    ``begun`` is what the client has sent of the handshake already; ``failed`` is called with what went wrong.
-    """
-    loop = asyncio.get_running_loop()
-    transport.pause_reading()  # once more: uvloop begins to read after connection_made, whatever that has done
-    if begun:
-        loop.call_soon(_feed, transport, begun)  # after start_tls has set the protocol, before it reads on
-    try:
-        encrypted = await loop.start_tls(
-            transport, protocol, context, server_side=True, ssl_handshake_timeout=_HANDSHAKE_SECONDS
-        )
-    except (OSError, ssl.SSLError) as error:
-        log.debug("TLS handshake failed: %s", error)
-        failed(_reason(error))
-        encrypted = None
-    if encrypted is None:
-        transport.abort()
-    return encrypted
 
 
 def _reason(error: OSError) -> str:
