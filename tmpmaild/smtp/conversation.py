@@ -285,7 +285,8 @@ class Conversation:
             if data.endless:
                 self.close(replies.MESSAGE_WITHOUT_END)
             return False
-        self.input.append(rest)
+        if rest:
+            self.input.append(rest)
         self.data = None
         try:
             content = data.content()

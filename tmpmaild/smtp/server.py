@@ -118,10 +118,9 @@ class SmtpServer:
 
     async def start(self, sockets: Sequence[socket.socket], tls_sockets: Sequence[socket.socket] = ()) -> None:
         """Accept connections on sockets that are bound already; on ``tls_sockets`` they begin with TLS."""
-        for listener in sockets:
-            await self._listen(listener, partial(self._new_protocol, tls_first=False))
-        for listener in tls_sockets:
-            await self._listen(listener, partial(self._new_protocol, tls_first=True))
+        for listeners, tls_first in ((sockets, False), (tls_sockets, True)):
+            for listener in listeners:
+                await self._listen(listener, partial(self._new_protocol, tls_first=tls_first))
         self._warn_if_public()
 
     async def _listen(self, listener: socket.socket, new_protocol: Callable[[], asyncio.BaseProtocol]) -> None:

@@ -115,14 +115,10 @@ class SmtpConnection(SMTP):
         if not self._waiting:
             self._pump()
             if conversation.data is not None and conversation.data.draining and not conversation.closed:
-                self._pause_drain()
+                self._transport.pause_reading()  # discarded mail is read in turns, so that it cannot starve others
+                self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
         elif conversation.input.waiting_bytes > _MAX_BUFFERED_BYTES:
             self._transport.pause_reading()
-
-    def _pause_drain(self) -> None:
-        """Pause until it is this session's turn: discarded mail is read in turns, so that it cannot starve others."""
-        self._transport.pause_reading()
-        self.loop.call_later(self._connections.seconds_to_drain(), self._go_on)
 
     def eof_received(self) -> bool:
         """Keep the connection open until a mail that is being stored is answered; nothing more will be received."""
@@ -390,7 +386,7 @@ class MailMemory:
 
     def __init__(self, max_bytes: int = 0, max_share_bytes: int = 0) -> None:
         self.limit(max_bytes, max_share_bytes)
-        self._shares: Counter[str] = Counter()
+        self._shares: Counter[str | None] = Counter()
         self.held_bytes = 0
 
     def limit(self, max_bytes: int, max_share_bytes: int) -> None:
@@ -407,15 +403,11 @@ class MailMemory:
         if more_bytes > 0 and (self.held_bytes + more_bytes > self._max_bytes or share_bytes > self._max_share_bytes):
             return False
         self.held_bytes += more_bytes
-        if client is not None:
-            self._keep_share(client, share_bytes)
-        return True
-
-    def _keep_share(self, client: str, share_bytes: int) -> None:
         if share_bytes:
             self._shares[client] = share_bytes
         else:
             self._shares.pop(client, None)  # only clients that hold something are in the table
+        return True
 
 
 class MemoryAccount:
