@@ -1,8 +1,7 @@
 """A hostile HTML mail made a page for a sandboxed frame; who may see it and with which headers is not here.
 
-The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. The mail goes
-through ``htmltree`` first, since nh3, which has the last word on what may stay, takes quadratic time for tag
-soup. The addresses of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``. Styles are
+The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. nh3 repairs the mail by the
+HTML standard and has the last word on what may stay; what would cost it much is left out before. The addresses of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``. Styles are
 written by ``cssdeclarations`` and ``csssheets`` alone: nh3's own filter breaks functions within functions.
 """
 
@@ -83,19 +82,19 @@ _TEXT_STYLE = (
 )
 
 
-def mail_page(source: str, body: str, sheet: str = "", *, has_dark_styles: bool = False, width: int = 0) -> str:
+def mail_page(source: str, body: str, markup: str, sheet: str, *, has_dark_styles: bool = False, width: int = 0) -> str:
     """Return the page of a sanitised mail.
 
-    ``body`` is one ``div`` that stands for the mail's body, ``sheet`` the style sheet of the mail, both
-    harmless; of ``source``, the mail as it came, only the doctype is looked at. ``width`` are the pixels that the
-    mail takes whatever the frame has: in a narrower one it is shown smaller.
+    ``body`` is an empty ``div`` with the attributes of the mail's body, ``markup`` is what it holds, ``sheet`` is the
+    style sheet of the mail, all harmless; of ``source``, the mail as it came, only the doctype is looked at. ``width``
+    are the pixels that the mail takes whatever the frame has: in a narrower one it is shown smaller.
     """
     doctype, quirks = _mode(source)
     fit = _fit(width + _MARGINS) if _NARROWEST < width <= _WIDEST else ""
     own = f"{_MAIL_STYLE}{quirks}{fit}{'' if has_dark_styles else _DARK}"
     styles = f'<style id="{DARK_ID}">{own}</style>' + (f"<style>{sheet}</style>" if sheet else "")
-    inner = body.removeprefix("<div").removesuffix("</div>")
-    return f"{doctype}{_HEAD}{styles}<body{inner}{_SIZE if fit else ''}</body>"
+    opened = body.removeprefix("<div").removesuffix("</div>")
+    return f"{doctype}{_HEAD}{styles}<body{opened}{markup}{_SIZE if fit else ''}</body>"
 
 
 def _fit(width: int) -> str:
@@ -217,7 +216,7 @@ class _Mail:
     def __init__(self, images: Mapping[str, str], *, remote_images: bool) -> None:
         self._images = images
         self._loads_remote = remote_images
-        self._tree = htmltree.Tree(htmltokens.inset)
+        self._bounds = htmltree.Bounds(htmltokens.inset)
         self._sources: list[str] = []
         self._source_characters = 0
         self._styles = StyleAttributes()
@@ -239,7 +238,7 @@ class _Mail:
                 if tags > MAX_TAGS:
                     return False
                 self._take(kind, text, attributes)
-            self._markup = f"{htmltokens.start_tag('div', self._body)}{self._tree.markup()}</div>"
+            self._markup = self._bounds.markup()
         except htmltree.TooLargeError:
             return False
         octets = self._markup.encode()
@@ -252,23 +251,24 @@ class _Mail:
 
     def page(self, source: str) -> str:
         """Return the page of what may stay, with the addresses of its images."""
+        body = _CLEANER.clean(htmltokens.start_tag("div", self._body))
         markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
-        sheet = self._sheet.written(self._elements, self._tree.depth)
+        sheet = self._sheet.written(self._elements, self._bounds.depth)
         # A sheet that asks for the width of the screen adapts the mail to it.
         width = 0 if "(max-width" in sheet else self._width
         has_dark_styles = f"#{DARK_ID}:target" in sheet
-        return mail_page(source, markup, sheet, has_dark_styles=has_dark_styles, width=width)
+        return mail_page(source, body, markup, sheet, has_dark_styles=has_dark_styles, width=width)
 
     def _take(self, kind: str, text: str, attributes: str) -> None:
         if kind == "text":
-            self._tree.text(_escaped(text))
+            self._bounds.text(_escaped(text))
         elif kind == "sheet":
             if self._sheet_media is not None:
                 self._sheet.add(text, self._sheet_media)
         elif kind == "start":
             self._start(text, attributes_of(attributes))
         elif (name := _SHOWN_AS.get(text, text)) in _ELEMENTS:
-            self._tree.end(name)
+            self._bounds.end(name)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._remote_images += htmltokens.remote_backgrounds(attributes)
@@ -284,9 +284,9 @@ class _Mail:
             kept = self._allowed(name, attributes)
             tag = htmltokens.start_tag(name, kept)
             if name in htmltree.VOIDS:
-                self._tree.void(name, tag)
+                self._bounds.void(name, tag)
             else:
-                self._tree.start(name, tag)
+                self._bounds.start(name, tag)
             if (width := htmltokens.fixed_width(kept)) and not self._adapts(name, kept):
                 self._width = max(self._width, width + self._inset(name, tag))
 
@@ -296,8 +296,8 @@ class _Mail:
     def _inset(self, name: str, tag: str) -> int:
         """Return the pixels left and right of an element of a fixed width that was just opened; cells shrink."""
         if name == "table" or "box-sizing:border-box" in tag:  # its width includes its own padding
-            return self._tree.inset - htmltokens.inset(tag)
-        return self._tree.inset if name in htmltree.BLOCKS else 0
+            return self._bounds.inset - htmltokens.inset(tag)
+        return self._bounds.inset if name in htmltree.BLOCKS else 0
 
     def _allowed(self, name: str, attributes: dict[str, str]) -> dict[str, str]:
         return htmltokens.allowed(name, attributes, self._styles)
@@ -321,7 +321,7 @@ class _Mail:
             written = {"src": f"cid:{len(self._sources) - 1}"} | written
         else:
             written |= htmltokens.placeholder(written)
-        self._tree.void("img", htmltokens.start_tag("img", written))
+        self._bounds.void("img", htmltokens.start_tag("img", written))
 
     def _source(self, address: str) -> str:
         """Return the address to load an image from, "" for none or a blocked one; a remote one is counted."""

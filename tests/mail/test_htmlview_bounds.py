@@ -1,0 +1,159 @@
+"""Tag soup keeps its meaning, but not what would cost a parser much."""
+
+import re
+
+import nh3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tables import table
+from tmpmaild.mail.htmltree import (
+    BLOCKS,
+    FORMATTING,
+    INLINE,
+    MAX_DEPTH,
+    MAX_FORMATTING,
+    TABLE_PARTS,
+    VOIDS,
+    Bounds,
+    TooLargeError,
+)
+from tmpmaild.mail.htmlview import render
+
+PARSER = nh3.Cleaner(tags=FORMATTING | INLINE | BLOCKS | TABLE_PARTS | VOIDS, attributes={}, link_rel=None)
+
+
+def bounded(soup):
+    bounds = Bounds()
+    for slash, name, text in re.findall(r"<(/?)(\w+)[^>]*>|([^<]+)", soup):
+        if text:
+            bounds.text(text)
+        elif slash:
+            bounds.end(name)
+        elif name in VOIDS:
+            bounds.void(name, f"<{name}>")
+        else:
+            bounds.start(name, f"<{name}>")
+    return bounds
+
+
+def repaired(soup):
+    """Return what the parser makes of bounded soup."""
+    return PARSER.clean(bounded(soup).markup())
+
+
+def depth_of(markup):
+    depth = deepest = 0
+    for slash, name in re.findall(r"<(/?)(\w+)>", markup):
+        if name not in VOIDS | {"col"}:
+            depth += -1 if slash else 1
+            deepest = max(deepest, depth)
+    assert depth == 0
+    return deepest
+
+
+@table(
+    "soup",
+    [
+        "a<p>b<p>c",
+        "<ul><li>a<p>b<li>c<ul><li>d</ul>e</ul></li>",
+        "<dl><dt>a<dd>b<dt>c",
+        "<h1>a<h2>b</h1>c",
+        "<b><i>a</b>b</i>c",
+        "<p><b>a<p>b</b>c",
+        "<b><p>a</b>b</p>c",
+        "<a><div>a</a>b<a>c</div>d",
+        "</p></b></td></table></div></div>a</br>",
+        "<table>a<th>b<tr><div>c</div><caption>d<col><tbody><td><table><table><td><b>e<td>f</table>g",
+    ],
+)
+def test_soup_within_the_bounds_is_written_as_it_comes(soup):
+    assert bounded(soup).markup() == soup
+
+
+def test_line_ends_at_the_start_of_preformatted_text_are_dropped():
+    assert bounded("<pre>\n\na\n").markup() == "<pre>a\n"
+
+
+@pytest.mark.parametrize("tag", ["<div>", "<b>", "<span>", "<ul><li>", "<table><tr><td>", "<h1><i>", "<table><td><b>"])
+def test_depth_has_a_bound_and_text_has_none(tag):
+    markup = repaired((tag + "x") * 2000)
+    assert depth_of(markup) <= 2 * MAX_DEPTH  # with what a parser adds to tables
+    assert markup.count("x") == 2000
+
+
+def test_formatting_open_at_once_has_a_bound_in_each_cell():
+    markup = repaired("<b>" * 20 + "x" + "<table><td>" + "<i>" * 20 + "y</table>")
+    assert markup.count("<b>") == markup.count("<i>") == MAX_FORMATTING
+
+
+@pytest.mark.parametrize("between", ["<p>", "<li>", "</div><div>", "<div><p>", "</p>", "</div></div>"])
+def test_formatting_counts_on_behind_the_blocks_that_end_around_it(between):
+    assert repaired(f"x<b>{between}" * 20 + "y").rpartition("x")[2].count("<b>") <= MAX_FORMATTING + 1
+
+
+def test_formatting_that_is_well_formed_is_not_ended_early_by_the_end_tags_of_what_was_left_out():
+    assert repaired("<b>" * 9 + "x" + "</b>" * 8 + "y</b>").endswith("y</b>")
+
+
+def test_an_end_tag_that_does_not_reach_all_blocks_leaves_the_formatting_open():
+    soup = ("<b>" + "<div>" * 9 + "</b>" + "</div>" * 9) * 20 + "x"
+    assert repaired(soup).partition("x")[2] == "</b>" * MAX_FORMATTING
+
+
+@pytest.mark.parametrize(
+    "soup",
+    [
+        "<b>" * 8 + "<p>x" * 5000,
+        "<p>" + "<font>" * 100 + "<li>x" * 5000,
+        ("<b><i><u><s>" + "<div>" * 7 + "</b>" + "</div>" * 7) * 1000,
+        ("<b>" + "<div>" * 9 + "</b>" + "</div>" * 9) * 1000,
+    ],
+)
+def test_formatting_that_is_made_anew_has_a_bound(soup):
+    assert len(repaired(soup)) < 500_000
+
+
+def test_the_markup_has_a_bound():
+    with pytest.raises(TooLargeError):
+        bounded("<p>" * 400_000)
+
+
+def test_end_tags_do_not_end_the_body():
+    assert render("</div></body></div><p>a</div>b", {}, remote_images=False).html.endswith("<body><p>ab</p></body>")
+
+
+NAMES = sorted(FORMATTING | INLINE | BLOCKS | TABLE_PARTS | VOIDS)
+COMMON = "a b font i p div ul li table tr td th caption col span h1 h2 dd img hr".split()
+NAME = st.sampled_from(NAMES) | st.sampled_from(COMMON)
+PIECES = NAME.map("<{}>".format) | NAME.map("</{}>".format) | st.sampled_from(["x", " "])
+# No more formatting than may be open at once, nor line ends, of which some are dropped.
+SOUPS = st.lists(PIECES, max_size=40).filter(
+    lambda soup: sum(one[1:-1] in FORMATTING for one in soup) <= MAX_FORMATTING
+)
+
+
+@settings(max_examples=6 * settings().max_examples)
+@given(SOUPS.map("".join))
+def test_the_structure_is_what_a_parser_of_the_standard_makes_of_the_soup(soup):
+    view = render(soup, {}, remote_images=True).html
+    inner = re.search(r"<body>(.*)</body>", view, re.DOTALL)[1]
+    assert re.findall(r"</?\w+", inner) == re.findall(r"</?\w+", PARSER.clean(soup))
+
+
+@settings(deadline=None)
+@given(st.lists(PIECES, max_size=9), st.lists(PIECES, max_size=5), st.integers(1, 400))
+def test_repeated_soup_gets_neither_deep_nor_large(before, repeated, times):
+    soup = "".join(before + repeated * times)
+    bounds = bounded(soup)
+    markup = PARSER.clean(bounds.markup())
+    assert depth_of(markup) <= 2 * bounds.depth + 3 * MAX_FORMATTING
+    assert len(markup) < 20 * len(soup) + 600_000
+
+
+@settings(deadline=None)
+@given(st.lists(PIECES, max_size=40))
+def test_words_are_never_dropped(pieces):
+    words = re.sub("<[^>]*>", "", repaired("".join(pieces)))
+    assert words.count("x") == pieces.count("x")
