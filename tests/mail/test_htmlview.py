@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from sheets import assert_harmless_sheet
 from tables import table
-from tmpmaild.mail import htmltokens, htmltree
+from tmpmaild.mail import htmlview
+from tmpmaild.mail.htmltokens import ELEMENTS
 from tmpmaild.mail.htmlview import MAX_CHARACTERS, MAX_IMAGE_CHARACTERS, MAX_TAGS, content_ids, render, render_text
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
-ELEMENTS = htmltree.FORMATTING | htmltree.INLINE | htmltree.BLOCKS | htmltree.VOIDS | htmltree.TABLE_PARTS
 ADDED = {"target", "rel", "referrerpolicy"}
 ADDRESSES = {
     "href": re.compile(r"(?:https?://|mailto:).+", re.DOTALL),
@@ -51,7 +51,7 @@ def body(html, images=None, *, remote_images=False):
     if "<body" not in page:
         return page
     [(_, attributes), *_] = Reader(page).tags
-    assert_harmless(htmltokens.start_tag("div", attributes))
+    assert_harmless(htmlview.start_tag("div", attributes))
     return re.fullmatch(r"<body[^>]*>(.*)</body>", page, re.DOTALL)[1]
 
 
@@ -66,7 +66,7 @@ def assert_harmless(page):
     assert reader.oddities == []
     for name, attributes in reader.tags:
         assert name in ELEMENTS
-        allowed = htmltokens.ANYWHERE | ADDED | {"a": {"href"}, "img": {"src", "alt", "role"}}.get(name, set())
+        allowed = htmlview.ANYWHERE | ADDED | {"a": {"href"}, "img": {"src", "alt", "role"}}.get(name, set())
         assert attributes.keys() <= allowed
         for key in attributes.keys() & ADDRESSES.keys():
             assert ADDRESSES[key].fullmatch(attributes[key])

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import tinycss2
 
-from tmpmaild.mail.htmltree import names
+from tmpmaild.mail.htmltokens import names
 
 Node = Any  # of tinycss2.ast, which has no types
 

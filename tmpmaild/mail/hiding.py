@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import islice
 
 from tmpmaild.mail import sheets as cssselectors
-from tmpmaild.mail.htmltokens import Budget
-from tmpmaild.mail.htmltree import BLOCKS, names
+from tmpmaild.mail.htmltokens import BLOCKS, Budget, names
 
 _MAX_VALUE_CHARACTERS = 200
 # What makes room in a box that has none of its own.

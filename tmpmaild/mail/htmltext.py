@@ -12,8 +12,7 @@ from itertools import islice
 
 from tmpmaild.mail import charsets, hiding
 from tmpmaild.mail.hiding import Cascade, sheets_of
-from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped
-from tmpmaild.mail.htmltree import names
+from tmpmaild.mail.htmltokens import Budget, attributes_of, names, tokens, unescaped
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000

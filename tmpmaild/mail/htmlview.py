@@ -1,25 +1,577 @@
 """A hostile HTML mail made a page for a sandboxed frame; who may see it and with which headers is not here.
 
-The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. nh3 repairs the mail by the
-HTML standard and has the last word on what may stay; what would cost it much is left out before. The addresses of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``. Styles are
-written by ``cssdeclarations`` and ``csssheets`` alone: nh3's own filter breaks functions within functions.
+The page loads nothing but ``data:`` images, and ``https:`` ones when they are asked for. nh3 repairs tag soup as
+browsers do and has the last word on what may stay; ``Bounds`` leaves out before what would cost it much. The addresses
+of images are put in after nh3: it need not read megabytes of them, nor allow ``data:``. Styles are written by ``css``
+and ``sheets`` alone: nh3's own filter breaks functions within functions.
 """
 
 import html as entities
 import re
+from collections import Counter
 from collections.abc import Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 from urllib.parse import unquote
 
 import nh3
 from msgspec import Struct
 
-from tmpmaild.mail import charsets, htmltokens, htmltree
+from tmpmaild.mail import charsets
 from tmpmaild.mail.css import StyleAttributes
 from tmpmaild.mail.htmltext import to_text
-from tmpmaild.mail.htmltokens import Budget, attributes_of, tokens, unescaped, unescaped_attribute
-from tmpmaild.mail.sheets import DARK_ID, LIGHT_ID, Sheet
+from tmpmaild.mail.htmltokens import (
+    BLOCKS,
+    ELEMENTS,
+    FORMATTING,
+    INLINE,
+    TABLE_PARTS,
+    VOIDS,
+    Budget,
+    attributes_of,
+    names,
+    tokens,
+    unescaped,
+    unescaped_attribute,
+)
+from tmpmaild.mail.sheets import DARK_ID, LIGHT_ID, Sheet, own_name, own_names
+
+MAX_CHARACTERS = 4 * 1024 * 1024
+MAX_TAGS = 20_000
+MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
+# nh3 takes quadratic time to write "&" and what begins with 0xC2 in UTF-8, as a no-break space does (U+0080 to U+00BF):
+# 0.1 s for so many in a row, 3 s for eight times as many.
+MAX_ESCAPED = 50_000
+_MAX_ALT_CHARACTERS = 1000
+_MAX_CONTENT_IDS = 1000
+_MAX_BODY_CHARACTERS = 4096
+
+# One set for all elements: an attribute on an element that does not know it does nothing.
+ANYWHERE = names(
+    "align bgcolor border cellpadding cellspacing class clear color colspan dir face height hspace id lang "
+    "leftmargin link marginheight marginwidth noshade nowrap rowspan size span start style text title topmargin type "
+    "valign value vlink vspace width"
+)
+SCHEMES = names("http https mailto")
+REL = "noopener noreferrer nofollow"
+# Controls work nowhere in a view, but what they hold keeps its place; ``type`` tells our style sheet what it was.
+_SHOWN_AS: Final = {"button": "span", "fieldset": "div", "form": "div", "label": "span", "legend": "div"}
+_CLEANER = nh3.Cleaner(
+    tags=ELEMENTS,
+    attributes={"*": ANYWHERE, "a": {"href"}, "img": {"src", "alt", "role"}},
+    url_schemes=SCHEMES | {"cid"},
+    url_relative="deny",
+    link_rel=REL,
+    set_tag_attribute_values={"a": {"target": "_blank"}, "img": {"referrerpolicy": "no-referrer"}},
+)
+
+_INLINE_IMAGE = re.compile(
+    r"data:image/(?:png|gif|jpe?g|webp|bmp|avif);(?:[\w=.-]++;)?base64,[A-Za-z0-9+/=]++", re.IGNORECASE
+)
+# Browsers take any number of slashes of either kind.
+_REMOTE_IMAGE = re.compile(r"(?:https?:[/\\]*+|[/\\]{2,}+)(?=.)", re.IGNORECASE)
+_IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
+_CONTENT_ID = re.compile(r"""=\s*+(?:"\s*+cid:([^"]*+)"|'\s*+cid:([^']*+)'|cid:([^\s"'>]++))""", re.IGNORECASE)
+# nh3 writes no bare quote and no bare "<" but in tags, so text cannot look like this.
+_NUMBERED_IMAGE = re.compile(r'(?<=<img src=")cid:([0-9]++)(?=")')
+_TEXT_NOTE = "<p><em>This mail is too large or too intricate to be shown as it was designed. This is its text.</em></p>"
+
+
+class View(Struct, frozen=True):
+    """A page for a sandboxed frame, and how many remote images the mail would have loaded."""
+
+    html: str
+    remote_images: int
+
+
+def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View:
+    """Make a page of the HTML of a mail; never raises, and what costs too much is shown as text.
+
+    ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). A remote image shows its
+    alternative text in the size that the mail states, unless remote images are asked for; ``http:`` ones are then
+    fetched over ``https:``, since the frame allows no others. The ones counted are those of ``img``, of
+    ``background`` attributes and of styles; the latter two are never loaded. Of a mail shown as text those up to
+    the bound are counted.
+    """
+    mail = _Mail(images, remote_images=remote_images)
+    source = charsets.scrub(html[: MAX_CHARACTERS + 1])
+    if len(html) > MAX_CHARACTERS or not mail.read(source):
+        return View(text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
+    return View(mail.page(source), mail.remote_images)
+
+
+def render_text(text: str) -> View:
+    """Make a page of the text of a mail that has no HTML."""
+    return View(text_page(text), remote_images=0)
+
+
+def titled(page: str, title: str, time: str) -> str:
+    """Return a page with a title for its tab; on paper the title and the time stand above the mail."""
+    printed = _PRINTED % _css_string(f"{title[:_HEAD_CHARACTERS]} · {time}")
+    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<title>{entities.escape(title)}</title>{printed}", 1)
+
+
+def content_ids(html: str) -> frozenset[str]:
+    """Return the Content-IDs that the HTML may show as images, a thousand at most.
+
+    A quick look at the source: it may name some that ``render`` will not ask for.
+    """
+    references = {match[1] or match[2] or match[3] for match in _CONTENT_ID.finditer(html[:MAX_CHARACTERS])}
+    found = (_content_id(unescaped_attribute(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
+    return frozenset(found) - {""}
+
+
+def _content_id(reference: str) -> str:
+    """Decode what follows ``cid:`` (RFC 2392, section 2); some clients write the angle brackets too."""
+    return unquote(reference).strip().removeprefix("<").removesuffix(">")
+
+
+class _Mail:
+    """One mail on its way to be a page: its markup and the addresses of its images, by number."""
+
+    def __init__(self, images: Mapping[str, str], *, remote_images: bool) -> None:
+        self._images = images
+        self._loads_remote = remote_images
+        self._bounds = Bounds()
+        self._sources: list[str] = []
+        self._source_characters = 0
+        self._styles = StyleAttributes()
+        self._sheet = Sheet()
+        self._elements = 0
+        self._sheet_media: str | None = ""
+        self._body: dict[str, str] = {}
+        self._markup = ""
+        self._remote_images = 0
+        self._width = 0
+
+    def read(self, source: str) -> bool:
+        """Take in the HTML; False when it passes a bound."""
+        tags = 0
+        try:
+            for kind, text, attributes in tokens(source, Budget(), sheets=True):
+                tags += kind != "text"
+                self._elements += kind == "start"
+                if tags > MAX_TAGS:
+                    return False
+                self._take(kind, text, attributes)
+            self._markup = self._bounds.markup()
+        except TooLargeError:
+            return False
+        octets = self._markup.encode()
+        return octets.count(b"&") + octets.count(b"\xc2") <= MAX_ESCAPED
+
+    @property
+    def remote_images(self) -> int:
+        """How many remote images the mail would have loaded."""
+        return self._remote_images + self._sheet.remote_images
+
+    def page(self, source: str) -> str:
+        """Return the page of what may stay, with the addresses of its images."""
+        body = _CLEANER.clean(start_tag("div", self._body))
+        markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
+        sheet = self._sheet.written(self._elements, self._bounds.depth)
+        # A sheet that asks for the width of the screen adapts the mail to it.
+        width = 0 if "(max-width" in sheet else self._width
+        has_dark_styles = f"#{DARK_ID}:target" in sheet
+        return mail_page(source, body, markup, sheet, has_dark_styles=has_dark_styles, width=width)
+
+    def _take(self, kind: str, text: str, attributes: str) -> None:
+        if kind == "text":
+            self._bounds.text(_escaped(text))
+        elif kind == "sheet":
+            if self._sheet_media is not None:
+                self._sheet.add(text, self._sheet_media)
+        elif kind == "start":
+            self._start(text, attributes_of(attributes))
+        elif (name := _SHOWN_AS.get(text, text)) in ELEMENTS:
+            self._bounds.end(name)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._remote_images += remote_backgrounds(attributes)
+        if name in _SHOWN_AS:
+            name, attributes = _SHOWN_AS[name], attributes | {"type": name}
+        if name in ("body", "html"):
+            self._take_body(self._allowed(name, attributes))
+        elif name == "style":
+            self._sheet_media = attributes.get("media", "") if _is_css(attributes) else None
+        elif name in ("img", "image"):
+            self._image(attributes)
+        elif name in ELEMENTS:
+            kept = self._allowed(name, attributes)
+            tag = start_tag(name, kept)
+            if name in VOIDS:
+                self._bounds.void(name, tag)
+            else:
+                self._bounds.start(name, tag)
+            if (width := fixed_width(kept)) and not self._adapts(name, kept):
+                self._width = max(self._width, width + self._inset(name, tag))
+
+    def _adapts(self, name: str, attributes: dict[str, str]) -> bool:
+        return "width:" not in attributes.get("style", "") and self._sheet.adapts(name, attributes.get("class", ""))
+
+    def _inset(self, name: str, tag: str) -> int:
+        """Return the pixels left and right of an element of a fixed width that was just opened; cells shrink."""
+        if name == "table" or "box-sizing:border-box" in tag:  # its width includes its own padding
+            return self._bounds.inset - inset(tag)
+        return self._bounds.inset if name in BLOCKS else 0
+
+    def _allowed(self, name: str, attributes: dict[str, str]) -> dict[str, str]:
+        return allowed(name, attributes, self._styles)
+
+    def _take_body(self, attributes: dict[str, str]) -> None:
+        """Merge the attributes of ``html`` and of each ``body``; the first counts, styles and classes add up."""
+        merged = {**self._body, **{key: value for key, value in attributes.items() if key not in self._body}}
+        for key, mark in (("style", ";"), ("class", " ")):
+            before, more = self._body.get(key, ""), attributes.get(key, "")
+            if before and more and len(before) < _MAX_BODY_CHARACTERS:
+                merged[key] = f"{before}{mark}{more}"
+        self._body = merged
+
+    def _image(self, attributes: dict[str, str]) -> None:
+        """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
+        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | self._allowed("img", attributes)
+        source = self._source(attributes.get("src", "").translate(_IGNORED_IN_ADDRESSES).strip())
+        self._source_characters += len(source)
+        if source and self._source_characters <= MAX_IMAGE_CHARACTERS:
+            self._sources.append(entities.escape(source))
+            written = {"src": f"cid:{len(self._sources) - 1}"} | written
+        else:
+            written |= placeholder(written)
+        self._bounds.void("img", start_tag("img", written))
+
+    def _source(self, address: str) -> str:
+        """Return the address to load an image from, "" for none or a blocked one; a remote one is counted."""
+        if address[:4].lower() == "cid:":
+            source = self._images.get(_content_id(address[4:]), "")
+            return source if source.startswith("data:image/") else ""
+        if remote := _REMOTE_IMAGE.match(address):
+            self._remote_images += 1
+            return f"https://{address[remote.end() :]}" if self._loads_remote else ""
+        address = address.replace(" ", "")
+        return address if _INLINE_IMAGE.fullmatch(address) else ""
+
+
+def _is_css(attributes: dict[str, str]) -> bool:
+    """Return whether a style element holds CSS, and not what a tool makes CSS of."""
+    return attributes.get("type", "").strip().lower() in ("", "text/css")
+
+
+def _escaped(text: str) -> str:
+    """Write text anew, so that a reference or a line end cannot be read in two ways."""
+    text = unescaped(text).replace("\r\n", "\n").replace("\r", "\n")
+    return entities.escape(text, quote=False)
+
+
+_SPANS = names("colspan rowspan span")
+_SPAN = re.compile(r"[1-9][0-9]?")
+_PLAIN = re.compile(r"[\w\s#%.,;:()'\"+/*&-]{0,200}+")
+_FREE = names("class id style title")
+_RENAMED = {"class": own_names, "id": own_name}
+_ANY_TEXT = re.compile(r".{0,4096}+", re.DOTALL)
+_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f\x7f]", re.IGNORECASE)
+_CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
+
+_PIXELS = re.compile(r"(?<![\w-])(width|height)\s*+:\s*+([0-9]+)px")
+_FIXED_WIDTH = re.compile(r"(?<![\w-])(?:min-)?width:([0-9]{3,4})(?:\.[0-9]++)?px")
+# As they are written in a tag here.
+_PADDING = re.compile(r"(?<![\w-])padding(-left|-right|):([^;\"]+)")
+_PIXELS_ALONE = re.compile(r"([0-9]{1,3})(?:\.[0-9]++)?px")
+_CELL_PADDING = re.compile(r' cellpadding="([0-9]{1,3})"')
+_MIN_PICTURE_PIXELS = 24
+_WIDE_PIXELS = 100
+
+# A parenthesis ends the unquoted form too, so that a row of unclosed ones is read once.
+_REMOTE_STYLE_URL = re.compile(r"url\(\s*+[\"']?\s*+(?:https?:)?//", re.IGNORECASE)
+
+
+def start_tag(name: str, attributes: Mapping[str, str]) -> str:
+    """Write a start tag with attributes that may be in double quotes whatever they hold."""
+    written = "".join(f' {key}="{entities.escape(value)}"' for key, value in attributes.items())
+    return f"<{name}{written}>"
+
+
+def allowed(name: str, attributes: Mapping[str, str], styles: StyleAttributes) -> dict[str, str]:
+    """Return the attributes that an element may keep; the source of an image is none of them."""
+    kept = {key: value for key, value in attributes.items() if key in ANYWHERE and _value_of(key).fullmatch(value)}
+    for key, renamed in _RENAMED.items():
+        if key in kept:
+            kept[key] = renamed(kept[key])
+    if declarations := styles.written(kept.pop("style", "")):
+        kept["style"] = declarations
+    if name == "a" and (address := link(attributes.get("href", ""))):
+        kept["href"] = address
+    return kept
+
+
+def _value_of(key: str) -> re.Pattern[str]:
+    if key in _SPANS:
+        return _SPAN
+    return _ANY_TEXT if key in _FREE else _PLAIN
+
+
+def link(address: str) -> str:
+    """Return an address of the web or of mail as a browser reads it, or "" for any other."""
+    address = address.translate(_IGNORED_IN_ADDRESSES).strip(_CONTROLS_AND_SPACE)
+    return address if _LINK.match(address) else ""
+
+
+def placeholder(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return what marks an image that is not shown: as a spacer without words, or as too small for its words."""
+    stated = dict(_PIXELS.findall(attributes.get("style", "")))
+    sizes = [stated.get(side) or attributes.get(side, "") for side in ("width", "height")]
+    width, height = (int(size[:5]) if size.isascii() and size.isdigit() else None for size in sizes)
+    if alt := attributes.get("alt"):
+        return {"role": "img", "title": attributes.get("title", alt)} if (width or _WIDE_PIXELS) < _WIDE_PIXELS else {}
+    is_picture = min(width or 0, height or 0) >= _MIN_PICTURE_PIXELS
+    return {} if is_picture else {"role": "presentation"}
+
+
+def fixed_width(attributes: Mapping[str, str]) -> int:
+    """Return how many pixels an element takes whatever the screen has, 0 if it adapts; of attributes that may stay."""
+    style = attributes.get("style", "")
+    if "width:" in style:
+        return 0 if "max-width:" in style else max(map(int, _FIXED_WIDTH.findall(style)), default=0)
+    width = attributes.get("width", "").removesuffix("px")
+    return int(width[:5]) if width.isascii() and width.isdigit() else 0
+
+
+def inset(tag: str) -> int:
+    """Return how many pixels of an element's width its padding takes, as far as its tag says."""
+    if "padding" not in tag:
+        return 0
+    cells = _CELL_PADDING.search(tag)
+    left = right = int(cells[1]) if cells else 0
+    for side, value in _PADDING.findall(tag):
+        found = [_PIXELS_ALONE.match(one) for one in value.split()]
+        sizes = [int(one[1]) if one else 0 for one in found] or [0]  # as in a title that says "padding: "
+        _, at_right, _, at_left = ([*sizes, sizes[1]] if len(sizes) == 3 else 4 * sizes)[:4]  # noqa: PLR2004 - as in CSS
+        left = left if side == "-right" else at_left
+        right = right if side == "-left" else at_right
+    return left + right
+
+
+def remote_backgrounds(attributes: Mapping[str, str]) -> int:
+    """Return how many remote images the attributes would load behind an element."""
+    address = attributes.get("background", "").strip().lower()
+    return address.startswith(("http:", "https:", "//")) + len(_REMOTE_STYLE_URL.findall(attributes.get("style", "")))
+
+
+MAX_DEPTH = 256
+MAX_MARKUP_CHARACTERS = 1024 * 1024
+MAX_FORMATTING = 8  # open in one cell
+MAX_REPEATED_CHARACTERS = 256 * 1024  # of formatting that is made anew
+_NODE_CHARACTERS = 32  # as which an element counts besides its tag
+_MAX_CROSSED = 8  # blocks out of which an end tag moves formatting
+
+_PARAGRAPH = names("p")
+_TABLE = names("table")
+_HEADINGS = names("h1 h2 h3 h4 h5 h6")
+_CELLS = names("caption td th")
+_SCOPE = names("caption table td th")
+_SPECIAL = BLOCKS | TABLE_PARTS
+# An item ends the one before it, whatever of these stands between them.
+_PASSED_BY_ITEMS = names("address div p")
+_ITEMS = {"li": names("li"), "dd": names("dd dt"), "dt": names("dd dt")}
+# What a part of a table lies in.
+_PARENTS = {
+    "td": names("table tbody tfoot thead tr"),
+    "th": names("table tbody tfoot thead tr"),
+    "tr": names("table tbody tfoot thead"),
+    "col": names("colgroup table"),
+}
+
+
+class TooLargeError(Exception):
+    """The markup would pass ``MAX_MARKUP_CHARACTERS``."""
+
+
+class _Element:
+    """An open element; ``around`` is the formatting that is open around the cell that it is."""
+
+    __slots__ = ("around", "inset", "name", "size")
+
+    def __init__(self, name: str, tag: str) -> None:
+        self.name = name
+        self.size = len(tag) + _NODE_CHARACTERS
+        self.inset = inset(tag)
+        self.around: list[_Element] = []
+
+
+class Bounds:
+    """Tag soup written as it comes, without the tags that would cost its parser too much.
+
+    A parser that follows the HTML standard makes unclosed formatting anew in each block, and looks through what is open
+    for each tag: 24 KB of ``<b>`` and ``<p>`` become a tree of nearly 1 GiB. So this follows what the parser has open
+    (section 13.2.6 of https://html.spec.whatwg.org), as far as the costs depend on it.
+
+    Names must be of the sets above, tags are written as they are given, text must be escaped.
+    ``depth`` is how deep they have been nested.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._written: list[str] = []
+        self._characters = 0
+        self._repeatable = MAX_REPEATED_CHARACTERS
+        self._open: list[_Element] = []
+        # Goes on behind the blocks that end around it, until its own end tag or that of its cell.
+        self._formatting: list[_Element] = []
+        self._count = Counter[str]()
+        self._left_out = Counter[str]()
+
+    @property
+    def inset(self) -> int:
+        """How many pixels of the width the padding of the open elements takes."""
+        return sum(element.inset for element in self._open)
+
+    def markup(self) -> str:
+        """Return what was written; the parser closes what is open."""
+        return "".join(self._written)
+
+    def text(self, escaped: str) -> None:
+        """Write text."""
+        if self._written and self._written[-1].startswith("<pre"):
+            escaped = escaped.lstrip("\n")  # a parser drops the first, so a second pass would drop another
+        if escaped and not escaped.isspace():
+            self._repeat_formatting()
+        self._write(escaped)
+
+    def void(self, name: str, tag: str) -> None:
+        """Write a tag that holds nothing."""
+        if name == "hr":
+            self._close_innermost(_PARAGRAPH)
+        self._repeat_formatting()
+        self._write(tag)
+
+    def start(self, name: str, tag: str) -> None:
+        """Write the tag of an element; one that lies too deep is left out, not what it holds."""
+        if name in TABLE_PARTS:
+            if not self._make_room_in_table(name):
+                return
+        elif name in BLOCKS:
+            self._make_room_for_block(name)
+        else:
+            if name == "a":
+                self._end_formatting("a")
+            self._repeat_formatting()
+        if len(self._open) >= MAX_DEPTH or (name in FORMATTING and not self._may_format()):
+            self._left_out[name] += 1
+            return
+        self._write(tag)
+        if name != "col":
+            element = _Element(name, tag)
+            self._push(element)
+            if name in FORMATTING:
+                self._formatting.append(element)
+            elif name in _CELLS:
+                element.around, self._formatting = self._formatting, []
+
+    def end(self, name: str) -> None:
+        """Write an end tag, unless its start was left out."""
+        if self._left_out[name]:
+            self._left_out[name] -= 1
+            return
+        self._write(f"</{name}>")
+        if name in FORMATTING:
+            self._end_formatting(name)
+        elif name in TABLE_PARTS:
+            self._close_innermost(frozenset((name,)), _TABLE)
+        elif name in INLINE:
+            self._close_innermost(frozenset((name,)), _SPECIAL)
+        else:
+            self._close_innermost(_HEADINGS if name in _HEADINGS else frozenset((name,)))
+
+    def _write(self, piece: str) -> None:
+        self._characters += len(piece)
+        if self._characters > MAX_MARKUP_CHARACTERS:
+            raise TooLargeError
+        self._written.append(piece)
+
+    def _push(self, element: _Element) -> None:
+        self._open.append(element)
+        self._count[element.name] += 1
+        self.depth = max(self.depth, len(self._open))
+
+    def _close_to(self, depth: int) -> None:
+        for element in reversed(self._open[depth:]):
+            self._count[element.name] -= 1
+            if element.name in _CELLS:
+                self._formatting = element.around
+        del self._open[depth:]
+
+    def _innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> int:
+        """Return the depth of the innermost open element of these names within the barriers, or -1."""
+        if any(self._count[name] for name in wanted):
+            for depth in range(len(self._open) - 1, -1, -1):
+                name = self._open[depth].name
+                if name in wanted:
+                    return depth
+                if name in barriers:
+                    break
+        return -1
+
+    def _close_innermost(self, wanted: frozenset[str], barriers: frozenset[str] = _SCOPE) -> None:
+        depth = self._innermost(wanted, barriers)
+        if depth >= 0:
+            self._close_to(depth)
+
+    def _make_room_for_block(self, name: str) -> None:
+        if name in _ITEMS:
+            self._close_innermost(_ITEMS[name], _SPECIAL - _PASSED_BY_ITEMS)
+        self._close_innermost(_PARAGRAPH)
+        if name in _HEADINGS and self._open and self._open[-1].name in _HEADINGS:
+            self._close_to(len(self._open) - 1)
+
+    def _make_room_in_table(self, name: str) -> bool:
+        """Close what ends before a part of a table; False where there is no table for it."""
+        if name == "table":
+            depth = self._innermost(_SCOPE)
+            if depth >= 0 and self._open[depth].name == "table":  # a table between cells ends the one around it
+                self._close_to(depth)
+            self._close_innermost(_PARAGRAPH)
+            return True
+        depth = self._innermost(_PARENTS.get(name, _TABLE), frozenset())
+        if depth >= 0:
+            self._close_to(depth + 1)
+        return depth >= 0
+
+    def _may_format(self) -> bool:
+        return len(self._formatting) < MAX_FORMATTING and self._repeatable > 0
+
+    def _repeat_formatting(self) -> None:
+        """Count what the parser makes anew before text: the formatting whose block has ended."""
+        ended = list(takewhile(lambda element: element not in self._open, reversed(self._formatting)))
+        for element in ended if self._repeatable <= 0 else ():
+            self._write(f"</{element.name}>")
+            self._formatting.remove(element)
+        for element in reversed(ended) if self._repeatable > 0 else ():
+            self._repeatable -= element.size
+            self._push(element)
+
+    def _end_formatting(self, name: str) -> None:
+        element = next((one for one in reversed(self._formatting) if one.name == name), None)
+        if element is None:
+            self._close_innermost(frozenset((name,)), _SPECIAL)
+        elif element not in self._open:
+            self._formatting.remove(element)
+        else:
+            self._move_formatting(element, self._open.index(element))
+
+    def _move_formatting(self, element: _Element, depth: int) -> None:
+        """End formatting as the parser does: moved into each block that lies in it, with what lies between them."""
+        inner = self._open[depth + 1 :]
+        crossed = sum(one.name in _SPECIAL for one in inner)
+        if any(one.name == "table" for one in inner):
+            return
+        if not crossed:
+            self._close_to(depth)
+        else:
+            self._count[element.name] -= 1
+            del self._open[depth]
+            self._repeatable -= crossed * sum(one.size for one in self._formatting)
+        if crossed < _MAX_CROSSED:
+            self._formatting.remove(element)
+
 
 _HEAD = (
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -42,7 +594,6 @@ _DOCTYPE = re.compile(r"(?is)(?>(?:[\s\ufeff]++|<!--.*?-->|<\?[^>]*+>)*)<!doctyp
 _DOCTYPE_CHARACTERS = 10_000
 _ALMOST = re.compile(r"xhtml 1\.0 (?:transitional|frameset)|html 4\.01 (?:transitional|frameset).*http", re.DOTALL)
 _QUIRKY = re.compile(r"html (?:2|3|4\.0\b(?!1)|4\.01 (?:transitional|frameset))")
-
 # Mails are written for white paper: their colours cannot be turned dark one by one.
 _MAIL_STYLE = (
     ":root{color-scheme:only light;font-family:Helvetica,Arial,sans-serif;overflow-wrap:break-word}"
@@ -110,12 +661,6 @@ def text_page(text: str, note: str = "") -> str:
     return f"{_STANDARD}{_HEAD}{_TEXT_STYLE}{note}<pre>\n{entities.escape(text, quote=False)}</pre>"
 
 
-def titled(page: str, title: str, time: str) -> str:
-    """Return a page with a title for its tab; on paper the title and the time stand above the mail."""
-    printed = _PRINTED % _css_string(f"{title[:_HEAD_CHARACTERS]} · {time}")
-    return page.replace(_END_OF_HEAD, f"{_END_OF_HEAD}<title>{entities.escape(title)}</title>{printed}", 1)
-
-
 def _css_string(text: str) -> str:
     """Write a text as a string of CSS, with nothing in it that could end the string or its element."""
     return '"' + re.sub(r"[^\w .@:-]", lambda match: f"\\{ord(match[0]):x} ", text, flags=re.ASCII) + '"'
@@ -130,217 +675,3 @@ def _mode(source: str) -> tuple[str, str]:
     if doctype is None or _QUIRKY.search(identifiers):
         return _ALMOST_STANDARD, _QUIRKS
     return _STANDARD, ""
-
-
-MAX_CHARACTERS = 4 * 1024 * 1024
-MAX_TAGS = 20_000
-MAX_IMAGE_CHARACTERS = 8 * 1024 * 1024
-# nh3 takes quadratic time to write "&" and what begins with 0xC2 in UTF-8, as a no-break space does (U+0080 to U+00BF):
-# 0.1 s for so many in a row, 3 s for eight times as many.
-MAX_ESCAPED = 50_000
-_MAX_ALT_CHARACTERS = 1000
-_MAX_CONTENT_IDS = 1000
-_MAX_BODY_CHARACTERS = 4096
-
-_ELEMENTS: Final = htmltree.FORMATTING | htmltree.INLINE | htmltree.BLOCKS | htmltree.VOIDS | htmltree.TABLE_PARTS
-# Controls work nowhere in a view, but what they hold keeps its place; ``type`` tells our style sheet what it was.
-_SHOWN_AS: Final = {"button": "span", "fieldset": "div", "form": "div", "label": "span", "legend": "div"}
-_CLEANER = nh3.Cleaner(
-    tags=_ELEMENTS,
-    attributes={"*": htmltokens.ANYWHERE, "a": {"href"}, "img": {"src", "alt", "role"}},
-    url_schemes=htmltokens.SCHEMES | {"cid"},
-    url_relative="deny",
-    link_rel=htmltokens.REL,
-    set_tag_attribute_values={"a": {"target": "_blank"}, "img": {"referrerpolicy": "no-referrer"}},
-)
-
-_INLINE_IMAGE = re.compile(
-    r"data:image/(?:png|gif|jpe?g|webp|bmp|avif);(?:[\w=.-]++;)?base64,[A-Za-z0-9+/=]++", re.IGNORECASE
-)
-# Browsers take any number of slashes of either kind.
-_REMOTE_IMAGE = re.compile(r"(?:https?:[/\\]*+|[/\\]{2,}+)(?=.)", re.IGNORECASE)
-_IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
-_CONTENT_ID = re.compile(r"""=\s*+(?:"\s*+cid:([^"]*+)"|'\s*+cid:([^']*+)'|cid:([^\s"'>]++))""", re.IGNORECASE)
-# nh3 writes no bare quote and no bare "<" but in tags, so text cannot look like this.
-_NUMBERED_IMAGE = re.compile(r'(?<=<img src=")cid:([0-9]++)(?=")')
-
-_TEXT_NOTE = "<p><em>This mail is too large or too intricate to be shown as it was designed. This is its text.</em></p>"
-
-
-class View(Struct, frozen=True):
-    """A page for a sandboxed frame, and how many remote images the mail would have loaded."""
-
-    html: str
-    remote_images: int
-
-
-def render(html: str, images: Mapping[str, str], *, remote_images: bool) -> View:
-    """Make a page of the HTML of a mail; never raises, and what costs too much is shown as text.
-
-    ``images`` maps Content-IDs without angle brackets to ``data:`` URLs (RFC 2392). A remote image shows its
-    alternative text in the size that the mail states, unless remote images are asked for; ``http:`` ones are then
-    fetched over ``https:``, since the frame allows no others. The ones counted are those of ``img``, of
-    ``background`` attributes and of styles; the latter two are never loaded. Of a mail shown as text those up to
-    the bound are counted.
-    """
-    mail = _Mail(images, remote_images=remote_images)
-    source = charsets.scrub(html[: MAX_CHARACTERS + 1])
-    if len(html) > MAX_CHARACTERS or not mail.read(source):
-        return View(text_page(to_text(html), _TEXT_NOTE), mail.remote_images)
-    return View(mail.page(source), mail.remote_images)
-
-
-def render_text(text: str) -> View:
-    """Make a page of the text of a mail that has no HTML."""
-    return View(text_page(text), remote_images=0)
-
-
-def content_ids(html: str) -> frozenset[str]:
-    """Return the Content-IDs that the HTML may show as images, a thousand at most.
-
-    A quick look at the source: it may name some that ``render`` will not ask for.
-    """
-    references = {match[1] or match[2] or match[3] for match in _CONTENT_ID.finditer(html[:MAX_CHARACTERS])}
-    found = (_content_id(unescaped_attribute(reference or "")) for reference in islice(references, _MAX_CONTENT_IDS))
-    return frozenset(found) - {""}
-
-
-def _content_id(reference: str) -> str:
-    """Decode what follows ``cid:`` (RFC 2392, section 2); some clients write the angle brackets too."""
-    return unquote(reference).strip().removeprefix("<").removesuffix(">")
-
-
-class _Mail:
-    """One mail on its way to be a page: its markup and the addresses of its images, by number."""
-
-    def __init__(self, images: Mapping[str, str], *, remote_images: bool) -> None:
-        self._images = images
-        self._loads_remote = remote_images
-        self._bounds = htmltree.Bounds(htmltokens.inset)
-        self._sources: list[str] = []
-        self._source_characters = 0
-        self._styles = StyleAttributes()
-        self._sheet = Sheet()
-        self._elements = 0
-        self._sheet_media: str | None = ""
-        self._body: dict[str, str] = {}
-        self._markup = ""
-        self._remote_images = 0
-        self._width = 0
-
-    def read(self, source: str) -> bool:
-        """Take in the HTML; False when it passes a bound."""
-        tags = 0
-        try:
-            for kind, text, attributes in tokens(source, Budget(), sheets=True):
-                tags += kind != "text"
-                self._elements += kind == "start"
-                if tags > MAX_TAGS:
-                    return False
-                self._take(kind, text, attributes)
-            self._markup = self._bounds.markup()
-        except htmltree.TooLargeError:
-            return False
-        octets = self._markup.encode()
-        return octets.count(b"&") + octets.count(b"\xc2") <= MAX_ESCAPED
-
-    @property
-    def remote_images(self) -> int:
-        """How many remote images the mail would have loaded."""
-        return self._remote_images + self._sheet.remote_images
-
-    def page(self, source: str) -> str:
-        """Return the page of what may stay, with the addresses of its images."""
-        body = _CLEANER.clean(htmltokens.start_tag("div", self._body))
-        markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
-        sheet = self._sheet.written(self._elements, self._bounds.depth)
-        # A sheet that asks for the width of the screen adapts the mail to it.
-        width = 0 if "(max-width" in sheet else self._width
-        has_dark_styles = f"#{DARK_ID}:target" in sheet
-        return mail_page(source, body, markup, sheet, has_dark_styles=has_dark_styles, width=width)
-
-    def _take(self, kind: str, text: str, attributes: str) -> None:
-        if kind == "text":
-            self._bounds.text(_escaped(text))
-        elif kind == "sheet":
-            if self._sheet_media is not None:
-                self._sheet.add(text, self._sheet_media)
-        elif kind == "start":
-            self._start(text, attributes_of(attributes))
-        elif (name := _SHOWN_AS.get(text, text)) in _ELEMENTS:
-            self._bounds.end(name)
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._remote_images += htmltokens.remote_backgrounds(attributes)
-        if name in _SHOWN_AS:
-            name, attributes = _SHOWN_AS[name], attributes | {"type": name}
-        if name in ("body", "html"):
-            self._take_body(self._allowed(name, attributes))
-        elif name == "style":
-            self._sheet_media = attributes.get("media", "") if _is_css(attributes) else None
-        elif name in ("img", "image"):
-            self._image(attributes)
-        elif name in _ELEMENTS:
-            kept = self._allowed(name, attributes)
-            tag = htmltokens.start_tag(name, kept)
-            if name in htmltree.VOIDS:
-                self._bounds.void(name, tag)
-            else:
-                self._bounds.start(name, tag)
-            if (width := htmltokens.fixed_width(kept)) and not self._adapts(name, kept):
-                self._width = max(self._width, width + self._inset(name, tag))
-
-    def _adapts(self, name: str, attributes: dict[str, str]) -> bool:
-        return "width:" not in attributes.get("style", "") and self._sheet.adapts(name, attributes.get("class", ""))
-
-    def _inset(self, name: str, tag: str) -> int:
-        """Return the pixels left and right of an element of a fixed width that was just opened; cells shrink."""
-        if name == "table" or "box-sizing:border-box" in tag:  # its width includes its own padding
-            return self._bounds.inset - htmltokens.inset(tag)
-        return self._bounds.inset if name in htmltree.BLOCKS else 0
-
-    def _allowed(self, name: str, attributes: dict[str, str]) -> dict[str, str]:
-        return htmltokens.allowed(name, attributes, self._styles)
-
-    def _take_body(self, attributes: dict[str, str]) -> None:
-        """Merge the attributes of ``html`` and of each ``body``; the first counts, styles and classes add up."""
-        merged = {**self._body, **{key: value for key, value in attributes.items() if key not in self._body}}
-        for key, mark in (("style", ";"), ("class", " ")):
-            before, more = self._body.get(key, ""), attributes.get(key, "")
-            if before and more and len(before) < _MAX_BODY_CHARACTERS:
-                merged[key] = f"{before}{mark}{more}"
-        self._body = merged
-
-    def _image(self, attributes: dict[str, str]) -> None:
-        """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
-        written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | self._allowed("img", attributes)
-        source = self._source(attributes.get("src", "").translate(_IGNORED_IN_ADDRESSES).strip())
-        self._source_characters += len(source)
-        if source and self._source_characters <= MAX_IMAGE_CHARACTERS:
-            self._sources.append(entities.escape(source))
-            written = {"src": f"cid:{len(self._sources) - 1}"} | written
-        else:
-            written |= htmltokens.placeholder(written)
-        self._bounds.void("img", htmltokens.start_tag("img", written))
-
-    def _source(self, address: str) -> str:
-        """Return the address to load an image from, "" for none or a blocked one; a remote one is counted."""
-        if address[:4].lower() == "cid:":
-            source = self._images.get(_content_id(address[4:]), "")
-            return source if source.startswith("data:image/") else ""
-        if remote := _REMOTE_IMAGE.match(address):
-            self._remote_images += 1
-            return f"https://{address[remote.end() :]}" if self._loads_remote else ""
-        address = address.replace(" ", "")
-        return address if _INLINE_IMAGE.fullmatch(address) else ""
-
-
-def _is_css(attributes: dict[str, str]) -> bool:
-    """Return whether a style element holds CSS, and not what a tool makes CSS of."""
-    return attributes.get("type", "").strip().lower() in ("", "text/css")
-
-
-def _escaped(text: str) -> str:
-    """Write text anew, so that a reference or a line end cannot be read in two ways."""
-    text = unescaped(text).replace("\r\n", "\n").replace("\r", "\n")
-    return entities.escape(text, quote=False)

@@ -11,12 +11,12 @@ from typing import Final
 
 from tmpmaild.mail import css
 from tmpmaild.mail.css import Node, RefusedError, declarations_of, nodes_of, rules_of, without_space
-from tmpmaild.mail.htmltree import BLOCKS, FORMATTING, INLINE, TABLE_PARTS, VOIDS, names
+from tmpmaild.mail.htmltokens import ELEMENTS, names
 
 PREFIX = "m_"
 # Of no weight: the body and what is in it, not the rest of this page.
 SCOPE = ":where(body,body *)"
-ELEMENTS: Final = FORMATTING | INLINE | BLOCKS | VOIDS | TABLE_PARTS | names("body html")
+_TYPES: Final = ELEMENTS | names("body html")
 PSEUDO_CLASSES: Final = names(
     "active any-link empty first-child first-of-type focus focus-visible focus-within hover last-child last-of-type "
     "link only-child only-of-type root visited"
@@ -156,7 +156,7 @@ def _compound(nodes: list[Node], depth: int) -> tuple[str, bool]:
 
 
 def _type(node: Node) -> str:
-    if node.lower_value not in ELEMENTS:
+    if node.lower_value not in _TYPES:
         raise RefusedError
     return str(node.lower_value)
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmpmaild.mail import htmltokens
+from tmpmaild.mail import htmlview
 from tmpmaild.mail.css import StyleAttributes
-from tmpmaild.mail.htmltokens import fixed_width, link, remote_backgrounds, start_tag
+from tmpmaild.mail.htmlview import fixed_width, link, remote_backgrounds, start_tag
 
 
 def allowed(name, attributes):
-    return htmltokens.allowed(name, attributes, StyleAttributes())
+    return htmlview.allowed(name, attributes, StyleAttributes())
 
 
 def test_only_known_attributes_with_plain_values_stay():
