@@ -1,5 +1,6 @@
-"""Prints how often the first code and link of mails are right: python tools/finding_rates.py tests/codes/blind/*.jsonl.
+"""Prints how often the first code and link of mails are right: python tools/finding_rates.py FILE.jsonl...
 
+The project's own files are in ``tests/findings/blind``.
 A mail is a line of JSON: ``subject``, ``text``, ``html``; ``code`` to be found first (null for none) and other
 spellings of it in ``also_accept``; ``link`` to be found first, or null.
 """

@@ -4,8 +4,7 @@ from enum import IntEnum
 
 import pytest
 
-from tmpmaild.findings import links
-from tmpmaild.findings.codes import candidates
+from tmpmaild.findings import candidates, links
 from tmpmaild.findings.lexicon import Lexicon, fold
 
 

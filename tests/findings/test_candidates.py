@@ -2,8 +2,8 @@
 
 import pytest
 
-from tmpmaild.findings.codes import candidates as codeshapes
-from tmpmaild.findings.codes.candidates import Kind
+from tmpmaild.findings import candidates
+from tmpmaild.findings.candidates import Kind
 
 
 @pytest.mark.parametrize(
@@ -27,39 +27,39 @@ from tmpmaild.findings.codes.candidates import Kind
     ],
 )
 def test_a_text_becomes_lines(text, lines):
-    assert codeshapes.plain_lines(text) == lines
+    assert candidates.plain_lines(text) == lines
 
 
 def test_a_line_of_inhuman_length_is_broken_between_words():
-    pieces = codeshapes.plain_lines("word " * 1000)
+    pieces = candidates.plain_lines("word " * 1000)
     assert max(map(len, pieces)) <= 800
     assert "".join(pieces).count("word") == 1000
     assert all(piece.strip().endswith("word") for piece in pieces)
 
 
 def test_of_very_many_lines_the_beginning_is_read():
-    assert len(codeshapes.plain_lines("word\n" * 10_000)) == codeshapes.MAX_LINES
+    assert len(candidates.plain_lines("word\n" * 10_000)) == candidates.MAX_LINES
 
 
 def test_of_very_many_numbers_the_first_are_looked_at():
-    found = codeshapes.find(["123456, " * 1000])
-    assert len(found[0]) == codeshapes.MAX_SHAPES
+    found = candidates.find(["123456, " * 1000])
+    assert len(found[0]) == candidates.MAX_SHAPES
 
 
 def test_a_shape_knows_its_line_and_place():
-    (shape,) = codeshapes.find(["none", "it is 481 516 here"])[1]
+    (shape,) = candidates.find(["none", "it is 481 516 here"])[1]
     assert (shape.start, shape.end, shape.value, shape.kind) == (6, 13, "481516", Kind.DIGITS)
 
 
 def test_a_year_of_a_date_is_no_shape_and_an_armenian_full_stop_ends_one():
-    assert not codeshapes.find(["2026年11月23日", "2026년 11월"])
-    assert [shape.value for shape in codeshapes.find(["481516\u0589"])[0]] == ["481516"]
+    assert not candidates.find(["2026年11月23日", "2026년 11월"])
+    assert [shape.value for shape in candidates.find(["481516\u0589"])[0]] == ["481516"]
 
 
 def test_minutes_behind_an_ascii_comma_do_not_belong_to_a_number():
-    (shape,) = codeshapes.find(["码481516,5分钟"])[0]
+    (shape,) = candidates.find(["码481516,5分钟"])[0]
     assert (shape.end, shape.value) == (7, "481516")
-    assert not codeshapes.find(["481516,50元"])
+    assert not candidates.find(["481516,50元"])
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_minutes_behind_an_ascii_comma_do_not_belong_to_a_number():
     ],
 )
 def test_a_shape_knows_what_it_is_made_of(line, kinds):
-    assert [shape.kind for shapes in codeshapes.find([line]).values() for shape in shapes] == kinds
+    assert [shape.kind for shapes in candidates.find([line]).values() for shape in shapes] == kinds
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_shape_knows_what_it_is_made_of(line, kinds):
 )
 def test_some_shapes_look_more_like_a_code_than_others(better, worse):
     def score(line):
-        shapes = codeshapes.find([line]).get(0, [])
+        shapes = candidates.find([line]).get(0, [])
         return shapes[0].score if shapes else 0
 
     assert score(better) > score(worse)

@@ -1,15 +1,15 @@
-"""A line of a mail: what may be a code in it, and its cues, each with the meaning it has in its phrase.
+"""What the words of a line say of the numbers in it, and how surely numbers that no noun names are codes all the same.
 
-Which number a cue names is for ``judging.py``.
+A cue means what it means in its phrase (``Line``); which number a noun names is told by ``naming``; how numbers are set
+in the mail is rated by ``rate_by_signs``.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tmpmaild.findings import lexicon
-from tmpmaild.findings.codes import candidates
-from tmpmaild.findings.codes.candidates import (
+from tmpmaild.findings import candidates, lexicon
+from tmpmaild.findings.candidates import (
     COLONS,
     DETERMINERS,
     LEXICON,
@@ -279,6 +279,12 @@ def _is_harmless(line: Line, found: re.Match[str]) -> bool:
     return any(mark.cue in _KNOWN and (mark.start == start or mark.end == end) for mark in line.marks)
 
 
+_JOINED = 1.0
+_JOINED_FROM_BEHIND = 0.98
+_OTP_ELSEWHERE = 0.6
+_NOUN_ELSEWHERE = 0.5
+COUNTED = 0.3
+
 _NAMING_CHARACTERS = 12
 _NEAR_CHARACTERS = 60
 _WORDS_OF_IT = 2
@@ -381,12 +387,12 @@ def _is_of_one_phrase(line: Line, noun: Mark, name: Mark, *, is_opened: bool) ->
 def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
     """Return how closely a noun is joined to a number behind it."""
     if is_joined(line, noun, shape):
-        return candidates.JOINED
+        return _JOINED
     if shape.kind not in TYPED:
         return 0
     if _COUNTED.match(line.text, shape.end) and not line.follows(shape, Cue.IS):
-        return candidates.COUNTED
-    return candidates.OTP_ELSEWHERE if noun.cue is Cue.OTP else candidates.NOUN_ELSEWHERE
+        return COUNTED
+    return _OTP_ELSEWHERE if noun.cue is Cue.OTP else _NOUN_ELSEWHERE
 
 
 def _noun_behind(line: Line, index: int) -> Mark | None:
@@ -407,13 +413,23 @@ def _closeness_from_behind(line: Line, noun: Mark, shape: Shape) -> float:
     if shape.kind is Kind.WORDS or is_heading:
         return 0
     if line.follows(shape, Cue.IS):
-        return candidates.JOINED
+        return _JOINED
     if not gap[:2].strip().isalnum() and (shape.kind is not Kind.YEAR or gap[:1] in "])"):
-        return candidates.JOINED_FROM_BEHIND
+        return _JOINED_FROM_BEHIND
     between = {mark.cue for mark in line.marks if shape.end <= mark.start < noun.start}
     is_many = line.text[noun.end - 1] in "sS"  # "1234 one-time codes"
-    return 0 if noun.cue is not Cue.OTP or between & OTHER_KINDS or is_many else candidates.OTP_ELSEWHERE
+    return 0 if noun.cue is not Cue.OTP or between & OTHER_KINDS or is_many else _OTP_ELSEWHERE
 
+
+LEAST = 0.45
+
+# What the signs of mail weigh together, at least 0, makes a number a code that no noun names.
+_WITHOUT_SIGNS = -2.75
+_EACH_WEIGHT = 0.04
+_MOST_BY_SIGNS = 0.7
+SIGNS: dict[str, float] = lexicon.load("signs")
+
+_MOST_AROUND = sum(weight for sign, weight in SIGNS.items() if weight > 0 and sign.startswith("around"))
 
 _MOST_LINES = 300
 _FEWEST_LINES = 2
@@ -507,14 +523,14 @@ class _Counted:
         return above if is_short or above.text.endswith(COLONS) else None
 
 
-def weigh(mail: Mail) -> dict[str, float]:
+def rate_by_signs(mail: Mail) -> dict[str, float]:
     """Return the values that are set as codes are, with their confidence."""
     if sum(bool(line.text) for line in mail.lines) < _FEWEST_LINES:
         return {}
     counted = _Counted(mail)
     found: dict[str, float] = {}
     for one in counted.placed:
-        confidence = candidates.of_signs(_signs(counted, one))
+        confidence = _of_signs(_signs(counted, one))
         if confidence:
             found[one.shape.value] = max(confidence, found.get(one.shape.value, 0))
     return found
@@ -530,7 +546,7 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
         return set()
     signs = {one.place, *mail.competition(one), *_of_shape(one.shape), *_of_place(mail, one), *_named("own", own)}
     signs |= {*_of_names(mail, one), *_named("subject", mail.cues(0, mail.first))}
-    if candidates.may_be_code(signs):  # the words around take the most time
+    if _may_be_code(signs):  # the words around take the most time
         signs |= set(_around(mail, one))
     return signs
 
@@ -615,3 +631,18 @@ def _names(mail: _Counted, one: _Placed) -> set[Cue]:
     if one.place == "alone" and below and below[0].text[:1].islower():
         return set(below[0].cues)
     return {mark.cue for mark in line.marks if 0 <= one.shape.start - mark.end <= _NAMING_CHARACTERS}
+
+
+def _weight(signs: Iterable[str]) -> float:
+    return _WITHOUT_SIGNS + sum([SIGNS.get(sign, 0) for sign in signs])
+
+
+def _may_be_code(signs: Iterable[str]) -> bool:
+    """Return whether the words around can still make a number with these signs a code."""
+    return _weight(signs) + _MOST_AROUND > 0
+
+
+def _of_signs(signs: Iterable[str]) -> float:
+    """Return the confidence that signs give together, 0 where they speak against a code."""
+    weight = _weight(signs)
+    return min(LEAST + _EACH_WEIGHT * weight, _MOST_BY_SIGNS) if weight > 0 else 0
