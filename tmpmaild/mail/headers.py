@@ -1,4 +1,4 @@
-"""Header fields: finding them, decoding their text, reading parameters; no mailboxes and nothing about parts.
+"""Header fields: finding them, decoding their text, reading parameters and address lists; nothing about parts.
 
 A *raw value* is a field body, unfolded, whose octets above 127 are kept as ``surrogateescape`` does.
 Structure is always read from raw values and only its pieces are decoded, so an encoded comma or angle
@@ -109,10 +109,11 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
         warnings[NO_FIELD] = None
     if found.is_cut:
         warnings[HEADER_CUT] = None
-    return [
-        (name, _unfolded(value, warnings) if len(value) > _PLAIN_CHARACTERS or "\n" in value else value.strip(" \t\r"))
-        for name, value in found.fields
-    ]
+    fields = []
+    for name, value in found.fields:
+        is_long = len(value) > _PLAIN_CHARACTERS or "\n" in value
+        fields.append((name, _unfolded(value, warnings) if is_long else value.strip(" \t\r")))
+    return fields
 
 
 def is_read(name: str) -> bool:
