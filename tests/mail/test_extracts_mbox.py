@@ -54,17 +54,17 @@ def expected(mail):
 @example([b"", b"\n", b"\n\n", b"From \n\nFrom x", b">From ", b"a\r\n\r\n", b"no line end"])
 def test_all_mails_are_read_back_as_they_are(tmp_path_factory, some):
     path = tmp_path_factory.getbasetemp() / "test_mbox"
-    octets = b"".join(extracts.entry(source(), mail) for mail in some)
+    octets = b"".join(extracts.mbox_entry(source(), mail) for mail in some)
     assert read_back(path, octets) == list(map(expected, some))
 
 
 @given(st.lists(mails, max_size=30), st.sampled_from([1, 2, 3, 7]))
 def test_where_a_mail_is_sliced_makes_no_difference(some, size_bytes):
     mail = b"".join(some)
-    whole = extracts.entry(source(), b"Received: x\r\n", mail)
+    whole = extracts.mbox_entry(source(), b"Received: x\r\n", mail)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(extracts, "_SLICE_BYTES", size_bytes)
-        assert extracts.entry(source(), b"Received: x\r\n", mail) == whole
+        assert extracts.mbox_entry(source(), b"Received: x\r\n", mail) == whole
 
 
 def test_no_mail_is_quoted_in_one_go():
@@ -74,7 +74,7 @@ def test_no_mail_is_quoted_in_one_go():
 
 
 def test_the_first_line_names_the_sender_and_the_time_in_utc():
-    part = extracts.entry(source(), b"Subject: x\r\n\r\nFrom here\r\n>From there\r\n")
+    part = extracts.mbox_entry(source(), b"Subject: x\r\n\r\nFrom here\r\n>From there\r\n")
     assert part == (b"From ann@example.org Mon Sep 21 14:13:20 2026\nSubject: x\n\n>From here\n>>From there\n\n")
 
 
@@ -82,12 +82,12 @@ def test_the_first_line_names_the_sender_and_the_time_in_utc():
     "sender", ["", '"a b"@x.test', "x\n\nFrom y", "jörg@x.test", "a\0@x.test", "a\u2028b", "\ud800"]
 )
 def test_a_sender_that_is_not_one_word_of_ascii_is_not_in_it(sender):
-    assert extracts.entry(source(sender), b"x").startswith(b"From MAILER-DAEMON Mon Sep 21 14:13:20 2026\nx\n\n")
+    assert extracts.mbox_entry(source(sender), b"x").startswith(b"From MAILER-DAEMON Mon Sep 21 14:13:20 2026\nx\n\n")
 
 
 @pytest.mark.parametrize("piece", [b">", b"\n>", b"From ", b"\nFrom ", b"\r", b"\r\n", b">From "])
 def test_a_mail_of_the_worst_lines_takes_no_longer_than_its_size(piece):
     mail = piece * (4_000_000 // len(piece))
     begun = time.process_time()
-    extracts.entry(source(), mail)
+    extracts.mbox_entry(source(), mail)
     assert time.process_time() - begun < 5

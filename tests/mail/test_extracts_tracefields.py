@@ -28,7 +28,7 @@ def fields(
     time_ms=1_790_000_000_999,
 ):
     source = Source(ID, time_ms, Envelope(sender, (recipient,), helo, ip, tls, SmtpSession(greeting)), len(RAW), RAW)
-    return extracts.fields(source, "mx.mail.example.com")
+    return extracts.trace_fields(source, "mx.mail.example.com")
 
 
 def test_the_fields_are_these():

@@ -119,13 +119,13 @@ def test_any_address_list_gives_clean_text(value):
     ],
 )
 def test_every_mailbox_is_read(value, found):
-    assert headers.all_of(value) == found
+    assert headers.mailboxes(value) == found
 
 
 @settings(deadline=None)
 @given(TEXT | SHAPES)
 def test_all_mailboxes_begin_with_the_first_and_are_clean_text(value):
-    first, found = headers.first_mailbox(value), headers.all_of(value)
+    first, found = headers.first_mailbox(value), headers.mailboxes(value)
     assert found[0] == first if first[1] else ("", "") not in found
     for text in (text for mailbox in found for text in mailbox):
         text.encode()
@@ -140,7 +140,7 @@ NAME = st.text("ab c,;:<>()@äé.", max_size=8).map(lambda text: " ".join(f"A{te
 @given(st.lists(st.tuples(NAME, ADDRESS), max_size=8))
 def test_what_was_quoted_comes_back(written):
     value = ", ".join(f'"{name}" <{address}>' for name, address in written)
-    assert headers.all_of(value) == [(name.rstrip(" ,"), address) for name, address in written]
+    assert headers.mailboxes(value) == [(name.rstrip(" ,"), address) for name, address in written]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +177,6 @@ def test_comments_are_taken_out(value, without):
         "?=",
     ],
 )
-@table("read", [headers.first_mailbox, headers.all_of, headers.without_comments])
+@table("read", [headers.first_mailbox, headers.mailboxes, headers.without_comments])
 def test_reading_takes_linear_time(read, piece):
     assert_linear(read, piece * (8000 // len(piece)))

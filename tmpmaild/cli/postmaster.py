@@ -62,7 +62,7 @@ def source(mail: OperatorMail, message_id: str, hostname: str) -> bytes:
     found = mail.source(message_id)
     if found is None or found.raw is None:
         raise _no_such_mail()
-    return extracts.fields(found, hostname) + found.raw
+    return extracts.trace_fields(found, hostname) + found.raw
 
 
 def _attachment(attachment: Attachment) -> str:

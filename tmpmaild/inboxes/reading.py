@@ -393,11 +393,11 @@ class MailReader:
         return shown
 
     async def _as_shown(self, inbox: Inbox, source: Source) -> tuple[bytes, bytes | None]:
-        trace, raw = extracts.fields(source, self.hostname), source.raw
+        trace, raw = extracts.trace_fields(source, self.hostname), source.raw
         if self.check is not None:
             if source.authentication is None:
                 self.check(inbox.address, source.id)
-            trace = extracts.results(source, self.hostname) + trace
+            trace = extracts.authentication_results(source, self.hostname) + trace
             if raw is not None:
                 raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
         return trace, raw
@@ -431,7 +431,7 @@ class MailReader:
         inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
         trace, raw = await self._as_shown(inbox, source)
         assert raw is not None
-        part = await anyio.to_thread.run_sync(extracts.entry, source, trace, raw, limiter=self._extractors)
+        part = await anyio.to_thread.run_sync(extracts.mbox_entry, source, trace, raw, limiter=self._extractors)
         try:
             await self.confirm(inbox, source.id, since)
         except MessageNotFound:

@@ -1,4 +1,4 @@
-"""What is read from a stored source only on request: details, attachments, images; not what delivery stores.
+"""What is made of a stored source only on request: details, attachments, images, trace fields, a part of an mbox.
 
 Which part is which attachment is decided in ``mime.py``, so that it is the same here as at delivery.
 """
@@ -52,7 +52,6 @@ _ZONE_HOURS = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6,
 
 _ANGLE = re.compile(r"<([^<>]+)")
 _NO_MESSAGE_ID = re.compile(r"[\0- <>\x7f]+")
-
 _IMAGE_BEGINNINGS = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
     "image/gif": re.compile(rb"GIF8[79]a"),
@@ -63,6 +62,15 @@ _IMAGE_BEGINNINGS = {
     # The brand, or one of those it says to be compatible with.
     "image/avif": re.compile(rb"\0\0\0.ftyp(?:.{4}){0,16}?avi[fs]", re.DOTALL),
 }
+
+_RESULTS = re.compile(rb"^(authentication-results[ \t]*+):([^\n]*+(?:\n[ \t][^\n]*+)*)", re.IGNORECASE | re.MULTILINE)
+_MOST_NAME_CHARACTERS = 1024
+_PVALUE = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
+
+_FROM = re.compile(rb"^(?=>*+From )", re.MULTILINE)
+_PLAIN_SENDER = re.compile(r"[!-~]+")
+_SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
 
 
 def details(head: bytes) -> Details:
@@ -125,12 +133,71 @@ def image_type(octets: bytes) -> str:
     return next((name for name, beginning in _IMAGE_BEGINNINGS.items() if beginning.match(octets)), "")
 
 
+def trace_fields(source: Source, hostname: str) -> bytes:
+    """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
+
+    The envelope is what a stranger said: only what is a path, a host name or an address by the grammar gets in, so
+    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``source``.
+    """
+    envelope = source.envelope
+    recipient = _path(envelope.recipients[0])
+    lines = [
+        f"Return-Path: <{_path(envelope.sender)}>",
+        f"Received: from {_client(envelope)}",
+        f"\tby {hostname} with {_protocol(envelope)} id {source.id}",
+        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(source.received_at_ms)}",
+    ]
+    return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def authentication_results(source: Source, hostname: str) -> bytes:
+    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
+    found = source.authentication
+    if found is None:
+        return b""
+    by = "smtp.mailfrom" if source.envelope.sender else "smtp.helo"
+    methods = [_method("spf", found.spf.result, found.spf.reason, {by: found.spf.domain})]
+    methods += [
+        _method("dkim", one.result, one.reason, {"header.d": one.domain, "header.s": one.selector})
+        for one in found.dkim or (DkimVerdict("none"),)
+    ]
+    methods += [
+        _method("dmarc", found.dmarc.result, found.dmarc.reason, {"header.from": found.dmarc.domain}),
+        _method("arc", found.arc.result, found.arc.reason, {}),
+    ]
+    return "".join([f"Authentication-Results: {hostname}", *[f";\r\n\t{one}" for one in methods], "\r\n"]).encode()
+
+
+def without_results_of(raw: bytes, hostname: str) -> bytes:
+    """Return a mail in which no ``Authentication-Results`` has our name: a field that does is renamed (RFC 8601 §5).
+
+    So is one that does not tell its name within 1,024 characters. Takes long for the event loop.
+    """
+    end = raw.find(b"\r\n\r\n")
+    header = raw if end < 0 else raw[:end]
+    return _RESULTS.sub(partial(_renamed, hostname.lower()), header) + raw[len(header) :]
+
+
+def mbox_entry(source: Source, *octets: bytes) -> bytes:
+    """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
+
+    Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
+    each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
+    """
+    sender = source.envelope.sender
+    by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
+    at = datetime.fromtimestamp(source.received_at_ms // 1000, UTC).ctime()
+    mail = [part for one in octets for part in _quoted(one)]
+    end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
+    return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])
+
+
 def _mailboxes(fields: list[tuple[str, str]], wanted: str) -> tuple[Person, ...]:
     """Read the address lists of all fields of one name."""
     found: list[tuple[str, str]] = []
     for name, value in fields:
         if name.lower() == wanted and len(found) < MAX_MAILBOXES:
-            found += headers.all_of(value)
+            found += headers.mailboxes(value)
     return tuple([Person(address, name) for name, address in found[:MAX_MAILBOXES]])
 
 
@@ -178,62 +245,11 @@ def _offset_minutes(pieces: dict[str, str]) -> int:
     return -minutes if pieces["sign"] == "-" else minutes
 
 
-_RESULTS = re.compile(rb"^(authentication-results[ \t]*+):([^\n]*+(?:\n[ \t][^\n]*+)*)", re.IGNORECASE | re.MULTILINE)
-_MOST_NAME_CHARACTERS = 1024
-_PVALUE = re.compile(r"[A-Za-z0-9._-]{1,255}")
-_NOT_QUOTABLE = re.compile(r"[^ !#-\[\]-~]")
-
-
-def fields(source: Source, hostname: str) -> bytes:
-    """Return ``Return-Path`` and ``Received``, each ended by CRLF; UTF-8 if an address is (RFC 6531 §3.7.3).
-
-    The envelope is what a stranger said: only what is a path, a host name or an address by the grammar gets in, so
-    no line end of theirs and nothing longer than 255 octets. ``for`` names the one recipient of ``source``.
-    """
-    envelope = source.envelope
-    recipient = _path(envelope.recipients[0])
-    lines = [
-        f"Return-Path: <{_path(envelope.sender)}>",
-        f"Received: from {_client(envelope)}",
-        f"\tby {hostname} with {_protocol(envelope)} id {source.id}",
-        f"\t{f'for <{recipient}>' if recipient else ''}; {_date(source.received_at_ms)}",
-    ]
-    return "".join(f"{line}\r\n" for line in lines).encode()
-
-
-def results(source: Source, hostname: str) -> bytes:
-    """Return the field ``Authentication-Results`` (RFC 8601), ended by CRLF; nothing before there is a verdict."""
-    found = source.authentication
-    if found is None:
-        return b""
-    by = "smtp.mailfrom" if source.envelope.sender else "smtp.helo"
-    methods = [_method("spf", found.spf.result, found.spf.reason, {by: found.spf.domain})]
-    methods += [
-        _method("dkim", one.result, one.reason, {"header.d": one.domain, "header.s": one.selector})
-        for one in found.dkim or (DkimVerdict("none"),)
-    ]
-    methods += [
-        _method("dmarc", found.dmarc.result, found.dmarc.reason, {"header.from": found.dmarc.domain}),
-        _method("arc", found.arc.result, found.arc.reason, {}),
-    ]
-    return "".join([f"Authentication-Results: {hostname}", *[f";\r\n\t{one}" for one in methods], "\r\n"]).encode()
-
-
 def _method(name: str, result: str, reason: str, properties: dict[str, str]) -> str:
     """Return a result; of what strangers wrote only what can do no harm in a header field."""
     shown = "".join(_NOT_QUOTABLE.split(reason))
     parts = [f"{name}={result}", *([f'reason="{shown}"'] if shown else [])]
     return " ".join([*parts, *[f"{key}={value}" for key, value in properties.items() if _PVALUE.fullmatch(value)]])
-
-
-def without_results_of(raw: bytes, hostname: str) -> bytes:
-    """Return a mail in which no ``Authentication-Results`` has our name: a field that does is renamed (RFC 8601 §5).
-
-    So is one that does not tell its name within 1,024 characters. Takes long for the event loop.
-    """
-    end = raw.find(b"\r\n\r\n")
-    header = raw if end < 0 else raw[:end]
-    return _RESULTS.sub(partial(_renamed, hostname.lower()), header) + raw[len(header) :]
 
 
 def _renamed(hostname: str, field: re.Match[bytes]) -> bytes:
@@ -291,25 +307,6 @@ def _protocol(envelope: Envelope) -> str:
 
 def _date(time_ms: int) -> str:
     return format_datetime(datetime.fromtimestamp(time_ms // 1000, UTC))
-
-
-_FROM = re.compile(rb"^(?=>*+From )", re.MULTILINE)
-_PLAIN_SENDER = re.compile(r"[!-~]+")
-_SLICE_BYTES = 64 * 1024  # other threads run between slices, but not during a substitution
-
-
-def entry(source: Source, *octets: bytes) -> bytes:
-    """Return a mail of these octets, one behind the other, as a part of an mbox. Takes long for the event loop.
-
-    Its lines end in LF (RFC 4155 appendix A): with CRLF Python's ``mailbox`` would leave an empty line at the end of
-    each mail. A sender that is not one word of ASCII is not in the first line. All octets begin at a line.
-    """
-    sender = source.envelope.sender
-    by = sender if _PLAIN_SENDER.fullmatch(sender) else "MAILER-DAEMON"
-    at = datetime.fromtimestamp(source.received_at_ms // 1000, UTC).ctime()
-    mail = [part for one in octets for part in _quoted(one)]
-    end = b"" if not mail or mail[-1].endswith(b"\n") else b"\n"
-    return b"".join([f"From {by} {at}\n".encode(), *mail, end, b"\n"])
 
 
 def _quoted(octets: bytes) -> Iterator[bytes]:

@@ -17,7 +17,6 @@ from tmpmaild.mail import charsets
 MAX_FIELDS = 1000
 MAX_FIELD_BYTES = 8 * 1024
 MAX_HEADER_BYTES = 64 * 1024
-
 HEADER_CUT = "The header is too large and was cut."
 FIELD_CUT = "A header field is too long and was cut."
 NO_FIELD = "Header lines that are no fields were skipped."
@@ -25,8 +24,8 @@ NO_FIELD = "Header lines that are no fields were skipped."
 # Of this much header the fields are looked for; the 64 KiB kept of it count after each is cut.
 _SCANNED_BYTES = 4 * MAX_HEADER_BYTES
 _BASE64_STEP_BYTES = 1024 * 1024
-
 _PLAIN_CHARACTERS = 998  # RFC 5322 §2.1.1: what a line has at most
+
 _FIELD = re.compile(r"([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)\n?")
 _PLAIN_FIELDS = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+)\n", re.MULTILINE)
 _READ = frozenset("from sender reply-to to cc bcc subject date message-id mime-version".split())
@@ -43,6 +42,19 @@ _CONTROLS = {**dict.fromkeys([*range(32), *range(127, 160)], "\ufffd"), **_SPACE
 _PARAMETER = re.compile(r';\s*+([^=;\s"]++)\s*+=\s*+(?:"((?>(?:[^"\\]|\\.)*))"?|([^;]*+))', re.DOTALL)
 _QUOTED_PAIR = re.compile(r'\\(["\\])')
 _CONTINUATION = re.compile(r"([^*]+)(?:\*(\d{1,4}))?(\*?)")
+
+_ADDRESS_TOKEN = re.compile(
+    r"(?P<word>=\?[^?\s]{0,80}\?[bBqQ]\?[^?]*+\?=)"
+    r"|<(?P<angle>[^<>]*+)>?"
+    r"|(?P<space>\s++)"
+    r"|(?P<atom>[^\s\"<>(),:;=\[]++|\[[^\]\s]*+\]?|=)"
+    r"|(?P<special>.)",
+    re.DOTALL,
+)
+_QUOTED_STRING = re.compile(r'"(?>(?:[^"\\]|\\.)*)"', re.DOTALL)
+_PLAIN_MAILBOX = re.compile(r"(?:([A-Za-z0-9 .'&+_-]*+)<)?([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?")
+_COMMENT_PIECE = re.compile(r"\\.|[()]|[^()\\]++|\\", re.DOTALL)
+_ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
 
 
 class Cut(NamedTuple):
@@ -116,6 +128,21 @@ def shown(found: Cut, warnings: dict[str, None]) -> list[tuple[str, str]]:
     return fields
 
 
+def _unfolded(value: str, warnings: dict[str, None]) -> str:
+    """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap.
+
+    White space is shortened before anything is cut: it can be added to a signed field (RFC 6376 §3.4.2).
+    """
+    if "\n" in value:
+        value = _FOLD.sub("", value)
+    if len(value) > MAX_FIELD_BYTES:
+        value = _SPACE.sub(" ", value)
+    if len(value) > MAX_FIELD_BYTES:
+        warnings[FIELD_CUT] = None
+        value = value[:MAX_FIELD_BYTES]
+    return value.strip(" \t\r\n")
+
+
 def is_read(name: str) -> bool:
     """Return whether a field of a mail is shown as what its author wrote, or says how the body is to be read.
 
@@ -140,75 +167,6 @@ def decode(value: str, warnings: dict[str, None] | None = None) -> str:
         return value
     text = _decode_words(value, warnings) if "=?" in value else _literal(value, warnings)
     return text if text.isprintable() else text.translate(_CONTROLS)
-
-
-def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str, dict[str, str]]:
-    """Read a raw ``Content-Type`` or ``Content-Disposition`` value (RFC 2045 §5.1, RFC 2183).
-
-    Returns the value before the first semicolon in lower case, and the parameters by lower-case name,
-    decoded whichever way they are encoded: RFC 2231, encoded-words or raw octets. Of several forms of one
-    parameter RFC 2231 wins, else the first.
-    """
-    main = value.partition(";")[0]
-    found: dict[str, str] = {}
-    pieces: dict[str, list[tuple[int, bool, str]]] = {}
-    for match in _PARAMETER.finditer(value, len(main)):
-        text = match[3].strip() if match[2] is None else _QUOTED_PAIR.sub(r"\1", match[2])
-        name = match[1].lower()
-        continuation = _CONTINUATION.fullmatch(name) if "*" in name else None
-        if continuation is None:
-            found.setdefault(name, decode(text, warnings))
-        else:
-            piece = (int(continuation[2] or 0), bool(continuation[3]), text)
-            pieces.setdefault(continuation[1], []).append(piece)
-    for name, segments in pieces.items():
-        found[name] = _joined(segments, warnings)
-    return main.strip().lower(), found
-
-
-def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
-    """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; other characters are skipped."""
-    with contextlib.suppress(binascii.Error):
-        return b"".join(_strict_base64_steps(data)), True
-    compact = bytes(data).translate(None, _NOT_BASE64)
-    # Padding in the middle ends one encoded run and begins another; a flood of it means nothing.
-    runs = compact.split(b"=") if compact.count(b"=") <= MAX_FIELDS else [compact.translate(None, b"=")]
-    return b"".join(map(_run_octets, runs)), False
-
-
-def _strict_base64_steps(data: bytes | memoryview) -> Iterator[bytes]:
-    """Decode well-formed base64 step by step: no other thread gets the GIL during a step. Raises ``binascii.Error``."""
-    carried, ended = b"", False
-    for at in range(0, len(data), _BASE64_STEP_BYTES):
-        compact = carried + bytes(data[at : at + _BASE64_STEP_BYTES]).translate(None, b" \t\r\n")
-        if (ended and compact) or compact.startswith(b"="):
-            raise binascii.Error("padding stands where none can")
-        whole = len(compact) // 4 * 4
-        carried, ended = compact[whole:], ended or compact.endswith(b"=", 0, whole)
-        yield binascii.a2b_base64(compact[:whole], strict_mode=True)
-    if carried:
-        raise binascii.Error("the last four characters are not whole")
-
-
-def _run_octets(run: bytes) -> bytes:
-    """Decode base64 characters without padding; a single one left over carries no octet."""
-    whole = run[:-1] if len(run) % 4 == 1 else run
-    return binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
-
-
-def _unfolded(value: str, warnings: dict[str, None]) -> str:
-    """Join the lines of a field body (RFC 5322 §2.2.3) and cut it to the cap.
-
-    White space is shortened before anything is cut: it can be added to a signed field (RFC 6376 §3.4.2).
-    """
-    if "\n" in value:
-        value = _FOLD.sub("", value)
-    if len(value) > MAX_FIELD_BYTES:
-        value = _SPACE.sub(" ", value)
-    if len(value) > MAX_FIELD_BYTES:
-        warnings[FIELD_CUT] = None
-        value = value[:MAX_FIELD_BYTES]
-    return value.strip(" \t\r\n")
 
 
 def _octets(value: str) -> bytes:
@@ -270,6 +228,60 @@ def _word_octets(payload: bytes, encoding: str) -> bytes:
     return _HEX_OCTET.sub(lambda octet: bytes((int(octet[1], 16),)), payload.replace(b"_", b" "))
 
 
+def base64_octets(data: bytes | memoryview) -> tuple[bytes, bool]:
+    """Decode base64 (RFC 2045 §6.8) and tell whether it was well-formed; other characters are skipped."""
+    with contextlib.suppress(binascii.Error):
+        return b"".join(_strict_base64_steps(data)), True
+    compact = bytes(data).translate(None, _NOT_BASE64)
+    # Padding in the middle ends one encoded run and begins another; a flood of it means nothing.
+    runs = compact.split(b"=") if compact.count(b"=") <= MAX_FIELDS else [compact.translate(None, b"=")]
+    return b"".join(map(_run_octets, runs)), False
+
+
+def _strict_base64_steps(data: bytes | memoryview) -> Iterator[bytes]:
+    """Decode well-formed base64 step by step: no other thread gets the GIL during a step. Raises ``binascii.Error``."""
+    carried, ended = b"", False
+    for at in range(0, len(data), _BASE64_STEP_BYTES):
+        compact = carried + bytes(data[at : at + _BASE64_STEP_BYTES]).translate(None, b" \t\r\n")
+        if (ended and compact) or compact.startswith(b"="):
+            raise binascii.Error("padding stands where none can")
+        whole = len(compact) // 4 * 4
+        carried, ended = compact[whole:], ended or compact.endswith(b"=", 0, whole)
+        yield binascii.a2b_base64(compact[:whole], strict_mode=True)
+    if carried:
+        raise binascii.Error("the last four characters are not whole")
+
+
+def _run_octets(run: bytes) -> bytes:
+    """Decode base64 characters without padding; a single one left over carries no octet."""
+    whole = run[:-1] if len(run) % 4 == 1 else run
+    return binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
+
+
+def parameters(value: str, warnings: dict[str, None] | None = None) -> tuple[str, dict[str, str]]:
+    """Read a raw ``Content-Type`` or ``Content-Disposition`` value (RFC 2045 §5.1, RFC 2183).
+
+    Returns the value before the first semicolon in lower case, and the parameters by lower-case name,
+    decoded whichever way they are encoded: RFC 2231, encoded-words or raw octets. Of several forms of one
+    parameter RFC 2231 wins, else the first.
+    """
+    main = value.partition(";")[0]
+    found: dict[str, str] = {}
+    pieces: dict[str, list[tuple[int, bool, str]]] = {}
+    for match in _PARAMETER.finditer(value, len(main)):
+        text = match[3].strip() if match[2] is None else _QUOTED_PAIR.sub(r"\1", match[2])
+        name = match[1].lower()
+        continuation = _CONTINUATION.fullmatch(name) if "*" in name else None
+        if continuation is None:
+            found.setdefault(name, decode(text, warnings))
+        else:
+            piece = (int(continuation[2] or 0), bool(continuation[3]), text)
+            pieces.setdefault(continuation[1], []).append(piece)
+    for name, segments in pieces.items():
+        found[name] = _joined(segments, warnings)
+    return main.strip().lower(), found
+
+
 def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | None) -> str:
     """Put the numbered pieces of one parameter together (RFC 2231 §3 and §4)."""
     segments.sort(key=lambda segment: segment[0])
@@ -285,20 +297,6 @@ def _joined(segments: list[tuple[int, bool, str]], warnings: dict[str, None] | N
     return decode(octets.decode("ascii", "surrogateescape"), warnings)
 
 
-_ADDRESS_TOKEN = re.compile(
-    r"(?P<word>=\?[^?\s]{0,80}\?[bBqQ]\?[^?]*+\?=)"
-    r"|<(?P<angle>[^<>]*+)>?"
-    r"|(?P<space>\s++)"
-    r"|(?P<atom>[^\s\"<>(),:;=\[]++|\[[^\]\s]*+\]?|=)"
-    r"|(?P<special>.)",
-    re.DOTALL,
-)
-_QUOTED_STRING = re.compile(r'"(?>(?:[^"\\]|\\.)*)"', re.DOTALL)
-_PLAIN_MAILBOX = re.compile(r"(?:([A-Za-z0-9 .'&+_-]*+)<)?([A-Za-z0-9.+_-]++@[A-Za-z0-9.-]++)>?")
-_COMMENT_PIECE = re.compile(r"\\.|[()]|[^()\\]++|\\", re.DOTALL)
-_ROUTE = re.compile(r"(?:@[^:]*+|mailto):", re.IGNORECASE)
-
-
 def first_mailbox(value: str) -> tuple[str, str]:
     """Return display name and bare address of the first mailbox in a raw address list (RFC 5322 §3.4).
 
@@ -308,10 +306,10 @@ def first_mailbox(value: str) -> tuple[str, str]:
     plain = _PLAIN_MAILBOX.fullmatch(value)
     if plain is not None:
         return " ".join((plain[1] or "").split()), plain[2]
-    return next(iter(all_of(value)), ("", ""))
+    return next(iter(mailboxes(value)), ("", ""))
 
 
-def all_of(value: str) -> list[tuple[str, str]]:
+def mailboxes(value: str) -> list[tuple[str, str]]:
     """Return display name and bare address of each mailbox in a raw address list, in order.
 
     Text behind an address is not a name, and what has no address is no mailbox, such as ``<mailto:>``. Without any
@@ -319,13 +317,6 @@ def all_of(value: str) -> list[tuple[str, str]]:
     """
     found = list(_mailboxes(value))
     return [mailbox for mailbox in found if mailbox[1]] or [mailbox for mailbox in found if mailbox[0]]
-
-
-def without_comments(value: str) -> str:
-    """Return a raw value with a space for each comment (RFC 5322 §3.2.2); quotation marks may go as well."""
-    if "(" not in value:
-        return value
-    return "".join([" " if kind == "comment" else text for kind, text in _tokens(value)])
 
 
 def _mailboxes(value: str) -> Iterator[tuple[str, str]]:
@@ -363,6 +354,43 @@ def _continued(phrase: list[tuple[str, str]], separator: str) -> list[tuple[str,
     return phrase
 
 
+def _address_in(phrase: list[tuple[str, str]]) -> str:
+    """Return the first run without spaces that is an address, quotes of a local part included; or ""."""
+    run, is_address = "", False
+    for kind, text in [*phrase, ("space", " ")]:
+        if kind != "space":
+            run += f'"{text}"' if kind == "quoted" else text
+            is_address = is_address or (kind == "atom" and "@" in text)
+        elif is_address:
+            return run
+        else:
+            run = ""
+    return ""
+
+
+def _bare(address: str) -> str:
+    """Decode an address and take source route (RFC 5322 §4.4), scheme and spaces from it."""
+    text = decode(address).strip()
+    if '"' not in text:
+        text = "".join(text.split())
+    route = _ROUTE.match(text)
+    return text[route.end() :] if route else text
+
+
+def _name(phrase: list[tuple[str, str]], comments: list[str]) -> str:
+    """Make the display name from a phrase, or else from the first comment."""
+    text = "".join(re.sub(r"\\(.)", r"\1", text) if kind == "quoted" else text for kind, text in phrase)
+    name = " ".join(decode(text.strip(" ,")).split())
+    return name or next((" ".join(decode(comment).split()) for comment in comments), "")
+
+
+def without_comments(value: str) -> str:
+    """Return a raw value with a space for each comment (RFC 5322 §3.2.2); quotation marks may go as well."""
+    if "(" not in value:
+        return value
+    return "".join([" " if kind == "comment" else text for kind, text in _tokens(value)])
+
+
 def _tokens(value: str) -> Iterator[tuple[str, str]]:
     """Yield kind and text of each piece of an address list (RFC 5322 §3.2)."""
     position, enclosing = 0, {'"': _quoted_end, "(": _comment_end}
@@ -396,33 +424,3 @@ def _comment_end(value: str, start: int) -> int:
         if depth == 0:
             return piece.end()
     return -1
-
-
-def _address_in(phrase: list[tuple[str, str]]) -> str:
-    """Return the first run without spaces that is an address, quotes of a local part included; or ""."""
-    run, is_address = "", False
-    for kind, text in [*phrase, ("space", " ")]:
-        if kind != "space":
-            run += f'"{text}"' if kind == "quoted" else text
-            is_address = is_address or (kind == "atom" and "@" in text)
-        elif is_address:
-            return run
-        else:
-            run = ""
-    return ""
-
-
-def _bare(address: str) -> str:
-    """Decode an address and take source route (RFC 5322 §4.4), scheme and spaces from it."""
-    text = decode(address).strip()
-    if '"' not in text:
-        text = "".join(text.split())
-    route = _ROUTE.match(text)
-    return text[route.end() :] if route else text
-
-
-def _name(phrase: list[tuple[str, str]], comments: list[str]) -> str:
-    """Make the display name from a phrase, or else from the first comment."""
-    text = "".join(re.sub(r"\\(.)", r"\1", text) if kind == "quoted" else text for kind, text in phrase)
-    name = " ".join(decode(text.strip(" ,")).split())
-    return name or next((" ".join(decode(comment).split()) for comment in comments), "")

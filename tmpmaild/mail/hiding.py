@@ -1,6 +1,7 @@
 """Which declarations plainly hide what an element holds, or make the text right behind its tag invisible.
 
-They are the same wherever they stand: in the style of an element or in a sheet (``csscascade``).
+They are the same wherever they stand: in the style of an element, or in a sheet, of which ``Cascade`` tells the rules
+that apply to an element.
 """
 
 import re
@@ -8,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 
-from tmpmaild.mail import sheets as cssselectors
 from tmpmaild.mail.htmltokens import BLOCKS, Budget, names
+from tmpmaild.mail.sheets import LOGICAL, NTH, PSEUDO_CLASSES
 
 _MAX_VALUE_CHARACTERS = 200
 # What makes room in a box that has none of its own.
@@ -215,12 +216,7 @@ _COMBINATOR = re.compile(r"[\s>+~]++")
 _STATE = re.compile(r":[\w?-]++")
 _NOT_THE_ELEMENT = re.compile(r"::|:(?:before|after|first-line|first-letter)\b", re.IGNORECASE)
 _PSEUDO = re.compile(r":([\w?-]*+)")
-_PSEUDO_CLASSES = (
-    cssselectors.PSEUDO_CLASSES
-    | cssselectors.NTH
-    | cssselectors.LOGICAL
-    | names("after before first-letter first-line")
-)
+_PSEUDO_CLASSES = PSEUDO_CLASSES | NTH | LOGICAL | names("after before first-letter first-line")
 _MALFORMED = re.compile(r"[^\w\s.#*>+~:?,\0-]|(?:\A|,)\s*+(?:,|\Z)")
 _BAD_NAME = re.compile(r"[.#](?:-?[0-9]|[^\w?-])")
 _MARK = "\0"  # a condition that is not read

@@ -1,4 +1,4 @@
-"""Selectors of a hostile mail written anew, so that each selects within the body only; rules are not read here.
+"""Style sheets of a hostile mail written anew, each rule for the body only; what values may be is in ``css``.
 
 The mail's classes and ids get a prefix, in selectors as in attributes: no rule of a mail finds what this page
 marks with a class of its own. What a selector counts (its specificity) stays what it was.
@@ -13,31 +13,161 @@ from tmpmaild.mail import css
 from tmpmaild.mail.css import Node, RefusedError, declarations_of, nodes_of, rules_of, without_space
 from tmpmaild.mail.htmltokens import ELEMENTS, names
 
+# tinycss2 takes half a second for so much.
+MAX_CHARACTERS = 128 * 1024
+MAX_SELECTORS = 2000
+# Of selectors with elements: about a second of a browser.
+MAX_MATCHES = 5_000_000
+# The elements of the page that its URL names to ask for one view or the other.
+DARK_ID = "dark"
+LIGHT_ID = "light"
 PREFIX = "m_"
 # Of no weight: the body and what is in it, not the rest of this page.
 SCOPE = ":where(body,body *)"
-_TYPES: Final = ELEMENTS | names("body html")
+
 PSEUDO_CLASSES: Final = names(
     "active any-link empty first-child first-of-type focus focus-visible focus-within hover last-child last-of-type "
     "link only-child only-of-type root visited"
 )
 NTH: Final = names("nth-child nth-last-child nth-last-of-type nth-of-type")
 LOGICAL: Final = names("is not where")
+_TYPES: Final = ELEMENTS | names("body html")
+_ATTRIBUTES = names(
+    "align alt bgcolor border class color dir face height href id lang size style title type valign width"
+)
+_OPERATORS = ("=", "~=", "^=", "$=", "*=", "|=")
 
+TYPES: Final = names("all print screen")
+LENGTHS: Final = names("width height")
+WORDS: Final = {
+    "orientation": names("landscape portrait"),
+    "prefers-color-scheme": names("dark light"),
+    "prefers-reduced-motion": names("no-preference reduce"),
+    "prefers-contrast": names("less more no-preference"),
+    "hover": names("hover none"),
+    "any-hover": names("hover none"),
+    "pointer": names("coarse fine none"),
+    "any-pointer": names("coarse fine none"),
+}
+RATIOS: Final = names("-webkit-min-device-pixel-ratio -webkit-max-device-pixel-ratio")
+RESOLUTIONS: Final = names("resolution min-resolution max-resolution")
+
+_MAX_BLOCK_DEPTH = 4
+_MAX_MEDIA_CHARACTERS = 300
+_MAX_REMOTE_IMAGES = 1000
+_MAX_QUERIES = 20
+_MAX_FEATURES = 8
 _MAX_SELECTOR_DEPTH = 3
 _MAX_COMPOUNDS = 20
 _MAX_NAMES = 24
 # As measured in Chromium: up the tree, where it remembers much; and among siblings.
 _STEPS_A_MATCH = 16
 _SIBLING_STEPS = 4
+
 _UNSAFE = re.compile(r"[^\w\s-]++")
 _NTH = re.compile(r"even|odd|[+-]?[0-9]{0,4}n(?:[+-][0-9]{1,4})?|[+-]?[0-9]{1,4}")
 _ATTRIBUTE_VALUE = re.compile(r"[\w .,:;#%()+!*-]{1,100}+")
-_ATTRIBUTES = names(
-    "align alt bgcolor border class color dir face height href id lang size style title type valign width"
-)
-_OPERATORS = ("=", "~=", "^=", "$=", "*=", "|=")
 _AROUND_MARKS = re.compile(r"(?>(?:(?<!\s)\s++)?)([:;,])\s*+")
+_COMBINATOR = re.compile(r"[\s>+~]")
+# A share of what is around it, as it is written here.
+_FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
+
+_DARK = "(prefers-color-scheme:dark)"
+_UNITS = names("px em rem pt in cm mm")
+_DENSITIES = names("dpi dpcm dppx x")
+_NUMBER = re.compile(r"[-+]?[0-9.]{1,16}+")
+_STEP = 0.02  # what is less than 600px is at most 599.98px
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+class Sheet:
+    """Takes the style elements of one mail in their order; what passes a bound is left out."""
+
+    def __init__(self) -> None:
+        self._characters = 0
+        self._weight = 0
+        self._selectors: list[str] = []
+        self.remote_images = 0
+        self._rules: list[str] = []
+        self._fluid: set[str] = set()
+
+    def add(self, text: str, media: str = "") -> None:
+        """Take in a style element and its ``media``."""
+        if len(media) > _MAX_MEDIA_CHARACTERS:
+            return
+        self._characters += len(media)
+        left = max(0, MAX_CHARACTERS - self._characters)
+        if len(text) > left:
+            text = text[: text.rfind("}", 0, left) + 1]  # a rule cut in two may say something else
+        self._characters += len(text)
+        query = _media_query(nodes_of(media)) if text else None
+        if query is not None:
+            dark = _is_dark(query)
+            self._rules.append(_conditional(query, self._written(nodes_of(text), dark), doubled=dark))
+
+    def adapts(self, name: str, classes: str) -> bool:
+        """Return whether a rule so far sets a width that follows the screen, which wins over a ``width`` attribute."""
+        dotted = [f".{one}" for one in classes.split()]
+        return not self._fluid.isdisjoint([name, *dotted, *(f"{name}{one}" for one in dotted)])
+
+    def written(self, elements: int, depth: int) -> str:
+        """Return the sheet, "" when it is too much for so many elements, nested so deep.
+
+        Its end tag cannot occur in it: no "<" and no backslash are ever written.
+        """
+        if sum(_matches(one, elements, depth) for one in self._selectors) > MAX_MATCHES:
+            return ""
+        sheet = "".join(self._rules)
+        return "" if "<" in sheet or "\\" in sheet else sheet
+
+    def _written(self, nodes: Sequence[Node], depth: int) -> str:
+        return "".join(self._rule(node, depth) for node in rules_of(nodes))
+
+    def _rule(self, node: Node, depth: int) -> str:
+        if node.type == "qualified-rule" and self._weight < MAX_SELECTORS:
+            return self._style_rule(node, depth)
+        if (
+            node.type != "at-rule"
+            or node.lower_at_keyword != "media"
+            or node.content is None
+            or depth >= _MAX_BLOCK_DEPTH
+        ):
+            return ""
+        query = _media_query(node.prelude)
+        if query is None:
+            return ""
+        return _conditional(query, self._written(node.content, depth + 1), doubled=depth == 0)
+
+    def _style_rule(self, node: Node, depth: int) -> str:
+        selectors = _selectors(node.prelude, MAX_SELECTORS - self._weight)
+        self._weight += sum(map(_weight_of, selectors))
+        self._selectors += selectors
+        if not selectors:
+            return ""
+        declarations = declarations_of(node.content)
+        self.remote_images = min(_MAX_REMOTE_IMAGES, self.remote_images + css.remote_images(declarations))
+        block = css.written(declarations)
+        if not depth and _FLUID.search(block):
+            self._fluid |= {one for one in map(_last_compound, selectors) if one}
+        return f"{','.join(selectors)}{{{block}}}" if block else ""
+
+
+def _last_compound(selector: str) -> str:
+    """Return what a written selector asks of the element itself, "" for a mere name within something else."""
+    *around, last = _COMBINATOR.split(selector.replace(SCOPE, ""))
+    return "" if around and "." not in last else last
+
+
+def _conditional(query: str, rules: str, *, doubled: bool) -> str:
+    """Write rules that depend on the screen; what is for dark readers applies in the dark view too."""
+    if not query or not rules:
+        return rules
+    if not doubled or not _is_dark(query):
+        return f"@media {query}{{{rules}}}"
+    return (
+        f"@media {query}{{:root:not(:has(#{LIGHT_ID}:target)){{{rules}}}}}"
+        f":root:has(#{DARK_ID}:target){{@media {_without_dark(query)}{{{rules}}}}}"
+    )
 
 
 def own_name(name: str) -> str:
@@ -60,7 +190,7 @@ def _prefixed(name: str) -> str:
     return name if name.startswith(PREFIX) else f"{PREFIX}{name}"
 
 
-def written(prelude: Iterable[Node], limit: int) -> list[str]:
+def _selectors(prelude: Iterable[Node], limit: int) -> list[str]:
     """Return the selectors of a list that are known, each within the body; the others are left out.
 
     With those within them they weigh as much as ``limit`` at most.
@@ -71,27 +201,27 @@ def written(prelude: Iterable[Node], limit: int) -> list[str]:
             text = _complex(selector, 0)
         except RefusedError:
             continue
-        limit -= weight(text)
+        limit -= _weight_of(text)
         if limit < 0:
             break
         found.append(text)
     return found
 
 
-def weight(selector: str) -> int:
+def _weight_of(selector: str) -> int:
     """Return how many selectors a written one is, with those within it."""
     own = selector.replace(SCOPE, "")
     return 1 + own.count("(") + own.count(",")
 
 
-def matches(selector: str, elements: int, depth: int) -> int:
+def _matches(selector: str, elements: int, depth: int) -> int:
     """Return how much work a written selector may be for a browser, in matches of a simple one with an element.
 
     It walks up all ancestors of an element for what they are, and all siblings before it for ``~``.
     """
     own = selector.replace(SCOPE, "").replace("~=", "")
     walked = depth * (" " in own) + _SIBLING_STEPS * elements * ("~" in own)
-    return elements * (weight(selector) + walked // _STEPS_A_MATCH)
+    return elements * (_weight_of(selector) + walked // _STEPS_A_MATCH)
 
 
 def _separated(nodes: Iterable[Node]) -> Iterator[list[Node]]:
@@ -239,139 +369,9 @@ def _attribute_value(name: str, operator: str, value: str) -> str:
     return " ".join([_safe(first), *(own_name(other) if other else "" for other in others)])
 
 
-# tinycss2 takes half a second for so much.
-MAX_CHARACTERS = 128 * 1024
-MAX_SELECTORS = 2000
-# Of selectors with elements: about a second of a browser.
-MAX_MATCHES = 5_000_000
-# The elements of the page that its URL names to ask for one view or the other.
-DARK_ID = "dark"
-LIGHT_ID = "light"
-_MAX_BLOCK_DEPTH = 4
-_MAX_MEDIA_CHARACTERS = 300
-_MAX_REMOTE_IMAGES = 1000
-
-TYPES: Final = names("all print screen")
-LENGTHS: Final = names("width height")
-WORDS: Final = {
-    "orientation": names("landscape portrait"),
-    "prefers-color-scheme": names("dark light"),
-    "prefers-reduced-motion": names("no-preference reduce"),
-    "prefers-contrast": names("less more no-preference"),
-    "hover": names("hover none"),
-    "any-hover": names("hover none"),
-    "pointer": names("coarse fine none"),
-    "any-pointer": names("coarse fine none"),
-}
-RATIOS: Final = names("-webkit-min-device-pixel-ratio -webkit-max-device-pixel-ratio")
-RESOLUTIONS: Final = names("resolution min-resolution max-resolution")
-
-_DARK = "(prefers-color-scheme:dark)"
-_MAX_QUERIES = 20
-_MAX_FEATURES = 8
-_UNITS = names("px em rem pt in cm mm")
-_DENSITIES = names("dpi dpcm dppx x")
-_NUMBER = re.compile(r"[-+]?[0-9.]{1,16}+")
-_STEP = 0.02  # what is less than 600px is at most 599.98px
-# A share of what is around it, as it is written here.
-_FLUID = re.compile(r"(?:^|;)width:(?:[0-9.]{1,8}%|auto)")
-_COMBINATOR = re.compile(r"[\s>+~]")
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-
-
-class Sheet:
-    """Takes the style elements of one mail in their order; what passes a bound is left out."""
-
-    def __init__(self) -> None:
-        self._characters = 0
-        self._weight = 0
-        self._selectors: list[str] = []
-        self.remote_images = 0
-        self._rules: list[str] = []
-        self._fluid: set[str] = set()
-
-    def add(self, text: str, media: str = "") -> None:
-        """Take in a style element and its ``media``."""
-        if len(media) > _MAX_MEDIA_CHARACTERS:
-            return
-        self._characters += len(media)
-        left = max(0, MAX_CHARACTERS - self._characters)
-        if len(text) > left:
-            text = text[: text.rfind("}", 0, left) + 1]  # a rule cut in two may say something else
-        self._characters += len(text)
-        query = media_query(nodes_of(media)) if text else None
-        if query is not None:
-            dark = is_dark(query)
-            self._rules.append(_conditional(query, self._written(nodes_of(text), dark), doubled=dark))
-
-    def adapts(self, name: str, classes: str) -> bool:
-        """Return whether a rule so far sets a width that follows the screen, which wins over a ``width`` attribute."""
-        dotted = [f".{one}" for one in classes.split()]
-        return not self._fluid.isdisjoint([name, *dotted, *(f"{name}{one}" for one in dotted)])
-
-    def written(self, elements: int, depth: int) -> str:
-        """Return the sheet, "" when it is too much for so many elements, nested so deep.
-
-        Its end tag cannot occur in it: no "<" and no backslash are ever written.
-        """
-        if sum(matches(one, elements, depth) for one in self._selectors) > MAX_MATCHES:
-            return ""
-        sheet = "".join(self._rules)
-        return "" if "<" in sheet or "\\" in sheet else sheet
-
-    def _written(self, nodes: Sequence[Node], depth: int) -> str:
-        return "".join(self._rule(node, depth) for node in rules_of(nodes))
-
-    def _rule(self, node: Node, depth: int) -> str:
-        if node.type == "qualified-rule" and self._weight < MAX_SELECTORS:
-            return self._style_rule(node, depth)
-        if (
-            node.type != "at-rule"
-            or node.lower_at_keyword != "media"
-            or node.content is None
-            or depth >= _MAX_BLOCK_DEPTH
-        ):
-            return ""
-        query = media_query(node.prelude)
-        if query is None:
-            return ""
-        return _conditional(query, self._written(node.content, depth + 1), doubled=depth == 0)
-
-    def _style_rule(self, node: Node, depth: int) -> str:
-        selectors = written(node.prelude, MAX_SELECTORS - self._weight)
-        self._weight += sum(map(weight, selectors))
-        self._selectors += selectors
-        if not selectors:
-            return ""
-        declarations = declarations_of(node.content)
-        self.remote_images = min(_MAX_REMOTE_IMAGES, self.remote_images + css.remote_images(declarations))
-        block = css.written(declarations)
-        if not depth and _FLUID.search(block):
-            self._fluid |= {one for one in map(_last_compound, selectors) if one}
-        return f"{','.join(selectors)}{{{block}}}" if block else ""
-
-
-def _last_compound(selector: str) -> str:
-    """Return what a written selector asks of the element itself, "" for a mere name within something else."""
-    *around, last = _COMBINATOR.split(selector.replace(SCOPE, ""))
-    return "" if around and "." not in last else last
-
-
-def _conditional(query: str, rules: str, *, doubled: bool) -> str:
-    """Write rules that depend on the screen; what is for dark readers applies in the dark view too."""
-    if not query or not rules:
-        return rules
-    if not doubled or not is_dark(query):
-        return f"@media {query}{{{rules}}}"
-    return (
-        f"@media {query}{{:root:not(:has(#{LIGHT_ID}:target)){{{rules}}}}}"
-        f":root:has(#{DARK_ID}:target){{@media {without_dark(query)}{{{rules}}}}}"
-    )
-
-
-def media_query(nodes: Iterable[Node]) -> str | None:
+def _media_query(nodes: Iterable[Node]) -> str | None:
     """Return the known queries of a list anew, "" for an empty one; None when none of them is known."""
-    queries = _queries(without_space(nodes))
+    queries = list(_separated(without_space(nodes)))
     found = []
     for query in queries[:_MAX_QUERIES]:
         try:
@@ -381,19 +381,15 @@ def media_query(nodes: Iterable[Node]) -> str | None:
     return ",".join(found) if found or not queries else None
 
 
-def is_dark(query: str) -> bool:
+def _is_dark(query: str) -> bool:
     """Return whether a written list has queries for readers who prefer dark colours."""
     return any(_DARK in one and not one.startswith("not ") for one in query.split(","))
 
 
-def without_dark(query: str) -> str:
+def _without_dark(query: str) -> str:
     """Return the queries of a written list that ask for dark colours, without asking for them."""
     asking = [one.split(" and ") for one in query.split(",") if _DARK in one and not one.startswith("not ")]
     return ",".join(" and ".join(part for part in one if part != _DARK) or "all" for one in asking)
-
-
-def _queries(nodes: Sequence[Node]) -> list[list[Node]]:
-    return [list(part) for is_comma, part in groupby(nodes, lambda node: bool(node == ",")) if not is_comma]
 
 
 def _query(nodes: list[Node]) -> str:

@@ -67,7 +67,7 @@ def _compared(
 def _authors(header: headers.Cut) -> tuple[list[str], int]:
     """Return the domain of each author, "" of one that has none, and how many From fields there are."""
     values = [value for name, value in headers.shown(header, {}) if name.lower() == "from"]
-    addresses = [address for value in values for _, address in headers.all_of(value)]
+    addresses = [address for value in values for _, address in headers.mailboxes(value)]
     return [_domain(address) if _is_shown(address) else "" for address in addresses], len(values)
 
 
