@@ -9,7 +9,6 @@ What may be a code at all is in ``candidates.py``, what words and signs say in `
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from tmpmaild.findings import judging
 from tmpmaild.findings.candidates import COLONS, NOUNS, Cue, Kind, Mark, Shape
@@ -227,18 +226,13 @@ class _Places(dict[str, frozenset[Cue]]):
         return mail.cues(begin, number + (place == "above")) | mail.cues(0, mail.first)
 
 
-class _Condition(NamedTuple):
-    place: str
-    cues: frozenset[Cue]
-    holds: bool
-
-
-def _conditions(text: str) -> list[_Condition]:
+def _conditions(text: str) -> list[tuple[str, frozenset[Cue], bool]]:
+    """Return the place, the cues and whether they must be there, of each condition of a row."""
     found = []
     for condition in text.split():
         place, _, names = condition.removeprefix("-").partition(":")
         cues = (NOUNS if name == "noun" else {Cue[name.upper()]} for name in names.split("|"))
-        found.append(_Condition(place, frozenset[Cue]().union(*cues), not condition.startswith("-")))
+        found.append((place, frozenset[Cue]().union(*cues), not condition.startswith("-")))
     return found
 
 

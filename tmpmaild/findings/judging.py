@@ -283,7 +283,7 @@ _JOINED = 1.0
 _JOINED_FROM_BEHIND = 0.98
 _OTP_ELSEWHERE = 0.6
 _NOUN_ELSEWHERE = 0.5
-COUNTED = 0.3
+_NUMBER_OF_THINGS = 0.3
 
 _NAMING_CHARACTERS = 12
 _NEAR_CHARACTERS = 60
@@ -391,7 +391,7 @@ def _closeness(line: Line, noun: Mark, shape: Shape) -> float:
     if shape.kind not in TYPED:
         return 0
     if _COUNTED.match(line.text, shape.end) and not line.follows(shape, Cue.IS):
-        return COUNTED
+        return _NUMBER_OF_THINGS
     return _OTP_ELSEWHERE if noun.cue is Cue.OTP else _NOUN_ELSEWHERE
 
 
@@ -427,9 +427,9 @@ LEAST = 0.45
 _WITHOUT_SIGNS = -2.75
 _EACH_WEIGHT = 0.04
 _MOST_BY_SIGNS = 0.7
-SIGNS: dict[str, float] = lexicon.load("signs")
+_SIGN_WEIGHTS: dict[str, float] = lexicon.load("signs")
 
-_MOST_AROUND = sum(weight for sign, weight in SIGNS.items() if weight > 0 and sign.startswith("around"))
+_MOST_AROUND = sum(weight for sign, weight in _SIGN_WEIGHTS.items() if weight > 0 and sign.startswith("around"))
 
 _MOST_LINES = 300
 _FEWEST_LINES = 2
@@ -530,7 +530,7 @@ def rate_by_signs(mail: Mail) -> dict[str, float]:
     counted = _Counted(mail)
     found: dict[str, float] = {}
     for one in counted.placed:
-        confidence = _of_signs(_signs(counted, one))
+        confidence = _confidence(_signs(counted, one))
         if confidence:
             found[one.shape.value] = max(confidence, found.get(one.shape.value, 0))
     return found
@@ -546,8 +546,9 @@ def _signs(mail: _Counted, one: _Placed) -> set[str]:
         return set()
     signs = {one.place, *mail.competition(one), *_of_shape(one.shape), *_of_place(mail, one), *_named("own", own)}
     signs |= {*_of_names(mail, one), *_named("subject", mail.cues(0, mail.first))}
-    if _may_be_code(signs):  # the words around take the most time
-        signs |= set(_around(mail, one))
+    if _weight(signs) + _MOST_AROUND > 0:  # the words around take the most time, so only where they can still decide
+        above = mail.cues(max(one.number - _LINES_AROUND, mail.first), one.number)
+        signs |= set(_named("around", above | mail.cues(one.number + 1, one.number + 1 + _LINES_AROUND)))
     return signs
 
 
@@ -594,13 +595,6 @@ def _of_place(mail: _Counted, one: _Placed) -> Iterator[str]:
         yield "below title"
 
 
-def _around(mail: _Counted, one: _Placed) -> Iterator[str]:
-    """Yield what the words tell up to three lines above and below."""
-    number = one.number
-    above = mail.cues(max(number - _LINES_AROUND, mail.first), number)
-    yield from _named("around", above | mail.cues(number + 1, number + 1 + _LINES_AROUND))
-
-
 def _named(place: str, cues: frozenset[Cue]) -> Iterator[str]:
     for name, wanted in _CUES.items():
         if not cues.isdisjoint(wanted):
@@ -634,15 +628,10 @@ def _names(mail: _Counted, one: _Placed) -> set[Cue]:
 
 
 def _weight(signs: Iterable[str]) -> float:
-    return _WITHOUT_SIGNS + sum([SIGNS.get(sign, 0) for sign in signs])
+    return _WITHOUT_SIGNS + sum([_SIGN_WEIGHTS.get(sign, 0) for sign in signs])
 
 
-def _may_be_code(signs: Iterable[str]) -> bool:
-    """Return whether the words around can still make a number with these signs a code."""
-    return _weight(signs) + _MOST_AROUND > 0
-
-
-def _of_signs(signs: Iterable[str]) -> float:
+def _confidence(signs: Iterable[str]) -> float:
     """Return the confidence that signs give together, 0 where they speak against a code."""
     weight = _weight(signs)
     return min(LEAST + _EACH_WEIGHT * weight, _MOST_BY_SIGNS) if weight > 0 else 0
