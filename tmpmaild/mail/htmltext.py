@@ -12,7 +12,7 @@ from itertools import islice
 
 from tmpmaild.mail import charsets, hiding
 from tmpmaild.mail.hiding import Cascade, sheets_of
-from tmpmaild.mail.htmltokens import Budget, attributes_of, names, tokens, unescaped
+from tmpmaild.mail.htmltokens import Budget, address_of, attributes_of, names, tokens, unescaped
 
 MAX_CHARACTERS = 2 * 1024 * 1024
 MAX_TOKENS_FOR_LINKS = 20_000
@@ -36,9 +36,6 @@ _COLOURS_A_PAGE = re.compile(r"background|bgcolor|<link|color-scheme|@import|\\"
 _ENDS_BY_ITSELF = names("p li dt dd tr td th thead tbody tfoot option optgroup colgroup")
 _STYLE_TAG = re.compile("</?style", re.IGNORECASE)
 _WEB_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
-# What the URL standard of browsers takes off an address.
-_LINE_ENDS = re.compile(r"[\t\n\r]")
-_AROUND_ADDRESS = "".join(map(chr, range(0x21)))
 _INVISIBLE_CHARACTERS = "\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff"
 _STEP_CHARACTERS = 64 * 1024
 # Newsletters pad their preview line with hundreds of these.
@@ -112,7 +109,7 @@ def _links(source: str, hidden: "_Hidden", budget: Budget) -> Iterator[tuple[str
 
 def _address(attributes: str) -> str:
     """Return the address of a link when it is of the web, else ""."""
-    address = _LINE_ENDS.sub("", attributes_of(attributes).get("href", "")).strip(_AROUND_ADDRESS)
+    address = address_of(attributes_of(attributes).get("href", ""))
     return address if _WEB_ADDRESS.match(address) else ""
 
 

@@ -46,6 +46,8 @@ _REFERENCE = re.compile(r"(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[^\t\n\f <&#;]{1,
 _BARE_NAMES = "|".join(name for name in html5 if not name.endswith(";"))
 _PLAIN_AMPERSAND = re.compile(rf"&(?=(?:{_BARE_NAMES})[=0-9A-Za-z])(?![0-9A-Za-z]++;)")
 _STEP_CHARACTERS = 16 * 1024
+_IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
+_AROUND_ADDRESSES = "".join(map(chr, range(0x21)))
 _RAW_TEXT_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW_TEXT}
 
 
@@ -121,6 +123,11 @@ def attributes_of(text: str) -> dict[str, str]:
 def unescaped_attribute(value: str) -> str:
     """Decode character references as in an attribute, where one that lacks its semicolon may be plain text."""
     return unescaped(_PLAIN_AMPERSAND.sub("&amp;", value) if "&" in value else value)
+
+
+def address_of(value: str) -> str:
+    """Return an address as browsers read it (https://url.spec.whatwg.org): without line ends, and what is around it."""
+    return value.translate(_IGNORED_IN_ADDRESSES).strip(_AROUND_ADDRESSES)
 
 
 def unescaped(text: str) -> str:

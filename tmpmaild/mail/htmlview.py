@@ -28,6 +28,7 @@ from tmpmaild.mail.htmltokens import (
     TABLE_PARTS,
     VOIDS,
     Budget,
+    address_of,
     attributes_of,
     names,
     tokens,
@@ -70,7 +71,6 @@ _INLINE_IMAGE = re.compile(
 )
 # Browsers take any number of slashes of either kind.
 _REMOTE_IMAGE = re.compile(r"(?:https?:[/\\]*+|[/\\]{2,}+)(?=.)", re.IGNORECASE)
-_IGNORED_IN_ADDRESSES = str.maketrans("", "", "\t\n\r")
 _CONTENT_ID = re.compile(r"""=\s*+(?:"\s*+cid:([^"]*+)"|'\s*+cid:([^']*+)'|cid:([^\s"'>]++))""", re.IGNORECASE)
 # nh3 writes no bare quote and no bare "<" but in tags, so text cannot look like this.
 _NUMBERED_IMAGE = re.compile(r'(?<=<img src=")cid:([0-9]++)(?=")')
@@ -140,7 +140,6 @@ class _Mail:
         self._elements = 0
         self._sheet_media: str | None = ""
         self._body: dict[str, str] = {}
-        self._markup = ""
         self._remote_images = 0
         self._width = 0
 
@@ -154,10 +153,9 @@ class _Mail:
                 if tags > MAX_TAGS:
                     return False
                 self._take(kind, text, attributes)
-            self._markup = self._bounds.markup()
         except TooLargeError:
             return False
-        octets = self._markup.encode()
+        octets = (start_tag("div", self._body) + self._bounds.markup()).encode()
         return octets.count(b"&") + octets.count(b"\xc2") <= MAX_ESCAPED
 
     @property
@@ -168,7 +166,7 @@ class _Mail:
     def page(self, source: str) -> str:
         """Return the page of what may stay, with the addresses of its images."""
         body = _CLEANER.clean(start_tag("div", self._body))
-        markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._markup))
+        markup = _NUMBERED_IMAGE.sub(lambda match: self._sources[int(match[1])], _CLEANER.clean(self._bounds.markup()))
         sheet = self._sheet.written(self._elements, self._bounds.depth)
         # A sheet that asks for the width of the screen adapts the mail to it.
         width = 0 if "(max-width" in sheet else self._width
@@ -230,7 +228,7 @@ class _Mail:
     def _image(self, attributes: dict[str, str]) -> None:
         """Write an image; one that cannot be shown has no address, so that a browser shows its alternative text."""
         written = {"alt": attributes.get("alt", "")[:_MAX_ALT_CHARACTERS]} | self._allowed("img", attributes)
-        source = self._source(attributes.get("src", "").translate(_IGNORED_IN_ADDRESSES).strip())
+        source = self._source(address_of(attributes.get("src", "")))
         self._source_characters += len(source)
         if source and self._source_characters <= MAX_IMAGE_CHARACTERS:
             self._sources.append(entities.escape(source))
@@ -269,7 +267,6 @@ _FREE = names("class id style title")
 _RENAMED = {"class": own_names, "id": own_name}
 _ANY_TEXT = re.compile(r".{0,4096}+", re.DOTALL)
 _LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f\x7f]", re.IGNORECASE)
-_CONTROLS_AND_SPACE = "".join(map(chr, range(0x21)))
 
 _PIXELS = re.compile(r"(?<![\w-])(width|height)\s*+:\s*+([0-9]+)px")
 _FIXED_WIDTH = re.compile(r"(?<![\w-])(?:min-)?width:([0-9]{3,4})(?:\.[0-9]++)?px")
@@ -311,7 +308,7 @@ def _value_of(key: str) -> re.Pattern[str]:
 
 def link(address: str) -> str:
     """Return an address of the web or of mail as a browser reads it, or "" for any other."""
-    address = address.translate(_IGNORED_IN_ADDRESSES).strip(_CONTROLS_AND_SPACE)
+    address = address_of(address)
     return address if _LINK.match(address) else ""
 
 
