@@ -163,7 +163,7 @@ def decode(value: str, warnings: dict[str, None] | None = None) -> str:
     More is taken than the RFC allows, since mail has it: words inside quotes and other words, spaces
     inside words, characters split over adjacent words. Nothing is dropped.
     """
-    if is_plain(value):
+    if value.isascii() and value.isprintable() and "=?" not in value:  # ``is_plain`` without the call
         return value
     text = _decode_words(value, warnings) if "=?" in value else _literal(value, warnings)
     return text if text.isprintable() else text.translate(_CONTROLS)
