@@ -326,7 +326,8 @@ class Page(Struct, frozen=True):
 class Message(Struct, frozen=True):
     """A message as a list shows it; ``recipient`` is the envelope's, as it was written.
 
-    ``authentication`` is None until it has been checked. Storage knows no findings.
+    ``authentication`` is None until it has been checked. ``body_bytes`` is the size of the whole body, roughly where
+    it is in the source unchanged. Storage knows no findings.
     """
 
     id: str
@@ -342,6 +343,7 @@ class Message(Struct, frozen=True):
     attachments: tuple[Attachment, ...]
     authentication: Authentication | None = None
     findings: Findings = Findings()
+    body_bytes: int = 0
 
 
 class Texts(Struct, frozen=True):
@@ -405,9 +407,9 @@ class Source(Struct, frozen=True):
 class Listing(Struct, frozen=True, weakref=True):
     """One page of an inbox, and whether there is another behind it.
 
-    ``searched_to`` is the id that a search went up to: what comes later is all above it. None where none was made.
-    ``looked_to`` is the last message that was looked at, where there may be others between the page and the next one;
-    such a page may be short or empty. ``characters`` is roughly how large it is as JSON. Storage leaves out both.
+    ``searched_to`` is the newest message that a filter has looked at. ``looked_to`` is the last one that was looked at,
+    where there may be others between the page and the next one; such a page may be short or empty. ``characters`` is
+    roughly how large it is as JSON. Storage leaves out these three.
     """
 
     inbox: Inbox

@@ -12,7 +12,6 @@ from tmpmaild.inboxes.creating import NewAddress
 from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.following import Follower, Following, InboxExpired, seconds_until
 from tmpmaild.model import Envelope, ExpiryMoved, InboxDeleted, MessageDeleted, Page
-from tmpmaild.storage.pages import Search
 
 LIFETIME_MS = 3_600_000
 
@@ -56,13 +55,13 @@ async def test_a_wait_passes_over_what_does_not_match(house):
 async def test_a_wait_looks_at_each_message_once(house, monkeypatch, ascending):
     """Not at all of them again for each that comes."""
     looked_at = []
-    matches = Search._matches
+    matches = reading.matches
 
-    def counted(self, *texts):
-        looked_at.append(texts)
-        return matches(self, *texts)
+    def counted(message, page, body):
+        looked_at.append(message.id)
+        return matches(message, page, body)
 
-    monkeypatch.setattr(Search, "_matches", counted)
+    monkeypatch.setattr(reading, "matches", counted)
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(subject="code", ascending=ascending)) as waiting:
@@ -81,13 +80,13 @@ async def test_a_wait_for_a_code_looks_at_each_message_once(house, monkeypatch, 
     """At what is there in several pages, then at each that comes."""
     monkeypatch.setattr(reading, "MOST_LOOKED_AT", 8)
     looked_at = []
-    has_all = reading._has_all
+    has_findings = reading._has_findings
 
     def counted(message, page):
         looked_at.append(message.id)
-        return has_all(message, page)
+        return has_findings(message, page)
 
-    monkeypatch.setattr(reading, "_has_all", counted)
+    monkeypatch.setattr(reading, "_has_findings", counted)
     for _ in range(20):
         await house.deliver("newsletter")
     async with house.waiting(Page(has=frozenset({"code"}), ascending=ascending)) as waiting:

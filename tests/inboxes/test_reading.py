@@ -17,7 +17,6 @@ from tmpmaild.inboxes.creating import NewAddress, Rules
 from tmpmaild.inboxes.service import InboxService
 from tmpmaild.model import Envelope, Page
 from tmpmaild.storage.settings import SqliteSettings
-from tmpmaild.storage.sqlite import reading as searching
 from tmpmaild.storage.sqlite.engine import open_storage
 
 LIFETIME_MS = 3_600_000
@@ -359,8 +358,8 @@ async def test_an_encoded_page_whose_messages_all_go_meanwhile_is_read_again(hou
     assert (encoded, listing.has_more) == (house.message_ids[1:], False)
 
 
-async def test_an_inbox_that_is_deleted_between_two_steps_of_a_search_is_over(house, monkeypatch):
-    monkeypatch.setattr(searching, "_STEP_MESSAGES", 1)
+async def test_an_inbox_that_is_deleted_between_two_portions_of_a_search_has_expired(house, monkeypatch):
+    monkeypatch.setattr("tmpmaild.inboxes.reading._PORTION", 1)
     async with reader(house, search) as reading:
         await house.delete_inbox()
     with pytest.raises(AddressExpired):

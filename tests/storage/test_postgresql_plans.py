@@ -17,7 +17,6 @@ from tmpmaild.storage.postgresql.operations import (
 )
 from tmpmaild.storage.postgresql.partitions import SLOT_MS
 from tmpmaild.storage.postgresql.reading import (
-    PostgresSearch,
     select_inboxes,
     select_message,
     select_messages,
@@ -123,7 +122,6 @@ async def test_what_is_read_of_one_inbox_reads_few_rows(storage, counted, clock)
         "list": lambda client: select_messages(client, lookup, Page()),
         "one": lambda client: select_message(client, lookup, "msg_" + "0" * 26, 1000),
         "texts": lambda client: select_texts(client, 58, [57], 100),
-        "search": lambda client: PostgresSearch(lookup, Page(text="x")).go_on(client),
         "webhook": lambda client: select_webhooks(client, 56, 1),
         "inboxes": lambda client: select_inboxes(client, between=live_between(clock(), ""), creator_hash=None),
     }

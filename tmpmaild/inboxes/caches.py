@@ -74,7 +74,7 @@ class Losses:
 
 K = TypeVar("K")
 V = TypeVar("V")
-IsFresh = Callable[[str], bool]
+MayCache = Callable[[str], bool]
 """The method of the storage: where it says no, nothing must be remembered."""
 
 _MAX_ADDRESSES: Final = 50_000
@@ -156,9 +156,9 @@ class RecipientCache(_Cache[str, Inbox]):
     The commit checks again, so a stale entry only makes the refusal come later; no mail is lost.
     """
 
-    def __init__(self, is_fresh: IsFresh, max_addresses: int = _MAX_ADDRESSES) -> None:
+    def __init__(self, may_cache: MayCache, max_addresses: int = _MAX_ADDRESSES) -> None:
         super().__init__(max_addresses)
-        self._is_fresh = is_fresh
+        self._may_cache = may_cache
 
     def get(self, address: str, now_ms: int) -> Inbox | None:
         """Return the inbox if it is cached and has not expired."""
@@ -166,7 +166,7 @@ class RecipientCache(_Cache[str, Inbox]):
 
     def put(self, inbox: Inbox) -> None:
         """Store a live inbox; a full one is not stored, since it may get room again."""
-        if not inbox.full and self._is_fresh(inbox.id):
+        if not inbox.full and self._may_cache(inbox.id):
             self._keep(inbox.address, inbox, inbox)
 
     def update(self, changes: Sequence[InboxChange]) -> None:
@@ -193,9 +193,9 @@ class ListingCache(_Cache[tuple[str, Page], Listing]):
     seen that reply never gets an older page from here.
     """
 
-    def __init__(self, is_fresh: IsFresh) -> None:
+    def __init__(self, may_cache: MayCache) -> None:
         super().__init__(_MAX_PAGES)
-        self._is_fresh = is_fresh
+        self._may_cache = may_cache
 
     def get(self, address: str, page: Page, now_ms: int) -> Listing | None:
         """Return the page if it is cached and its inbox has not expired."""
@@ -204,7 +204,7 @@ class ListingCache(_Cache[tuple[str, Page], Listing]):
     def put(self, address: str, page: Page, listing: Listing, generation: int) -> None:
         """Store a small page, unless anything was committed after ``generation``."""
         is_small = listing.characters <= _MAX_PAGE_CHARACTERS
-        if generation == self.generation and is_small and self._is_fresh(listing.inbox.id):
+        if generation == self.generation and is_small and self._may_cache(listing.inbox.id):
             self._keep((address, page), listing.inbox, listing)
 
     def update(self, changes: Sequence[InboxChange]) -> None:

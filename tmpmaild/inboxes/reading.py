@@ -6,7 +6,7 @@ What a method returns is true when it returns: mail that is deleted or expires w
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -20,6 +20,7 @@ from tmpmaild.inboxes.caches import FindingsCache, ListingCache, Loss, message_c
 from tmpmaild.inboxes.delivering import Check
 from tmpmaild.mail import extracts, htmltext
 from tmpmaild.model import (
+    SEARCHED_CHARACTERS,
     Attachment,
     Details,
     Findings,
@@ -35,15 +36,31 @@ from tmpmaild.model import (
     Texts,
     unchecked,
 )
-from tmpmaild.storage.base import ANY_SIZE, Permit, Storage
+from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut, small_bytes
 
 MOST_LOOKED_AT = 200
+"""In how many messages one page looks for codes and links."""
+
 _PORTION = 50
+_MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
+
+
+class Shelf(Protocol):
+    """The messages of an inbox, as a filter reads them."""
+
+    async def read(self, page: Page) -> Listing:
+        """Read a page without a filter, without findings."""
+
+    async def bodies(self, inbox: Inbox, message_ids: Sequence[str], up_to_characters: int) -> dict[str, str]:
+        """Read the beginnings of the bodies of those messages that are left."""
+
+    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages with their findings."""
 
 
 def is_filter(page: Page) -> bool:
     """Return whether messages must be looked at to tell whether they are on this page."""
-    return not page.has <= {"attachment"}
+    return bool(page.has) or _has_texts(page)
 
 
 def rest_of(page: Page, message_id: str) -> Page:
@@ -51,14 +68,88 @@ def rest_of(page: Page, message_id: str) -> Page:
     return replace(page, after=message_id) if page.ascending else replace(page, before=message_id)
 
 
-async def filtered(page: Page, read: Callable[[Page], Awaitable[Listing]]) -> Listing:
-    """Return a page of messages that have what ``page`` says; ``read`` reads messages with their codes and links."""
+def matches(message: Message, page: Page, body: str) -> bool:
+    """Return whether a message has the texts and the attachment that a page asks for. No text goes on in the next.
+
+    Upper and lower case are alike, as Unicode folds them: "ß" is "ss". ``body`` is what is looked at of the body.
+    """
+    address, name, subject = message.from_address.casefold(), message.from_name.casefold(), message.subject.casefold()
+    sender, text = _folded(page.sender), _folded(page.text)
+    return (
+        (sender in address or sender in name)
+        and _folded(page.subject) in subject
+        and (text in address or text in name or text in subject or text in body.casefold())
+        and ("attachment" not in page.has or not all(one.inline for one in message.attachments))
+    )
+
+
+def _folded(wanted: str | None) -> str:
+    return (wanted or "").casefold()
+
+
+async def filtered(page: Page, shelf: Shelf) -> Listing:
+    """Return a page of messages that have what ``page`` says.
+
+    The list is read a portion at a time, each by a read of its own, so that nobody waits for long.
+    """
     filtering = _Filtering(page)
     while True:
-        part = await read(filtering.next_part())
-        filtering.take(part)
+        part = await shelf.read(filtering.next_part())
+        candidates = await _candidates(part, page, shelf)
+        completed = await shelf.complete(part.inbox, candidates[: filtering.left])
+        filtering.take(part, completed, len(candidates))
         if filtering.ended:
-            return filtering.listing(part)
+            return filtering.listing(part, await _settled(part.inbox, filtering.kept, page, shelf))
+
+
+async def _candidates(part: Listing, page: Page, shelf: Shelf) -> Sequence[Message]:
+    """Return the messages that match, before anybody looks for findings; in a thread where that takes long."""
+    if not _is_matching(page):
+        return part.messages
+    cut_short = [message.id for message in part.messages if message.truncated and page.text]
+    bodies = await shelf.bodies(part.inbox, cut_short, SEARCHED_CHARACTERS) if cut_short else {}
+
+    def look() -> list[Message]:
+        return [one for one in part.messages if matches(one, page, bodies.get(one.id, one.body)[:SEARCHED_CHARACTERS])]
+
+    if page_characters(part.messages) + sum(map(len, bodies.values())) <= _MATCHED_IN_LOOP_CHARACTERS:
+        return look()
+    return await anyio.to_thread.run_sync(look)
+
+
+async def _settled(inbox: Inbox, messages: Sequence[Message], page: Page, shelf: Shelf) -> Sequence[Message]:
+    """Return the messages of a page with whole bodies where the page has room for them, as in a list."""
+    cut_short = {message.id for message in messages if message.truncated}
+    missing = cut_short and cut_short & _whole(messages, page)
+    bodies = await shelf.bodies(inbox, sorted(missing), page.bodies_bytes) if missing else {}
+    return [
+        replace(message, body=bodies[message.id], truncated=False) if message.id in bodies else message
+        for message in messages
+    ]
+
+
+def _whole(messages: Sequence[Message], page: Page) -> set[str]:
+    """Return the ids of the messages of a page whose bodies it has room for."""
+    up_to_bytes = small_bytes(page)
+    small = [message for message in messages if message.body_bytes <= up_to_bytes]
+    large = [message for message in messages if message.body_bytes > up_to_bytes]
+    large.sort(key=lambda message: message.id, reverse=True)
+    read = bodies_to_read(large, page.bodies_bytes - sum([message.body_bytes for message in small]))
+    return {message.id for message in small} | {message.id for message, is_whole in read if is_whole}
+
+
+def _cut(message: Message) -> Message:
+    body, truncated = cut(message.body)
+    return replace(message, body=body, truncated=truncated)
+
+
+def _has_texts(page: Page) -> bool:
+    return bool(page.sender or page.subject or page.text)
+
+
+def _is_matching(page: Page) -> bool:
+    """Return whether ``matches`` tells messages apart."""
+    return _has_texts(page) or "attachment" in page.has
 
 
 class _Filtering:
@@ -66,72 +157,87 @@ class _Filtering:
 
     def __init__(self, page: Page) -> None:
         self.ended = False
+        self.kept: list[Message] = []
         self._page = page
-        self._rest = page
-        self._kept: list[Message] = []
-        self._left = MOST_LOOKED_AT
+        self._rest = replace(page, limit=_PORTION, sender=None, subject=None, text=None, has=frozenset())
+        self._is_looking = not page.has <= {"attachment"}
+        self._may_look_at = MOST_LOOKED_AT if self._is_looking else page.limit
+        self._other_characters = 0
         self._has_more = False
         self._searched_to: str | None = None
         self._looked_to: str | None = None
         self._is_waiting = False
 
-    def next_part(self) -> Page:
-        """Return which messages to look at next."""
-        return replace(self._rest, limit=min(_PORTION, self._left))
+    @property
+    def left(self) -> int:
+        """How many messages that match are looked at in the next part."""
+        return self._may_look_at if self._has_room else 0
 
-    def take(self, part: Listing) -> None:
-        """Keep what belongs on the page."""
-        looked_at = self._keep(part.messages)
-        self._left -= looked_at
-        # Newest first, mail that comes between two parts is above both: it is left to the next wait.
-        self._searched_to = part.searched_to if self._page.ascending else self._searched_to or part.searched_to
+    @property
+    def _has_room(self) -> bool:
+        return len(self.kept) < self._page.limit
+
+    def next_part(self) -> Page:
+        """Return which messages to read next."""
+        return self._rest
+
+    def take(self, part: Listing, completed: Sequence[Message], matching: int) -> None:
+        """Keep what belongs on the page, of so many that match."""
+        looked_at = self._keep(completed)
+        self._may_look_at -= looked_at
         if looked_at:
-            self._looked_to = part.messages[looked_at - 1].id
-            self._rest = rest_of(self._bounded(), self._looked_to)
-        if self._is_waiting:
-            self._searched_to = None
-        self._has_more = not self._is_waiting and looked_at > 0 and (part.has_more or looked_at < len(part.messages))
-        has_room = len(self._kept) < self._page.limit and self._rest.other_characters > 0
-        self.ended = not self._has_more or not has_room or self._left == 0
+            self._looked_to = completed[looked_at - 1].id
+        has_left = looked_at < matching
+        self._has_more = not self._is_waiting and (has_left or part.has_more)
+        is_enough = not self.left and not _is_matching(self._page)
+        self.ended = has_left or is_enough or not part.has_more
+        self._move_past(part)
+        self._cut_to_size()
 
     def _keep(self, messages: Sequence[Message]) -> int:
-        """Keep what matches until the page is full; return how many messages were looked at."""
+        """Keep what has the findings until the page is full; return how many messages were looked at."""
         for number, message in enumerate(messages):
-            if len(self._kept) == self._page.limit:
+            characters = message_characters(message) - len(message.body)
+            is_too_much = self.kept and self._other_characters + characters > self._page.other_characters
+            if is_too_much or not self._has_room:
                 return number
-            if not _has_all(message, self._page):
+            if not _has_findings(message, self._page):
                 continue
-            if "verdict" not in self._page.has or message.authentication is not None:
-                self._kept.append(message)
-            elif self._page.ascending:  # its verdict comes: nothing that follows may go before
-                self._is_waiting = True
+            if "verdict" in self._page.has and message.authentication is None:
+                if not self._page.ascending:
+                    continue
+                self._is_waiting = True  # its verdict comes: nothing that follows may go before
                 return number
+            self.kept.append(message)
+            self._other_characters += characters
         return len(messages)
 
-    def _bounded(self) -> Page:
-        """Return the page with what is left of its two bounds."""
-        bodies = [message.body for message in self._kept]
-        bodies_bytes = sum([len(body.encode()) for body in bodies])
-        others = sum([message_characters(message) for message in self._kept]) - sum(map(len, bodies))
-        return replace(
-            self._rest,
-            bodies_bytes=max(self._page.bodies_bytes - bodies_bytes, 0),
-            other_characters=max(self._page.other_characters - others, 0),
-        )
+    def _move_past(self, part: Listing) -> None:
+        if part.messages:
+            last = part.messages[-1].id
+            # Newest first, mail that comes between two parts is above both: it is left to the next wait.
+            self._searched_to = last if self._page.ascending else self._searched_to or part.messages[0].id
+            self._rest = rest_of(self._rest, last)
 
-    def listing(self, last_part: Listing) -> Listing:
-        """Return what was kept."""
+    def _cut_to_size(self) -> None:
+        """Keep no more octets of bodies than a page may have, so that they take no more memory."""
+        if sum([message.body_bytes for message in self.kept]) > self._page.bodies_bytes:
+            whole = _whole(self.kept, self._page)
+            self.kept = [one if one.id in whole or one.truncated else _cut(one) for one in self.kept]
+
+    def listing(self, last_part: Listing, messages: Sequence[Message]) -> Listing:
+        """Return the page with these messages."""
         return replace(
             last_part,
-            messages=tuple(self._kept),
+            messages=tuple(messages),
             has_more=self._has_more,
-            searched_to=self._searched_to,
-            looked_to=self._looked_to,
+            searched_to=None if self._is_waiting else self._searched_to,
+            looked_to=self._looked_to if self._is_looking else None,
         )
 
 
-def _has_all(message: Message, page: Page) -> bool:
-    """Return whether a message has the findings that are asked for."""
+def _has_findings(message: Message, page: Page) -> bool:
+    """Return whether a message has the codes and links that are asked for."""
     found = message.findings
     return ("code" not in page.has or bool(found.codes)) and ("link" not in page.has or bool(found.links))
 
@@ -244,6 +350,33 @@ class ShownMessage(Struct, frozen=True):
     details: Details
 
 
+class _StoredShelf:
+    """``Shelf`` in the storage: what a client may read of one address now."""
+
+    def __init__(self, storage: Storage, reader: "MailReader", address: str, now_ms: int, permit: Permit) -> None:
+        self._storage = storage
+        self._reader = reader
+        self._address = address
+        self._now_ms = now_ms
+        self._permit = permit
+
+    async def read(self, page: Page) -> Listing:
+        """See ``Shelf``. Raises ``AddressNotFound`` and what the permit raises."""
+        found = await self._storage.list_messages(self._address, page, self._now_ms, self._permit)
+        if found is None:
+            raise AddressNotFound("no such address")
+        return found
+
+    async def bodies(self, inbox: Inbox, message_ids: Sequence[str], up_to_characters: int) -> dict[str, str]:
+        """See ``Shelf``."""
+        texts = await self._storage.read_texts(inbox.id, message_ids, up_to_characters)
+        return {one.message_id: one.body for one in texts}
+
+    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
+        """See ``Shelf``."""
+        return await self._reader.complete(inbox, messages)
+
+
 class MailReader:
     """Reads mail for clients. ``clock`` gives Unix milliseconds.
 
@@ -255,7 +388,7 @@ class MailReader:
         self._access = access
         self._clock = clock
         self.hostname = hostname
-        self._listings = ListingCache(storage.is_fresh)
+        self._listings = ListingCache(storage.may_cache)
         self._detector = Detector(storage)
         self._extractors = anyio.CapacityLimiter(2)
         self.check: Check | None = None
@@ -328,18 +461,20 @@ class MailReader:
         self.ensure_possible(page.has)
         generation, now_ms = self._listings.generation, self._clock()
 
-        async def read(part: Page) -> Listing:
-            found = await self._storage.list_messages(canonical, part, now_ms, permit(now_ms))
-            if found is None:
-                raise AddressNotFound("no such address")
-            messages = [self._looked_at(canonical, message) for message in found.messages]
-            return replace(found, messages=await self._detector.add_findings(found.inbox, messages))
-
-        listing = await (filtered(page, read) if is_filter(page) else read(page))
+        shelf = _StoredShelf(self._storage, self, canonical, now_ms, permit(now_ms))
+        if is_filter(page):
+            listing = await filtered(page, shelf)
+        else:
+            listing = await shelf.read(page)
+            listing = replace(listing, messages=await shelf.complete(listing.inbox, listing.messages))
         listing = replace(listing, characters=page_characters(listing.messages))
         if self.check is None or all(one.authentication not in (None, NOT_CHECKED) for one in listing.messages):
             self._listings.put(canonical, page, listing, generation)
         return listing
+
+    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return messages with their codes and links, and a verdict if others wait so that they are not checked."""
+        return await self._detector.add_findings(inbox, [self._looked_at(inbox.address, one) for one in messages])
 
     def _looked_at(self, address: str, message: Message) -> Message:
         """Have a message checked that has no verdict yet, such as one from before a restart."""
@@ -356,7 +491,7 @@ class MailReader:
         """
         since = self.last_loss
         inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
-        (message,) = await self._detector.add_findings(inbox, [self._looked_at(inbox.address, full.message)])
+        (message,) = await self.complete(inbox, [full.message])
         details = await anyio.to_thread.run_sync(extracts.details, full.head)
         inbox = await self._access.confirm(inbox, message_id, since)
         return ShownMessage(inbox, replace(full, message=message), details)

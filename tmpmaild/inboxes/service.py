@@ -58,7 +58,7 @@ class InboxService:
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
-        self._recipients = RecipientCache(storage.is_fresh)
+        self._recipients = RecipientCache(storage.may_cache)
         self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
         self._bus = Bus()
         self._access = Access(storage, clock, require_token=rules.require_token)

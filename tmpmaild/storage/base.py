@@ -12,9 +12,9 @@
   by every method, others where they are named.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -58,6 +58,43 @@ ANY_SIZE = 1 << 62
 
 def anybody(_: Inbox) -> None:
     """Permit everybody to read an inbox."""
+
+
+TRUNCATED_BYTES = 1024
+"""How much a page has of a body that does not fit it."""
+
+
+class HasBody(Protocol):
+    """A message of a page; ``body_bytes`` is the size of its whole body in UTF-8."""
+
+    @property
+    def body_bytes(self) -> int:
+        """The size of the body."""
+
+
+M = TypeVar("M", bound=HasBody)
+
+
+def small_bytes(page: Page) -> int:
+    """Return up to which size all bodies of a page are whole; a larger one is if it fits what those leave."""
+    return page.bodies_bytes // max(page.limit, 1)
+
+
+def bodies_to_read(large: Iterable[M], room_bytes: int) -> Iterator[tuple[M, bool]]:
+    """Yield the messages with large bodies, which come newest first, and whether the body is whole.
+
+    It is as long as it fits the rest of the page, which has ``room_bytes``; else it is cut.
+    """
+    for message in large:
+        is_whole = message.body_bytes <= max(room_bytes, TRUNCATED_BYTES)
+        room_bytes -= message.body_bytes if is_whole else TRUNCATED_BYTES
+        yield message, is_whole
+
+
+def cut(body: str) -> tuple[str, bool]:
+    """Return the first ``TRUNCATED_BYTES`` of a body, and whether there are more."""
+    octets = body.encode()
+    return octets[:TRUNCATED_BYTES].decode(errors="ignore"), len(octets) > TRUNCATED_BYTES
 
 
 class Summary(Struct, frozen=True):
@@ -123,10 +160,10 @@ class Storage(Protocol):
     async def kept(self, secret: str) -> bytes | None:
         """Return what a secret permits; None when it is unknown or has expired. A secret may be any text."""
 
-    def is_fresh(self, inbox_id: str) -> bool:
-        """Return whether what was read of an inbox is still stored, unless ``on_committed`` told of a change since.
+    def may_cache(self, inbox_id: str) -> bool:
+        """Return whether what was read of an inbox may be cached until ``on_committed`` tells of a change.
 
-        Where it is not, what was read must not be remembered.
+        It may not where others change the inbox and ``on_committed`` may tell that late.
         """
 
     async def change_limits(self, limits: StorageLimits) -> None:
@@ -168,9 +205,7 @@ class Storage(Protocol):
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """Read one page of an inbox and the inbox itself in one snapshot; None as ``find_inbox``.
 
-        A search (``sender``, ``subject``, ``text``, ``has``) may take several reads. Then ``permit`` is called in each;
-        the inbox and the page are as of the last read, without mail that arrived after the first. Every message that
-        arrives later has an id above ``searched_to``. Of ``has`` it looks at "attachment" only.
+        What ``sender``, ``subject``, ``text`` and ``has`` say is not looked at here.
         """
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:

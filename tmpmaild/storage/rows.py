@@ -178,6 +178,7 @@ class ListedRow(NamedTuple):
             has_html=bool(self.has_html),
             attachments=() if self.attachments == "[]" else decode_attachments(self.attachments),
             authentication=_authentication(self.authentication),
+            body_bytes=self.body_bytes,
         )
 
 

@@ -11,7 +11,6 @@ import asyncpg
 
 from tmpmaild.model import (
     NAME_HELD_MS,
-    SEARCHED_CHARACTERS,
     FullMessage,
     Inbox,
     InboxPage,
@@ -22,20 +21,9 @@ from tmpmaild.model import (
     Texts,
 )
 from tmpmaild.storage import ids
-from tmpmaild.storage.base import Permit
+from tmpmaild.storage.base import TRUNCATED_BYTES, Permit, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.ids import message_key
-from tmpmaild.storage.pages import (
-    PAGE_ROWS,
-    TRUNCATED_BYTES,
-    Between,
-    Search,
-    bodies_to_read,
-    by_creator,
-    cut,
-    page,
-    small_bytes,
-    up_to_the_end,
-)
+from tmpmaild.storage.pages import PAGE_ROWS, Between, by_creator, page, up_to_the_end
 from tmpmaild.storage.postgresql.operations import LISTED, beginning, body_text, if_small, listed, selected
 from tmpmaild.storage.postgresql.writer import allowed
 from tmpmaild.storage.rows import (
@@ -44,7 +32,6 @@ from tmpmaild.storage.rows import (
     InboxRow,
     ListedRow,
     SourceRow,
-    decode_attachments,
     inbox_at,
     is_of_html,
 )
@@ -114,10 +101,6 @@ def with_inbox(columns: str, condition: str, more: str = "") -> str:
 
 _PAGES: Final = {
     ascending: f"{with_inbox(_LISTED, _BETWEEN, f'ORDER BY m.key {order} LIMIT $8')} ORDER BY p.place {order}"
-    for ascending, order in ((True, "ASC"), (False, "DESC"))
-}
-_CHOSEN: Final = {
-    ascending: f"{with_inbox(_LISTED, 'm.key = ANY($6::bigint[])')} ORDER BY p.place {order}"
     for ascending, order in ((True, "ASC"), (False, "DESC"))
 }
 
@@ -223,7 +206,7 @@ def bounds(page: Page, inbox_key: int) -> tuple[int, int]:
 
 
 async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, page: Page) -> Listing | None:
-    """Read a page of an inbox, without a search."""
+    """Read a page of an inbox."""
 
     async def use(found: Found, rows: list[tuple[Any, ...]]) -> Listing:
         shown, has_more = up_to_the_end(map(listed, rows), page)
@@ -235,17 +218,6 @@ async def select_messages(connection: asyncpg.Connection, lookup: InboxLookup, p
         lambda found: (small_bytes(page), *bounds(page, found.key), page.limit + 1),
         use,
     )
-
-
-async def select_chosen(
-    connection: asyncpg.Connection, lookup: InboxLookup, found: Found, keys: Sequence[int], page: Page
-) -> tuple[Found, list[ListedRow]] | None:
-    """Read the messages with these keys, those that are left, and their inbox; None as ``InboxLookup.again``."""
-    read = await lookup.again(connection, found, _CHOSEN[page.ascending], small_bytes(page), keys)
-    if read is None:
-        return None
-    again, rows = read
-    return again, [listed(row) for row in rows]
 
 
 async def messages(
@@ -267,7 +239,7 @@ async def _large_bodies(
     connection: asyncpg.Connection, found: Found, rows: list[ListedRow], page: Page
 ) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = [row for row in rows if row.body is None]
+    large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
     is_whole = {row.key: whole for row, whole in bodies_to_read(large, room_bytes)}
     whole_keys = [key for key, whole in is_whole.items() if whole]
@@ -379,79 +351,3 @@ async def select_texts(
             text = (body_text(body, verbatim) or "")[:up_to_characters]
             texts.append(Texts(ids.inbox_message_id(inbox_key, key), text, html, is_of_html(html, headers)))
     return texts
-
-
-_STEP_MESSAGES: Final = 200
-_STEP_LARGE_MESSAGES: Final = 25  # where bodies are searched
-
-_SEARCHED_TEXTS: Final = selected(("body", "verbatim"), **beginning("$6"))
-_MESSAGES: Final = """
-SELECT m.key, {attachments}, c.sender, c.sender_name, c.subject, {body}
-{joined}
-WHERE m.slot = $2 AND m.inbox_id = $1 AND m.key > $3 AND m.key < $4
-ORDER BY m.key {direction} LIMIT $5
-"""
-
-
-class PostgresSearch(Search):
-    """Finds the inbox, by ``lookup``, in each step."""
-
-    def __init__(self, lookup: InboxLookup, page: Page) -> None:
-        super().__init__(page)
-        self._lookup = lookup
-        self._attached = "attachment" in page.has
-        self._sql = _MESSAGES.format(
-            joined=JOINED,
-            attachments="c.attachments" if self._attached else "''",
-            body=_SEARCHED_TEXTS if self.text else "''",
-            direction="ASC" if page.ascending else "DESC",
-        )
-
-    async def go_on(self, connection: asyncpg.Connection) -> Listing | None:
-        """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
-        found = await self._lookup.find(connection)
-        if found is None:
-            self.ended = True
-            return None
-        newest_key = self._begin(found.last_key, bounds(self._page, found.key))
-        at_end = await self._look(connection, found)
-        if not at_end and not self._has_enough:
-            return None
-        return await self._finish(connection, found, newest_key, at_end=at_end)
-
-    async def _look(self, connection: asyncpg.Connection, found: Found) -> bool:
-        """Run one step; True when no messages are left."""
-        limit = _STEP_LARGE_MESSAGES if self.text else _STEP_MESSAGES
-        values: list[Any] = [found.key, found.slot, self._after, self._before, limit]
-        values += [SEARCHED_CHARACTERS] if self.text else []
-        try:
-            rows = await connection.fetch(of_slot(self._sql, found.slot), *values)
-        except asyncpg.UndefinedTableError:
-            return True  # the slot has passed, and its partitions have been dropped
-        for key, attachments, address, name, subject, *rest in rows:
-            attached = not self._attached or not all(one.inline for one in decode_attachments(attachments))
-            body = (body_text(*rest) or "")[:SEARCHED_CHARACTERS] if self.text else ""
-            self._take(key, address, name, subject, body, attached=attached)
-            if self._has_enough:
-                return False
-        return len(rows) < limit
-
-    async def _finish(
-        self, connection: asyncpg.Connection, found: Found, newest_key: int, *, at_end: bool
-    ) -> Listing | None:
-        """Return the page; None if the search has to go on, because what it had found was deleted meanwhile."""
-        page = self._page
-        read = await select_chosen(connection, self._lookup, found, self._keys, page)
-        if read is None:
-            return None
-        self._drop_deleted({row.key for row in read[1]})
-        if not at_end and not self._has_enough:
-            return None
-        self.ended = True
-        rows, has_more = up_to_the_end(read[1], page)
-        return Listing(
-            read[0].inbox,
-            await messages(connection, read[0], rows, page),
-            has_more=has_more,
-            searched_to=ids.inbox_message_id(found.key, newest_key),
-        )

@@ -16,7 +16,7 @@ from tmpmaild.model import Block, FullMessage, Inbox, InboxPage, Listing, Page, 
 from tmpmaild.storage.base import ANY_SIZE, OPERATOR_INBOX_ID, Permit, anybody, retired_domains
 from tmpmaild.storage.enginestorage import Batcher, EngineStorage, OnCommitted, Operations
 from tmpmaild.storage.ids import holders_inbox_key
-from tmpmaild.storage.pages import Between, is_search, searched
+from tmpmaild.storage.pages import Between
 from tmpmaild.storage.postgresql.notifications import Waker
 from tmpmaild.storage.postgresql.operations import (
     AddMessage,
@@ -34,7 +34,6 @@ from tmpmaild.storage.postgresql.operations import (
 from tmpmaild.storage.postgresql.partitions import Partitions, slot
 from tmpmaild.storage.postgresql.reading import (
     InboxLookup,
-    PostgresSearch,
     find_several,
     select_inboxes,
     select_message,
@@ -228,7 +227,7 @@ class PostgresStorage(EngineStorage):
         """See ``Storage``."""
         return SharedBuckets(self.sharing.take_token, tokens_per_minute, burst, name=name)
 
-    def is_fresh(self, inbox_id: str) -> bool:  # noqa: ARG002 - no inbox is
+    def may_cache(self, inbox_id: str) -> bool:  # noqa: ARG002 - no inbox is
         """See ``Storage``: another daemon may have changed it, and what it tells comes later."""
         return False
 
@@ -274,8 +273,6 @@ class PostgresStorage(EngineStorage):
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
         lookup = self._lookup(address, now_ms, permit)
-        if is_search(page):
-            return await searched(PostgresSearch(lookup, page), self._readers.run)
         return await self._readers.run(partial(select_messages, lookup=lookup, page=page))
 
     async def read_texts(self, inbox_id: str, message_ids: Sequence[str], up_to_characters: int) -> tuple[Texts, ...]:

@@ -1,14 +1,13 @@
 """Reads inboxes and pages of their messages. Single messages are read in ``reading.py``."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 from msgspec import json
 
 from tmpmaild.model import (
     NAME_HELD_MS,
-    SEARCHED_CHARACTERS,
     FullMessage,
     Inbox,
     InboxPage,
@@ -19,19 +18,9 @@ from tmpmaild.model import (
     Texts,
 )
 from tmpmaild.storage import ids
+from tmpmaild.storage.base import TRUNCATED_BYTES, bodies_to_read, cut, small_bytes
 from tmpmaild.storage.ids import message_key
-from tmpmaild.storage.pages import (
-    PAGE_ROWS,
-    TRUNCATED_BYTES,
-    Between,
-    Search,
-    bodies_to_read,
-    by_creator,
-    cut,
-    page,
-    small_bytes,
-    up_to_the_end,
-)
+from tmpmaild.storage.pages import PAGE_ROWS, Between, by_creator, page, up_to_the_end
 from tmpmaild.storage.rows import HEAD_BYTES, FullRow, InboxRow, ListedRow, SourceRow, inbox_at, is_of_html
 from tmpmaild.storage.settings import Limits
 from tmpmaild.storage.sqlite.layout import LEAST_STORED_BYTES, SLOT_BYTES, SLOTS, selected
@@ -71,11 +60,8 @@ FROM message AS m JOIN readable AS c ON c.id = m.content_id
 _BETWEEN = f"{_MESSAGES} WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before"
 _OLDEST_FIRST = f"{_BETWEEN} ORDER BY m.id ASC LIMIT :limit"
 _NEWEST_FIRST = f"{_BETWEEN} ORDER BY m.id DESC LIMIT :limit"
-_CHOSEN = f"{_MESSAGES} WHERE m.id IN (SELECT value FROM json_each(:keys))"
 _WHOLE_BODY = "SELECT c.body FROM message AS m JOIN readable AS c ON c.id = m.content_id WHERE m.id = ?"
 _CUT_BODY = f"SELECT {BEGINNING} FROM message AS m JOIN content AS c ON c.id = m.content_id WHERE m.id = :key"
-_CHOSEN_OLDEST_FIRST = f"{_CHOSEN} ORDER BY m.id ASC"
-_CHOSEN_NEWEST_FIRST = f"{_CHOSEN} ORDER BY m.id DESC"
 
 # The index holds the inboxes by (swept, expires_at_ms, id).
 _ROWS = f"""
@@ -114,7 +100,7 @@ def bounds(page: Page) -> tuple[int, int]:
 
 
 def select_messages(connection: sqlite3.Connection, inbox: Inbox, page: Page) -> Listing:
-    """Read a page of an inbox, without a search."""
+    """Read a page of an inbox."""
     messages, has_more = select_page(connection, inbox.id, page)
     return Listing(inbox, messages, has_more=has_more)
 
@@ -135,15 +121,6 @@ def select_page(connection: sqlite3.Connection, inbox_id: str, page: Page) -> tu
     return _messages(connection, rows, page), has_more
 
 
-def select_chosen(connection: sqlite3.Connection, keys: Sequence[int], page: Page) -> tuple[tuple[Message, ...], bool]:
-    """Read the messages with these keys as a page; tell whether some did not fit."""
-    values = {"keys": json.encode(keys).decode(), "small_bytes": small_bytes(page)}
-    sql = _CHOSEN_OLDEST_FIRST if page.ascending else _CHOSEN_NEWEST_FIRST
-    with closing(connection.execute(sql, values)) as found:
-        rows, has_more = up_to_the_end(map(ListedRow._make, found), page)
-    return _messages(connection, rows, page), has_more
-
-
 def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> tuple[Message, ...]:
     bodies = _large_bodies(connection, rows, page)
     read = ((row, *bodies.get(row.key, (row.body or "", False))) for row in rows)
@@ -152,7 +129,7 @@ def _messages(connection: sqlite3.Connection, rows: list[ListedRow], page: Page)
 
 def _large_bodies(connection: sqlite3.Connection, rows: list[ListedRow], page: Page) -> dict[int, tuple[str, bool]]:
     """Read the bodies that were not read with the page, newest first, whole as long as they fit the answer."""
-    large = [row for row in rows if row.body is None]
+    large = sorted([row for row in rows if row.body is None], key=lambda row: -row.key)
     room_bytes = page.bodies_bytes - sum(row.body_bytes for row in rows if row.body is not None)
     return {row.key: _body(connection, row.key, whole=is_whole) for row, is_whole in bodies_to_read(large, room_bytes)}
 
@@ -259,71 +236,3 @@ def select_texts(
             if looked_at_bytes >= _STEP_BYTES:
                 return texts, [later for later in keys if later > key]
     return texts, []
-
-
-_STEP_MESSAGES = 200
-_SEARCH_STEP_BYTES = 512 * 1024  # of source, of which only a part may be read
-
-_SEARCHED = """
-SELECT m.id, c.size_bytes, {attached}, c.sender, c.sender_name, c.subject, {body}
-FROM message AS m JOIN content AS c ON c.id = m.content_id
-WHERE m.inbox_id = :inbox_id AND m.id > :after AND m.id < :before
-ORDER BY m.id {direction} LIMIT :limit
-"""
-_ATTACHED = "EXISTS (SELECT 1 FROM json_each(c.attachments) WHERE NOT json_extract(value, '$.inline'))"
-
-
-class SqliteSearch(Search):
-    """Finds the inbox, by ``find``, in each step. Each is a read of its own, so that others do not wait long."""
-
-    def __init__(self, find: Callable[[sqlite3.Connection], Inbox | None], page: Page) -> None:
-        super().__init__(page)
-        self._find = find
-        self._sql = _SEARCHED.format(
-            attached=_ATTACHED if "attachment" in page.has else "1",
-            body=BEGINNING if self.text else "''",
-            direction="ASC" if page.ascending else "DESC",
-        )
-
-    def go_on(self, connection: sqlite3.Connection) -> Listing | None:
-        """Look at some more messages; return the page when the search has ended, else None, also without an inbox."""
-        inbox = self._find(connection)
-        if inbox is None:
-            self.ended = True
-            return None
-        (newest_key,) = connection.execute("SELECT coalesce(max(id), 0) FROM message").fetchone()
-        newest_key = self._begin(newest_key, bounds(self._page))
-        self._drop_deleted(_left(connection, self._keys))
-        at_end = self._look(connection, inbox)
-        self.ended = at_end or self._has_enough
-        if not self.ended:
-            return None
-        messages, has_more = select_chosen(connection, self._keys[: self._page.limit], self._page)
-        has_more = has_more or self._has_enough
-        return Listing(inbox, messages, has_more=has_more, searched_to=ids.message_id(newest_key))
-
-    def _look(self, connection: sqlite3.Connection, inbox: Inbox) -> bool:
-        """Run one step; True when no messages are left."""
-        values = {
-            "inbox_id": int(inbox.id),
-            "after": self._after,
-            "before": self._before,
-            "limit": _STEP_MESSAGES,
-            "characters": SEARCHED_CHARACTERS,
-        }
-        looked_at, looked_at_bytes = 0, 0
-        with closing(connection.execute(self._sql, values)) as rows:
-            for key, size_bytes, attached, *texts in rows:
-                self._take(key, *texts, attached=attached)
-                looked_at, looked_at_bytes = looked_at + 1, looked_at_bytes + size_bytes
-                if looked_at_bytes >= _SEARCH_STEP_BYTES or self._has_enough:
-                    return False
-        return looked_at < _STEP_MESSAGES
-
-
-def _left(connection: sqlite3.Connection, keys: list[int]) -> set[int]:
-    """Return those keys whose messages have not been deleted since they were found."""
-    if not keys:
-        return set()
-    sql = "SELECT id FROM message WHERE id IN (SELECT value FROM json_each(?))"
-    return {key for (key,) in connection.execute(sql, (json.encode(keys).decode(),))}

@@ -21,7 +21,7 @@ from tmpmaild.ratelimit import TokenBuckets
 from tmpmaild.storage.base import ANY_SIZE, Permit, anybody, retired_domains
 from tmpmaild.storage.enginestorage import EngineStorage, OnCommitted, Operations
 from tmpmaild.storage.ids import holders_inbox_key, message_key
-from tmpmaild.storage.pages import Between, is_search, searched
+from tmpmaild.storage.pages import Between
 from tmpmaild.storage.rows import WebhookRow
 from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
@@ -40,7 +40,6 @@ from tmpmaild.storage.sqlite.operations import (
 )
 from tmpmaild.storage.sqlite.reader import Reader
 from tmpmaild.storage.sqlite.reading import (
-    SqliteSearch,
     select_inbox,
     select_inboxes,
     select_message,
@@ -219,7 +218,7 @@ class SqliteStorage(EngineStorage):
         """See ``Storage``."""
         return self._permissions.kept(secret, self.clock())
 
-    def is_fresh(self, inbox_id: str) -> bool:  # noqa: ARG002 - each inbox is
+    def may_cache(self, inbox_id: str) -> bool:  # noqa: ARG002 - each inbox is
         """See ``Storage``: all changes are made and told here."""
         return True
 
@@ -289,8 +288,6 @@ class SqliteStorage(EngineStorage):
 
     async def list_messages(self, address: str, page: Page, now_ms: int, permit: Permit = anybody) -> Listing | None:
         """See ``Storage``."""
-        if is_search(page):
-            return await searched(SqliteSearch(self._find(address, now_ms, permit), page), self._reader.run)
         read = partial(select_messages, page=page)
         found = await self._read(address, now_ms, permit, read)
         return found[1] if found else None
