@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import anyio
 import pytest
+from services import connected
 
 from tmpmaild.http.app import HttpApp, HttpSettings
 from tmpmaild.http.server import HttpServer
@@ -123,12 +124,15 @@ async def serve_app():
 async def house(tmp_path, clock, serve_app):
     async with open_storage(SqliteSettings(max_bytes=1 << 30, path=tmp_path / "mail.db"), clock) as storage:
         chosen = random.Random(1)
-        service = InboxService(
+        service = connected(
             storage,
-            Rules(domains=("mail.example.com",), lifetime_ms=3_600_000),
-            clock=clock,
-            choice=chosen.choice,
-            new_token=lambda: f"{chosen.getrandbits(128):032x}",
+            InboxService(
+                storage,
+                Rules(domains=("mail.example.com",), lifetime_ms=3_600_000),
+                clock=clock,
+                choice=chosen.choice,
+                new_token=lambda: f"{chosen.getrandbits(128):032x}",
+            ),
         )
         inbox, _ = await service.create(NewAddress(), None)
         one = House(service, inbox, 0)

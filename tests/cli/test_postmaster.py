@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
+from services import connected
 
 from tmpmaild.cli import postmaster
 from tmpmaild.cli.main import main
@@ -43,7 +44,9 @@ class Box:
 
     async def deliver(self, storage, raw=MAIL, *recipients):
         rules = Rules(domains=("mail.example.com",), lifetime_ms=1000)
-        service = InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
+        service = connected(
+            storage, InboxService(storage, rules, clock=self.clock, choice=min, new_token=lambda: "token")
+        )
         recipients = recipients or ("postmaster@mail.example.com",)
         if "ada@mail.example.com" in recipients:
             await service.create(NewAddress("ada"), None)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.lowlevel
 import pytest
+from services import connected
 
 import emptydatabase
 from tmpmaild.inboxes.creating import NewAddress, Rules
@@ -47,7 +48,7 @@ class House:
     async def asleep(self, listeners):
         """Return when so many listen and nothing else runs."""
         with anyio.fail_after(30):
-            while len(self.service._bus) != listeners:
+            while len(self.service.bus) != listeners:
                 await anyio.lowlevel.checkpoint()
         await anyio.sleep(0.01)  # the first look goes through threads
 
@@ -61,6 +62,8 @@ async def house(tmp_path, clock):
     async with open_storage(storage_settings, clock) as storage:
         tokens = iter(f"token-{number}" for number in range(100))
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
-        service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        service = connected(
+            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        )
         inbox, token = await service.create(NewAddress(local_part="chosen"), None)
         yield House(service, inbox, token, clock)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.to_thread
 import pytest
+from services import connected
 
 import emptydatabase
 from tables import table
@@ -96,7 +97,9 @@ async def house(tmp_path, clock):
     ) as storage:
         tokens = map("token-{}".format, itertools.count())
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=2 * LIFETIME_MS)
-        service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        service = connected(
+            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: next(tokens))
+        )
         house = House(service, storage, clock)
         await house.open_inbox()
         yield house

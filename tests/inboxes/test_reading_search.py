@@ -4,6 +4,7 @@ import asyncio
 import random
 
 import pytest
+from services import connected
 
 from tmpmaild.errors import AddressExpired, AddressNotFound
 from tmpmaild.inboxes import reading
@@ -23,7 +24,9 @@ class Engine:
 
     def __init__(self, storage, clock):
         rules = Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS)
-        self.service = InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
+        self.service = connected(
+            storage, InboxService(storage, rules, clock=clock, choice=min, new_token=lambda: "token")
+        )
         self.storage = storage
         self.clock = clock
 

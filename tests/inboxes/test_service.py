@@ -5,6 +5,7 @@ import itertools
 import time
 
 import pytest
+from services import connected
 
 from growth import cpu_seconds
 from tmpmaild.errors import (
@@ -49,13 +50,16 @@ class World:
         self.clock = clock
         self.choice = Choice()
         tokens = itertools.count()
-        self.service = InboxService(
+        self.service = connected(
             storage,
-            Rules(domains=DOMAINS, lifetime_ms=LIFETIME_MS, **rules),
-            clock=clock,
-            choice=self.choice,
-            new_token=lambda: f"token-{next(tokens)}",
-            give_memory_back=lambda: self.gave_back.append(clock()),
+            InboxService(
+                storage,
+                Rules(domains=DOMAINS, lifetime_ms=LIFETIME_MS, **rules),
+                clock=clock,
+                choice=self.choice,
+                new_token=lambda: f"token-{next(tokens)}",
+                give_memory_back=lambda: self.gave_back.append(clock()),
+            ),
         )
         self.gave_back = []
 
@@ -374,10 +378,10 @@ async def test_a_mail_whose_recipient_is_over_by_its_end_is_refused(world):
 async def test_the_memory_forgets_what_is_over(world):
     inbox, _ = await world.create()
     await world.service.recipient(_mailbox(inbox.address))
-    assert len(world.service._recipients) == 1
+    assert len(world.service.caches.recipients) == 1
     world.clock.advance(ms=LIFETIME_MS)
     world.service.forget_expired()
-    assert len(world.service._recipients) == 0
+    assert len(world.service.caches.recipients) == 0
 
 
 @pytest.mark.parametrize("address", ["postmaster@mail.example.com", "ABUSE@second.test", "Postmaster@"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
-from tmpmaild.inboxes.caches import Loss, Losses
+from tmpmaild.inboxes.caches import Caches, Invalidation
 from tmpmaild.mail import addresses
 from tmpmaild.model import Inbox
 from tmpmaild.storage.base import Storage
@@ -29,17 +29,16 @@ class Access:
     ``clock`` gives Unix milliseconds.
     """
 
-    def __init__(self, storage: Storage, clock: Callable[[], int], *, require_token: bool) -> None:
+    def __init__(self, storage: Storage, caches: Caches, *, clock: Callable[[], int], require_token: bool) -> None:
         self._storage = storage
+        self._caches = caches
         self._clock = clock
         self.require_token = require_token
-        self._losses = Losses()
-        storage.on_committed(self._losses.update)
 
     @property
-    def last_loss(self) -> Loss:
-        """The latest loss. Take it before reading; ``recheck`` and ``confirm`` look at the losses after it."""
-        return self._losses.last
+    def last_invalidation(self) -> Invalidation:
+        """The latest one. Take it before reading; ``recheck`` and ``confirm`` look at those after it."""
+        return self._caches.last
 
     async def find(self, address: str, token: str | None) -> Inbox:
         """Find a live address, as a client wrote it, for reading.
@@ -47,7 +46,7 @@ class Access:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
         canonical = self.canonical_address(address, token)
-        since, now_ms = self.last_loss, self._clock()
+        since, now_ms = self.last_invalidation, self._clock()
         inbox = self.admit(await self._storage.find_inbox(canonical, now_ms), token, now_ms)
         return await self.recheck(inbox, since)
 
@@ -101,21 +100,21 @@ class Access:
         """Return whether reading an inbox needs its token."""
         return inbox.private or self.require_token
 
-    async def recheck(self, inbox: Inbox, since: Loss) -> Inbox:
+    async def recheck(self, inbox: Inbox, since: Invalidation) -> Inbox:
         """Return the present state of an inbox that was read after ``since``.
 
         Returns the same object without waiting, unless the inbox was deleted or its expiry moved meanwhile. Raises
         ``AddressExpired``, ``AddressNotFound``.
         """
         while since.moved(inbox.id):
-            since = self.last_loss
+            since = self.last_invalidation
             found = await self._storage.find_inbox(inbox.address, self._clock())
             if found is None:
                 raise AddressNotFound("no such address any more")
             inbox = found
         return _unexpired(inbox, self._clock())
 
-    async def confirm(self, inbox: Inbox, message_id: str, since: Loss) -> Inbox:
+    async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> Inbox:
         """Return what ``recheck`` returns, if a message that was read after ``since`` has not been deleted either.
 
         Raises as ``recheck``, and ``MessageNotFound``.

@@ -16,18 +16,17 @@ from msgspec.structs import replace
 from tmpmaild.errors import AddressExpired, AddressNotFound, InvalidRequest, MessageNotFound
 from tmpmaild.findings import codes, links
 from tmpmaild.inboxes.access import Access, present
-from tmpmaild.inboxes.caches import FindingsCache, ListingCache, Loss, message_characters, page_characters
+from tmpmaild.inboxes.caches import Caches, FindingsCache, Invalidation, message_characters, page_characters
 from tmpmaild.inboxes.delivering import Check
 from tmpmaild.mail import extracts, htmltext
 from tmpmaild.model import (
     SEARCHED_CHARACTERS,
     Attachment,
-    Details,
+    Feature,
     Findings,
     FullMessage,
-    Held,
+    HeaderDetails,
     Inbox,
-    InboxChange,
     Link,
     Listing,
     Message,
@@ -253,14 +252,12 @@ _BYTES_AT_ONCE = 64 * 1024
 class Detector:
     """Adds the detected codes and links to messages."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, cache: FindingsCache) -> None:
         self._storage = storage
-        self._cache = FindingsCache()
+        self._cache = cache
         # A little at a time, so that a page of hundreds does not delay other requests until it is done; and large mail
         # by itself, so that much of it does not delay the readers of small mail.
         self._small_turn, self._large_turn = anyio.Lock(), anyio.Lock()
-        self.update = self._cache.update
-        self.forget_expired = self._cache.forget_expired
 
     async def add_findings(self, inbox: Inbox, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages with their codes and links."""
@@ -347,7 +344,7 @@ class ShownMessage(Struct, frozen=True):
 
     inbox: Inbox
     full: FullMessage
-    details: Details
+    details: HeaderDetails
 
 
 class _StoredShelf:
@@ -380,19 +377,28 @@ class _StoredShelf:
 class MailReader:
     """Reads mail for clients. ``clock`` gives Unix milliseconds.
 
-    ``hostname``, which may be changed, is our name in ``Received`` lines.
+    ``hostname``, which may be changed, is our name in ``Received`` lines. With ``check`` senders are checked: mail that
+    has no verdict yet when it is looked at.
     """
 
-    def __init__(self, storage: Storage, access: Access, *, clock: Callable[[], int], hostname: str) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        access: Access,
+        caches: Caches,
+        *,
+        clock: Callable[[], int],
+        hostname: str,
+        check: Check | None,
+    ) -> None:
         self._storage = storage
         self._access = access
         self._clock = clock
         self.hostname = hostname
-        self._listings = ListingCache(storage.may_cache)
-        self._detector = Detector(storage)
+        self._listings = caches.listings
+        self._detector = Detector(storage, caches.findings)
         self._extractors = anyio.CapacityLimiter(2)
-        self.check: Check | None = None
-        storage.on_committed(self._on_committed)
+        self.check = check
 
     async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
         """Read one page of a live address.
@@ -401,7 +407,7 @@ class MailReader:
         """
         canonical = self._access.canonical_address(address, token)
         now_ms = self._clock()
-        listing = self._listings.get(canonical, page, now_ms)
+        listing = self._listings.get((canonical, page), now_ms)
         if listing is not None:
             self._access.admit(listing.inbox, token, now_ms)
             return listing
@@ -417,7 +423,7 @@ class MailReader:
         """Read one page and call ``form`` with it, which may take long. Raises as ``list``."""
         listing = await self.list(address, page, token)
         while True:
-            since = self.last_loss
+            since = self.last_invalidation
             formed = await form(listing)
             left = await self.remaining(listing, since)
             if left.messages == listing.messages:
@@ -425,11 +431,11 @@ class MailReader:
             listing = left if left.messages else await self.list(address, page, token)
 
     @property
-    def last_loss(self) -> Loss:
-        """The latest loss, to be taken before reading; for ``remaining`` and ``confirm``."""
-        return self._access.last_loss
+    def last_invalidation(self) -> Invalidation:
+        """The latest invalidation, to be taken before reading; for ``remaining`` and ``confirm``."""
+        return self._access.last_invalidation
 
-    async def remaining(self, listing: Listing, since: Loss) -> Listing:
+    async def remaining(self, listing: Listing, since: Invalidation) -> Listing:
         """Return what is left of a page that was read after ``since``. Raises ``AddressExpired``."""
         inbox = await self._access.recheck(listing.inbox, since)
         gone = since.deleted_messages()
@@ -438,7 +444,7 @@ class MailReader:
         messages = tuple([message for message in listing.messages if message.id not in gone])
         return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
 
-    async def confirm(self, inbox: Inbox, message_id: str, since: Loss) -> None:
+    async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> None:
         """Return if a message that was read after ``since`` may still be shown.
 
         Raises ``AddressExpired``, ``MessageNotFound``.
@@ -447,12 +453,12 @@ class MailReader:
 
     async def _read_page(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
         while True:
-            since = self.last_loss
+            since = self.last_invalidation
             listing = await self.remaining(await self._read_once(canonical, page, permit), since)
             if listing.messages or not listing.has_more or listing.looked_to:
                 return listing
 
-    def ensure_possible(self, has: Collection[Held]) -> None:
+    def ensure_possible(self, has: Collection[Feature]) -> None:
         """Return if messages can have all of this here. Raises ``InvalidRequest``."""
         if "verdict" in has and self.check is None:
             raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
@@ -489,7 +495,7 @@ class MailReader:
 
         Raises ``MessageNotFound``.
         """
-        since = self.last_loss
+        since = self.last_invalidation
         inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
         (message,) = await self.complete(inbox, [full.message])
         details = await anyio.to_thread.run_sync(extracts.details, full.head)
@@ -501,7 +507,7 @@ class MailReader:
     ) -> T:
         """Read one whole message and call ``form`` with it, which may take long. Raises as ``message``."""
         shown = await self.message(address, message_id, token)
-        since = self.last_loss
+        since = self.last_invalidation
         formed = await form(shown)
         await self.confirm(shown.inbox, message_id, since)
         return formed
@@ -521,7 +527,7 @@ class MailReader:
 
         These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
         """
-        since = self.last_loss
+        since = self.last_invalidation
         inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
         shown = await self._as_shown(inbox, source)
         await self.confirm(inbox, message_id, since)
@@ -561,7 +567,7 @@ class MailReader:
 
         Raises ``MessageNotFound`` after the last.
         """
-        since = self.last_loss
+        since = self.last_invalidation
         read = self._storage.read_next_source
         inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
         trace, raw = await self._as_shown(inbox, source)
@@ -580,7 +586,7 @@ class MailReader:
 
         Raises ``MessageNotFound``, also where there is none.
         """
-        since = self.last_loss
+        since = self.last_invalidation
         inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=0)
         await self.confirm(inbox, message_id, since)
         for attachment in full.message.attachments:
@@ -592,7 +598,7 @@ class MailReader:
         self, address: str, message_id: str, attachment: Attachment, token: str | None = None
     ) -> bytes:
         """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
-        since = self.last_loss
+        since = self.last_invalidation
         inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=ANY_SIZE)
         assert source.raw is not None
         content = await anyio.to_thread.run_sync(
@@ -601,13 +607,3 @@ class MailReader:
         assert content is not None
         await self.confirm(inbox, message_id, since)
         return content
-
-    def forget_expired(self) -> None:
-        """Drop expired entries from memory."""
-        now_ms = self._clock()
-        self._listings.forget_expired(now_ms)
-        self._detector.forget_expired(now_ms)
-
-    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
-        self._listings.update(changes)
-        self._detector.update(changes)

@@ -12,12 +12,11 @@ from tmpmaild.errors import AddressNotFound, InvalidRequest, MailboxFull, Reques
 from tmpmaild.hostnames import Domains
 from tmpmaild.inboxes.access import Access, feed_secret
 from tmpmaild.inboxes.blocks import Blocks
-from tmpmaild.inboxes.caches import RecipientCache
+from tmpmaild.inboxes.caches import Caches
 from tmpmaild.inboxes.creating import AddressFactory, Destination, NewAddress, Rules, UnknownAddress
 from tmpmaild.inboxes.delivering import Check, Deliverer
-from tmpmaild.inboxes.events import Bus
 from tmpmaild.inboxes.faults import Fault, Faults, Refusals
-from tmpmaild.inboxes.following import Follower
+from tmpmaild.inboxes.following import Bus, Follower
 from tmpmaild.inboxes.reading import MailReader
 from tmpmaild.inboxes.viewing import Viewer
 from tmpmaild.inboxes.webhooks import Webhooks
@@ -35,7 +34,9 @@ class InboxService:
     callers use directly: ``mail``, ``viewer``, ``follower``, and ``blocks``, ``faults``, ``refusals``, ``webhooks``.
 
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
-    ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed.
+    ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed. With
+    ``check`` senders are checked: of new mail, and of older mail when it is looked at. The ``hearers`` must be told of
+    commits.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class InboxService:
         choice: Callable[[str], str],
         new_token: Callable[[], str],
         give_memory_back: Callable[[], None] = lambda: None,
+        check: Check | None = None,
     ) -> None:
         self._storage = storage
         self._rules = rules
@@ -58,21 +60,28 @@ class InboxService:
         self._factory = AddressFactory(
             storage, rules, self.blocks, self.faults, clock=clock, choice=choice, new_token=new_token
         )
-        self._recipients = RecipientCache(storage.may_cache)
-        self._deliverer = Deliverer(storage, self._recipients, clock=clock, give_memory_back=give_memory_back)
-        self._bus = Bus()
-        self._access = Access(storage, clock, require_token=rules.require_token)
-        self.mail = MailReader(storage, self._access, clock=clock, hostname=rules.hostname)
+        self.caches = Caches(storage.may_cache)
+        self._recipients = self.caches.recipients
+        self._deliverer = Deliverer(
+            storage, self._recipients, clock=clock, give_memory_back=give_memory_back, check=check
+        )
+        self.bus = Bus()
+        self._access = Access(storage, self.caches, clock=clock, require_token=rules.require_token)
+        self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=rules.hostname, check=check)
         self.viewer = Viewer(storage, self._access, clock=clock, new_secret=new_token)
-        self.follower = Follower(self.mail, self._access, self._bus, clock=clock)
-        storage.on_committed(self._on_committed)
-        storage.watch(self._bus.listened, self._bus.overflow)
+        self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
+        self.webhooks.senders_are_checked = check is not None
+        storage.watch(self.bus.listened, self.bus.overflow)
         storage.policy.watch_blocks(self.blocks.replace)
 
-    def check_senders(self, check: Check) -> None:
-        """Have new mail checked as to who sent it, and older mail when it is looked at."""
-        self._deliverer.check = self.mail.check = check
-        self.webhooks.senders_are_checked = True
+    @property
+    def hearers(self) -> tuple[Callable[[Sequence[InboxChange]], None], ...]:
+        """What is to be told of each commit, in this order: listeners read, so what is outdated must be gone."""
+        return self.caches.update, self._update_faults, self.bus.publish
+
+    def _update_faults(self, changes: Sequence[InboxChange]) -> None:
+        if self.faults.ordered:
+            self.faults.update(changes)
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""
@@ -106,7 +115,7 @@ class InboxService:
 
     def stop_waiting(self) -> None:
         """Raise ``Stopping`` in all calls that wait for mail or events, now and later."""
-        self._bus.stop()
+        self.bus.stop()
 
     def has_room(self) -> bool:
         """Return whether new mail and addresses can be stored now."""
@@ -261,13 +270,10 @@ class InboxService:
     def forget_expired(self) -> None:
         """Drop expired entries from memory."""
         now_ms = self._clock()
-        self._recipients.forget_expired(now_ms)
-        self.blocks.forget_expired()
-        self.mail.forget_expired()
-        self.faults.forget_expired(now_ms)
-        self.refusals.forget_expired(now_ms)
-
-    def _on_committed(self, changes: Sequence[InboxChange]) -> None:
-        self._recipients.update(changes)
-        self.faults.update(changes)
-        self._bus.publish(changes)
+        self.caches.forget_expired(now_ms)
+        if self.blocks.has_any:
+            self.blocks.forget_expired()
+        if self.faults.ordered:
+            self.faults.forget_expired(now_ms)
+        if self.refusals.wanted:
+            self.refusals.forget_expired(now_ms)

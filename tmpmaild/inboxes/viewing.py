@@ -63,7 +63,7 @@ class Viewer:
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, ``MessageNotFound``.
         """
         canonical = self._access.canonical_address(address, token)
-        since, now_ms = self._access.last_loss, self._clock()
+        since, now_ms = self._access.last_invalidation, self._clock()
         may_read = self._access.permit(token, now_ms)
         inbox, message = await self._message(canonical, message_id, may_read)
         secret, grant = self._new_secret(), Grant(canonical, message_id, remote_images, now_ms + LIFETIME_MS)
@@ -88,7 +88,7 @@ class Viewer:
 
     async def look(self, secret: str, grant: Grant) -> View:
         """Return the page of a grant. Raises as ``find``, and ``AddressExpired``."""
-        since = self._access.last_loss
+        since = self._access.last_invalidation
         inbox, message = await self._message(grant.address, grant.message_id, self._permit_living)
         view = self._pages.pop(secret, None)
         if view is None:
