@@ -35,18 +35,13 @@ class Access:
         self._clock = clock
         self.require_token = require_token
 
-    @property
-    def last_invalidation(self) -> Invalidation:
-        """The latest one. Take it before reading; ``recheck`` and ``confirm`` look at those after it."""
-        return self._caches.last
-
     async def find(self, address: str, token: str | None) -> Inbox:
         """Find a live address, as a client wrote it, for reading.
 
         Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``.
         """
         canonical = self.canonical_address(address, token)
-        since, now_ms = self.last_invalidation, self._clock()
+        since, now_ms = self._caches.last_invalidation, self._clock()
         inbox = self.admit(await self._storage.find_inbox(canonical, now_ms), token, now_ms)
         return await self.recheck(inbox, since)
 
@@ -107,7 +102,7 @@ class Access:
         ``AddressExpired``, ``AddressNotFound``.
         """
         while since.moved(inbox.id):
-            since = self.last_invalidation
+            since = self._caches.last_invalidation
             found = await self._storage.find_inbox(inbox.address, self._clock())
             if found is None:
                 raise AddressNotFound("no such address any more")

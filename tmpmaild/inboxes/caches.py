@@ -184,13 +184,13 @@ class FindingsCache(_Cache[str, Findings]):
 
 
 class Caches:
-    """All that is remembered, and ``last``: the latest invalidation, to be taken before reading."""
+    """All that is remembered, and ``last_invalidation``, to be taken before reading."""
 
     def __init__(self, may_cache: MayCache) -> None:
         self.recipients = RecipientCache(may_cache)
         self.listings = ListingCache(may_cache)
         self.findings = FindingsCache()
-        self.last = Invalidation(None)
+        self.last_invalidation = Invalidation(None)
 
     def update(self, changes: Sequence[InboxChange]) -> None:
         """Drop what a commit has outdated. New mail outdates the pages of its inbox alone."""
@@ -212,8 +212,8 @@ class Caches:
             self.recipients.forget(change.inbox_id)
 
     def _invalidate(self, change: InboxChange) -> None:
-        self.last.next = Invalidation(change)
-        self.last = self.last.next
+        self.last_invalidation.next = Invalidation(change)
+        self.last_invalidation = self.last_invalidation.next
         self.findings.generation += 1
         if isinstance(change.notice, MessageDeleted):
             self.findings.drop(change.notice.message_id)

@@ -6,7 +6,7 @@ What a method returns is true when it returns: mail that is deleted or expires w
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -37,29 +37,293 @@ from tmpmaild.model import (
 )
 from tmpmaild.storage.base import ANY_SIZE, Permit, Storage, bodies_to_read, cut, small_bytes
 
+log = logging.getLogger(__name__)
+
 MOST_LOOKED_AT = 200
 """In how many messages one page looks for codes and links."""
 
-_PORTION = 50
+NOT_CHECKED = unchecked("none", "not checked")
+"""What is shown as long as too many others wait to be checked."""
+
+_PORTION = 50  # messages that a filter reads at once
 _MATCHED_IN_LOOP_CHARACTERS = 128 * 1024
 
+_TEXT_CHARACTERS = 128 * 1024
+_LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
+_FINDING_MESSAGES_AT_ONCE = 8
+_FINDING_BYTES_AT_ONCE = 64 * 1024
 
-class Shelf(Protocol):
-    """The messages of an inbox, as a filter reads them."""
+T = TypeVar("T")
+ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
 
-    async def read(self, page: Page) -> Listing:
-        """Read a page without a filter, without findings."""
 
-    async def bodies(self, inbox: Inbox, message_ids: Sequence[str], up_to_characters: int) -> dict[str, str]:
-        """Read the beginnings of the bodies of those messages that are left."""
+class ShownMessage(Struct, frozen=True):
+    """One message with what is shown next to it; its texts are left out if ``full.complete`` is False."""
 
-    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages with their findings."""
+    inbox: Inbox
+    full: FullMessage
+    details: HeaderDetails
+
+
+class MailReader:
+    """Reads mail for clients. ``clock`` gives Unix milliseconds.
+
+    ``hostname``, which may be changed, is our name in ``Received`` lines. With ``check`` senders are checked: mail that
+    has no verdict yet when it is looked at.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        access: Access,
+        caches: Caches,
+        *,
+        clock: Callable[[], int],
+        hostname: str,
+        check: Check | None,
+    ) -> None:
+        self._storage = storage
+        self._access = access
+        self._clock = clock
+        self.hostname = hostname
+        self._caches = caches
+        self._listings = caches.listings
+        self._detector = Detector(storage, caches.findings)
+        self._extractors = anyio.CapacityLimiter(2)
+        self.check = check
+
+    async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
+        """Read one page of a live address.
+
+        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all methods here do.
+        """
+        canonical = self._access.canonical_address(address, token)
+        now_ms = self._clock()
+        listing = self._listings.get((canonical, page), now_ms)
+        if listing is not None:
+            self._access.admit(listing.inbox, token, now_ms)
+            return listing
+        return await self._read_page(canonical, page, partial(self._access.permit, token))
+
+    async def list_for_holder(self, canonical: str, page: Page) -> Listing:
+        """Read one page of an inbox whose holder has asked for it before. Raises as ``list``, but needs no token."""
+        return await self._read_page(canonical, page, self._access.permit_daemon)
+
+    async def list_as(
+        self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
+    ) -> tuple[Listing, T]:
+        """Read one page and call ``form`` with it, which may take long. Raises as ``list``."""
+        listing = await self.list(address, page, token)
+        while True:
+            since = self._caches.last_invalidation
+            formed = await form(listing)
+            left = await self.remaining(listing, since)
+            if left.messages == listing.messages:
+                return left, formed
+            listing = left if left.messages else await self.list(address, page, token)
+
+    @property
+    def last_invalidation(self) -> Invalidation:
+        """The latest invalidation, to be taken before reading; for ``remaining`` and ``confirm``."""
+        return self._caches.last_invalidation
+
+    async def remaining(self, listing: Listing, since: Invalidation) -> Listing:
+        """Return what is left of a page that was read after ``since``. Raises ``AddressExpired``."""
+        inbox = await self._access.recheck(listing.inbox, since)
+        gone = since.deleted_messages()
+        if inbox is listing.inbox and not gone:
+            return listing
+        messages = tuple([message for message in listing.messages if message.id not in gone])
+        return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
+
+    async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> None:
+        """Return if a message that was read after ``since`` may still be shown.
+
+        Raises ``AddressExpired``, ``MessageNotFound``.
+        """
+        await self._access.confirm(inbox, message_id, since)
+
+    async def _read_page(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
+        while True:
+            since = self._caches.last_invalidation
+            listing = await self.remaining(await self._read_once(canonical, page, permit), since)
+            if listing.messages or not listing.has_more or listing.looked_to:
+                return listing
+
+    def ensure_possible(self, has: Collection[Feature]) -> None:
+        """Return if messages can have all of this here. Raises ``InvalidRequest``."""
+        if "verdict" in has and self.check is None:
+            raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
+
+    async def _read_once(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
+        if page.has:
+            self.ensure_possible(page.has)
+        generation, now_ms = self._listings.generation, self._clock()
+        may_read = permit(now_ms)
+
+        async def read(part: Page) -> Listing:
+            found = await self._storage.list_messages(canonical, part, now_ms, may_read)
+            if found is None:
+                raise AddressNotFound("no such address")
+            return found
+
+        if is_filter(page):
+            listing = await filtered(page, Shelf(read, self._bodies, self._complete))
+        else:
+            listing = await read(page)
+            listing = replace(listing, messages=await self._complete(listing.inbox, listing.messages))
+        listing = replace(listing, characters=page_characters(listing.messages))
+        if self.check is None or all(one.authentication not in (None, NOT_CHECKED) for one in listing.messages):
+            self._listings.put(canonical, page, listing, generation)
+        return listing
+
+    async def _bodies(self, inbox: Inbox, message_ids: Sequence[str], up_to_characters: int) -> dict[str, str]:
+        texts = await self._storage.read_texts(inbox.id, message_ids, up_to_characters)
+        return {one.message_id: one.body for one in texts}
+
+    async def _complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
+        """Add codes and links. Have those checked that have no verdict yet, such as mail from before a restart."""
+        if self.check is not None:
+            messages = [self._looked_at(inbox.address, message, self.check) for message in messages]
+        return await self._detector.add_findings(inbox, messages)
+
+    def _looked_at(self, address: str, message: Message, check: Check) -> Message:
+        if message.authentication is not None or check(address, message.id):
+            return message
+        return replace(message, authentication=NOT_CHECKED)
+
+    async def message(
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
+    ) -> ShownMessage:
+        """Read one message, without its texts if its source has more than so many octets.
+
+        Raises ``MessageNotFound``.
+        """
+        since = self._caches.last_invalidation
+        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
+        (message,) = await self._complete(inbox, [full.message])
+        details = await anyio.to_thread.run_sync(extracts.details, full.head)
+        inbox = await self._access.confirm(inbox, message_id, since)
+        return ShownMessage(inbox, replace(full, message=message), details)
+
+    async def message_as(
+        self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
+    ) -> T:
+        """Read one whole message and call ``form`` with it, which may take long. Raises as ``message``."""
+        shown = await self.message(address, message_id, token)
+        since = self._caches.last_invalidation
+        formed = await form(shown)
+        await self.confirm(shown.inbox, message_id, since)
+        return formed
+
+    async def _read(
+        self, read: ReadOne[T], address: str, message_id: str, token: str | None, *, up_to_bytes: int
+    ) -> tuple[Inbox, T]:
+        """Read something of a message by a method of the storage."""
+        canonical, now_ms = self._access.canonical_address(address, token), self._clock()
+        permit = self._access.permit(token, now_ms)
+        return present(await read(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes))
+
+    async def source(
+        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
+    ) -> tuple[bytes, bytes | None]:
+        """Read a message as it came: our trace fields, and the octets below them.
+
+        These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
+        """
+        since = self._caches.last_invalidation
+        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
+        shown = await self._as_shown(inbox, source)
+        await self.confirm(inbox, message_id, since)
+        return shown
+
+    async def _as_shown(self, inbox: Inbox, source: Source) -> tuple[bytes, bytes | None]:
+        trace, raw = extracts.fields(source, self.hostname), source.raw
+        if self.check is not None:
+            if source.authentication is None:
+                self.check(inbox.address, source.id)
+            trace = extracts.results(source, self.hostname) + trace
+            if raw is not None:
+                raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
+        return trace, raw
+
+    async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
+        """Read all mail, oldest first, as the parts of an mbox file: each is one mail as ``source`` returns it.
+
+        Mail that is deleted before its turn is left out, and this ends when the inbox does. Raises before the first
+        part as ``list``, later ``StorageUnavailable`` alone.
+        """
+        last_id = ""
+        while True:
+            try:
+                last_id, part = await self._next_of_mbox(address, last_id, token)
+            except MessageNotFound:
+                return  # that was the last
+            except (AddressExpired, AddressNotFound):
+                if last_id:
+                    return
+                raise
+            if part:
+                yield part
+
+    async def _next_of_mbox(self, address: str, after: str, token: str | None) -> tuple[str, bytes]:
+        """Read the mail after this one; return its id and its part, an empty one if it was deleted meanwhile.
+
+        Raises ``MessageNotFound`` after the last.
+        """
+        since = self._caches.last_invalidation
+        read = self._storage.read_next_source
+        inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
+        trace, raw = await self._as_shown(inbox, source)
+        assert raw is not None
+        part = await anyio.to_thread.run_sync(extracts.entry, source, trace, raw, limiter=self._extractors)
+        try:
+            await self.confirm(inbox, source.id, since)
+        except MessageNotFound:
+            return source.id, b""
+        return source.id, part
+
+    async def find_attachment(
+        self, address: str, message_id: str, index: str, token: str | None = None
+    ) -> tuple[Attachment, int]:
+        """Find an attachment by its index as it is written; the number is of octets in the source of its message.
+
+        Raises ``MessageNotFound``, also where there is none.
+        """
+        since = self._caches.last_invalidation
+        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=0)
+        await self.confirm(inbox, message_id, since)
+        for attachment in full.message.attachments:
+            if str(attachment.index) == index:
+                return attachment, full.message.size_bytes
+        raise MessageNotFound("no such attachment")
+
+    async def attachment_content(
+        self, address: str, message_id: str, attachment: Attachment, token: str | None = None
+    ) -> bytes:
+        """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
+        since = self._caches.last_invalidation
+        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=ANY_SIZE)
+        assert source.raw is not None
+        content = await anyio.to_thread.run_sync(
+            extracts.attachment, source.raw, attachment.index, limiter=self._extractors
+        )
+        assert content is not None
+        await self.confirm(inbox, message_id, since)
+        return content
+
+
+class Shelf(NamedTuple):
+    """How a filter reads an inbox: pages of its list, beginnings of bodies, messages with what is shown besides."""
+
+    read: Callable[[Page], Awaitable[Listing]]
+    bodies: Callable[[Inbox, Sequence[str], int], Awaitable[dict[str, str]]]
+    complete: Callable[[Inbox, Sequence[Message]], Awaitable[Sequence[Message]]]
 
 
 def is_filter(page: Page) -> bool:
     """Return whether messages must be looked at to tell whether they are on this page."""
-    return bool(page.has) or _has_texts(page)
+    return bool(page.has or page.sender or page.subject or page.text)
 
 
 def rest_of(page: Page, message_id: str) -> Page:
@@ -142,13 +406,9 @@ def _cut(message: Message) -> Message:
     return replace(message, body=body, truncated=truncated)
 
 
-def _has_texts(page: Page) -> bool:
-    return bool(page.sender or page.subject or page.text)
-
-
 def _is_matching(page: Page) -> bool:
     """Return whether ``matches`` tells messages apart."""
-    return _has_texts(page) or "attachment" in page.has
+    return bool(page.sender or page.subject or page.text or "attachment" in page.has)
 
 
 class _Filtering:
@@ -241,14 +501,6 @@ def _has_findings(message: Message, page: Page) -> bool:
     return ("code" not in page.has or bool(found.codes)) and ("link" not in page.has or bool(found.links))
 
 
-log = logging.getLogger(__name__)
-
-_TEXT_CHARACTERS = 128 * 1024
-_LINKS_CHARACTERS = 32 * 1024  # of one message: a list may hold a hundred
-_MESSAGES_AT_ONCE = 8
-_BYTES_AT_ONCE = 64 * 1024
-
-
 class Detector:
     """Adds the detected codes and links to messages."""
 
@@ -264,7 +516,7 @@ class Detector:
         found = {message.id: self._cache.get(message.id) for message in messages}
         unknown = [message for message in messages if found[message.id] is None]
         for portion in _portions(unknown):
-            async with self._small_turn if portion[0].size_bytes <= _BYTES_AT_ONCE else self._large_turn:
+            async with self._small_turn if portion[0].size_bytes <= _FINDING_BYTES_AT_ONCE else self._large_turn:
                 found |= await self._find(inbox, portion)
         return tuple([replace(message, findings=found[message.id] or Findings()) for message in messages])
 
@@ -285,11 +537,11 @@ class Detector:
 def _portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
     """Yield a few messages at a time that are small together, or a large one alone."""
     portion: list[Message] = []
-    room_bytes = _BYTES_AT_ONCE
+    room_bytes = _FINDING_BYTES_AT_ONCE
     for message in messages:
-        if portion and (message.size_bytes > room_bytes or len(portion) == _MESSAGES_AT_ONCE):
+        if portion and (message.size_bytes > room_bytes or len(portion) == _FINDING_MESSAGES_AT_ONCE):
             yield portion
-            portion, room_bytes = [], _BYTES_AT_ONCE
+            portion, room_bytes = [], _FINDING_BYTES_AT_ONCE
         portion.append(message)
         room_bytes -= message.size_bytes
     if portion:
@@ -329,281 +581,3 @@ def _bounded(found: Iterable[Link]) -> Iterator[Link]:
         if room < 0:
             return
         yield link
-
-
-T = TypeVar("T")
-
-NOT_CHECKED = unchecked("none", "not checked")
-"""What is shown as long as too many others wait to be checked."""
-
-ReadOne = Callable[..., Awaitable[tuple[Inbox, T | None] | None]]
-
-
-class ShownMessage(Struct, frozen=True):
-    """One message with what is shown next to it; its texts are left out if ``full.complete`` is False."""
-
-    inbox: Inbox
-    full: FullMessage
-    details: HeaderDetails
-
-
-class _StoredShelf:
-    """``Shelf`` in the storage: what a client may read of one address now."""
-
-    def __init__(self, storage: Storage, reader: "MailReader", address: str, now_ms: int, permit: Permit) -> None:
-        self._storage = storage
-        self._reader = reader
-        self._address = address
-        self._now_ms = now_ms
-        self._permit = permit
-
-    async def read(self, page: Page) -> Listing:
-        """See ``Shelf``. Raises ``AddressNotFound`` and what the permit raises."""
-        found = await self._storage.list_messages(self._address, page, self._now_ms, self._permit)
-        if found is None:
-            raise AddressNotFound("no such address")
-        return found
-
-    async def bodies(self, inbox: Inbox, message_ids: Sequence[str], up_to_characters: int) -> dict[str, str]:
-        """See ``Shelf``."""
-        texts = await self._storage.read_texts(inbox.id, message_ids, up_to_characters)
-        return {one.message_id: one.body for one in texts}
-
-    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
-        """See ``Shelf``."""
-        return await self._reader.complete(inbox, messages)
-
-
-class MailReader:
-    """Reads mail for clients. ``clock`` gives Unix milliseconds.
-
-    ``hostname``, which may be changed, is our name in ``Received`` lines. With ``check`` senders are checked: mail that
-    has no verdict yet when it is looked at.
-    """
-
-    def __init__(
-        self,
-        storage: Storage,
-        access: Access,
-        caches: Caches,
-        *,
-        clock: Callable[[], int],
-        hostname: str,
-        check: Check | None,
-    ) -> None:
-        self._storage = storage
-        self._access = access
-        self._clock = clock
-        self.hostname = hostname
-        self._listings = caches.listings
-        self._detector = Detector(storage, caches.findings)
-        self._extractors = anyio.CapacityLimiter(2)
-        self.check = check
-
-    async def list(self, address: str, page: Page, token: str | None = None) -> Listing:
-        """Read one page of a live address.
-
-        Raises ``AddressNotFound``, ``AddressExpired``, ``Unauthorized``, as all methods here do.
-        """
-        canonical = self._access.canonical_address(address, token)
-        now_ms = self._clock()
-        listing = self._listings.get((canonical, page), now_ms)
-        if listing is not None:
-            self._access.admit(listing.inbox, token, now_ms)
-            return listing
-        return await self._read_page(canonical, page, partial(self._access.permit, token))
-
-    async def list_for_holder(self, canonical: str, page: Page) -> Listing:
-        """Read one page of an inbox whose holder has asked for it before. Raises as ``list``, but needs no token."""
-        return await self._read_page(canonical, page, self._access.permit_daemon)
-
-    async def list_as(
-        self, address: str, page: Page, token: str | None, form: Callable[[Listing], Awaitable[T]]
-    ) -> tuple[Listing, T]:
-        """Read one page and call ``form`` with it, which may take long. Raises as ``list``."""
-        listing = await self.list(address, page, token)
-        while True:
-            since = self.last_invalidation
-            formed = await form(listing)
-            left = await self.remaining(listing, since)
-            if left.messages == listing.messages:
-                return left, formed
-            listing = left if left.messages else await self.list(address, page, token)
-
-    @property
-    def last_invalidation(self) -> Invalidation:
-        """The latest invalidation, to be taken before reading; for ``remaining`` and ``confirm``."""
-        return self._access.last_invalidation
-
-    async def remaining(self, listing: Listing, since: Invalidation) -> Listing:
-        """Return what is left of a page that was read after ``since``. Raises ``AddressExpired``."""
-        inbox = await self._access.recheck(listing.inbox, since)
-        gone = since.deleted_messages()
-        if inbox is listing.inbox and not gone:
-            return listing
-        messages = tuple([message for message in listing.messages if message.id not in gone])
-        return replace(listing, inbox=inbox, messages=messages, characters=page_characters(messages))
-
-    async def confirm(self, inbox: Inbox, message_id: str, since: Invalidation) -> None:
-        """Return if a message that was read after ``since`` may still be shown.
-
-        Raises ``AddressExpired``, ``MessageNotFound``.
-        """
-        await self._access.confirm(inbox, message_id, since)
-
-    async def _read_page(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
-        while True:
-            since = self.last_invalidation
-            listing = await self.remaining(await self._read_once(canonical, page, permit), since)
-            if listing.messages or not listing.has_more or listing.looked_to:
-                return listing
-
-    def ensure_possible(self, has: Collection[Feature]) -> None:
-        """Return if messages can have all of this here. Raises ``InvalidRequest``."""
-        if "verdict" in has and self.check is None:
-            raise InvalidRequest(("has", "expected no verdict: the operator has not set senders.resolver"))
-
-    async def _read_once(self, canonical: str, page: Page, permit: Callable[[int], Permit]) -> Listing:
-        self.ensure_possible(page.has)
-        generation, now_ms = self._listings.generation, self._clock()
-
-        shelf = _StoredShelf(self._storage, self, canonical, now_ms, permit(now_ms))
-        if is_filter(page):
-            listing = await filtered(page, shelf)
-        else:
-            listing = await shelf.read(page)
-            listing = replace(listing, messages=await shelf.complete(listing.inbox, listing.messages))
-        listing = replace(listing, characters=page_characters(listing.messages))
-        if self.check is None or all(one.authentication not in (None, NOT_CHECKED) for one in listing.messages):
-            self._listings.put(canonical, page, listing, generation)
-        return listing
-
-    async def complete(self, inbox: Inbox, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return messages with their codes and links, and a verdict if others wait so that they are not checked."""
-        return await self._detector.add_findings(inbox, [self._looked_at(inbox.address, one) for one in messages])
-
-    def _looked_at(self, address: str, message: Message) -> Message:
-        """Have a message checked that has no verdict yet, such as one from before a restart."""
-        if self.check is None or message.authentication is not None or self.check(address, message.id):
-            return message
-        return replace(message, authentication=NOT_CHECKED)
-
-    async def message(
-        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
-    ) -> ShownMessage:
-        """Read one message, without its texts if its source has more than so many octets.
-
-        Raises ``MessageNotFound``.
-        """
-        since = self.last_invalidation
-        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=up_to_bytes)
-        (message,) = await self.complete(inbox, [full.message])
-        details = await anyio.to_thread.run_sync(extracts.details, full.head)
-        inbox = await self._access.confirm(inbox, message_id, since)
-        return ShownMessage(inbox, replace(full, message=message), details)
-
-    async def message_as(
-        self, address: str, message_id: str, token: str | None, form: Callable[[ShownMessage], Awaitable[T]]
-    ) -> T:
-        """Read one whole message and call ``form`` with it, which may take long. Raises as ``message``."""
-        shown = await self.message(address, message_id, token)
-        since = self.last_invalidation
-        formed = await form(shown)
-        await self.confirm(shown.inbox, message_id, since)
-        return formed
-
-    async def _read(
-        self, read: ReadOne[T], address: str, message_id: str, token: str | None, *, up_to_bytes: int
-    ) -> tuple[Inbox, T]:
-        """Read something of a message by a method of the storage."""
-        canonical, now_ms = self._access.canonical_address(address, token), self._clock()
-        permit = self._access.permit(token, now_ms)
-        return present(await read(canonical, message_id, now_ms, permit, up_to_bytes=up_to_bytes))
-
-    async def source(
-        self, address: str, message_id: str, token: str | None = None, *, up_to_bytes: int = ANY_SIZE
-    ) -> tuple[bytes, bytes | None]:
-        """Read a message as it came: our trace fields, and the octets below them.
-
-        These are None when they are more than ``up_to_bytes``. Raises ``MessageNotFound``.
-        """
-        since = self.last_invalidation
-        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=up_to_bytes)
-        shown = await self._as_shown(inbox, source)
-        await self.confirm(inbox, message_id, since)
-        return shown
-
-    async def _as_shown(self, inbox: Inbox, source: Source) -> tuple[bytes, bytes | None]:
-        trace, raw = extracts.fields(source, self.hostname), source.raw
-        if self.check is not None:
-            if source.authentication is None:
-                self.check(inbox.address, source.id)
-            trace = extracts.results(source, self.hostname) + trace
-            if raw is not None:
-                raw = await anyio.to_thread.run_sync(extracts.without_results_of, raw, self.hostname)
-        return trace, raw
-
-    async def mbox(self, address: str, token: str | None = None) -> AsyncGenerator[bytes, None]:
-        """Read all mail, oldest first, as the parts of an mbox file: each is one mail as ``source`` returns it.
-
-        Mail that is deleted before its turn is left out, and this ends when the inbox does. Raises before the first
-        part as ``list``, later ``StorageUnavailable`` alone.
-        """
-        last_id = ""
-        while True:
-            try:
-                last_id, part = await self._next_of_mbox(address, last_id, token)
-            except MessageNotFound:
-                return  # that was the last
-            except (AddressExpired, AddressNotFound):
-                if last_id:
-                    return
-                raise
-            if part:
-                yield part
-
-    async def _next_of_mbox(self, address: str, after: str, token: str | None) -> tuple[str, bytes]:
-        """Read the mail after this one; return its id and its part, an empty one if it was deleted meanwhile.
-
-        Raises ``MessageNotFound`` after the last.
-        """
-        since = self.last_invalidation
-        read = self._storage.read_next_source
-        inbox, source = await self._read(read, address, after, token, up_to_bytes=ANY_SIZE)
-        trace, raw = await self._as_shown(inbox, source)
-        assert raw is not None
-        part = await anyio.to_thread.run_sync(extracts.entry, source, trace, raw, limiter=self._extractors)
-        try:
-            await self.confirm(inbox, source.id, since)
-        except MessageNotFound:
-            return source.id, b""
-        return source.id, part
-
-    async def find_attachment(
-        self, address: str, message_id: str, index: str, token: str | None = None
-    ) -> tuple[Attachment, int]:
-        """Find an attachment by its index as it is written; the number is of octets in the source of its message.
-
-        Raises ``MessageNotFound``, also where there is none.
-        """
-        since = self.last_invalidation
-        inbox, full = await self._read(self._storage.read_message, address, message_id, token, up_to_bytes=0)
-        await self.confirm(inbox, message_id, since)
-        for attachment in full.message.attachments:
-            if str(attachment.index) == index:
-                return attachment, full.message.size_bytes
-        raise MessageNotFound("no such attachment")
-
-    async def attachment_content(
-        self, address: str, message_id: str, attachment: Attachment, token: str | None = None
-    ) -> bytes:
-        """Read the content of an attachment that was found, decoded. Raises ``MessageNotFound``."""
-        since = self.last_invalidation
-        inbox, source = await self._read(self._storage.read_source, address, message_id, token, up_to_bytes=ANY_SIZE)
-        assert source.raw is not None
-        content = await anyio.to_thread.run_sync(
-            extracts.attachment, source.raw, attachment.index, limiter=self._extractors
-        )
-        assert content is not None
-        await self.confirm(inbox, message_id, since)
-        return content

@@ -68,7 +68,7 @@ class InboxService:
         self.bus = Bus()
         self._access = Access(storage, self.caches, clock=clock, require_token=rules.require_token)
         self.mail = MailReader(storage, self._access, self.caches, clock=clock, hostname=rules.hostname, check=check)
-        self.viewer = Viewer(storage, self._access, clock=clock, new_secret=new_token)
+        self.viewer = Viewer(storage, self._access, self.caches, clock=clock, new_secret=new_token)
         self.follower = Follower(self.mail, self._access, self.bus, clock=clock)
         self.webhooks.senders_are_checked = check is not None
         storage.watch(self.bus.listened, self.bus.overflow)
