@@ -202,7 +202,7 @@ class _Parts:
     @property
     def served(self) -> str:
         """What is served and where, as text."""
-        domains = ", ".join(self._service.domains)
+        domains = ", ".join(self._service.rules.domains)
         http, smtp, smtps, metrics = (", ".join(names(some)) for some in self._sockets)
         tls = " with STARTTLS" if self.smtp.connections.tls is not None else ""
         tls += f"; SMTP within TLS on {smtps}" if smtps else ""

@@ -171,7 +171,7 @@ async def test_a_retired_domain_gives_no_address_and_is_kept_to_the_millisecond(
         await world.create(domain="second.test")
     await world.deliver("ada@second.test")
     assert await world.service.recipient(_mailbox("postmaster@second.test")) == OPERATOR_INBOX_ID
-    assert world.service.extendable_until_ms(inbox) == kept_until_ms
+    assert world.service.rules.extendable_until_ms(inbox) == kept_until_ms
     assert (await world.service.change(inbox.address, token, LIFETIME_MS // 1000 + 5)).expires_at_ms == kept_until_ms
     world.clock.advance(ms=LIFETIME_MS + 4999)
     assert "second.test" in world.service.mail_domains
@@ -209,7 +209,7 @@ async def test_a_retired_wildcard_is_kept_and_a_domain_below_a_new_one_is_not_re
         Rules(domains=("mail.example.com",), lifetime_ms=LIFETIME_MS, max_lifetime_ms=9 * LIFETIME_MS, retired=retired)
     )
     await world.deliver("ada@acme.tenants.test")
-    assert world.service.extendable_until_ms(inbox) == until_ms
+    assert world.service.rules.extendable_until_ms(inbox) == until_ms
     with pytest.raises(InvalidRequest):
         await world.create(domain="acme.tenants.test")
     world.clock.advance(ms=LIFETIME_MS + 5000)
@@ -222,7 +222,7 @@ async def test_a_retired_wildcard_is_kept_and_a_domain_below_a_new_one_is_not_re
             retired={"acme.tenants.test": 1},
         )
     )
-    assert world.service.extendable_until_ms(inbox) == inbox.created_at_ms + 9 * LIFETIME_MS
+    assert world.service.rules.extendable_until_ms(inbox) == inbox.created_at_ms + 9 * LIFETIME_MS
 
 
 async def test_other_rules_hold_at_once(world):
@@ -243,9 +243,9 @@ async def test_an_address_can_be_extended_to_that_moment_and_no_millisecond_furt
     world = World(storage, clock, max_lifetime_ms=LIFETIME_MS + 2000)
     inbox, token = await world.create()
     last_ms = inbox.created_at_ms + LIFETIME_MS + 2000
-    assert world.service.extendable_until_ms(inbox) == last_ms
+    assert world.service.rules.extendable_until_ms(inbox) == last_ms
     extended = await world.service.change(inbox.address, token, LIFETIME_MS // 1000 + 2)
-    assert extended.expires_at_ms == world.service.extendable_until_ms(extended) == last_ms
+    assert extended.expires_at_ms == world.service.rules.extendable_until_ms(extended) == last_ms
     world.clock.advance(ms=1)
     with pytest.raises(InvalidRequest):
         await world.service.change(inbox.address, token, LIFETIME_MS // 1000 + 2)
@@ -255,7 +255,7 @@ async def test_an_address_keeps_what_it_was_given_when_the_operator_allows_less_
     generous, strict = World(storage, clock, max_lifetime_ms=2 * LIFETIME_MS), World(storage, clock)
     inbox, token = await generous.create()
     inbox = await generous.service.change(inbox.address, token, 2 * LIFETIME_MS // 1000)
-    assert strict.service.extendable_until_ms(inbox) == inbox.expires_at_ms
+    assert strict.service.rules.extendable_until_ms(inbox) == inbox.expires_at_ms
     with pytest.raises(InvalidRequest) as refusal:
         await strict.service.change(inbox.address, token, 2 * LIFETIME_MS // 1000 + 1)
     ((_, detail),) = refusal.value.errors

@@ -145,7 +145,7 @@ class StreamEndpoint:
         return stream
 
     def _written(self, following: Following, event: Event) -> bytes:
-        name, data = self._wire.event(following.inbox.address, event, self._service.extendable_until_ms)
+        name, data = self._wire.event(following.inbox.address, event, self._service.rules.extendable_until_ms)
         return block(name, data, event.id if isinstance(event, Message) else None)
 
     async def events_of_several(self, request: Request) -> ASGIApp:
@@ -168,7 +168,7 @@ class StreamEndpoint:
                 "unavailable" if isinstance(event, Unavailable) else "limited", _with_address(event.named, Nothing())
             )
         inbox = event.following.inbox
-        name, data = self._wire.event(inbox.address, event.event, self._service.extendable_until_ms)
+        name, data = self._wire.event(inbox.address, event.event, self._service.rules.extendable_until_ms)
         return block(name, _with_address(event.named, data))
 
 

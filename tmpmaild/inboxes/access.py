@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from tmpmaild.errors import AddressExpired, AddressNotFound, MessageNotFound, Unauthorized
@@ -68,11 +69,11 @@ class Access:
 
         Denying it first means that the time of a refusal says nothing about the content of the inbox.
         """
-        return lambda inbox: self.admit(inbox, token, now_ms)
+        return partial(self.admit, token=token, now_ms=now_ms)
 
     def permit_daemon(self, now_ms: int) -> Callable[[Inbox], object]:
         """Return the same for what the daemon itself does with a live inbox, as its holder has asked for before."""
-        return lambda inbox: _unexpired(inbox, now_ms)
+        return partial(_unexpired, now_ms=now_ms)
 
     def admit(self, inbox: Inbox | None, token: str | None, now_ms: int) -> Inbox:
         """Return the inbox if the client may read it: the token is right where one is needed, and it has not expired.
@@ -81,15 +82,10 @@ class Access:
         """
         if inbox is None:
             raise AddressNotFound("no such address")
-        if not self._may_read(inbox, token):
+        is_open = not (inbox.private or self.require_token or isinstance(token, FeedSecret))
+        if not is_open and not _may_read_private(inbox, token):
             raise AddressNotFound("not for this client")
         return _unexpired(inbox, now_ms)
-
-    def _may_read(self, inbox: Inbox, token: str | None) -> bool:
-        if isinstance(token, FeedSecret):
-            secret = feed_secret(inbox)
-            return secret is not None and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), secret.encode())
-        return not self.needs_token(inbox) or is_holder(inbox, token)
 
     def needs_token(self, inbox: Inbox) -> bool:
         """Return whether reading an inbox needs its token."""
@@ -139,6 +135,13 @@ def _unexpired(inbox: Inbox, now_ms: int) -> Inbox:
     if inbox.expires_at_ms <= now_ms:
         raise AddressExpired(inbox.expires_at_ms)
     return inbox
+
+
+def _may_read_private(inbox: Inbox, token: str | None) -> bool:
+    if isinstance(token, FeedSecret):
+        secret = feed_secret(inbox)
+        return secret is not None and hmac.compare_digest(token.encode("utf-8", "surrogatepass"), secret.encode())
+    return is_holder(inbox, token)
 
 
 def is_holder(inbox: Inbox, token: str | None) -> bool:

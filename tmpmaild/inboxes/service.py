@@ -28,7 +28,7 @@ from tmpmaild.webhookmodel import Webhook
 
 
 class InboxService:
-    """Addresses and their mail. One instance per process; all collaborators are arguments.
+    """Addresses and their mail: puts the parts of this package together. One instance per process.
 
     Its methods are what changes an inbox, and the way of a mail into it. What a client reads is in its parts, which
     callers use directly: ``mail``, ``viewer``, ``follower``, and ``blocks``, ``faults``, ``refusals``, ``webhooks``.
@@ -36,7 +36,7 @@ class InboxService:
     ``clock`` gives Unix milliseconds, ``choice`` picks one of a string's characters, ``new_token`` makes a secret.
     ``give_memory_back`` is called in a thread, at most once a second, after a large mail has been parsed. With
     ``check`` senders are checked: of new mail, and of older mail when it is looked at. The ``hearers`` must be told of
-    commits.
+    commits. ``rules`` are those of now.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class InboxService:
         check: Check | None = None,
     ) -> None:
         self._storage = storage
-        self._rules = rules
+        self.rules = rules
         self._clock = clock
         self.blocks = Blocks(clock)
         self.faults = Faults(allowed=rules.faults)
@@ -85,7 +85,7 @@ class InboxService:
 
     def change_rules(self, rules: Rules) -> None:
         """Go by other rules from now on. Addresses and streams that exist go on."""
-        self._rules = self._factory.rules = rules
+        self.rules = self._factory.rules = rules
         self._access.require_token = rules.require_token
         self.mail.hostname = rules.hostname
         self._recipients.clear()  # they may be full by the new limits
@@ -94,24 +94,9 @@ class InboxService:
         self.webhooks.allowed = rules.webhooks
 
     @property
-    def domains(self) -> tuple[str, ...]:
-        """The domains that new addresses can have, as the operator wrote them; the first is the default."""
-        return self._rules.domains
-
-    @property
     def mail_domains(self) -> Domains:
         """The domains whose mail is accepted."""
-        return self._rules.accepting(self._clock())
-
-    @property
-    def lifetime_ms(self) -> int:
-        """How long an address lives that asks for no other lifetime."""
-        return self._rules.lifetime_ms
-
-    @property
-    def max_lifetime_ms(self) -> int:
-        """How long an address may live, from its creation."""
-        return self._rules.longest_lifetime_ms
+        return self.rules.accepting(self._clock())
 
     def stop_waiting(self) -> None:
         """Raise ``Stopping`` in all calls that wait for mail or events, now and later."""
@@ -158,7 +143,7 @@ class InboxService:
 
     def _new_expiry_ms(self, inbox: Inbox, lifetime_seconds: int, now_ms: int) -> int:
         """Return the expiry so long from now. Raises ``InvalidRequest``."""
-        last_ms = self._rules.extendable_until_ms(inbox)
+        last_ms = self.rules.extendable_until_ms(inbox)
         expires_at_ms = now_ms + lifetime_seconds * 1000
         if expires_at_ms > last_ms:
             left_seconds, at_most_seconds = (last_ms - now_ms) // 1000, (last_ms - inbox.created_at_ms) // 1000
@@ -195,10 +180,6 @@ class InboxService:
         if webhook is not UNSET:
             await self.webhooks.set(inbox, webhook)
         return inbox
-
-    def extendable_until_ms(self, inbox: Inbox) -> int:
-        """Return the latest expiry that ``change`` may set, never before the present one."""
-        return self._rules.extendable_until_ms(inbox)
 
     async def delete(self, address: str, token: str) -> None:
         """Delete an address and its mail. Raises ``AddressNotFound``, ``AddressExpired``."""
