@@ -1,6 +1,7 @@
-"""Reading an inbox: pages of its mail, one message, its source, attachments and HTML. Nothing is changed here.
+"""Reading an inbox: pages of its mail, one message, its source and attachments. Nothing is changed here.
 
 What a method returns is true when it returns: mail that is deleted or expires while it is being read is not shown.
+Below ``MailReader`` are the filter, which keeps what matches of a list, and the ``Detector`` of codes and links.
 """
 
 import logging
