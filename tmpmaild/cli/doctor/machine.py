@@ -26,8 +26,7 @@ from tmpmaild.config.settings import Config, Smtp
 from tmpmaild.errors import StartError
 from tmpmaild.host.sockets import load_certificate
 from tmpmaild.storage.settings import SqliteSettings
-from tmpmaild.storage.sqlite.database import wal_of
-from tmpmaild.storage.sqlite.diskspace import disk_reserve_bytes, sensible_cap_bytes
+from tmpmaild.storage.sqlite.database import disk_reserve_bytes, sensible_cap_bytes, wal_of
 
 _DATABASE, _KEY, _CERTIFICATE = "database files", "key file", "certificate file"
 _PROGRAM, _CONFIGURATION = "program files", "configuration"

@@ -25,9 +25,16 @@ from tmpmaild.storage.operatormail import OperatorMail
 from tmpmaild.storage.settings import Limits, SqliteSettings
 from tmpmaild.storage.sqlite import database
 from tmpmaild.storage.sqlite.backup import remove_unfinished
-from tmpmaild.storage.sqlite.database import APPLICATION_ID, Files, check_identity, open_to_read, wal_of
-from tmpmaild.storage.sqlite.diskspace import DiskSpace, cap_pages, sensible_cap_bytes
-from tmpmaild.storage.sqlite.layout import forget_values
+from tmpmaild.storage.sqlite.database import (
+    APPLICATION_ID,
+    DiskSpace,
+    Files,
+    cap_pages,
+    check_identity,
+    open_to_read,
+    sensible_cap_bytes,
+    wal_of,
+)
 from tmpmaild.storage.sqlite.reader import Reader, connect
 from tmpmaild.storage.sqlite.reading import select_page, select_source
 from tmpmaild.storage.sqlite.storage import SqliteStorage
@@ -194,8 +201,6 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
-
 log = logging.getLogger(__name__)
 
 
@@ -256,14 +261,8 @@ def _put_together(
     files = Files(settings.path)
     space = DiskSpace(files, connection, cap_bytes=limits.cap_bytes, reserve_bytes=limits.reserve_bytes)
     (hash_key,) = connection.execute("SELECT hash_key FROM daemon").fetchone()
-
-    def after_batch(moved_bytes: float) -> None:
-        space.measure(moved_bytes)
-        if moved_bytes > _REMEMBERED_BYTES:
-            forget_values(connection)
-
     # The last step that may fail: from here on the connection belongs to the writer's thread.
-    writer = Writer(connection, clock=clock, limits=limits, after_batch=after_batch, is_lost=files.look)
+    writer = Writer(connection, clock=clock, limits=limits, after_batch=space.measure, is_lost=files.look)
     reader = Reader(readers[0], is_lost=lambda: files.lost)
     return SqliteStorage(
         writer, reader, readers[1], space, hash_key=hash_key, clock=clock, limits=limits, wanted=settings

@@ -25,7 +25,7 @@ from tmpmaild.storage.pages import Between
 from tmpmaild.storage.rows import WebhookRow
 from tmpmaild.storage.settings import Limits, StorageLimits
 from tmpmaild.storage.sqlite.backup import BackupMaker
-from tmpmaild.storage.sqlite.diskspace import DiskSpace, Remeasuring, cap_pages, sensible_cap_bytes
+from tmpmaild.storage.sqlite.database import DiskSpace, Remeasuring, cap_pages, sensible_cap_bytes
 from tmpmaild.storage.sqlite.layout import InboxQuotas, operator_is_full
 from tmpmaild.storage.sqlite.operations import (
     AddMessage,

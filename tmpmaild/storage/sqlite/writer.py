@@ -1,7 +1,7 @@
 """The one writer: a thread that owns the write connection and commits the queued operations together, as a batch.
 
-While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``operations.py``,
-``operations.py``, ``storage.py`` and ``sweeping.py``.
+While one fsync runs, the next batch is collected: no timer, no added delay. The operations are in ``operations.py``
+and ``sweeping.py``.
 """
 
 import asyncio
@@ -24,10 +24,16 @@ from tmpmaild.model import ExpiryMoved, InboxChange, MessageDeleted, VerdictReac
 from tmpmaild.storage import ids
 from tmpmaild.storage.enginestorage import CommitFigures, OnCommitted, failures, settle, tell
 from tmpmaild.storage.settings import Limits
-from tmpmaild.storage.sqlite.layout import InboxQuotas
+from tmpmaild.storage.sqlite.layout import InboxQuotas, forget_values
 
+MAX_BATCH_OPERATIONS = 64
 MAX_BATCH_BYTES = 4 * 1024 * 1024
+_REMEMBERED_BYTES = 1024 * 1024  # of a batch, by the statements that stored it
 _SPARE_PAGES = 64
+
+Clock = Callable[[], int]
+
+log = logging.getLogger(__name__)
 
 
 class State:
@@ -132,13 +138,6 @@ def run(kind: type[Operation], batch: Batch, operations: Sequence[Operation]) ->
         outcomes = kind.run(batch, operations)
     assert len(outcomes) == len(operations)  # or a future would never be completed
     return outcomes
-
-
-MAX_BATCH_OPERATIONS = 64
-
-log = logging.getLogger(__name__)
-
-Clock = Callable[[], int]
 
 
 class Figures(CommitFigures):
@@ -252,6 +251,8 @@ class Writer:
         moved_bytes = math.inf if found_no_room else sum([operation.size_bytes for operation in operations])
         try:
             self._after_batch(moved_bytes)
+            if moved_bytes > _REMEMBERED_BYTES:
+                forget_values(self._connection)
         except (OSError, sqlite3.Error) as error:
             log.error("measuring after a batch failed: %s", error)  # noqa: TRY400 - the disk's fault, not the code's
         except Exception:
